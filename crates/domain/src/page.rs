@@ -1,0 +1,161 @@
+//! Cutting answers to what a frame holds.
+
+use serde::Serialize;
+
+use crate::limits::PAGE_BYTES_MAX;
+use crate::message::Message;
+
+/// What one conversation brings to a page of a drain: its messages in order, from the first that is pending.
+#[derive(Debug)]
+pub struct Backlog {
+    pub messages: Vec<Message>,
+    /// Whether the conversation has more than these.
+    pub more: bool,
+}
+
+/// One page of a drain: the oldest messages of all backlogs, in the order of their ids, which is the order of their seqs
+/// within each conversation; and whether anything was left out.
+pub fn drain_page(backlogs: Vec<Backlog>) -> (Vec<Message>, bool) {
+    // Behind the last message that a cut-off backlog brought may lie one that is older than what others brought: nothing
+    // younger than that goes on this page. The page is never empty for it, since that message itself is on it.
+    let horizon = backlogs
+        .iter()
+        .filter(|backlog| backlog.more)
+        .filter_map(|b| b.messages.last())
+        .map(|m| &m.message_id)
+        .min()
+        .cloned();
+    let cut_off = backlogs.iter().any(|backlog| backlog.more);
+    let mut messages: Vec<Message> = backlogs.into_iter().flat_map(|backlog| backlog.messages).collect();
+    messages.sort_by(|a, b| a.message_id.cmp(&b.message_id).then(a.seq.cmp(&b.seq)));
+    let found = messages.len();
+    if let Some(horizon) = horizon {
+        messages.retain(|message| message.message_id <= horizon);
+    }
+    let page = fit(messages);
+    let more = cut_off || page.len() < found;
+    (page, more)
+}
+
+/// As many of the first items as a frame holds. At least one, which any single item is small enough for.
+pub fn fit<T: Serialize>(mut items: Vec<T>) -> Vec<T> {
+    items.truncate(fitting(items.iter()));
+    items
+}
+
+/// As many of the last items as a frame holds, in the same order.
+pub fn fit_last<T: Serialize>(mut items: Vec<T>) -> Vec<T> {
+    let left_out = items.len() - fitting(items.iter().rev());
+    items.drain(..left_out);
+    items
+}
+
+fn fitting<'a, T: Serialize + 'a>(items: impl Iterator<Item = &'a T>) -> usize {
+    let mut bytes = 0;
+    items
+        .take_while(|item| {
+            // A comma follows each item.
+            bytes += 1 + serde_json::to_vec(item).map_or(0, |json| json.len());
+            bytes <= PAGE_BYTES_MAX
+        })
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Reply, reply};
+    use crate::ids::{ConversationId, MessageId, RequestId, Seq, UserId};
+    use crate::limits::{FRAME_BYTES_MAX, SEQ_MAX};
+    use crate::message::Kind;
+    use crate::time::Timestamp;
+    use proptest::prelude::*;
+
+    fn message(conversation: usize, seq: u64, at: i64, body_bytes: usize) -> Message {
+        Message {
+            conversation_id: ConversationId::parse(&format!("dm_{conversation}")).unwrap(),
+            seq: Seq::new(seq).unwrap(),
+            message_id: MessageId::new(Timestamp::from_millis(at), [u8::try_from(conversation).unwrap(); 10]),
+            sender_id: UserId::parse("alice").unwrap(),
+            kind: Kind::Text,
+            body: "x".repeat(body_bytes),
+            sent_at: Timestamp::from_millis(at),
+            client_msg_id: None,
+        }
+    }
+
+    /// Conversations with times that rise strictly within each, bodies of any size, some cut off.
+    fn backlogs() -> impl Strategy<Value = Vec<Backlog>> {
+        let one = (prop::collection::vec((1i64..50, 1usize..16_000), 1..20), any::<bool>());
+        prop::collection::vec(one, 0..8).prop_map(|conversations| {
+            let of = |(index, (steps, more)): (usize, (Vec<(i64, usize)>, bool))| {
+                let mut at = 0;
+                let place = |(seq, (step, bytes)): (usize, (i64, usize))| {
+                    at += step;
+                    message(index, seq as u64 + 1, at, bytes)
+                };
+                Backlog { messages: steps.into_iter().enumerate().map(place).collect(), more }
+            };
+            conversations.into_iter().enumerate().map(of).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_drain_page_is_the_oldest_in_order_and_fits(backlogs in backlogs()) {
+            let all: Vec<Message> = backlogs.iter().flat_map(|b| b.messages.clone()).collect();
+            let unseen = backlogs.iter().any(|b| b.more);
+            let (page, more) = drain_page(backlogs);
+
+            prop_assert_eq!(more, unseen || page.len() < all.len());
+            prop_assert_eq!(page.is_empty(), all.is_empty());
+            prop_assert!(page.windows(2).all(|w| w[0].message_id <= w[1].message_id));
+            // In each conversation the page holds a prefix: 1, 2, 3, … without a hole.
+            for conversation in 0..8 {
+                let id = ConversationId::parse(&format!("dm_{conversation}")).unwrap();
+                let seqs: Vec<u64> = page.iter().filter(|m| m.conversation_id == id).map(|m| m.seq.value()).collect();
+                prop_assert_eq!(&seqs, &(1..=seqs.len() as u64).collect::<Vec<_>>());
+            }
+            let id = RequestId::parse(&"\u{1}".repeat(64)).unwrap();
+            let frame = reply("drain", Some(&id), &Reply::Drain { messages: page, more });
+            prop_assert!(frame.len() <= FRAME_BYTES_MAX);
+        }
+
+        #[test]
+        fn fit_takes_from_the_front_and_fit_last_from_the_back(sizes in prop::collection::vec(1usize..20_000, 0..20)) {
+            let items: Vec<String> = sizes.iter().map(|n| "x".repeat(*n)).collect();
+            let (first, last) = (fit(items.clone()), fit_last(items.clone()));
+            prop_assert_eq!(&first[..], &items[..first.len()]);
+            prop_assert_eq!(&last[..], &items[items.len() - last.len()..]);
+            prop_assert!(items.is_empty() || (!first.is_empty() && !last.is_empty()));
+        }
+    }
+
+    #[test]
+    fn a_cut_off_backlog_holds_back_what_is_younger_than_its_end() {
+        let quiet = Backlog { messages: vec![message(0, 1, 10, 1), message(0, 2, 90, 1)], more: false };
+        let busy = Backlog { messages: vec![message(1, 1, 20, 1), message(1, 2, 30, 1)], more: true };
+        let (page, more) = drain_page(vec![quiet, busy]);
+        let times: Vec<i64> = page.iter().map(|m| m.sent_at.millis()).collect();
+        assert_eq!((times, more), (vec![10, 20, 30], true));
+    }
+
+    #[test]
+    fn a_full_history_page_fits_a_frame_with_its_envelope() {
+        let hard = |chars| UserId::parse(&"\"".repeat(chars)).unwrap();
+        let member = || crate::Member {
+            user_id: hard(128),
+            delivered_seq: Seq::new(SEQ_MAX).unwrap(),
+            read_seq: Seq::new(SEQ_MAX).unwrap(),
+        };
+        let messages = fit((1..=400).map(|n| message(1, n, 1, 20)).collect());
+        let page = Reply::History {
+            messages,
+            more: true,
+            last_seq: Seq::new(SEQ_MAX).unwrap(),
+            members: vec![member(), member()],
+        };
+        let id = RequestId::parse(&"\u{1}".repeat(64)).unwrap();
+        assert!(reply("history", Some(&id), &page).len() <= FRAME_BYTES_MAX);
+    }
+}
