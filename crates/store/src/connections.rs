@@ -1,0 +1,76 @@
+//! `connections`: where is this user? A row per socket, so that a late `$disconnect` of an old socket can't remove a new
+//! one. Rows of sockets that nobody closed fall to the TTL, to a 410, or are passed over once expired.
+
+use domain::limits::CONNECTION_TTL;
+use domain::{ConnectionId, DeviceId, Timestamp, UserId};
+
+use crate::item::{Reader, number, text};
+use crate::{Error, Store};
+
+/// A socket that was open when its row was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    pub id: ConnectionId,
+    pub connected_at: Timestamp,
+}
+
+/// Notes that `user` can be reached at `connection`. `device` where the client named one.
+pub async fn put(
+    store: &Store,
+    user: &UserId,
+    connection: &Connection,
+    device: Option<&DeviceId>,
+) -> Result<(), Error> {
+    let table = &store.tables.connections;
+    let device = device.map_or(connection.id.as_str(), DeviceId::as_str);
+    let put = store
+        .client
+        .put_item()
+        .table_name(table)
+        .item("user_id", text(user.as_str()))
+        .item("connection_id", text(connection.id.as_str()))
+        .item("device_id", text(device))
+        .item("connected_at", number(connection.connected_at.millis()))
+        .item("expires_at", number(connection.connected_at.plus(CONNECTION_TTL).seconds()));
+    put.send().await.map(drop).map_err(|error| Error::call("PutItem", table, &error))
+}
+
+/// Where `user` can be reached. Consistent: a sender who has committed sees every connection that was written before its
+/// owner drained, so one of the two always finds the message.
+pub async fn list(store: &Store, user: &UserId, now: Timestamp) -> Result<Vec<Connection>, Error> {
+    let table = &store.tables.connections;
+    let pages = store
+        .client
+        .query()
+        .table_name(table)
+        .consistent_read(true)
+        .key_condition_expression("user_id = :user")
+        .expression_attribute_values(":user", text(user.as_str()))
+        .projection_expression("connection_id, connected_at, expires_at")
+        .into_paginator()
+        .items()
+        .send();
+    let items = pages.collect::<Result<Vec<_>, _>>().await.map_err(|error| Error::call("Query", table, &error))?;
+    let mut connections = Vec::with_capacity(items.len());
+    for item in &items {
+        let row = Reader { item, table };
+        // DynamoDB deletes expired rows when it gets to it, hours later.
+        if row.number("expires_at")? > now.seconds() {
+            let id = ConnectionId::new(row.text("connection_id")?);
+            connections.push(Connection { id, connected_at: row.time("connected_at")? });
+        }
+    }
+    Ok(connections)
+}
+
+/// Removes a connection that is gone. Nothing happens if its row is gone too.
+pub async fn forget(store: &Store, user: &UserId, connection: &ConnectionId) -> Result<(), Error> {
+    let table = &store.tables.connections;
+    let delete = store
+        .client
+        .delete_item()
+        .table_name(table)
+        .key("user_id", text(user.as_str()))
+        .key("connection_id", text(connection.as_str()));
+    delete.send().await.map(drop).map_err(|error| Error::call("DeleteItem", table, &error))
+}

@@ -1,0 +1,71 @@
+//! Items to values and back.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::{Seq, Timestamp};
+
+use crate::Error;
+
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers pass numbers, which are as cheap as references to them")]
+pub(crate) fn number(value: impl ToString) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// An item being read. What is missing or of another type is an [`Error::Item`] that names it.
+pub(crate) struct Reader<'a> {
+    pub(crate) item: &'a Item,
+    pub(crate) table: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn text(&self, attribute: &'static str) -> Result<&'a str, Error> {
+        let value = self.item.get(attribute).and_then(|value| value.as_s().ok());
+        value.map(String::as_str).ok_or_else(|| self.unusable(attribute))
+    }
+
+    /// Text that has a form of its own.
+    pub(crate) fn parsed<T, E>(
+        &self,
+        attribute: &'static str,
+        parse: impl FnOnce(&'a str) -> Result<T, E>,
+    ) -> Result<T, Error> {
+        parse(self.text(attribute)?).map_err(|_| self.unusable(attribute))
+    }
+
+    pub(crate) fn number(&self, attribute: &'static str) -> Result<i64, Error> {
+        let value = self.item.get(attribute).and_then(|value| value.as_n().ok());
+        value.and_then(|digits| digits.parse().ok()).ok_or_else(|| self.unusable(attribute))
+    }
+
+    pub(crate) fn count(&self, attribute: &'static str) -> Result<u64, Error> {
+        u64::try_from(self.number(attribute)?).map_err(|_| self.unusable(attribute))
+    }
+
+    pub(crate) fn seq(&self, attribute: &'static str) -> Result<Seq, Error> {
+        Seq::new(self.count(attribute)?).ok_or_else(|| self.unusable(attribute))
+    }
+
+    pub(crate) fn time(&self, attribute: &'static str) -> Result<Timestamp, Error> {
+        self.number(attribute).map(Timestamp::from_millis)
+    }
+
+    /// `None` where the attribute is absent; still an error where it is of another type.
+    pub(crate) fn optional<T>(
+        &self,
+        attribute: &'static str,
+        read: impl FnOnce(&Self, &'static str) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.item.contains_key(attribute).then(|| read(self, attribute)).transpose()
+    }
+
+    pub(crate) fn unusable(&self, attribute: &'static str) -> Error {
+        Error::Item { table: self.table.to_owned(), attribute }
+    }
+}

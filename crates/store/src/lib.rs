@@ -1,0 +1,107 @@
+//! The tables: every key, item and expression. One file per table, one for the transaction.
+//!
+//! Nothing here decides who may do what. Functions are named noun first: [`inbox::get`], [`connections::forget`].
+//! The SDK retries throttling, timeouts and 5xx; it retries neither a cancelled transaction nor a conflict, so these come
+//! back as outcomes ([`message_append::Appended`], [`inbox::Update`]) and the handler decides.
+
+pub mod connections;
+pub mod inbox;
+mod item;
+pub mod message_append;
+pub mod messages;
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::error_chain;
+use domain::limits::{STORE_ATTEMPT_TIMEOUT, STORE_CALL_TIMEOUT};
+
+/// The names of the tables, which the deployment chooses.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    pub connections: String,
+    pub messages: String,
+    pub idempotency: String,
+    pub inbox: String,
+}
+
+/// The way to the tables. Cheap to clone; made once per process.
+#[derive(Clone, Debug)]
+pub struct Store {
+    client: Client,
+    tables: Tables,
+}
+
+impl Store {
+    pub fn new(client: Client, tables: Tables) -> Self {
+        Self { client, tables }
+    }
+
+    /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE` and
+    /// `INBOX_TABLE`.
+    ///
+    /// # Errors
+    /// Whatever `env` says of a variable that is missing.
+    pub fn from_env<E>(sdk: &SdkConfig, env: impl Fn(&'static str) -> Result<String, E>) -> Result<Self, E> {
+        let tables = Tables {
+            connections: env("CONNECTIONS_TABLE")?,
+            messages: env("MESSAGES_TABLE")?,
+            idempotency: env("IDEMPOTENCY_TABLE")?,
+            inbox: env("INBOX_TABLE")?,
+        };
+        let timeouts = TimeoutConfig::builder()
+            .operation_attempt_timeout(STORE_ATTEMPT_TIMEOUT)
+            .operation_timeout(STORE_CALL_TIMEOUT)
+            .build();
+        let config = aws_sdk_dynamodb::config::Builder::from(sdk).timeout_config(timeouts).build();
+        Ok(Self::new(Client::from_conf(config), tables))
+    }
+}
+
+/// A call that failed, or an item that can't be read. Never shown to a client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{operation} on {table} failed: {cause}")]
+    Call { operation: &'static str, table: String, cause: String },
+    #[error("an item of {table} has no usable {attribute}")]
+    Item { table: String, attribute: &'static str },
+}
+
+impl Error {
+    /// Keeps the service's own code and the chain of causes, which the SDK's `Display` leaves out.
+    fn call<E, R>(operation: &'static str, table: &str, error: &SdkError<E, R>) -> Self
+    where
+        E: std::error::Error + ProvideErrorMetadata + 'static,
+        R: std::fmt::Debug + 'static,
+    {
+        let cause = match (error.code(), error.message()) {
+            (Some(code), Some(message)) => format!("{code}: {message}"),
+            (Some(code), None) => code.to_owned(),
+            _ => error_chain(error),
+        };
+        Self::Call { operation, table: table.to_owned(), cause }
+    }
+}
+
+/// The smallest read there is, of a row that isn't there: it opens the connection to DynamoDB, so that the first event
+/// after a cold start need not. A failure shows on the first event, where it is reported.
+pub async fn warm_up(store: &Store, table: WarmTable) {
+    let (table, sort_key) = match table {
+        WarmTable::Connections => (&store.tables.connections, "connection_id"),
+        WarmTable::Inbox => (&store.tables.inbox, "conversation_id"),
+    };
+    let nobody = || AttributeValue::S("-".to_owned());
+    let read = store.client.get_item().table_name(table).key("user_id", nobody()).key(sort_key, nobody());
+    if let Err(error) = read.send().await {
+        tracing::debug!(error = %Error::call("GetItem", table, &error), "warm-up failed");
+    }
+}
+
+/// A table that the function may read with `GetItem`.
+#[derive(Clone, Copy, Debug)]
+pub enum WarmTable {
+    Connections,
+    Inbox,
+}

@@ -1,0 +1,150 @@
+//! The issuer's public keys (RFC 7517), kept between events.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use reqwest::{Client, Url, redirect};
+use tokio::sync::Mutex;
+
+/// A key that the issuer withdrew is trusted no longer than this.
+const KEYS_AGE_MAX: Duration = Duration::from_hours(1);
+/// An unknown key id makes us ask again, but at most this often: anybody can make up key ids.
+const REFRESH_PAUSE: Duration = Duration::from_secs(30);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
+const KEYS_BYTES_MAX: usize = 256 * 1024;
+
+/// The keys at a URL.
+#[derive(Debug)]
+pub struct Keys {
+    url: Url,
+    client: Client,
+    cached: Mutex<Cached>,
+}
+
+#[derive(Debug, Default)]
+struct Cached {
+    keys: Vec<Key>,
+    fetched_at: Option<Timestamp>,
+    tried_at: Option<Timestamp>,
+}
+
+/// A key and the one algorithm that it may verify. The key decides, never the token: a token that names another algorithm
+/// for it is an attack (RFC 8725, section 3.1).
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    id: Option<String>,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) decoding: DecodingKey,
+}
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error("{0}")]
+    Url(String),
+    #[error("the key set was not served: {0}")]
+    Http(String),
+    #[error("the key set is larger than {KEYS_BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("the key set is not a JWKS: {0}")]
+    Malformed(serde_json::Error),
+}
+
+impl Keys {
+    /// # Errors
+    /// [`FetchError::Url`] for what is no http(s) URL.
+    pub fn at(url: &str) -> Result<Self, FetchError> {
+        let url = Url::parse(url).map_err(|error| FetchError::Url(error.to_string()))?;
+        if !matches!(url.scheme(), "https" | "http") {
+            return Err(FetchError::Url("must begin with https://".to_owned()));
+        }
+        // Keys come from the URL that the deployer named, and from nowhere that it points to.
+        let client = Client::builder().redirect(redirect::Policy::none()).timeout(FETCH_TIMEOUT).build();
+        let client = client.map_err(|error| FetchError::Url(error.to_string()))?;
+        Ok(Self { url, client, cached: Mutex::default() })
+    }
+
+    /// Fetches the keys now.
+    ///
+    /// # Errors
+    /// [`FetchError`]; what was cached stays.
+    pub async fn refresh(&self, now: Timestamp) -> Result<(), FetchError> {
+        self.refresh_cache(&mut *self.cached.lock().await, now).await
+    }
+
+    /// The key with this id and algorithm, or, for a token that names no key, the only one for its algorithm.
+    pub(crate) async fn find(
+        &self,
+        id: Option<&str>,
+        algorithm: Algorithm,
+        now: Timestamp,
+    ) -> Result<Option<Key>, FetchError> {
+        let mut cached = self.cached.lock().await;
+        let stale = cached.fetched_at.is_none_or(|at| now.since(at) >= KEYS_AGE_MAX);
+        let known = cached.find(id, algorithm);
+        let may_ask = cached.tried_at.is_none_or(|at| now.since(at) >= REFRESH_PAUSE);
+        if cached.fetched_at.is_none() {
+            self.refresh_cache(&mut cached, now).await?;
+        } else if (stale || known.is_none()) && may_ask {
+            // An issuer that is down for a while must not lock everybody out: what we know goes on.
+            if let Err(error) = self.refresh_cache(&mut cached, now).await {
+                tracing::warn!(%error, "the keys can't be refreshed; the ones we have go on");
+            }
+        } else {
+            return Ok(known);
+        }
+        Ok(cached.find(id, algorithm))
+    }
+
+    async fn refresh_cache(&self, cached: &mut Cached, now: Timestamp) -> Result<(), FetchError> {
+        cached.tried_at = Some(now);
+        cached.keys = self.fetch().await?;
+        cached.fetched_at = Some(now);
+        Ok(())
+    }
+
+    async fn fetch(&self) -> Result<Vec<Key>, FetchError> {
+        let http = |error: reqwest::Error| FetchError::Http(error.without_url().to_string());
+        let mut response = self.client.get(self.url.clone()).send().await.map_err(http)?;
+        if response.status() != reqwest::StatusCode::OK {
+            return Err(FetchError::Http(response.status().to_string()));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(http)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > KEYS_BYTES_MAX {
+                return Err(FetchError::TooLarge);
+            }
+        }
+        let set: JwkSet = serde_json::from_slice(&body).map_err(FetchError::Malformed)?;
+        Ok(set.keys.iter().filter_map(Key::usable).collect())
+    }
+}
+
+impl Cached {
+    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Key> {
+        let mut fitting = self.keys.iter().filter(|key| key.algorithm == algorithm);
+        match id {
+            Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)).cloned(),
+            None => fitting.next().filter(|_| fitting.next().is_none()).cloned(),
+        }
+    }
+}
+
+impl Key {
+    /// `None` for a key that is for something else, such as encryption or another algorithm; sets hold those too.
+    fn usable(jwk: &Jwk) -> Option<Self> {
+        let algorithm = match &jwk.algorithm {
+            AlgorithmParameters::RSA(_) => Algorithm::RS256,
+            AlgorithmParameters::EllipticCurve(curve) if curve.curve == EllipticCurve::P256 => Algorithm::ES256,
+            AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
+            _ => return None,
+        };
+        let for_signatures = matches!(jwk.common.public_key_use, None | Some(PublicKeyUse::Signature));
+        let named = jwk.common.key_algorithm.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
+        let decoding = DecodingKey::from_jwk(jwk).ok()?;
+        (for_signatures && named).then(|| Self { id: jwk.common.key_id.clone(), algorithm, decoding })
+    }
+}

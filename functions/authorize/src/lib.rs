@@ -1,0 +1,152 @@
+//! The authorizer: a token in, who it speaks for out.
+//!
+//! API Gateway asks it once per socket, before `$connect`, and repeats its answer on every event of that socket. What it
+//! answers is the only source of identity in the product.
+
+mod bearer;
+mod keys;
+mod token;
+
+use aws_lambda_events::apigw::ApiGatewayCustomAuthorizerRequestTypeRequest as Request;
+use lambda::{Clock, Diagnostic, LambdaEvent};
+use serde::Serialize;
+
+pub use keys::{FetchError, Keys};
+pub use token::{Expected, Invalid};
+
+/// What the function works with, made once per process.
+#[derive(Debug)]
+pub struct Deps {
+    pub keys: Keys,
+    pub expected: Expected,
+    /// Whether `?token=` counts. Query strings can land in logs, so it is off unless the deployment turns it on.
+    pub query_string_tokens: bool,
+    pub clock: Clock,
+}
+
+/// The environment is not what the template would have set.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error(transparent)]
+    Missing(#[from] lambda::MissingVariable),
+    #[error("JWKS_URL is no usable URL: {0}")]
+    Url(FetchError),
+    #[error("QUERY_STRING_TOKENS must be on or off")]
+    QueryStringTokens,
+}
+
+impl Deps {
+    /// From `JWKS_URL`; `TOKEN_ISSUER` and `TOKEN_AUDIENCE`, not checked where empty; `QUERY_STRING_TOKENS`, `on` or `off`.
+    ///
+    /// # Errors
+    /// [`SettingsError`] names the variable.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Ok(Self {
+            keys: Keys::at(&lambda::env("JWKS_URL")?).map_err(SettingsError::Url)?,
+            expected: Expected {
+                issuer: lambda::env("TOKEN_ISSUER").ok(),
+                audience: lambda::env("TOKEN_AUDIENCE").ok(),
+            },
+            query_string_tokens: match lambda::env("QUERY_STRING_TOKENS")?.as_str() {
+                "on" => true,
+                "off" => false,
+                _ => return Err(SettingsError::QueryStringTokens),
+            },
+            clock: Clock::system(),
+        })
+    }
+
+    /// Fetches the keys before the first event needs them. A failure shows there, where it is reported.
+    pub async fn warm_up(&self) {
+        if let Err(error) = self.keys.refresh(self.clock.now()).await {
+            tracing::warn!(%error, "the keys can't be fetched yet");
+        }
+    }
+}
+
+/// Answers whether the bearer of the token may connect, and as whom. Refusing is an answer, not an error: otherwise
+/// anybody could set off the alarm on this function's errors.
+///
+/// # Errors
+/// The keys can't be had, so nothing can be said about any token; API Gateway refuses the connection with a 5xx.
+pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, Diagnostic> {
+    let (request_id, request) = (event.context.request_id, event.payload);
+    let started = deps.clock.now();
+    let verdict = match bearer::find(&request, deps.query_string_tokens) {
+        Ok(token) => token::verify(&deps.keys, &deps.expected, token, started).await,
+        Err(invalid) => Err(invalid),
+    };
+    let method_arn = request.method_arn.unwrap_or_default();
+    let duration_ms = deps.clock.now().millis() - started.millis();
+    match verdict {
+        Ok(principal) => {
+            tracing::info!(request_id, route = "authorize", outcome = "ok", duration_ms, "admitted");
+            Ok(Answer::allow(&principal, method_arn))
+        }
+        Err(Invalid::KeysUnavailable(error)) => {
+            tracing::error!(request_id, route = "authorize", outcome = "unavailable", duration_ms, %error, "failed");
+            Err(Diagnostic { error_type: "KeysUnavailable".to_owned(), error_message: error.to_string() })
+        }
+        Err(invalid) => {
+            tracing::info!(request_id, route = "authorize", outcome = "refused", duration_ms, reason = %invalid, "refused");
+            Ok(Answer::deny(method_arn))
+        }
+    }
+}
+
+/// Whom a token speaks for, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    pub user: domain::UserId,
+    /// Unix seconds.
+    pub expires_at: i64,
+}
+
+/// The answer as API Gateway takes it. Ours, since `aws_lambda_events` also writes `"usageIdentifierKey": null`, which
+/// nothing says API Gateway accepts.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    principal_id: String,
+    policy_document: Policy,
+    context: Context,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Policy {
+    version: &'static str,
+    statement: [Statement; 1],
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Statement {
+    action: &'static str,
+    effect: &'static str,
+    /// The very `$connect` that was asked about: wildcards in the style of REST APIs don't match it.
+    resource: String,
+}
+
+/// What every later event of the socket carries. API Gateway makes strings of the values; so do we.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Context {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exp: Option<String>,
+}
+
+impl Answer {
+    fn allow(principal: &Principal, method_arn: String) -> Self {
+        let exp = Some(principal.expires_at.to_string());
+        Self::new(principal.user.to_string(), "Allow", method_arn, exp)
+    }
+
+    fn deny(method_arn: String) -> Self {
+        Self::new("anonymous".to_owned(), "Deny", method_arn, None)
+    }
+
+    fn new(principal_id: String, effect: &'static str, resource: String, exp: Option<String>) -> Self {
+        let statement = [Statement { action: "execute-api:Invoke", effect, resource }];
+        Self { principal_id, policy_document: Policy { version: "2012-10-17", statement }, context: Context { exp } }
+    }
+}
