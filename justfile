@@ -1,0 +1,42 @@
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+# `sam validate` wants a Region, any, though it asks AWS nothing.
+export AWS_DEFAULT_REGION := env("AWS_DEFAULT_REGION", "us-east-1")
+export SAM_CLI_TELEMETRY := "0"
+
+[private]
+default:
+    @just --list --unsorted
+
+# Install the pinned tools into .venv
+tools:
+    @.ci/tools
+
+# Everything that must hold, without the tests
+check: tools
+    typos
+    cfn-lint template.yaml
+    sam validate --lint
+    cargo fmt --all --check
+    cargo machete
+    cargo deny --locked check bans licenses sources
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+# All tests
+test:
+    cargo test --workspace
+
+# Format the code
+fmt:
+    cargo fmt --all
+
+# Build the local server, what it runs, and the terminal chat
+build:
+    cargo build
+
+# Build for AWS and deploy, asking for what it needs to know
+deploy: tools
+    @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
+    command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2
+    sam build
+    sam deploy --guided
