@@ -1,0 +1,167 @@
+//! DynamoDB: an embedded database with the template's tables, served over HTTP on the loopback interface.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use dynoxide::actions::{
+    create_table::CreateTableRequest, describe_table::DescribeTableRequest, scan::ScanRequest,
+    update_time_to_live::UpdateTimeToLiveRequest,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::template::Table;
+
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
+
+/// Stops serving when dropped.
+pub struct Database {
+    engine: dynoxide::Database,
+    address: SocketAddr,
+    _stop: DropGuard,
+}
+
+impl Database {
+    /// Tables that already exist in `data` are kept. Without `data` everything is in memory. Port 0 takes any.
+    pub async fn start(tables: &[Table], data: Option<&Path>, port: u16) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .with_context(|| format!("the database cannot listen on port {port}; choose another with --port"))?;
+        let address = listener.local_addr()?;
+        let engine = open(data)?;
+        for table in tables {
+            ensure_table(&engine, table).with_context(|| format!("table {}", table.name))?;
+        }
+        let stop = CancellationToken::new();
+        tokio::spawn(dynoxide::server::serve_with_shutdown(listener, engine.clone(), stop.clone().cancelled_owned()));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(sweep(engine.clone())));
+        Ok(Self { engine, address, _stop: stop.drop_guard() })
+    }
+
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every table's name and its number of rows.
+    pub fn tables(&self) -> anyhow::Result<Map<String, Value>> {
+        let tables = self.engine.table_stats().map_err(failed)?;
+        Ok(tables.into_iter().map(|table| (table.table_name, json!(table.item_count))).collect())
+    }
+
+    /// Up to `rows_max` rows as plain JSON, or `None` if there is no such table.
+    pub fn rows(&self, table: &str, rows_max: usize) -> anyhow::Result<Option<Vec<Value>>> {
+        if self.engine.get_table_metadata(table).map_err(failed)?.is_none() {
+            return Ok(None);
+        }
+        let mut rows = Vec::new();
+        let mut start = Value::Null;
+        loop {
+            let scan: ScanRequest = request(json!({ "TableName": table, "ExclusiveStartKey": start }))?;
+            let page = serde_json::to_value(self.engine.scan(scan).map_err(failed)?)?;
+            let items = page.get("Items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            rows.extend(items.iter().take(rows_max - rows.len()).map(plain_item));
+            match page.get("LastEvaluatedKey") {
+                Some(key) if rows.len() < rows_max => start = key.clone(),
+                _ => return Ok(Some(rows)),
+            }
+        }
+    }
+}
+
+fn open(data: Option<&Path>) -> anyhow::Result<dynoxide::Database> {
+    let Some(folder) = data else {
+        return dynoxide::Database::memory().map_err(failed);
+    };
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let file = folder.join("tables.sqlite");
+    let path = file.to_str().with_context(|| format!("{} is not a name in UTF-8", file.display()))?;
+    dynoxide::Database::new(path).map_err(failed).with_context(|| format!("cannot open {path}"))
+}
+
+fn ensure_table(engine: &dynoxide::Database, table: &Table) -> anyhow::Result<()> {
+    if engine.get_table_metadata(&table.name).map_err(failed)?.is_some() {
+        check_keys(engine, table)?;
+    } else {
+        engine.create_table(request::<CreateTableRequest>(table.create.clone())?).map_err(failed)?;
+    }
+    if let Some(attribute) = &table.ttl_attribute {
+        let ttl = json!({ "AttributeName": attribute, "Enabled": true });
+        let ttl: UpdateTimeToLiveRequest = request(json!({ "TableName": table.name, "TimeToLiveSpecification": ttl }))?;
+        engine.update_time_to_live(ttl).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// A kept table whose keys or indexes are not the template's would fail later, and less clearly.
+fn check_keys(engine: &dynoxide::Database, table: &Table) -> anyhow::Result<()> {
+    let describe: DescribeTableRequest = request(json!({ "TableName": table.name }))?;
+    let kept = serde_json::to_value(engine.describe_table(describe).map_err(failed)?)?;
+    let kept = keys(kept.get("Table").unwrap_or(&Value::Null));
+    let wanted = keys(&table.create);
+    if kept != wanted {
+        bail!(
+            "the data folder holds it with the keys {kept}, the template wants {wanted}; \
+             start with another --data folder, or delete this one"
+        );
+    }
+    Ok(())
+}
+
+/// The keys of a table and of its indexes, in a form to compare and to show.
+fn keys(table: &Value) -> Value {
+    let schema = |holder: &Value| holder.get("KeySchema").cloned().unwrap_or_default();
+    let mut all = Map::from_iter([("table".to_owned(), schema(table))]);
+    for indexes in ["LocalSecondaryIndexes", "GlobalSecondaryIndexes"] {
+        for index in table.get(indexes).and_then(Value::as_array).into_iter().flatten() {
+            let name = index.get("IndexName").and_then(Value::as_str).unwrap_or_default();
+            all.insert(name.to_owned(), schema(index));
+        }
+    }
+    Value::Object(all)
+}
+
+async fn sweep(engine: dynoxide::Database) {
+    let mut ticks = interval(SWEEP_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let engine = engine.clone();
+        // A sweep that failed is made good by the next: DynamoDB promises no moment either.
+        tokio::task::spawn_blocking(move || engine.sweep_ttl()).await.ok();
+    }
+}
+
+fn request<T: DeserializeOwned>(body: Value) -> anyhow::Result<T> {
+    Ok(serde_json::from_value(body)?)
+}
+
+fn failed(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("the embedded database: {error}")
+}
+
+fn plain_item(item: &Value) -> Value {
+    let attributes = item.as_object().into_iter().flatten();
+    Value::Object(attributes.map(|(name, value)| (name.clone(), plain(value))).collect())
+}
+
+/// `{"S": "a"}` as `"a"`, `{"N": "1"}` as `1`, and so on.
+fn plain(typed: &Value) -> Value {
+    let Some((kind, value)) = typed.as_object().and_then(|object| object.iter().next()) else {
+        return typed.clone();
+    };
+    let items = || value.as_array().into_iter().flatten();
+    let number = |text: &Value| text.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(text.clone());
+    match kind.as_str() {
+        "N" => number(value),
+        "NS" => items().map(number).collect(),
+        "NULL" => Value::Null,
+        "L" => items().map(plain).collect(),
+        "M" => plain_item(value),
+        _ => value.clone(),
+    }
+}

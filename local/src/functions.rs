@@ -1,0 +1,191 @@
+//! Lambda: invokes functions by logical id, each in one of its sandboxes. A sandbox handles one event at a time; more
+//! start on demand, and idle ones stop.
+
+mod runtime_api;
+mod sandbox;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use sandbox::Sandbox;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::binaries::Binaries;
+use crate::logs::Logs;
+use crate::template::{Function, Template};
+
+/// Per function. On AWS the account's limit is 1,000; here further calls wait their turn.
+const SANDBOXES_MAX: usize = 16;
+const IDLE_MAX: Duration = Duration::from_mins(5);
+const REAP_EVERY: Duration = Duration::from_secs(15);
+
+/// Why an invocation gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FunctionError {
+    #[error("{error_type}: {message}")]
+    Raised { error_type: String, message: String },
+    #[error("Task timed out after {}.00 seconds", .0.as_secs())]
+    TimedOut(Duration),
+    #[error("{0}")]
+    Crashed(String),
+}
+
+pub(crate) struct Functions {
+    pools: BTreeMap<String, Arc<Pool>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// One function: what its sandboxes are made from, and those that have nothing to do.
+struct Pool {
+    blueprint: Blueprint,
+    turns: Semaphore,
+    idle: Mutex<Vec<(Instant, Sandbox)>>,
+    pids: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+struct Blueprint {
+    name: String,
+    binary: PathBuf,
+    timeout: Duration,
+    environment: BTreeMap<String, String>,
+    logs: Logs,
+}
+
+impl Functions {
+    /// `environment` is added to every function's own.
+    pub(crate) fn new(
+        template: &Template,
+        binaries: &Binaries,
+        environment: &BTreeMap<String, String>,
+        logs: &Logs,
+    ) -> anyhow::Result<Self> {
+        let mut pools = BTreeMap::new();
+        for (name, function) in &template.functions {
+            let binary = binaries.get(&function.binary);
+            let binary = binary.with_context(|| format!("no binary {} was built for {name}", function.binary))?.clone();
+            let blueprint = Blueprint {
+                name: name.clone(),
+                timeout: function.timeout,
+                environment: lambda_environment(name, function, &binary, environment),
+                binary,
+                logs: logs.clone(),
+            };
+            pools.insert(name.clone(), Arc::new(Pool::new(blueprint)));
+        }
+        let functions = Self { pools, tasks: TaskTracker::new(), stop: CancellationToken::new() };
+        for pool in functions.pools.values() {
+            functions.tasks.spawn(functions.stop.clone().run_until_cancelled_owned(reap(Arc::clone(pool))));
+        }
+        Ok(functions)
+    }
+
+    /// Goes on to its end even if the caller stops waiting, as an invocation on AWS does.
+    pub(crate) async fn invoke(&self, name: &str, event: &Value) -> Result<Vec<u8>, FunctionError> {
+        let stopping = || FunctionError::Crashed("the server is stopping".to_owned());
+        let Some(pool) = self.pools.get(name).cloned() else {
+            return Err(FunctionError::Crashed(format!("there is no function {name}")));
+        };
+        let event = event.to_string().into_bytes();
+        let invocation = async move { pool.invoke(event).await };
+        let running = self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(invocation));
+        running.await.ok().flatten().unwrap_or_else(|| Err(stopping()))
+    }
+
+    /// The process ids of a function's sandboxes, busy or idle.
+    pub(crate) fn sandboxes(&self, name: &str) -> Vec<u32> {
+        self.pools.get(name).map(|pool| lock(&pool.pids).iter().copied().collect()).unwrap_or_default()
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        for pool in self.pools.values() {
+            let idle = std::mem::take(&mut *lock(&pool.idle));
+            for (_, sandbox) in idle {
+                sandbox.stop().await;
+            }
+        }
+    }
+}
+
+impl Pool {
+    fn new(blueprint: Blueprint) -> Self {
+        let turns = Semaphore::new(SANDBOXES_MAX);
+        Self { blueprint, turns, idle: Mutex::default(), pids: Arc::default() }
+    }
+
+    async fn invoke(&self, event: Vec<u8>) -> Result<Vec<u8>, FunctionError> {
+        // The semaphore is never closed, so there is always a turn to wait for.
+        let _turn = self.turns.acquire().await;
+        let mut sandbox = match self.take_idle() {
+            Some(sandbox) => sandbox,
+            None => Sandbox::start(&self.blueprint, Arc::clone(&self.pids)).await?,
+        };
+        let answer = sandbox.run(event, self.blueprint.timeout).await;
+        match &answer {
+            Ok(_) | Err(FunctionError::Raised { .. }) => lock(&self.idle).push((Instant::now(), sandbox)),
+            Err(FunctionError::TimedOut(_) | FunctionError::Crashed(_)) => sandbox.stop().await,
+        }
+        answer
+    }
+
+    /// The one used last, for it is the warmest. One that died in its sleep is passed over.
+    fn take_idle(&self) -> Option<Sandbox> {
+        let mut idle = lock(&self.idle);
+        while let Some((_, mut sandbox)) = idle.pop() {
+            if sandbox.is_alive() {
+                return Some(sandbox);
+            }
+        }
+        None
+    }
+}
+
+async fn reap(pool: Arc<Pool>) {
+    loop {
+        sleep(REAP_EVERY).await;
+        lock(&pool.idle).retain_mut(|(since, sandbox)| since.elapsed() < IDLE_MAX && sandbox.is_alive());
+    }
+}
+
+/// What Lambda puts into a sandbox's environment; nothing else of ours gets in.
+fn lambda_environment(
+    name: &str,
+    function: &Function,
+    binary: &std::path::Path,
+    common: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let folder = binary.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let lambda = [
+        ("_HANDLER", "bootstrap"),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_SESSION_TOKEN", "local"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        // There is no metadata service to ask, and waiting for one takes seconds.
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+        ("AWS_LAMBDA_FUNCTION_NAME", name),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", &function.memory_mb.to_string()),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", &format!("/aws/lambda/{name}")),
+        ("AWS_LAMBDA_LOG_STREAM_NAME", "local"),
+        ("LAMBDA_TASK_ROOT", &folder),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    function.environment.clone().into_iter().chain(lambda).chain(common.clone()).collect()
+}
+
+/// A panic elsewhere leaves nothing half done in what these locks guard.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,149 @@
+//! A process that runs a function, and its own Runtime API. Dropping a sandbox kills the process.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::serve::ListenerExt as _;
+use time::OffsetDateTime;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
+
+use super::runtime_api::{Answer, Event, RuntimeApi};
+use super::{Blueprint, FunctionError, lock};
+use crate::logs::Logs;
+
+/// Lambda's own limit on the time from start to the first request for an event.
+const INIT_MAX: Duration = Duration::from_secs(10);
+const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
+
+pub(super) struct Sandbox {
+    process: Child,
+    api: Arc<RuntimeApi>,
+    _registration: Registration,
+    _stop_api: DropGuard,
+}
+
+/// Lists the process id for as long as the sandbox lives.
+struct Registration {
+    pid: u32,
+    pids: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        lock(&self.pids).remove(&self.pid);
+    }
+}
+
+impl Sandbox {
+    /// Returns once the function has asked for its first event.
+    pub(super) async fn start(blueprint: &Blueprint, pids: Arc<Mutex<BTreeSet<u32>>>) -> Result<Self, FunctionError> {
+        let failed = |error: std::io::Error| {
+            FunctionError::Crashed(format!("{} cannot start: {error}", blueprint.binary.display()))
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        // Without this, small answers wait for the other side's delayed acknowledgement.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
+        let stop = CancellationToken::new();
+        let api = Arc::new(RuntimeApi::new(&blueprint.name));
+        let server = axum::serve(listener, Arc::clone(&api).router());
+        tokio::spawn(server.with_graceful_shutdown(stop.clone().cancelled_owned()).into_future());
+
+        let mut process = Command::new(&blueprint.binary)
+            .env_clear()
+            .envs(&blueprint.environment)
+            .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A terminal's Ctrl-C is for the server, which ends its sandboxes when the sockets are closed.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let pid = process.id().unwrap_or_default();
+        lock(&pids).insert(pid);
+        let registration = Registration { pid, pids };
+        forward(process.stdout.take(), blueprint);
+        let last_words = forward(process.stderr.take(), blueprint);
+
+        let mut sandbox = Self { process, api, _registration: registration, _stop_api: stop.drop_guard() };
+        sandbox.wait_until_ready(last_words).await?;
+        Ok(sandbox)
+    }
+
+    async fn wait_until_ready(&mut self, last_words: JoinHandle<Option<String>>) -> Result<(), FunctionError> {
+        let status = tokio::select! {
+            () = self.api.ready() => return Ok(()),
+            status = self.process.wait() => status,
+            () = tokio::time::sleep(INIT_MAX) => return Err(FunctionError::TimedOut(INIT_MAX)),
+        };
+        let reported = self.api.init_error().map(|error| error.to_string());
+        let last_words = async { timeout(LAST_WORDS_MAX, last_words).await.ok()?.ok()? };
+        let why = match reported {
+            Some(error) => Some(error),
+            None => last_words.await,
+        };
+        Err(FunctionError::Crashed(format!("{} at start-up: {}", exited(status), why.unwrap_or_default())))
+    }
+
+    pub(super) async fn run(&mut self, payload: Vec<u8>, time_max: Duration) -> Result<Vec<u8>, FunctionError> {
+        let (answer, answered) = oneshot::channel::<Answer>();
+        let deadline = OffsetDateTime::now_utc() + time_max;
+        let deadline_ms = deadline.unix_timestamp_nanos() / 1_000_000;
+        self.api.offer(Event { request_id: Uuid::new_v4().to_string(), deadline_ms, payload, answer });
+        tokio::select! {
+            // An answer that was given before the process ended counts.
+            biased;
+            Ok(answer) = answered => answer,
+            status = self.process.wait() => Err(FunctionError::Crashed(exited(status))),
+            () = tokio::time::sleep(time_max) => Err(FunctionError::TimedOut(time_max)),
+        }
+    }
+
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Kills the process and waits for its end.
+    pub(super) async fn stop(mut self) {
+        // The only failure is that it has ended already.
+        self.process.kill().await.unwrap_or_default();
+    }
+}
+
+fn exited(status: std::io::Result<ExitStatus>) -> String {
+    match status {
+        Ok(status) => format!("Runtime exited: {status}"),
+        Err(error) => format!("Runtime exited: {error}"),
+    }
+}
+
+/// Logs each line, and gives the last one that said something when the stream has ended.
+fn forward(
+    stream: Option<impl AsyncRead + Unpin + Send + 'static>,
+    blueprint: &Blueprint,
+) -> JoinHandle<Option<String>> {
+    let (name, logs): (String, Logs) = (blueprint.name.clone(), blueprint.logs.clone());
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(stream?).lines();
+        let mut last = None;
+        while let Ok(Some(line)) = lines.next_line().await {
+            if !line.trim().is_empty() {
+                logs.line(&name, &line);
+                last = Some(line);
+            }
+        }
+        last
+    })
+}

@@ -1,0 +1,138 @@
+//! API Gateway: the WebSocket API that the template describes, its `@connections`, and the developer's own pages.
+
+mod connections;
+mod developer;
+mod events;
+mod management;
+mod messages;
+mod policy;
+mod query;
+mod socket;
+mod upgrade;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+pub(crate) use connections::Connections;
+use data_encoding::BASE64URL;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::database::Database;
+use crate::functions::{FunctionError, Functions};
+use crate::logs::Logs;
+use crate::template::Api;
+use crate::tokens::Tokens;
+
+const FRAME_BYTES_MAX: usize = 32 * 1024;
+const MESSAGE_BYTES_MAX: usize = 128 * 1024;
+/// The name under which the gateway's own lines are logged.
+const LOG_NAME: &str = "api gateway";
+
+/// API Gateway's limits, which a test may want shorter.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Without data in either direction a connection is closed.
+    pub idle_max: Duration,
+    pub lifetime_max: Duration,
+    /// How long a function may take before the caller gets an error.
+    pub integration_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            idle_max: Duration::from_mins(10),
+            lifetime_max: Duration::from_hours(2),
+            integration_max: Duration::from_secs(29),
+        }
+    }
+}
+
+pub(crate) struct Gateway {
+    pub(crate) api: Api,
+    /// What clients and functions call this server: `127.0.0.1:3001`.
+    pub(crate) domain: String,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) database: Arc<Database>,
+    pub(crate) tokens: Tokens,
+    pub(crate) limits: Limits,
+    pub(crate) lose_disconnects: bool,
+    pub(crate) logs: Logs,
+    pub(crate) connections: Connections,
+    /// The sockets and the messages in work.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+/// What a function answers to a proxy integration.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProxyAnswer {
+    status_code: u16,
+    #[serde(default)]
+    headers: Option<Map<String, Value>>,
+    #[serde(default)]
+    body: Option<String>,
+}
+
+impl Gateway {
+    pub(crate) fn router(self: Arc<Self>) -> Router {
+        let stage = &self.api.stage;
+        let router = Router::new()
+            .route("/token", get(developer::token))
+            .route("/.well-known/jwks.json", get(developer::jwks))
+            .route("/tables", get(developer::tables))
+            .route("/tables/{name}", get(developer::table))
+            .route(&format!("/{stage}"), get(upgrade::upgrade))
+            .route(
+                &format!("/{stage}/@connections/{{id}}"),
+                get(management::look).post(management::post).delete(management::close),
+            )
+            // Another stage as well: were its connections "gone", functions would forget some that are there.
+            .fallback(async || refuse(StatusCode::FORBIDDEN, "Forbidden"));
+        router.with_state(self)
+    }
+
+    /// Invokes a proxy integration. A failure is logged here, once.
+    async fn integrate(&self, function: &str, event: &Value) -> Option<ProxyAnswer> {
+        let answer = self.invoke(function, event).await.ok()?;
+        match serde_json::from_slice(&answer) {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                self.log_failure(function, &format!("malformed proxy response: {error}"));
+                None
+            }
+        }
+    }
+
+    async fn invoke(&self, function: &str, event: &Value) -> Result<Vec<u8>, FunctionError> {
+        let integration_max = self.limits.integration_max;
+        let invocation = timeout(integration_max, self.functions.invoke(function, event));
+        let answer = invocation.await.unwrap_or(Err(FunctionError::TimedOut(integration_max)));
+        if let Err(error) = &answer {
+            self.log_failure(function, &error.to_string());
+        }
+        answer
+    }
+
+    fn log_failure(&self, function: &str, why: &str) {
+        self.logs.line(function, &json!({ "level": "ERROR", "message": why }).to_string());
+    }
+}
+
+fn refuse(status: StatusCode, message: &str) -> Response {
+    (status, axum::Json(json!({ "message": message }))).into_response()
+}
+
+/// As API Gateway's ids look: eleven bytes, so that the last of 16 characters is `=`, which URLs must escape.
+fn random_id() -> String {
+    BASE64URL.encode(&std::array::from_fn::<u8, 11, _>(|_| fastrand::u8(..)))
+}

@@ -1,0 +1,99 @@
+//! The sockets that are open: what `@connections` can reach.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+use super::events::Origin;
+
+/// Frames that wait for a slow client before posts to it are refused.
+const QUEUE_FRAMES_MAX: usize = 256;
+
+pub(super) struct Connection {
+    pub(super) origin: Origin,
+    opened: Instant,
+    last_active: Mutex<Instant>,
+    outbound: mpsc::Sender<Utf8Bytes>,
+    closing: mpsc::Sender<CloseFrame>,
+}
+
+/// The other ends of a connection's channels, for its socket.
+pub(super) struct Inbox {
+    pub(super) outbound: mpsc::Receiver<Utf8Bytes>,
+    pub(super) closing: mpsc::Receiver<CloseFrame>,
+}
+
+/// The client does not take its frames as fast as they come.
+pub(super) struct QueueFull;
+
+impl Connection {
+    pub(super) fn new(origin: Origin) -> (Arc<Self>, Inbox) {
+        let (outbound, outbound_frames) = mpsc::channel(QUEUE_FRAMES_MAX);
+        let (closing, closing_frames) = mpsc::channel(1);
+        let now = Instant::now();
+        let connection = Self { origin, opened: now, last_active: Mutex::new(now), outbound, closing };
+        (Arc::new(connection), Inbox { outbound: outbound_frames, closing: closing_frames })
+    }
+
+    /// Queues a text frame. For a socket that has just closed it is lost, as it would be a moment later on its way.
+    pub(super) fn send(&self, text: impl Into<Utf8Bytes>) -> Result<(), QueueFull> {
+        match self.outbound.try_send(text.into()) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(QueueFull),
+        }
+    }
+
+    /// Asks the socket to close. The first to ask gives the reason.
+    pub(super) fn close(&self, frame: CloseFrame) {
+        self.closing.try_send(frame).unwrap_or_default();
+    }
+
+    /// Notes that data passed.
+    pub(super) fn touch(&self) {
+        *lock(&self.last_active) = Instant::now();
+    }
+
+    /// Waits until no data has passed for `idle_max`.
+    pub(super) async fn idle(&self, idle_max: Duration) {
+        loop {
+            let deadline = *lock(&self.last_active) + idle_max;
+            if Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep_until(deadline).await;
+        }
+    }
+
+    pub(super) fn last_active_at(&self) -> OffsetDateTime {
+        self.origin.connected_at + lock(&self.last_active).duration_since(self.opened)
+    }
+}
+
+/// By connection id.
+#[derive(Default)]
+pub(crate) struct Connections(Mutex<HashMap<String, Arc<Connection>>>);
+
+impl Connections {
+    pub(super) fn add(&self, connection: &Arc<Connection>) {
+        lock(&self.0).insert(connection.origin.connection_id.clone(), Arc::clone(connection));
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Connection>> {
+        lock(&self.0).get(id).cloned()
+    }
+
+    pub(super) fn remove(&self, id: &str) {
+        lock(&self.0).remove(id);
+    }
+}
+
+/// A panic elsewhere leaves nothing half done in what these locks guard.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,60 @@
+//! What only the local server has: tokens for anybody, and a look into the tables.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::query::Query;
+use super::{Gateway, refuse};
+
+const EXPIRES_IN_S_DEFAULT: u32 = 60 * 60;
+const EXPIRES_IN_S_MAX: u32 = 24 * 60 * 60;
+const ROWS_MAX: usize = 1000;
+
+pub(super) async fn token(State(gateway): State<Arc<Gateway>>, RawQuery(query): RawQuery) -> Response {
+    let Some(query) = Query::parse(&query.unwrap_or_default()) else {
+        return for_any_page(refuse(StatusCode::BAD_REQUEST, "the query string is malformed"));
+    };
+    let Some(user) = query.get("user").filter(|user| !user.is_empty()) else {
+        return for_any_page(refuse(StatusCode::BAD_REQUEST, "user is missing: GET /token?user=alice"));
+    };
+    let expires_in_s = query.get("expires_in").map_or(Some(EXPIRES_IN_S_DEFAULT), |seconds| seconds.parse().ok());
+    let Some(expires_in_s) = expires_in_s.filter(|seconds| (1..=EXPIRES_IN_S_MAX).contains(seconds)) else {
+        return for_any_page(refuse(StatusCode::BAD_REQUEST, "expires_in is a number of seconds from 1 to 86400"));
+    };
+    for_any_page(page(gateway.tokens.issue(user, expires_in_s).map(|token| json!({ "token": token }))))
+}
+
+pub(super) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
+    for_any_page(Json(gateway.tokens.jwks()).into_response())
+}
+
+pub(super) async fn tables(State(gateway): State<Arc<Gateway>>) -> Response {
+    page(gateway.database.tables().map(Value::Object))
+}
+
+pub(super) async fn table(State(gateway): State<Arc<Gateway>>, Path(name): Path<String>) -> Response {
+    match gateway.database.rows(&name, ROWS_MAX) {
+        Ok(None) => refuse(StatusCode::NOT_FOUND, "no such table; GET /tables lists them"),
+        Ok(Some(rows)) => page(Ok(Value::Array(rows))),
+        Err(error) => page(Err(error)),
+    }
+}
+
+/// JSON for people.
+fn page(content: anyhow::Result<Value>) -> Response {
+    match content {
+        Ok(content) => ([("content-type", "application/json")], format!("{content:#}\n")).into_response(),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}")),
+    }
+}
+
+/// A web client is served from another origin.
+fn for_any_page(response: Response) -> Response {
+    ([(ACCESS_CONTROL_ALLOW_ORIGIN, "*")], response).into_response()
+}

@@ -1,0 +1,54 @@
+//! One message: which route it takes, and what goes back.
+
+use serde_json::{Value, json};
+
+use super::connections::Connection;
+use super::{FRAME_BYTES_MAX, Gateway, LOG_NAME, events, random_id};
+use crate::template::{Api, Route};
+
+const DEFAULT: &str = "$default";
+
+impl Gateway {
+    pub(super) async fn deliver(&self, connection: &Connection, text: &str) {
+        let request_id = random_id();
+        let reply = match select_route(&self.api, text) {
+            Some((key, route)) => {
+                let event = events::message(&connection.origin, &request_id, key, text);
+                match self.integrate(&route.function, &event).await {
+                    Some(answer) if route.replies => answer.body.unwrap_or_default(),
+                    Some(_) => String::new(),
+                    None => own_frame(connection, &request_id, "Internal server error"),
+                }
+            }
+            None => own_frame(connection, &request_id, "Forbidden"),
+        };
+        if reply.is_empty() {
+            return;
+        }
+        if reply.len() > FRAME_BYTES_MAX {
+            let text = format!("a reply of {} bytes is more than a frame holds: not sent", reply.len());
+            self.log_failure(LOG_NAME, &text);
+        } else if connection.send(reply).is_err() {
+            self.log_failure(LOG_NAME, "the client does not take its frames: a reply was dropped");
+        }
+    }
+}
+
+/// The route whose key the message names, or else the default one, if the API has it.
+fn select_route<'a>(api: &'a Api, text: &str) -> Option<(&'a str, &'a Route)> {
+    let body = serde_json::from_str::<Value>(text).unwrap_or_default();
+    let key = match body.get(&api.route_member) {
+        Some(Value::String(key)) => key.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    // A client cannot ask for $connect and the like.
+    let named = api.routes.get_key_value(&key).filter(|(key, _)| !key.starts_with('$'));
+    named.or_else(|| api.routes.get_key_value(DEFAULT)).map(|(key, route)| (key.as_str(), route))
+}
+
+/// What API Gateway itself has to say to a client.
+fn own_frame(connection: &Connection, request_id: &str, message: &str) -> String {
+    let connection_id = &connection.origin.connection_id;
+    json!({ "message": message, "connectionId": connection_id, "requestId": request_id }).to_string()
+}

@@ -1,0 +1,153 @@
+//! One socket from its upgrade to its `$disconnect`: what comes in, what goes out, and every way to end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+
+use super::connections::{Connection, Inbox};
+use super::events::{self, Origin};
+use super::{FRAME_BYTES_MAX, Gateway, MESSAGE_BYTES_MAX};
+
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// Messages of one socket that functions work on at once; reading pauses at that many.
+const IN_FLIGHT_MAX: usize = 64;
+/// For the client to take our close frame, and for us to take what it had sent before it did.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
+
+/// How a socket came to its end.
+enum End {
+    /// The client closed it, with or without saying why.
+    ByClient(Option<CloseFrame>),
+    ByServer(CloseFrame),
+    /// The connection broke without a close frame.
+    Lost,
+}
+
+pub(super) async fn serve(gateway: Arc<Gateway>, origin: Origin, upgrading: OnUpgrade) {
+    let (connection, inbox) = Connection::new(origin);
+    let end = match upgrading.await {
+        Ok(io) => {
+            let mut config = WebSocketConfig::default();
+            config.max_frame_size = Some(FRAME_BYTES_MAX);
+            config.max_message_size = Some(MESSAGE_BYTES_MAX);
+            let socket = WebSocketStream::from_raw_socket(TokioIo::new(io), Role::Server, Some(config)).await;
+            gateway.connections.add(&connection);
+            talk(&gateway, &connection, inbox, socket).await
+        }
+        Err(_) => End::Lost,
+    };
+    disconnected(&gateway, &connection, end).await;
+}
+
+async fn talk(gateway: &Arc<Gateway>, connection: &Arc<Connection>, inbox: Inbox, socket: Socket) -> End {
+    let Inbox { outbound, mut closing } = inbox;
+    let (mut sink, mut stream) = socket.split();
+    let end = tokio::select! {
+        end = receive(gateway, connection, &mut stream) => end,
+        end = send(connection, outbound, &mut sink) => end,
+        Some(frame) = closing.recv() => End::ByServer(frame),
+        () = connection.idle(gateway.limits.idle_max) => End::ByServer(going_away()),
+        () = sleep(gateway.limits.lifetime_max) => End::ByServer(going_away()),
+        () = gateway.stop.cancelled() => End::ByServer(going_away()),
+    };
+    gateway.connections.remove(&connection.origin.connection_id);
+    if let Ok(socket) = sink.reunite(stream) {
+        // The client may not take part in this any more, and need not.
+        timeout(GOODBYE_MAX, say_goodbye(socket, &end)).await.unwrap_or_default();
+    }
+    end
+}
+
+async fn receive(gateway: &Arc<Gateway>, connection: &Arc<Connection>, stream: &mut SplitStream<Socket>) -> End {
+    let turns = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
+    loop {
+        // The semaphore is never closed, so there is always a turn to wait for.
+        let turn = Arc::clone(&turns).acquire_owned().await;
+        match stream.next().await {
+            Some(Ok(Message::Text(text))) => {
+                connection.touch();
+                let (gateway, connection) = (Arc::clone(gateway), Arc::clone(connection));
+                let tasks = gateway.tasks.clone();
+                tasks.spawn(async move {
+                    gateway.deliver(&connection, &text).await;
+                    drop(turn);
+                });
+            }
+            Some(Ok(Message::Binary(_))) => return refuse(CloseCode::Unsupported, "binary frames are not supported"),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Close(frame))) => return End::ByClient(frame),
+            Some(Err(Error::Capacity(_))) => return refuse(CloseCode::Size, "message too big"),
+            Some(Err(Error::Utf8(_))) => return refuse(CloseCode::Invalid, "not UTF-8"),
+            Some(Err(Error::Protocol(error))) if error != ResetWithoutClosingHandshake => {
+                return refuse(CloseCode::Protocol, "protocol error");
+            }
+            Some(Err(_)) | None => return End::Lost,
+        }
+    }
+}
+
+use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
+
+async fn send(
+    connection: &Connection,
+    mut outbound: mpsc::Receiver<Utf8Bytes>,
+    sink: &mut SplitSink<Socket, Message>,
+) -> End {
+    while let Some(text) = outbound.recv().await {
+        if sink.send(Message::Text(text)).await.is_err() {
+            return End::Lost;
+        }
+        connection.touch();
+    }
+    End::Lost
+}
+
+fn refuse(code: CloseCode, reason: &'static str) -> End {
+    End::ByServer(CloseFrame { code, reason: reason.into() })
+}
+
+fn going_away() -> CloseFrame {
+    CloseFrame { code: CloseCode::Away, reason: "Going away".into() }
+}
+
+/// Closes our direction, then reads what is still on its way: with unread bytes the kernel would reset the connection,
+/// and the client might never see why it was closed.
+async fn say_goodbye(mut socket: Socket, end: &End) {
+    let frame = match end {
+        End::ByClient(_) => None,
+        End::ByServer(frame) => Some(frame.clone()),
+        End::Lost => return,
+    };
+    // Each step fails only where the client is gone already.
+    socket.close(frame).await.unwrap_or_default();
+    let io = socket.get_mut();
+    io.shutdown().await.unwrap_or_default();
+    let mut rest = [0; 4096];
+    while let Ok(1..) = io.read(&mut rest).await {}
+}
+
+async fn disconnected(gateway: &Gateway, connection: &Connection, end: End) {
+    let Some(route) = gateway.api.routes.get("$disconnect").filter(|_| !gateway.lose_disconnects) else {
+        return;
+    };
+    let (code, reason) = match end {
+        End::ByClient(None) => (CloseCode::Status.into(), "Client-side close frame status not set".to_owned()),
+        End::ByClient(Some(frame)) | End::ByServer(frame) => (frame.code.into(), frame.reason.to_string()),
+        End::Lost => (CloseCode::Abnormal.into(), "Connection closed abnormally".to_owned()),
+    };
+    let event = events::disconnect(&connection.origin, code, &reason);
+    // Nobody is left to tell; a failure has been logged.
+    drop(gateway.integrate(&route.function, &event).await);
+}

@@ -1,0 +1,20 @@
+//! AWS on this machine, as far as `template.yaml` asks for it: API Gateway's WebSocket API (`gateway`), Lambda
+//! (`functions`) and `DynamoDB` (`database`). It knows nothing of chat: routes, functions and tables come from the template,
+//! and the functions are the binaries that run on AWS too.
+
+mod binaries;
+mod database;
+mod functions;
+mod gateway;
+mod logs;
+mod server;
+mod template;
+mod tokens;
+
+pub use binaries::{Binaries, build_functions, workspace_root};
+pub use database::Database;
+pub use functions::FunctionError;
+pub use gateway::Limits;
+pub use logs::Logs;
+pub use server::{Options, Server};
+pub use template::{Api, Function, Overrides, Route, Table, Template};

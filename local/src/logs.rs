@@ -1,0 +1,95 @@
+//! What the functions and this server have to say, one readable line each.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+/// Where log lines go.
+#[derive(Debug, Clone, Default)]
+pub enum Logs {
+    #[default]
+    Print,
+    Silent,
+    /// Kept for a test to look at.
+    Keep(Arc<Mutex<Vec<String>>>),
+}
+
+/// The member names under which tracing's JSON has what isn't a field of the event.
+const FRAME: [&str; 7] = ["timestamp", "level", "message", "fields", "target", "span", "spans"];
+/// What tracing and Lambda's runtime add to every span, and nobody looks up here.
+const SPAN_NOISE: [&str; 3] = ["name", "requestId", "xrayTraceId"];
+
+const DIM: &str = "\x1b[2m";
+const RED: &str = "\x1b[31m";
+const YELLOW: &str = "\x1b[33m";
+const PLAIN: &str = "\x1b[0m";
+
+impl Logs {
+    /// Takes one line of a function's output.
+    pub(crate) fn line(&self, function: &str, line: &str) {
+        let colour = matches!(self, Logs::Print) && std::io::stdout().is_terminal();
+        let line = readable(function, line, &clock(), colour);
+        match self {
+            // Nobody may be reading any more; that is no reason to stop serving.
+            Logs::Print => writeln!(std::io::stdout(), "{line}").unwrap_or_default(),
+            Logs::Silent => {}
+            Logs::Keep(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).push(line),
+        }
+    }
+}
+
+/// The wall clock in UTC, as in the functions' own times.
+fn clock() -> String {
+    let format = format_description!("[hour]:[minute]:[second].[subsecond digits:3]");
+    OffsetDateTime::now_utc().format(format).unwrap_or_default()
+}
+
+fn readable(function: &str, line: &str, time: &str, colour: bool) -> String {
+    let paint = |code: &'static str| if colour { code } else { "" };
+    let prefix = format!("{}{time}{} {function:<18}", paint(DIM), paint(PLAIN));
+    let Ok(Value::Object(event)) = serde_json::from_str::<Value>(line) else {
+        return format!("{prefix} {line}");
+    };
+    let level = match event.get("level").and_then(Value::as_str) {
+        None | Some("INFO") => String::new(),
+        Some(level) => {
+            let code = paint(if level == "ERROR" { RED } else { YELLOW });
+            format!(" {code}{level}{}", paint(PLAIN))
+        }
+    };
+    // Fields are in the event itself, or apart, as the subscriber was set up; span fields come before them.
+    let nested = |name: &str| event.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut fields: Map<String, Value> =
+        nested("span").into_iter().filter(|(name, _)| !SPAN_NOISE.contains(&name.as_str())).collect();
+    fields.extend(nested("fields"));
+    fields
+        .extend(event.iter().filter(|(name, _)| !FRAME.contains(&name.as_str())).map(|(k, v)| (k.clone(), v.clone())));
+    let message = fields.remove("message").or_else(|| event.get("message").cloned());
+    let message = message.map(|message| format!(" {}", text(&message))).unwrap_or_default();
+    let pairs = fields.iter().map(|(name, value)| format!("{}{name}={}{}", paint(DIM), paint(PLAIN), text(value)));
+    let words = std::iter::once(format!("{prefix}{level}{message}")).chain(pairs);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn both_shapes_of_tracing_and_plain_text_are_readable() {
+        let line = |line| readable("SendFunction", line, "10:00:00.000", false);
+        let flat =
+            r#"{"timestamp":"t","level":"INFO","message":"sent","route":"send","duration_ms":7,"target":"send"}"#;
+        assert_eq!(line(flat), "10:00:00.000 SendFunction       sent duration_ms=7 route=send");
+        let nested = r#"{"level":"WARN","fields":{"message":"busy","tries":2},"span":{"name":"x","request_id":"r"}}"#;
+        assert_eq!(line(nested), "10:00:00.000 SendFunction       WARN busy request_id=r tries=2");
+        assert_eq!(line("thread panicked"), "10:00:00.000 SendFunction       thread panicked");
+    }
+}

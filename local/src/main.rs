@@ -1,0 +1,112 @@
+//! `cargo run`: builds the functions, serves them until Ctrl-C, and says what can be done with them.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use local::{Limits, Options, Server, build_functions};
+use tokio::signal::unix::{SignalKind, signal};
+
+const PORT_DEFAULT: u16 = 3001;
+
+/// Pigeonhole on this machine: the WebSocket API, the functions behind it and their tables, as template.yaml says.
+/// It listens on 127.0.0.1 only.
+#[derive(Parser)]
+#[command(name = "pigeonhole", version)]
+struct Arguments {
+    /// The port to listen on; the database takes the next one. 0: any two that are free
+    #[arg(long, default_value_t = PORT_DEFAULT)]
+    port: u16,
+
+    /// Keep the tables in this folder, and find them again at the next start. Without it they are in memory
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Build the functions with optimisations, as for AWS
+    #[arg(long)]
+    release: bool,
+
+    /// Close a socket after that long without data in either direction
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    idle_timeout: u64,
+
+    /// Close a socket that long after it was opened
+    #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
+    max_lifetime: u64,
+
+    /// Never deliver $disconnect: on AWS it is best effort, and nothing may depend on it
+    #[arg(long)]
+    lose_disconnects: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A backtrace says nothing of a port that is taken.
+            eprintln!("pigeonhole: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    // Before anything is there to end: a signal during the start is not lost.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+
+    let server = tokio::select! {
+        server = start(arguments) => server?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
+    greet(&server, arguments);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    server.shutdown().await;
+    Ok(())
+}
+
+async fn start(arguments: &Arguments) -> anyhow::Result<Server> {
+    // Whoever built this server with optimisations has built the functions so as well.
+    let optimised = arguments.release || !cfg!(debug_assertions);
+    let cargo: &[&str] = if optimised { &["build", "--bins", "--release"] } else { &["build", "--bins"] };
+    let binaries = tokio::task::spawn_blocking(|| build_functions(cargo)).await??;
+    Server::start(Options {
+        port: arguments.port,
+        data: arguments.data.clone(),
+        binaries,
+        limits: Limits {
+            idle_max: Duration::from_secs(arguments.idle_timeout),
+            lifetime_max: Duration::from_secs(arguments.max_lifetime),
+            ..Limits::default()
+        },
+        lose_disconnects: arguments.lose_disconnects,
+        ..Options::default()
+    })
+    .await
+}
+
+fn greet(server: &Server, arguments: &Arguments) {
+    let (socket, http, database) = (server.url(), server.http_url(), server.database().endpoint());
+    let url = if server.port() == PORT_DEFAULT { String::new() } else { format!(" --url {socket}") };
+    let data = arguments
+        .data
+        .as_ref()
+        .map_or_else(|| "in memory; --data DIR keeps it".to_owned(), |folder| format!("in {}", folder.display()));
+    println!(
+        "Pigeonhole is ready.
+  socket    {socket}
+  chat now  cargo run -p chat --{url} alice bob
+            cargo run -p chat --{url} bob alice     (in another terminal)
+  token     curl '{http}/token?user=alice'
+  tables    curl {http}/tables/InboxTable
+            aws dynamodb scan --endpoint-url {database} --table-name InboxTable
+  data      {data}
+Logs follow. Ctrl-C stops everything."
+    );
+}

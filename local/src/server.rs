@@ -1,0 +1,165 @@
+//! Puts the parts together on their ports, and takes them apart again.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::serve::ListenerExt as _;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::binaries::{Binaries, workspace_root};
+use crate::database::Database;
+use crate::functions::Functions;
+use crate::gateway::{Connections, Gateway, Limits};
+use crate::logs::Logs;
+use crate::template::{Overrides, Template};
+use crate::tokens::{self, Tokens};
+
+/// For sockets to close and their `$disconnect` to run.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// 0 takes any port that is free, and another for the database; otherwise the database has the next port.
+    pub port: u16,
+    /// The folder that keeps the tables; without it they are in memory.
+    pub data: Option<PathBuf>,
+    pub template: PathBuf,
+    pub binaries: Binaries,
+    pub limits: Limits,
+    /// Never deliver `$disconnect`, which on AWS is best effort.
+    pub lose_disconnects: bool,
+    pub logs: Logs,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            port: 3001,
+            data: None,
+            template: workspace_root().join("template.yaml"),
+            binaries: Binaries::new(),
+            limits: Limits::default(),
+            lose_disconnects: false,
+            logs: Logs::default(),
+        }
+    }
+}
+
+/// A running server. It ends with [`Server::shutdown`], or with the runtime that it was started on.
+pub struct Server {
+    address: SocketAddr,
+    gateway: Arc<Gateway>,
+}
+
+impl Server {
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        let Options { port, data, template, binaries, limits, lose_disconnects, logs } = options;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
+        let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
+        let address = listener.local_addr()?;
+        let template = on_this_machine(Template::load(&template, &overrides(address))?, address);
+
+        let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
+        let database_port = database_port.context("the database takes the port after --port, and there is none")?;
+        let database = Arc::new(Database::start(&template.tables, data.as_deref(), database_port).await?);
+        let functions = Functions::new(&template, &binaries, &environment(&database), &logs)?;
+
+        let gateway = Arc::new(Gateway {
+            api: template.api,
+            domain: address.to_string(),
+            functions: Arc::new(functions),
+            database,
+            tokens: Tokens::new(format!("http://{address}"))?,
+            limits,
+            lose_disconnects,
+            logs,
+            connections: Connections::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        });
+        // Without this, small answers wait for the other side's delayed acknowledgement.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
+        let stopped = gateway.stop.clone().cancelled_owned();
+        let serving = axum::serve(listener, Arc::clone(&gateway).router()).with_graceful_shutdown(stopped);
+        tokio::spawn(serving.into_future());
+        Ok(Self { address, gateway })
+    }
+
+    /// Where clients connect: `ws://127.0.0.1:3001/v1`.
+    pub fn url(&self) -> String {
+        format!("ws://{}/{}", self.address, self.gateway.api.stage)
+    }
+
+    /// Where tokens, keys and tables are: `http://127.0.0.1:3001`.
+    pub fn http_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Where management clients post: `http://127.0.0.1:3001/v1`.
+    pub fn management_url(&self) -> String {
+        format!("http://{}/{}", self.address, self.gateway.api.stage)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.gateway.database
+    }
+
+    /// A token that the functions accept.
+    pub fn token(&self, user: &str, expires_in_s: u32) -> anyhow::Result<String> {
+        self.gateway.tokens.issue(user, expires_in_s)
+    }
+
+    /// The process ids of a function's sandboxes, by the function's logical id.
+    pub fn sandboxes(&self, function: &str) -> Vec<u32> {
+        self.gateway.functions.sandboxes(function)
+    }
+
+    /// Closes the sockets, lets their `$disconnect` run, and ends every process it started.
+    pub async fn shutdown(self) {
+        self.gateway.stop.cancel();
+        self.gateway.tasks.close();
+        // What takes longer is cut off: a function may be stuck.
+        timeout(SHUTDOWN_MAX, self.gateway.tasks.wait()).await.unwrap_or_default();
+        self.gateway.functions.stop().await;
+    }
+}
+
+/// The template's parameters that only this server can know.
+fn overrides(address: SocketAddr) -> Overrides {
+    Overrides::from(
+        [
+            ("JwksUrl", format!("http://{address}/.well-known/jwks.json")),
+            ("TokenIssuer", format!("http://{address}")),
+            ("TokenAudience", tokens::AUDIENCE.to_owned()),
+            ("QueryStringTokens", "on".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    )
+}
+
+/// The API's host on AWS is this server here.
+fn on_this_machine(mut template: Template, address: SocketAddr) -> Template {
+    let host = format!("https://{}.execute-api.us-east-1.amazonaws.com", template.api.logical_id);
+    for value in template.functions.values_mut().flat_map(|function| function.environment.values_mut()) {
+        *value = value.replace(&host, &format!("http://{address}"));
+    }
+    template
+}
+
+/// What every function gets beside the template's variables and Lambda's own.
+fn environment(database: &Database) -> BTreeMap<String, String> {
+    let endpoint = ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint());
+    let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));
+    std::iter::once(endpoint).chain(log_filter).collect()
+}

@@ -1,0 +1,395 @@
+//! The server through its sockets, with this test program as the function behind every route.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use local::{Binaries, Limits, Logs, Options, Server};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Client = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+// ---- The function ----
+
+/// Not a test: what the sandboxes run. Ignored, so that only they do.
+#[test]
+#[ignore = "runs as a Lambda function, started by the other tests"]
+fn the_function_under_test() {
+    if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_none() {
+        return;
+    }
+    if std::env::var_os("EXIT_AT_START").is_some() {
+        eprintln!("cannot go on");
+        std::process::exit(2);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(lambda_runtime::run(service_fn(function))).unwrap();
+}
+
+async fn function(event: LambdaEvent<Value>) -> Result<Value, Error> {
+    let event = event.payload;
+    println!("{}", json!({ "level": "INFO", "message": "event", "event": event }));
+    if event["type"] == "REQUEST" {
+        return authorize(&event);
+    }
+    let text = event["body"].as_str().unwrap_or("{}");
+    let body: Value = serde_json::from_str(text)?;
+    match body["do"].as_str() {
+        Some("fail") => return Err("as asked".into()),
+        Some("crash") => std::process::exit(3),
+        Some("hang") => tokio::time::sleep(PATIENCE).await,
+        Some("pid") => return Ok(json!({ "statusCode": 200, "body": std::process::id().to_string() })),
+        Some("env") => return Ok(json!({ "statusCode": 200, "body": std::env::var("ENDPOINT")? })),
+        Some("nonsense") => return Ok(json!("nonsense")),
+        _ => {}
+    }
+    let refused = event["queryStringParameters"]["status"].as_str().and_then(|status| status.parse::<u16>().ok());
+    let protocol =
+        event["headers"]["sec-websocket-protocol"].as_str().map(|_| json!({ "Sec-WebSocket-Protocol": "b" }));
+    Ok(json!({ "statusCode": refused.unwrap_or(200), "headers": protocol, "body": text }))
+}
+
+fn authorize(event: &Value) -> Result<Value, Error> {
+    let effect = match event["queryStringParameters"]["user"].as_str() {
+        None => return Err("Unauthorized".into()),
+        Some("malformed") => return Ok(json!({})),
+        Some("mallory") => "Deny",
+        Some(_) => "Allow",
+    };
+    let statement = json!({ "Action": "execute-api:Invoke", "Effect": effect, "Resource": event["methodArn"] });
+    Ok(json!({
+        "principalId": event["queryStringParameters"]["user"],
+        "policyDocument": { "Version": "2012-10-17", "Statement": [statement] },
+        "context": { "exp": 7 },
+    }))
+}
+
+/// A program that runs this one as the function. Written before any process starts: one that is being written cannot be
+/// run.
+static FUNCTION: LazyLock<PathBuf> = LazyLock::new(|| {
+    let this = std::env::current_exe().unwrap();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("function-{}", std::process::id()));
+    let script =
+        format!("#!/bin/sh\nexec '{}' --exact the_function_under_test --ignored --nocapture\n", this.display());
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+});
+
+// ---- The server and its clients ----
+
+struct Fixture {
+    server: Server,
+    logs: Arc<Mutex<Vec<String>>>,
+}
+
+async fn start(limits: Limits) -> Fixture {
+    let logs = Arc::default();
+    let server = Server::start(Options {
+        port: 0,
+        template: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/template.yaml"),
+        binaries: Binaries::from([("function".to_owned(), FUNCTION.clone())]),
+        limits,
+        logs: Logs::Keep(Arc::clone(&logs)),
+        ..Options::default()
+    });
+    Fixture { server: server.await.unwrap(), logs }
+}
+
+impl Fixture {
+    async fn connect(&self, query: &str) -> Client {
+        self.try_connect(query).await.unwrap()
+    }
+
+    async fn try_connect(&self, query: &str) -> Result<Client, tungstenite::Error> {
+        Ok(connect_async(format!("{}?{query}", self.server.url())).await?.0)
+    }
+
+    async fn status(&self, query: &str) -> u16 {
+        match self.try_connect(query).await {
+            Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The first event so far that has this in it.
+    fn event(&self, needle: &str) -> Option<Value> {
+        let logs = self.logs.lock().unwrap();
+        let events = logs.iter().filter_map(|line| serde_json::from_str(line.split_once("event=")?.1).ok());
+        events.into_iter().find(|event: &Value| event.to_string().contains(needle))
+    }
+
+    async fn wait_for_event(&self, needle: &str) -> Value {
+        eventually(async || self.event(needle)).await
+    }
+
+    fn connections(&self, id: &str) -> String {
+        format!("{}/@connections/{}", self.server.management_url(), id.replace('=', "%3D"))
+    }
+
+    /// The id of the only connection.
+    async fn connection_id(&self) -> String {
+        let event = self.wait_for_event(r#""eventType":"CONNECT""#).await;
+        event["requestContext"]["connectionId"].as_str().unwrap().to_owned()
+    }
+}
+
+async fn eventually<T>(mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
+        loop {
+            if let Some(found) = probe().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, polling).await.unwrap()
+}
+
+async fn say(client: &mut Client, message: &Value) {
+    client.send(Message::text(message.to_string())).await.unwrap();
+}
+
+async fn hear(client: &mut Client) -> Message {
+    tokio::time::timeout(PATIENCE, client.next()).await.unwrap().unwrap().unwrap()
+}
+
+async fn hear_json(client: &mut Client) -> Value {
+    serde_json::from_str(hear(client).await.to_text().unwrap()).unwrap()
+}
+
+/// The code of the close frame that comes next.
+async fn hear_close(client: &mut Client) -> u16 {
+    match hear(client).await {
+        Message::Close(Some(frame)) => frame.code.into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+// ---- The tests ----
+
+#[tokio::test]
+async fn a_socket_lives_from_connect_to_disconnect() {
+    let fixture = start(Limits::default()).await;
+    let mut client = fixture.connect("user=alice&x=%C3%A4").await;
+    let connect = fixture.wait_for_event(r#""isBase64Encoded":false,"multiValueHeaders""#).await;
+    let context = &connect["requestContext"];
+    assert_eq!((&context["routeKey"], &context["eventType"]), (&json!("$connect"), &json!("CONNECT")));
+    assert_eq!((&context["authorizer"]["principalId"], &context["authorizer"]["exp"]), (&json!("alice"), &json!("7")));
+    assert_eq!(connect["queryStringParameters"]["x"], "ä");
+    assert_eq!(connect["headers"]["upgrade"], Value::Null);
+    let id = context["connectionId"].as_str().unwrap();
+    assert!(id.len() == 16 && id.ends_with('='), "{id}");
+    let authorizer = fixture.event(r#""type":"REQUEST""#).unwrap();
+    assert_eq!(authorizer["requestContext"]["connectionId"], id);
+    assert_eq!(authorizer["headers"]["upgrade"], "websocket");
+
+    say(&mut client, &json!({ "action": "echo", "n": 1 })).await;
+    assert_eq!(hear_json(&mut client).await, json!({ "action": "echo", "n": 1 }));
+    let message = fixture.event(r#""eventType":"MESSAGE""#).unwrap();
+    assert_eq!((&message["headers"], &message["requestContext"]["routeKey"]), (&Value::Null, &json!("echo")));
+    assert_eq!(message["requestContext"]["authorizer"]["principalId"], "alice");
+
+    say(&mut client, &json!({ "action": "$connect" })).await;
+    assert_eq!(hear_json(&mut client).await["message"], "Forbidden");
+
+    client.close(None).await.unwrap();
+    let disconnect = fixture.wait_for_event(r#""eventType":"DISCONNECT""#).await;
+    assert_eq!(disconnect["requestContext"]["disconnectStatusCode"], 1005);
+    assert_eq!(disconnect["requestContext"]["connectionId"], id);
+    let gone = reqwest::Client::new().post(fixture.connections(id)).body("x").send().await.unwrap();
+    assert_eq!((gone.status().as_u16(), &gone.headers()["x-amzn-errortype"]), (410, &"GoneException".parse().unwrap()));
+    fixture.server.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_upgrade_is_refused_as_api_gateway_refuses_it() {
+    let fixture = start(Limits::default()).await;
+    assert_eq!(fixture.status("").await, 401);
+    assert_eq!(fixture.status("user=mallory").await, 403);
+    assert_eq!(fixture.status("user=malformed").await, 500);
+    assert_eq!(fixture.status("user=alice&status=418").await, 418);
+    assert_eq!(fixture.status("user=%").await, 400);
+    assert_eq!(reqwest::get(fixture.server.management_url()).await.unwrap().status(), 426);
+    assert_eq!(reqwest::get(format!("{}/v2", fixture.server.http_url())).await.unwrap().status(), 403);
+
+    let mut request = format!("{}?user=alice", fixture.server.url()).into_client_request().unwrap();
+    request.headers_mut().insert("sec-websocket-protocol", "a, b".parse().unwrap());
+    let (_, response) = connect_async(request).await.unwrap();
+    assert_eq!(response.headers()["sec-websocket-protocol"], "b");
+}
+
+#[tokio::test]
+async fn a_function_that_fails_costs_its_message_and_nothing_else() {
+    let fixture = start(Limits::default()).await;
+    let mut client = fixture.connect("user=alice").await;
+    for what in ["fail", "crash", "hang", "nonsense"] {
+        say(&mut client, &json!({ "action": "echo", "do": what })).await;
+        assert_eq!(hear_json(&mut client).await["message"], "Internal server error", "{what}");
+    }
+    say(&mut client, &json!({ "action": "broken" })).await;
+    assert_eq!(hear_json(&mut client).await["message"], "Internal server error");
+    let logs = fixture.logs.lock().unwrap().join("\n");
+    for text in ["as asked", "exit status: 3", "Task timed out after 1.00 seconds", "start-up: cannot go on"] {
+        assert!(logs.contains(text), "{text} is not in\n{logs}");
+    }
+    say(&mut client, &json!({ "action": "quiet" })).await;
+    say(&mut client, &json!({ "action": "echo", "do": "env" })).await;
+    assert_eq!(hear(&mut client).await.to_text().unwrap(), fixture.server.management_url());
+}
+
+#[tokio::test]
+async fn a_killed_sandbox_is_replaced_and_none_outlives_the_server() {
+    let fixture = start(Limits::default()).await;
+    let mut client = fixture.connect("user=alice").await;
+    let pid = async |client: &mut Client| {
+        say(client, &json!({ "action": "echo", "do": "pid" })).await;
+        hear(client).await.to_text().unwrap().parse::<u32>().unwrap()
+    };
+    let first = pid(&mut client).await;
+    assert_eq!(pid(&mut client).await, first, "an idle sandbox is used again");
+    assert_eq!(fixture.server.sandboxes("EverythingFunction"), [first]);
+    std::process::Command::new("kill").args(["-9", &first.to_string()]).status().unwrap();
+    let gone = async || (!Path::new(&format!("/proc/{first}/exe")).exists()).then_some(());
+    eventually(gone).await;
+    let second = pid(&mut client).await;
+    assert_ne!(second, first);
+
+    fixture.server.shutdown().await;
+    assert!(!Path::new(&format!("/proc/{second}/exe")).exists());
+}
+
+#[tokio::test]
+async fn messages_of_one_socket_are_worked_on_side_by_side() {
+    let fixture = start(Limits::default()).await;
+    let mut client = fixture.connect("user=alice").await;
+    say(&mut client, &json!({ "action": "echo", "do": "hang" })).await;
+    say(&mut client, &json!({ "action": "echo", "n": 2 })).await;
+    assert_eq!(hear_json(&mut client).await["n"], 2);
+    assert_eq!(hear_json(&mut client).await["message"], "Internal server error");
+}
+
+#[tokio::test]
+async fn frames_that_api_gateway_does_not_take_close_the_socket() {
+    let fixture = start(Limits::default()).await;
+    let frames = [
+        (Message::text("x".repeat(32 * 1024 + 1)), 1009),
+        (Message::text("x".repeat(1024 * 1024)), 1009),
+        (Message::binary(vec![1, 2, 3]), 1003),
+    ];
+    for (frame, code) in frames {
+        let mut client = fixture.connect("user=alice").await;
+        client.send(frame).await.unwrap();
+        assert_eq!(hear_close(&mut client).await, code);
+        fixture.wait_for_event(&format!(r#""disconnectStatusCode":{code}"#)).await;
+    }
+    let mut client = fixture.connect("user=alice").await;
+    let body = "x".repeat(32 * 1024 - 32);
+    say(&mut client, &json!({ "action": "echo", "x": body })).await;
+    assert_eq!(hear_json(&mut client).await["x"], body);
+}
+
+#[tokio::test]
+async fn a_lost_client_is_disconnected_as_1006() {
+    let fixture = start(Limits::default()).await;
+    drop(fixture.connect("user=alice").await);
+    fixture.wait_for_event(r#""disconnectStatusCode":1006"#).await;
+}
+
+#[tokio::test]
+async fn a_connection_can_be_posted_to_looked_at_and_closed() {
+    let fixture = start(Limits::default()).await;
+    let http = reqwest::Client::new();
+    let mut client = fixture.connect("user=alice").await;
+    let url = fixture.connections(&fixture.connection_id().await);
+    let post = async |body: Vec<u8>| http.post(&url).body(body).send().await.unwrap().status().as_u16();
+    // The client has its 101 a moment before the connection is there.
+    eventually(async || (post(b"hello".to_vec()).await == 200).then_some(())).await;
+    assert_eq!(hear(&mut client).await.to_text().unwrap(), "hello");
+    assert_eq!(post(vec![b'x'; 32 * 1024 + 1]).await, 413);
+    assert_eq!(post(vec![0xff]).await, 400);
+    let seen = http.get(&url).send().await.unwrap().text().await.unwrap();
+    let seen: Value = serde_json::from_str(&seen).unwrap();
+    assert_eq!(seen["identity"]["sourceIp"], "127.0.0.1");
+    assert!(seen["connectedAt"].as_str().unwrap() <= seen["lastActiveAt"].as_str().unwrap());
+
+    assert_eq!(http.delete(&url).send().await.unwrap().status(), 204);
+    assert_eq!(hear_close(&mut client).await, 1000);
+    fixture.wait_for_event(r#""disconnectStatusCode":1000"#).await;
+    assert_eq!(http.delete(&url).send().await.unwrap().status(), 410);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_limited_and_can_still_be_closed() {
+    let fixture = start(Limits::default()).await;
+    let http = reqwest::Client::new();
+    let client = fixture.connect("user=alice").await;
+    let url = fixture.connections(&fixture.connection_id().await);
+    let body = "x".repeat(32 * 1024);
+    let limited = async || (http.post(&url).body(body.clone()).send().await.unwrap().status() == 429).then_some(());
+    eventually(limited).await;
+    assert_eq!(http.delete(&url).send().await.unwrap().status(), 204);
+    fixture.wait_for_event(r#""disconnectStatusCode":1000"#).await;
+    drop(client);
+}
+
+#[tokio::test]
+async fn silent_and_old_sockets_are_closed() {
+    let short = Duration::from_millis(300);
+    let idle = start(Limits { idle_max: short, ..Limits::default() }).await;
+    let mut client = idle.connect("user=alice").await;
+    client.send(Message::Ping("still here".into())).await.unwrap();
+    assert!(matches!(hear(&mut client).await, Message::Pong(_)));
+    assert_eq!(hear_close(&mut client).await, 1001);
+
+    let old = start(Limits { lifetime_max: short, ..Limits::default() }).await;
+    let mut client = old.connect("user=alice").await;
+    assert_eq!(hear_close(&mut client).await, 1001);
+    old.wait_for_event(r#""disconnectStatusCode":1001"#).await;
+}
+
+#[tokio::test]
+async fn tokens_keys_and_tables_are_there_to_look_at() {
+    let fixture = start(Limits::default()).await;
+    let get = async |path: &str| {
+        let response = reqwest::get(format!("{}{path}", fixture.server.http_url())).await.unwrap();
+        (response.status().as_u16(), serde_json::from_str::<Value>(&response.text().await.unwrap()).unwrap())
+    };
+    let (status, key_set) = get("/.well-known/jwks.json").await;
+    assert_eq!((status, &key_set["keys"][0]["crv"]), (200, &json!("Ed25519")));
+    let (_, token) = get("/token?user=al%20ice&expires_in=60").await;
+    let key_set = serde_json::from_value::<jsonwebtoken::jwk::JwkSet>(key_set).unwrap();
+    let mut validation = jsonwebtoken::Validation::new(jsonwebtoken::Algorithm::EdDSA);
+    validation.set_audience(&["pigeonhole"]);
+    validation.set_issuer(&[fixture.server.http_url()]);
+    let key = jsonwebtoken::DecodingKey::from_jwk(&key_set.keys[0]).unwrap();
+    let claims = jsonwebtoken::decode::<Value>(token["token"].as_str().unwrap(), &key, &validation).unwrap().claims;
+    assert_eq!(claims["sub"], "al ice");
+    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 60);
+
+    let (status, refusal) = get("/token").await;
+    assert!(status == 400 && refusal["message"].as_str().unwrap().starts_with("user"), "{refusal}");
+    assert_eq!(get("/token?user=a&expires_in=0").await.0, 400);
+    assert_eq!(get("/tables").await, (200, json!({ "ThingsTable": 0 })));
+    assert_eq!(get("/tables/ThingsTable").await, (200, json!([])));
+    assert_eq!(get("/tables/Nothing").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let error = Server::start(Options { port, ..Options::default() }).await.err().unwrap();
+    assert!(format!("{error:#}").starts_with(&format!("cannot listen on port {port}; choose another")), "{error:#}");
+}
