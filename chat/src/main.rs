@@ -1,0 +1,194 @@
+//! A terminal chat over Pigeonhole: `cargo run -p chat -- alice bob`.
+//!
+//! `session` knows the protocol and no I/O, `connection` carries its frames, `ui` and `lines` show what it says.
+
+mod connection;
+mod editor;
+mod lines;
+mod protocol;
+mod session;
+mod text;
+mod transcript;
+mod ui;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use data_encoding::BASE64URL_NOPAD;
+use reqwest::Url;
+use time::UtcOffset;
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::connection::{Client, Endpoint, Token};
+use crate::session::Session;
+use crate::transcript::Transcript;
+
+const LEAVE_WAIT: Duration = Duration::from_secs(3);
+
+/// Chat with somebody, in this terminal.
+///
+/// Shows what you missed, what arrives, and what became of your own messages:
+/// … waiting, ✓ stored, ✓✓ delivered, and ✓✓ in blue once read.
+/// When the connection breaks it comes back by itself, and nothing is lost or sent twice.
+#[derive(Parser)]
+#[command(name = "chat", verbatim_doc_comment, after_help = AFTER_HELP)]
+struct Args {
+    /// Who you are
+    #[arg(value_parser = user_id)]
+    me: String,
+    /// Whom you write to
+    #[arg(value_parser = user_id)]
+    peer: String,
+    /// The WebSocket API
+    #[arg(long, default_value = "ws://127.0.0.1:3001/v1")]
+    url: Url,
+    /// Your bearer token, a JWT; the local server gives one to anybody, so there it is not needed
+    #[arg(long, env = "PIGEONHOLE_TOKEN", hide_env_values = true, value_name = "JWT")]
+    token: Option<String>,
+}
+
+const AFTER_HELP: &str = "\
+Keys:
+  Enter            send
+  Page up, down    look back
+  Esc, Ctrl-C      leave
+
+Examples:
+  Two terminals, beside a local server (`cargo run`):
+    cargo run -p chat -- alice bob
+    cargo run -p chat -- bob alice
+  Against a deployed stack:
+    PIGEONHOLE_TOKEN=… cargo run -p chat -- alice bob --url wss://….amazonaws.com/v1
+  In a script, where each line of standard input is a message and each event is a line:
+    echo 'good morning' | cargo run -q -p chat -- alice bob";
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Where not even this can be written there is nobody to tell.
+            drop(error.print());
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
+    match start(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("chat: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(args: Args) -> Result<()> {
+    // Only a process with a single thread can be asked safely, so before the runtime starts any.
+    let offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(chat(args, offset));
+    // A read of standard input can't be interrupted; it ends with the process.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn chat(Args { me, peer, url, token }: Args, offset: UtcOffset) -> Result<()> {
+    let token = match token {
+        Some(token) => {
+            check_subject(&token, &me)?;
+            Token::Given(token)
+        }
+        None => Token::FetchedFrom(local_token_url(&url, &me)?),
+    };
+    let device_id = format!("terminal-{:016x}", fastrand::u64(..));
+    let (say, outgoing) = unbounded_channel();
+    let (news, shown) = unbounded_channel();
+    let client = Client {
+        session: Session::new(&me, &peer, fastrand::Rng::new()),
+        endpoint: Endpoint { url, device_id, token },
+        outgoing,
+        news,
+    };
+    let client = tokio::spawn(client.run());
+    let ended = if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        ui::run(Transcript::new(&me, &peer, offset), &say, shown).await
+    } else {
+        lines::run(&me, &say, shown).await
+    };
+    // To have nobody to listen to is the client's sign to leave.
+    drop(say);
+    match tokio::time::timeout(LEAVE_WAIT, client).await {
+        Ok(client) => client.context("the connection's task failed")?.and(ended),
+        Err(_) => ended,
+    }
+}
+
+fn user_id(text: &str) -> Result<String, &'static str> {
+    if (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(text.to_owned())
+    } else {
+        Err("a user id is 1 to 128 printable ASCII characters without spaces")
+    }
+}
+
+/// Who the user is stands in the token, whatever the command line says. The server checks the token; this only spares
+/// a mix-up. A token that can't be read here is the server's to judge.
+fn check_subject(token: &str, me: &str) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Claims {
+        sub: String,
+    }
+    let claims = token.split('.').nth(1).and_then(|part| BASE64URL_NOPAD.decode(part.as_bytes()).ok());
+    let claims = claims.and_then(|claims| serde_json::from_slice::<Claims>(&claims).ok());
+    match claims {
+        Some(Claims { sub }) if sub != me => {
+            bail!("the token belongs to {}, not to {me}", text::sanitise(&sub))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn local_token_url(server: &Url, me: &str) -> Result<Url> {
+    let local = matches!(server.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
+    if !local || server.scheme() != "ws" {
+        bail!("{server} needs a token: --token JWT, or PIGEONHOLE_TOKEN in the environment");
+    }
+    let port = server.port_or_known_default().unwrap_or(80);
+    let host = server.host_str().unwrap_or("127.0.0.1");
+    Url::parse_with_params(&format!("http://{host}:{port}/token"), [("user", me)]).context("the server's URL")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_ids_are_checked_where_they_are_given() {
+        assert!(user_id("auth0|5f7c").is_ok());
+        assert!(user_id(&"a".repeat(128)).is_ok());
+        for bad in ["", "a b", "é", "a\n", &"a".repeat(129)] {
+            assert!(user_id(bad).is_err(), "{bad:?}");
+        }
+        let error = Args::try_parse_from(["chat", "alice", "b b"]).err().unwrap().to_string();
+        assert!(error.contains("<PEER>") && error.contains("128"), "{error}");
+    }
+
+    #[test]
+    fn somebody_elses_token_is_noticed() {
+        let token = format!("e30.{}.c2ln", BASE64URL_NOPAD.encode(br#"{"sub":"carol","exp":1}"#));
+        assert!(check_subject(&token, "alice").unwrap_err().to_string().contains("carol"));
+        assert!(check_subject(&token, "carol").is_ok());
+        assert!(check_subject("opaque", "alice").is_ok());
+    }
+
+    #[test]
+    fn only_a_local_server_gives_tokens() {
+        let url = |text| Url::parse(text).unwrap();
+        assert_eq!(
+            local_token_url(&url("ws://127.0.0.1:3001/v1"), "a&b").unwrap().as_str(),
+            "http://127.0.0.1:3001/token?user=a%26b"
+        );
+        assert!(local_token_url(&url("wss://x.execute-api.eu-west-1.amazonaws.com/v1"), "alice").is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! The chat on a whole terminal: the end of the conversation, a status line, an input line.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use crossterm::cursor::{MoveTo, Show};
+use crossterm::event::{
+    DisableBracketedPaste, EnableBracketedPaste, Event as Input, EventStream, KeyCode, KeyEvent, KeyEventKind,
+    KeyModifiers,
+};
+use crossterm::style::{PrintStyledContent, Stylize};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode, size,
+};
+use crossterm::{execute, queue};
+use futures_util::StreamExt;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use unicode_width::UnicodeWidthStr;
+
+use crate::connection::News;
+use crate::editor::Editor;
+use crate::text::truncate;
+use crate::transcript::Transcript;
+
+const PROMPT: &str = "> ";
+
+pub(crate) async fn run(
+    transcript: Transcript,
+    say: &UnboundedSender<String>,
+    mut news: UnboundedReceiver<News>,
+) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let _terminal = Terminal::take()?;
+    let mut inputs = EventStream::new();
+    // Twice a second, so that a countdown by seconds skips none.
+    let mut clock = tokio::time::interval(Duration::from_millis(500));
+    let mut screen = Screen { transcript, editor: Editor::default(), scrolled: 0 };
+    loop {
+        screen.draw(size()?)?;
+        tokio::select! {
+            next = news.recv() => {
+                // `None`: the connection has ended for good, and says why itself.
+                let Some(next) = next else { return Ok(()) };
+                screen.transcript.apply(next);
+                while let Ok(next) = news.try_recv() {
+                    screen.transcript.apply(next);
+                }
+            }
+            input = inputs.next() => {
+                let Some(input) = input else { return Ok(()) };
+                match screen.input(input?) {
+                    Action::None => {}
+                    Action::Leave => return Ok(()),
+                    Action::Say(body) => {
+                        if say.send(body).is_err() {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            _ = terminate.recv() => return Ok(()),
+            _ = hang_up.recv() => return Ok(()),
+            _ = clock.tick(), if screen.transcript.is_counting_down() => {}
+        }
+    }
+}
+
+/// The terminal in raw mode and on its other screen; as it was before, once this is dropped.
+struct Terminal;
+
+impl Terminal {
+    fn take() -> io::Result<Self> {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            // A report is only readable on the screen that stays.
+            restore();
+            report(panic);
+        }));
+        enable_raw_mode()?;
+        let taken = Self;
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
+        Ok(taken)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    // Nothing can be done for a terminal that has gone away.
+    drop(execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show));
+    drop(disable_raw_mode());
+}
+
+enum Action {
+    None,
+    Say(String),
+    Leave,
+}
+
+struct Screen {
+    transcript: Transcript,
+    editor: Editor,
+    /// Rows below the visible ones.
+    scrolled: usize,
+}
+
+impl Screen {
+    fn input(&mut self, input: Input) -> Action {
+        match input {
+            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            Input::Paste(text) => {
+                self.editor.insert(&text.replace("\r\n", "\n").replace('\r', "\n"));
+                Action::None
+            }
+            _ => Action::None,
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Action {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Action::Leave,
+            KeyCode::Char('c' | 'd') if control => return Action::Leave,
+            KeyCode::Char('u') if control => self.editor.clear_before(),
+            KeyCode::Char('w') if control => self.editor.delete_word(),
+            KeyCode::Char('a') if control => self.editor.home(),
+            KeyCode::Char('e') if control => self.editor.end(),
+            KeyCode::Char(c) if !control => self.editor.insert(c.encode_utf8(&mut [0; 4])),
+            KeyCode::Backspace => self.editor.backspace(),
+            KeyCode::Delete => self.editor.delete(),
+            KeyCode::Left => self.editor.left(),
+            KeyCode::Right => self.editor.right(),
+            KeyCode::Home => self.editor.home(),
+            KeyCode::End => self.editor.end(),
+            KeyCode::PageUp => self.scrolled += 10,
+            KeyCode::PageDown => self.scrolled = self.scrolled.saturating_sub(10),
+            KeyCode::Enter => {
+                self.scrolled = 0;
+                let body = self.editor.take();
+                if !body.trim().is_empty() {
+                    return Action::Say(body);
+                }
+            }
+            _ => {}
+        }
+        Action::None
+    }
+
+    fn draw(&mut self, (columns, lines): (u16, u16)) -> io::Result<()> {
+        let width = usize::from(columns);
+        let height = lines.saturating_sub(2);
+        let rows = self.transcript.rows(width);
+        self.scrolled = self.scrolled.min(rows.len().saturating_sub(usize::from(height)));
+        let end = rows.len() - self.scrolled;
+        let visible = rows.get(end.saturating_sub(usize::from(height))..end).unwrap_or_default();
+
+        // A short conversation stands at the bottom, beside the line where it goes on.
+        let blank = usize::from(height) - visible.len();
+
+        let mut out = Vec::new();
+        queue!(out, BeginSynchronizedUpdate)?;
+        for line in 0..height {
+            queue!(out, MoveTo(0, line), Clear(ClearType::CurrentLine))?;
+            let row = usize::from(line).checked_sub(blank).and_then(|line| visible.get(line));
+            for part in row.into_iter().flatten() {
+                queue!(out, PrintStyledContent(part.clone()))?;
+            }
+        }
+        let mut status = truncate(&self.transcript.status(Instant::now()), width);
+        status.push_str(&" ".repeat(width.saturating_sub(status.width())));
+        queue!(out, MoveTo(0, height), PrintStyledContent(status.reverse()))?;
+
+        let (typed, cursor) = self.editor.visible(width.saturating_sub(PROMPT.len() + 1));
+        let cursor = u16::try_from(PROMPT.len() + cursor).unwrap_or(u16::MAX);
+        let input_line = lines.saturating_sub(1);
+        queue!(out, MoveTo(0, input_line), Clear(ClearType::CurrentLine))?;
+        queue!(out, PrintStyledContent(format!("{PROMPT}{typed}").stylize()), MoveTo(cursor, input_line), Show)?;
+        queue!(out, EndSynchronizedUpdate)?;
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&out)?;
+        stdout.flush()
+    }
+}

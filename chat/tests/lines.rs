@@ -1,0 +1,244 @@
+//! The program itself, in line mode, against a server that is played here.
+
+use std::net::SocketAddr;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Chat {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Lines<BufReader<ChildStdout>>,
+}
+
+impl Chat {
+    /// alice writes to bob.
+    fn start(server: SocketAddr, token: Option<&str>) -> Result<Self> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chat"));
+        command.args(["alice", "bob", "--url", &format!("ws://{server}/v1")]).env_remove("PIGEONHOLE_TOKEN");
+        command.args(token.map(|token| format!("--token={token}")));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().context("no stdout")?;
+        Ok(Self { child, stdin, stdout: BufReader::new(stdout).lines() })
+    }
+
+    async fn say(&mut self, line: &str) -> Result<()> {
+        let stdin = self.stdin.as_mut().context("closed")?;
+        Ok(stdin.write_all(format!("{line}\n").as_bytes()).await?)
+    }
+
+    async fn line(&mut self) -> Result<String> {
+        timeout(PATIENCE, self.stdout.next_line()).await??.context("no more lines")
+    }
+
+    async fn lines(&mut self, count: usize) -> Result<Vec<String>> {
+        let mut lines = Vec::new();
+        for _ in 0..count {
+            lines.push(self.line().await?);
+        }
+        Ok(lines)
+    }
+
+    /// Ends standard input; what the program says at its own end.
+    async fn end(mut self) -> Result<(ExitStatus, String)> {
+        drop(self.stdin.take());
+        let output = timeout(PATIENCE, self.child.wait_with_output()).await??;
+        Ok((output.status, String::from_utf8(output.stderr)?))
+    }
+}
+
+/// One connection of the chat, on the server's side.
+struct Server(WebSocketStream<TcpStream>);
+
+impl Server {
+    async fn accept(listener: &TcpListener, bearer: &str) -> Result<Self> {
+        let (stream, _) = timeout(PATIENCE, listener.accept()).await??;
+        let mut seen = None;
+        #[allow(clippy::result_large_err, reason = "the signature is the library's")]
+        let note = |request: &Request, response: Response| {
+            seen = Some((request.uri().to_string(), request.headers().get("authorization").cloned()));
+            Ok(response)
+        };
+        let socket = accept_hdr_async(stream, note).await?;
+        let (uri, authorization) = seen.context("no request")?;
+        assert!(uri.starts_with("/v1?device_id=terminal-"), "{uri}");
+        assert_eq!(authorization.context("no authorization")?, format!("Bearer {bearer}"));
+        Ok(Self(socket))
+    }
+
+    async fn request(&mut self, action: &str) -> Result<Value> {
+        while let Some(frame) = timeout(PATIENCE, self.0.next()).await? {
+            if let Message::Text(text) = frame? {
+                let request: Value = serde_json::from_str(&text)?;
+                assert_eq!(request.get("action"), Some(&json!(action)), "{request}");
+                return Ok(request);
+            }
+        }
+        bail!("closed before {action}")
+    }
+
+    async fn answer(&mut self, action: &str, result: Value) -> Result<Value> {
+        let request = self.request(action).await?;
+        self.reply(&request, result).await?;
+        Ok(request)
+    }
+
+    async fn reply(&mut self, request: &Value, result: Value) -> Result<()> {
+        self.push(json!({"type":"reply","action":request["action"],"id":request["id"],"result":result})).await
+    }
+
+    async fn push(&mut self, frame: Value) -> Result<()> {
+        Ok(self.0.send(Message::text(frame.to_string())).await?)
+    }
+}
+
+async fn listen() -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+fn message(seq: u64, sender: &str, body: &str) -> Value {
+    json!({"conversation_id":"dm_ab","seq":seq,"message_id":"x","sender_id":sender,"kind":"text","body":body,
+        "sent_at":"2026-11-20T10:00:00.123Z"})
+}
+
+fn stored(seq: u64) -> Value {
+    json!({"conversation_id":"dm_ab","seq":seq,"message_id":"x","sent_at":"2026-11-20T10:00:00.123Z","duplicate":false})
+}
+
+fn history(messages: &[Value], last_seq: u64) -> Value {
+    json!({"messages":messages,"more":false,"last_seq":last_seq,"members":[
+        {"user_id":"alice","delivered_seq":0,"read_seq":0},{"user_id":"bob","delivered_seq":0,"read_seq":0}]})
+}
+
+#[tokio::test]
+async fn a_talk() -> Result<()> {
+    let (listener, address) = listen().await?;
+    let mut chat = Chat::start(address, Some("secret"))?;
+    let mut server = Server::accept(&listener, "secret").await?;
+    server
+        .answer("inbox", json!({"conversations":[{"conversation_id":"dm_ab","peer_id":"bob"}],"next_cursor":null}))
+        .await?;
+    server.answer("drain", json!({"messages":[message(2, "bob", "are you there?")],"more":false})).await?;
+    server.answer("drain", json!({"messages":[],"more":false})).await?;
+    let old = [message(1, "alice", "hi"), message(2, "bob", "are you there?")];
+    server.answer("history", history(&old, 2)).await?;
+    assert_eq!(server.answer("read", json!({"unread":0})).await?["seq"], 2);
+    let start = ["-- connected", "you: hi ✓", "-- while you were away", "bob: are you there?", "-- up to date"];
+    assert_eq!(chat.lines(5).await?, start);
+
+    chat.say("yes").await?;
+    assert_eq!(server.answer("send", stored(3)).await?["body"], "yes");
+    assert_eq!(chat.line().await?, "you: yes ✓");
+    server.push(json!({"type":"receipt.read","conversation_id":"dm_ab","user_id":"bob","seq":3,"at":"x"})).await?;
+    assert_eq!(chat.line().await?, "✓✓ read up to 3");
+    server.push(json!({"type":"message.new","message":message(4, "bob", "good\u{1b}[2J")})).await?;
+    assert_eq!(chat.line().await?, "bob: good␛[2J");
+    let mut other = message(1, "carol", "psst");
+    other["conversation_id"] = json!("dm_ac");
+    server.push(json!({"type":"message.new","message":other})).await?;
+    assert_eq!(chat.line().await?, "~ carol: psst");
+
+    // The end of input waits for the answer.
+    chat.say("bye").await?;
+    let end = tokio::spawn(chat.end());
+    loop {
+        let Some(frame) = timeout(PATIENCE, server.0.next()).await? else { bail!("closed before bye") };
+        let request: Value = serde_json::from_str(frame?.to_text()?)?;
+        if request["action"] == "send" {
+            server.reply(&request, stored(5)).await?;
+            break;
+        }
+    }
+    while let Some(Ok(_)) = server.0.next().await {}
+    let (status, said) = end.await??;
+    assert!(status.success(), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_broken_connection_loses_and_doubles_nothing() -> Result<()> {
+    let (listener, address) = listen().await?;
+    let mut chat = Chat::start(address, Some("secret"))?;
+    let mut server = Server::accept(&listener, "secret").await?;
+    server.answer("inbox", json!({"conversations":[],"next_cursor":null})).await?;
+    server.answer("drain", json!({"messages":[],"more":false})).await?;
+    assert_eq!(chat.lines(2).await?, ["-- connected", "-- up to date"]);
+    chat.say("one").await?;
+    chat.say("two").await?;
+    let first = server.request("send").await?;
+    drop(server);
+
+    assert!(chat.line().await?.starts_with("-- offline: "));
+    let mut server = Server::accept(&listener, "secret").await?;
+    server.request("inbox").await?;
+    let again = server.answer("send", stored(1)).await?;
+    assert_eq!((&again["client_msg_id"], &again["body"]), (&first["client_msg_id"], &json!("one")));
+    let second = server.answer("send", stored(2)).await?;
+    assert_eq!(second["body"], "two");
+    assert_ne!(second["client_msg_id"], first["client_msg_id"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_refused_token_is_said_plainly_and_not_tried_again() -> Result<()> {
+    let (listener, address) = listen().await?;
+    let chat = Chat::start(address, Some("wrong"))?;
+    let (mut stream, _) = listener.accept().await?;
+    assert_ne!(stream.read(&mut [0; 2048]).await?, 0);
+    stream.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n").await?;
+    let (status, said) = chat.end().await?;
+    assert_eq!(status.code(), Some(1));
+    assert!(said.contains("refused the token (401 Unauthorized)"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_given_token_that_expires_is_the_end() -> Result<()> {
+    let (listener, address) = listen().await?;
+    let chat = Chat::start(address, Some("old"))?;
+    let mut server = Server::accept(&listener, "old").await?;
+    let request = server.request("inbox").await?;
+    let error = json!({"code":"token_expired","message":"the token has expired","retryable":false});
+    server.push(json!({"type":"error","action":"inbox","id":request.get("id"),"error":error})).await?;
+    let (status, said) = chat.end().await?;
+    assert_eq!(status.code(), Some(1));
+    assert!(said.contains("start again with a fresh --token"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_local_server_may_come_later() -> Result<()> {
+    let (listener, address) = listen().await?;
+    drop(listener);
+    let mut chat = Chat::start(address, None)?;
+    let line = chat.line().await?;
+    assert!(line.starts_with("-- offline: no server at ws://") && line.contains("`cargo run`"), "{line}");
+
+    let listener = TcpListener::bind(address).await?;
+    let (mut stream, _) = timeout(PATIENCE, listener.accept()).await??;
+    let mut asked = [0; 2048];
+    let read = stream.read(&mut asked).await?;
+    assert!(asked.get(..read).is_some_and(|asked| asked.starts_with(b"GET /token?user=alice ")));
+    let body = r#"{"token":"fetched"}"#;
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all(format!("{head}{body}").as_bytes()).await?;
+    let _server = Server::accept(&listener, "fetched").await?;
+    assert_eq!(chat.line().await?, "-- connected");
+    Ok(())
+}
