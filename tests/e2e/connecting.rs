@@ -1,0 +1,177 @@
+//! Who may connect, and how.
+
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde_json::{Value, json};
+use tests::{ConnectError, Phone, Stage};
+
+async fn status(stage: &Stage, token: &str) -> u16 {
+    match stage.connect(token).await {
+        Ok(_) => 101,
+        Err(ConnectError(status)) => status,
+    }
+}
+
+#[tokio::test]
+async fn a_token_comes_in_a_header_a_subprotocol_or_the_query() {
+    let stage = Stage::open().await;
+    let (url, token) = (stage.server.url(), stage.token("alice"));
+
+    let (mut phone, _) =
+        Phone::connect_with("alice", &url, &[("authorization", &format!("bearer {token}"))]).await.unwrap();
+    assert!(!phone.pending().await);
+
+    let offered = format!("pigeonhole.v1, bearer.{token}");
+    let (mut browser, response) =
+        Phone::connect_with("alice", &url, &[("sec-websocket-protocol", &offered)]).await.unwrap();
+    assert!(!browser.pending().await);
+    let selected: Vec<_> = response.headers().get_all("sec-websocket-protocol").iter().collect();
+    assert_eq!(selected, ["pigeonhole.v1"], "the token is never echoed");
+
+    let (mut tool, _) = Phone::connect_with("alice", &format!("{url}?token={token}"), &[]).await.unwrap();
+    assert!(!tool.pending().await);
+}
+
+#[tokio::test]
+async fn the_first_place_that_has_a_token_counts() {
+    let stage = Stage::open().await;
+    let good = format!("{}?token={}", stage.server.url(), stage.token("alice"));
+    let bad_header = Phone::connect_with("alice", &good, &[("authorization", "Bearer nonsense")]).await;
+    assert_eq!(bad_header.err(), Some(ConnectError(403)));
+    let not_bearer = Phone::connect_with("alice", &good, &[("authorization", "Basic YWxpY2U6eA==")]).await;
+    assert_eq!(not_bearer.err(), Some(ConnectError(403)));
+    // Subprotocols without a token leave the query its turn.
+    let offered = Phone::connect_with("alice", &good, &[("sec-websocket-protocol", "pigeonhole.v1")]).await;
+    assert!(offered.is_ok());
+}
+
+#[tokio::test]
+async fn without_a_good_token_there_is_no_socket() {
+    let stage = Stage::open().await;
+    let missing = Phone::connect_with("nobody", &stage.server.url(), &[]).await;
+    assert_eq!(missing.err(), Some(ConnectError(403)));
+    let good = stage.token("alice");
+    let mut parts = good.split('.');
+    let (header, claims, signature) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+    let bob = stage.token("bob");
+    let bobs_claims = bob.split('.').nth(1).unwrap();
+    for bad in [
+        String::new(),
+        "nonsense".to_owned(),
+        format!("{header}.{claims}."),
+        format!("{header}.{claims}"),
+        format!("{header}.{bobs_claims}.{signature}"),
+        format!("{good}x"),
+        "x".repeat(7_000),
+    ] {
+        assert_eq!(status(&stage, &bad).await, 403, "{bad:.60}");
+    }
+    assert_eq!(status(&stage, &good).await, 101);
+    assert_eq!(stage.connections("bob").await, 0);
+}
+
+#[tokio::test]
+async fn forged_tokens_are_refused() {
+    let stage = Stage::open().await;
+    let jwks: Value = stage
+        .http
+        .get(format!("{}/.well-known/jwks.json", stage.server.http_url()))
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    let key = &jwks["keys"][0];
+    let (kid, public) = (key["kid"].as_str().unwrap(), key["x"].as_str().unwrap());
+    let issuer = stage.server.http_url();
+    let claims = json!({"sub": "alice", "iss": issuer, "aud": "pigeonhole", "exp": 4_102_444_800_i64});
+
+    // Signed with the public key as if it were a shared secret.
+    let mut header = Header::new(Algorithm::HS256);
+    header.kid = Some(kid.to_owned());
+    let confused = encode(&header, &claims, &EncodingKey::from_secret(public.as_bytes())).unwrap();
+    assert_eq!(status(&stage, &confused).await, 403);
+
+    // "Signed" with nothing.
+    let unsigned = |header: Value| {
+        let part = |value: &Value| data_encoding::BASE64URL_NOPAD.encode(value.to_string().as_bytes());
+        format!("{}.{}.", part(&header), part(&claims))
+    };
+    assert_eq!(status(&stage, &unsigned(json!({"alg": "none", "typ": "JWT"}))).await, 403);
+    assert_eq!(status(&stage, &unsigned(json!({"alg": "None", "kid": kid}))).await, 403);
+    assert_eq!(status(&stage, &unsigned(json!({"alg": "EdDSA", "kid": kid}))).await, 403);
+}
+
+#[tokio::test]
+async fn an_expired_token_does_not_connect() {
+    let stage = Stage::open().await;
+    let token = stage.server.token("alice", 1).unwrap();
+    // Until the second it carries has passed.
+    while status(&stage, &token).await == 101 {}
+    assert_eq!(status(&stage, &token).await, 403);
+}
+
+#[tokio::test]
+async fn tokens_for_anybody_come_from_the_local_server_alone() {
+    let stage = Stage::open().await;
+    let http = stage.server.http_url();
+    let get = |path: &str| stage.http.get(format!("{http}{path}")).send();
+    let token: Value = get("/token?user=alice").await.unwrap().json().await.unwrap();
+    let mut alice = stage.connect(token["token"].as_str().unwrap()).await.unwrap();
+    assert!(!alice.pending().await);
+    let missing = get("/token").await.unwrap();
+    assert_eq!(missing.status(), 400);
+    assert!(missing.text().await.unwrap().contains("user"));
+}
+
+#[tokio::test]
+async fn a_device_id_is_noted_or_refused() {
+    let stage = Stage::open().await;
+    let (url, token) = (stage.server.url(), stage.token("alice"));
+    let named = Phone::connect("alice", &format!("{url}?device_id=phone_1"), &token).await;
+    assert!(named.is_ok());
+    assert_eq!(stage.rows("ConnectionsTable", "alice").await[0]["device_id"], "phone_1");
+    drop(named);
+    for bad in ["a%20b", "", &"x".repeat(65), "%00"] {
+        let refused = Phone::connect("alice", &format!("{url}?device_id={bad}"), &token).await;
+        assert_eq!(refused.err(), Some(ConnectError(400)), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn connections_come_and_go() {
+    let stage = Stage::open().await;
+    let (one, two) = (stage.phone("alice").await, stage.phone("alice").await);
+    assert_eq!(stage.connections("alice").await, 2, "noted before the socket opens");
+    let row = &stage.rows("ConnectionsTable", "alice").await[0];
+    let (at, until) = (row["connected_at"].as_i64().unwrap() / 1000, row["expires_at"].as_i64().unwrap());
+    assert_eq!(until - at, 2 * 3600 + 300, "the TTL outlives the longest socket");
+    assert_eq!(row["device_id"], row["connection_id"], "without a device id the connection stands in");
+    one.leave().await;
+    stage.until_connections("alice", 1).await;
+    two.cut();
+    stage.until_connections("alice", 0).await;
+}
+
+#[tokio::test]
+async fn an_expired_connection_row_is_passed_over() {
+    let stage = Stage::open().await;
+    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let id = stage.rows("ConnectionsTable", "bob").await[0]["connection_id"].as_str().unwrap().to_owned();
+    let key = |value: &str| aws_sdk_dynamodb::types::AttributeValue::S(value.to_owned());
+    let update = stage
+        .tables()
+        .update_item()
+        .table_name("ConnectionsTable")
+        .key("user_id", key("bob"))
+        .key("connection_id", key(&id));
+    let update = update.update_expression("SET expires_at = :past");
+    update
+        .expression_attribute_values(":past", aws_sdk_dynamodb::types::AttributeValue::N("1".to_owned()))
+        .send()
+        .await
+        .unwrap();
+    alice.send("bob", "m1", "hi").await;
+    bob.expect_silence().await;
+    assert_eq!(bob.drain().await.len(), 1);
+}

@@ -1,0 +1,114 @@
+//! Phones that vanish, functions that die, tables that are gone.
+
+use std::process::Command;
+
+use serde_json::json;
+use tests::Stage;
+
+#[tokio::test]
+async fn a_socket_that_died_unseen_is_found_gone_forgotten_and_its_message_pends() {
+    let stage = Stage::with(|options| options.lose_disconnects = true).await;
+    let (mut alice, bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    bob.cut();
+    stage.age_connections("bob").await;
+    // The gateway may take a moment to notice; until then it accepts frames for nobody, as AWS does.
+    let mut sent = 0;
+    while stage.connections("bob").await == 1 {
+        sent += 1;
+        alice.send("bob", &format!("m{sent}"), "are you there?").await;
+    }
+    let mut bob = stage.phone("bob").await;
+    assert_eq!(bob.drain().await.len(), sent);
+}
+
+#[tokio::test]
+async fn a_young_connection_that_is_gone_keeps_its_row() {
+    let stage = Stage::with(|options| options.lose_disconnects = true).await;
+    let (mut alice, bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    bob.cut();
+    alice.send("bob", "m1", "hi").await;
+    alice.send("bob", "m2", "hi").await;
+    // It could be one that is still being set up, and answers 410 for that.
+    assert_eq!(stage.connections("bob").await, 1);
+}
+
+#[tokio::test]
+async fn a_function_that_is_killed_costs_one_error_frame_and_no_message() {
+    let stage = Stage::open().await;
+    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    alice.send("bob", "m0", "warm").await;
+    let conversation = bob.event("message.new").await["message"]["conversation_id"].clone();
+    for round in 1..=5 {
+        let id = format!("m{round}");
+        let message = json!({"action": "send", "to": "bob", "client_msg_id": id, "kind": "text", "body": "x"});
+        alice.start(message.clone()).await;
+        for pid in stage.server.sandboxes("SendFunction") {
+            Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+        }
+        // Answered before it died, or not: a client asks again after API Gateway's own error, and hears which.
+        alice.wait_for(|frame| frame["type"] == "reply" || frame["message"] == "Internal server error").await;
+        alice.ok(message).await;
+    }
+    let history = bob.history(conversation.as_str().unwrap()).await;
+    assert_eq!(history["last_seq"], 6, "each stored once");
+    assert_eq!(bob.conversation("alice").await["unread"], 6);
+    assert_eq!(bob.drain().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_missing_table_is_unavailable_and_the_socket_stays() {
+    let stage = Stage::open().await;
+    let mut alice = stage.phone("alice").await;
+    stage.tables().delete_table().table_name("InboxTable").send().await.unwrap();
+    for request in [
+        json!({"action": "send", "to": "bob", "client_msg_id": "m", "kind": "text", "body": "x"}),
+        json!({"action": "drain"}),
+        json!({"action": "ack", "up_to": [{"conversation_id": "dm_x", "seq": 1}]}),
+        json!({"action": "ping"}),
+        json!({"action": "read", "conversation_id": "dm_x", "seq": 1}),
+        json!({"action": "inbox"}),
+        json!({"action": "history", "conversation_id": "dm_x"}),
+    ] {
+        let answer = alice.ask(request.clone()).await;
+        let error = &answer["error"];
+        assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)), "{request}");
+        assert!(error["retry_after_ms"].is_u64());
+        assert!(!answer.to_string().contains("InboxTable"), "our insides stay inside: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn after_the_commit_nothing_fails_a_send() {
+    let stage = Stage::open().await;
+    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    stage.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
+    // Nobody can be found, and still the message is stored and answered.
+    assert_eq!(alice.send("bob", "m1", "hi").await["seq"], 1);
+    assert_eq!(bob.drain().await.len(), 1);
+    assert!(!bob.pending().await, "an ack counts though nobody could be told");
+}
+
+#[tokio::test]
+async fn without_its_row_a_connection_is_refused() {
+    let stage = Stage::open().await;
+    stage.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
+    // Whoever is connected must be found by senders.
+    assert_eq!(stage.connect(&stage.token("alice")).await.err(), Some(tests::ConnectError(503)));
+}
+
+#[tokio::test]
+async fn kept_data_is_there_after_a_restart() {
+    let folder =
+        std::env::temp_dir().join(format!("pigeonhole-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let keep = |options: &mut local::Options| options.data = Some(folder.clone());
+    let stage = Stage::with(keep).await;
+    stage.phone("alice").await.send("bob", "m1", "hi").await;
+    stage.server.shutdown().await;
+
+    let stage = Stage::with(keep).await;
+    let mut bob = stage.phone("bob").await;
+    let drained = bob.drain().await;
+    assert_eq!(drained[0]["body"], "hi");
+    stage.server.shutdown().await;
+    std::fs::remove_dir_all(folder).unwrap();
+}

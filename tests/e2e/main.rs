@@ -1,0 +1,13 @@
+//! Everything a user meets, through real sockets to the real functions. One binary, so that it links once.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+mod connecting;
+mod devices;
+mod draining;
+mod errors;
+mod failures;
+mod inbox;
+mod online;
+mod retries;
+mod sockets;
+mod strangers;

@@ -1,0 +1,18 @@
+//! For the end-to-end tests: a local server of one's own with the real functions, and phones that speak to it over real
+//! sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "test support: a panic is the report"
+)]
+
+mod phone;
+mod stage;
+
+pub use phone::{ConnectError, Frame, Phone};
+pub use stage::{Stage, functions, root};
+
+/// How long anything may take before a test calls it missing. Long, since all tests share the machine.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

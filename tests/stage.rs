@@ -1,0 +1,114 @@
+//! A local server of one's own.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::{Binaries, Logs, Options, Server, build_functions, workspace_root};
+use serde_json::Value;
+
+use crate::phone::{ConnectError, Phone};
+
+/// A running server with tables of its own. It ends with the test.
+pub struct Stage {
+    pub server: Server,
+    pub http: reqwest::Client,
+}
+
+/// The functions' binaries, built once.
+pub fn functions() -> &'static Binaries {
+    static BINARIES: OnceLock<Binaries> = OnceLock::new();
+    // All of the workspace, as `cargo test --workspace` builds it: with the same features, so nothing is built twice.
+    BINARIES.get_or_init(|| build_functions(&["build", "--workspace", "--bins"]).expect("the functions build"))
+}
+
+/// The folder with `template.yaml`.
+pub fn root() -> PathBuf {
+    workspace_root()
+}
+
+impl Stage {
+    pub async fn open() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With options changed.
+    pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let binaries = functions().clone();
+        let mut options = Options { port: 0, binaries, logs: Logs::Silent, ..Options::default() };
+        change(&mut options);
+        let server = Server::start(options).await.expect("the local server starts");
+        Self { server, http: reqwest::Client::new() }
+    }
+
+    /// A connected phone of this user.
+    pub async fn phone(&self, user: &str) -> Phone {
+        Phone::connect(user, &self.server.url(), &self.token(user)).await.expect("a good token connects")
+    }
+
+    pub async fn connect(&self, token: &str) -> Result<Phone, ConnectError> {
+        Phone::connect("anyone", &self.server.url(), token).await
+    }
+
+    pub fn token(&self, user: &str) -> String {
+        self.server.token(user, 3600).expect("the local server issues tokens")
+    }
+
+    pub fn tables(&self) -> aws_sdk_dynamodb::Client {
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("us-east-1"))
+            .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
+            .endpoint_url(self.server.database().endpoint())
+            .build();
+        aws_sdk_dynamodb::Client::from_conf(config)
+    }
+
+    /// The rows of a user, in a table whose partition key is `user_id`.
+    pub async fn rows(&self, table: &str, user: &str) -> Vec<Value> {
+        let query = self.tables().query().table_name(table).consistent_read(true);
+        let query = query.key_condition_expression("user_id = :user");
+        let rows = query.expression_attribute_values(":user", AttributeValue::S(user.to_owned())).send().await.unwrap();
+        rows.items()
+            .iter()
+            .map(|item| item.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
+            .collect()
+    }
+
+    /// How many connections of the user are noted.
+    pub async fn connections(&self, user: &str) -> usize {
+        self.rows("ConnectionsTable", user).await.len()
+    }
+
+    /// Waits until that many are noted: `$disconnect` runs after the socket has closed.
+    pub async fn until_connections(&self, user: &str, count: usize) {
+        let settled = async {
+            while self.connections(user).await != count {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(crate::PATIENCE, settled).await.expect("the connections settle");
+    }
+
+    /// Makes all connection rows of the user an hour old, as time would.
+    pub async fn age_connections(&self, user: &str) {
+        for row in self.rows("ConnectionsTable", user).await {
+            let at = row["connected_at"].as_i64().unwrap() - 3_600_000;
+            let update = self.tables().update_item().table_name("ConnectionsTable");
+            let update = update.key("user_id", AttributeValue::S(user.to_owned()));
+            let update =
+                update.key("connection_id", AttributeValue::S(row["connection_id"].as_str().unwrap().to_owned()));
+            let update = update.update_expression("SET connected_at = :at");
+            update.expression_attribute_values(":at", AttributeValue::N(at.to_string())).send().await.unwrap();
+        }
+    }
+}
+
+fn plain(value: &AttributeValue) -> Value {
+    match value {
+        AttributeValue::S(text) => Value::from(text.as_str()),
+        AttributeValue::N(digits) => digits.parse().map(Value::Number).unwrap(),
+        other => panic!("no table has {other:?}"),
+    }
+}
