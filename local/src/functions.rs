@@ -6,10 +6,11 @@ mod sandbox;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use axum::body::Bytes;
 use sandbox::Sandbox;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::binaries::Binaries;
+use crate::lock;
 use crate::logs::Logs;
 use crate::template::{Function, Template};
 
@@ -28,7 +30,7 @@ const REAP_EVERY: Duration = Duration::from_secs(15);
 
 /// Why an invocation gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FunctionError {
+pub(crate) enum FunctionError {
     #[error("{error_type}: {message}")]
     Raised { error_type: String, message: String },
     #[error("Task timed out after {}.00 seconds", .0.as_secs())]
@@ -93,7 +95,7 @@ impl Functions {
         let Some(pool) = self.pools.get(name).cloned() else {
             return Err(FunctionError::Crashed(format!("there is no function {name}")));
         };
-        let event = event.to_string().into_bytes();
+        let event = Bytes::from(event.to_string());
         let invocation = async move { pool.invoke(event).await };
         let running = self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(invocation));
         running.await.ok().flatten().unwrap_or_else(|| Err(stopping()))
@@ -123,14 +125,23 @@ impl Pool {
         Self { blueprint, turns, idle: Mutex::default(), pids: Arc::default() }
     }
 
-    async fn invoke(&self, event: Vec<u8>) -> Result<Vec<u8>, FunctionError> {
+    async fn invoke(&self, event: Bytes) -> Result<Vec<u8>, FunctionError> {
         // The semaphore is never closed, so there is always a turn to wait for.
         let _turn = self.turns.acquire().await;
-        let mut sandbox = match self.take_idle() {
-            Some(sandbox) => sandbox,
-            None => Sandbox::start(&self.blueprint, Arc::clone(&self.pids)).await?,
-        };
+        while let Some(mut sandbox) = self.take_idle() {
+            let answer = sandbox.run(event.clone(), self.blueprint.timeout).await;
+            // One that died in its sleep has not seen the event, so another may have it.
+            if sandbox.has_fetched() {
+                return self.settle(sandbox, answer).await;
+            }
+        }
+        let mut sandbox = Sandbox::start(&self.blueprint, Arc::clone(&self.pids)).await?;
         let answer = sandbox.run(event, self.blueprint.timeout).await;
+        self.settle(sandbox, answer).await
+    }
+
+    /// Keeps the sandbox for the next event, unless it can't be relied on.
+    async fn settle(&self, sandbox: Sandbox, answer: Result<Vec<u8>, FunctionError>) -> Result<Vec<u8>, FunctionError> {
         match &answer {
             Ok(_) | Err(FunctionError::Raised { .. }) => lock(&self.idle).push((Instant::now(), sandbox)),
             Err(FunctionError::TimedOut(_) | FunctionError::Crashed(_)) => sandbox.stop().await,
@@ -138,7 +149,7 @@ impl Pool {
         answer
     }
 
-    /// The one used last, for it is the warmest. One that died in its sleep is passed over.
+    /// The one used last, for it is the warmest.
     fn take_idle(&self) -> Option<Sandbox> {
         let mut idle = lock(&self.idle);
         while let Some((_, mut sandbox)) = idle.pop() {
@@ -183,9 +194,4 @@ fn lambda_environment(
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()));
     function.environment.clone().into_iter().chain(lambda).chain(common.clone()).collect()
-}
-
-/// A panic elsewhere leaves nothing half done in what these locks guard.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,10 +11,16 @@ mod server;
 mod template;
 mod tokens;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use binaries::{Binaries, build_functions, workspace_root};
 pub use database::Database;
-pub use functions::FunctionError;
 pub use gateway::Limits;
 pub use logs::Logs;
 pub use server::{Options, Server};
 pub use template::{Api, Function, Overrides, Route, Table, Template};
+
+/// A panic elsewhere leaves nothing half done in what the locks here guard.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,11 +1,13 @@
 //! What the functions and this server have to say, one readable line each.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::macros::format_description;
+
+use crate::lock;
 
 /// Where log lines go.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +38,7 @@ impl Logs {
             // Nobody may be reading any more; that is no reason to stop serving.
             Logs::Print => writeln!(std::io::stdout(), "{line}").unwrap_or_default(),
             Logs::Silent => {}
-            Logs::Keep(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).push(line),
+            Logs::Keep(lines) => lock(lines).push(line),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use local::{Limits, Options, Server, build_functions};
+use local::{Binaries, Limits, Options, Server, build_functions};
 use tokio::signal::unix::{SignalKind, signal};
 
 const PORT_DEFAULT: u16 = 3001;
@@ -53,12 +53,17 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    // Before anything is there to end: a signal during the start is not lost.
+    // Whoever built this server with optimisations has built the functions so as well.
+    let optimised = arguments.release || !cfg!(debug_assertions);
+    let cargo: &[&str] = if optimised { &["build", "--bins", "--release"] } else { &["build", "--bins"] };
+    // Nothing is there to be stopped yet, so a signal may simply end us, and nobody minds that this blocks.
+    let binaries = build_functions(cargo)?;
+
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
 
     let server = tokio::select! {
-        server = start(arguments) => server?,
+        server = start(arguments, binaries) => server?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
@@ -71,11 +76,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn start(arguments: &Arguments) -> anyhow::Result<Server> {
-    // Whoever built this server with optimisations has built the functions so as well.
-    let optimised = arguments.release || !cfg!(debug_assertions);
-    let cargo: &[&str] = if optimised { &["build", "--bins", "--release"] } else { &["build", "--bins"] };
-    let binaries = tokio::task::spawn_blocking(|| build_functions(cargo)).await??;
+async fn start(arguments: &Arguments, binaries: Binaries) -> anyhow::Result<Server> {
     Server::start(Options {
         port: arguments.port,
         data: arguments.data.clone(),

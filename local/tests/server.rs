@@ -75,15 +75,16 @@ fn authorize(event: &Value) -> Result<Value, Error> {
     }))
 }
 
-/// A program that runs this one as the function. Written before any process starts: one that is being written cannot be
-/// run.
+/// A program that runs this one as the function. Written aside and renamed: one that is being written cannot be run.
 static FUNCTION: LazyLock<PathBuf> = LazyLock::new(|| {
     let this = std::env::current_exe().unwrap();
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("function-{}", std::process::id()));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("function");
+    let aside = path.with_extension(std::process::id().to_string());
     let script =
         format!("#!/bin/sh\nexec '{}' --exact the_function_under_test --ignored --nocapture\n", this.display());
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&aside, script).unwrap();
+    fs::set_permissions(&aside, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&aside, &path).unwrap();
     path
 });
 
@@ -167,6 +168,13 @@ async fn hear(client: &mut Client) -> Message {
 
 async fn hear_json(client: &mut Client) -> Value {
     serde_json::from_str(hear(client).await.to_text().unwrap()).unwrap()
+}
+
+/// Whether the process is there and has not ended.
+fn runs(pid: u32) -> bool {
+    let ps = std::process::Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().unwrap();
+    let state = String::from_utf8(ps.stdout).unwrap();
+    !state.trim().is_empty() && !state.starts_with('Z')
 }
 
 /// The code of the close frame that comes next.
@@ -255,19 +263,19 @@ async fn a_killed_sandbox_is_replaced_and_none_outlives_the_server() {
     let mut client = fixture.connect("user=alice").await;
     let pid = async |client: &mut Client| {
         say(client, &json!({ "action": "echo", "do": "pid" })).await;
-        hear(client).await.to_text().unwrap().parse::<u32>().unwrap()
+        let answer = hear(client).await;
+        answer.to_text().unwrap().parse::<u32>().unwrap_or_else(|_| panic!("{answer} {:#?}", fixture.logs))
     };
     let first = pid(&mut client).await;
     assert_eq!(pid(&mut client).await, first, "an idle sandbox is used again");
     assert_eq!(fixture.server.sandboxes("EverythingFunction"), [first]);
     std::process::Command::new("kill").args(["-9", &first.to_string()]).status().unwrap();
-    let gone = async || (!Path::new(&format!("/proc/{first}/exe")).exists()).then_some(());
-    eventually(gone).await;
+    eventually(async || (!runs(first)).then_some(())).await;
     let second = pid(&mut client).await;
     assert_ne!(second, first);
 
     fixture.server.shutdown().await;
-    assert!(!Path::new(&format!("/proc/{second}/exe")).exists());
+    assert!(!runs(second));
 }
 
 #[tokio::test]
@@ -337,8 +345,8 @@ async fn a_client_that_does_not_read_is_limited_and_can_still_be_closed() {
     let client = fixture.connect("user=alice").await;
     let url = fixture.connections(&fixture.connection_id().await);
     let body = "x".repeat(32 * 1024);
-    let limited = async || (http.post(&url).body(body.clone()).send().await.unwrap().status() == 429).then_some(());
-    eventually(limited).await;
+    let full = async { while http.post(&url).body(body.clone()).send().await.unwrap().status() != 429 {} };
+    tokio::time::timeout(PATIENCE, full).await.unwrap();
     assert_eq!(http.delete(&url).send().await.unwrap().status(), 204);
     fixture.wait_for_event(r#""disconnectStatusCode":1000"#).await;
     drop(client);

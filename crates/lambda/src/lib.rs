@@ -9,8 +9,8 @@ pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEv
 pub use call::{Call, Caller, Failure, NotFromApiGateway, Response, caller, respond};
 pub use clock::Clock;
 pub use env::{MissingVariable, env, sdk_config};
-pub use lambda_runtime::{Diagnostic, Error, LambdaEvent, run, service_fn};
-pub use log::start_log;
+pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, run, service_fn};
+pub use log::{start_log, subscriber};
 
 /// An event on a WebSocket route.
 pub type Event = LambdaEvent<WebSocketEvent>;

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
     CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use domain::limits::IDEMPOTENCY_TTL;
-use domain::{Conversation, Message, MessageId, Seq, Timestamp, UserId};
+use domain::{Conversation, Marks, Message, MessageId, Seq, Timestamp, UserId};
 use sha2::{Digest, Sha256};
 
 use crate::item::{Item, Reader, number, text};
@@ -131,20 +131,20 @@ fn idempotency_put(store: &Store, message: &Message) -> PutBuilder {
 }
 
 /// The sender's watermarks follow only if they stood at the previous message: someone who has not caught up must still
-/// be able to drain. If they rise while we write, they are merely not followed, and the message is drained as any other.
+/// be able to drain. One that does not follow is not written at all: an ack or a read may be raising it right now.
 fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
     let Append { message, recipient, previous } = append;
-    let marks = previous.map(|row| &row.marks);
-    let follow = |mark: Option<Seq>| {
-        let stood = mark.unwrap_or(Seq::ZERO);
-        if stood == message.seq.previous() { message.seq } else { stood }
-    };
-    last_message_update(store, append, &message.sender_id, recipient)
-        .update_expression(format!(
-            "{LAST_MESSAGE}, unread = if_not_exists(unread, :none), delivered_seq = :delivered, read_seq = :read"
-        ))
-        .expression_attribute_values(":delivered", number(follow(marks.map(|marks| marks.delivered_seq))))
-        .expression_attribute_values(":read", number(follow(marks.map(|marks| marks.read_seq))))
+    let mut expression = format!("{LAST_MESSAGE}, unread = if_not_exists(unread, :none)");
+    let stood_at_the_end = |mark: fn(&Marks) -> Seq| previous.is_none_or(|row| mark(&row.marks) == row.last.seq);
+    for (attribute, follows) in [
+        ("delivered_seq", stood_at_the_end(|marks| marks.delivered_seq)),
+        ("read_seq", stood_at_the_end(|marks| marks.read_seq)),
+    ] {
+        if follows {
+            expression = format!("{expression}, {attribute} = :seq");
+        }
+    }
+    last_message_update(store, append, &message.sender_id, recipient).update_expression(expression)
 }
 
 fn recipient_row_update(store: &Store, append: &Append) -> UpdateBuilder {

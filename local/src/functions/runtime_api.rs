@@ -12,7 +12,8 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use tokio::sync::{Notify, oneshot};
 
-use super::{FunctionError, lock};
+use super::FunctionError;
+use crate::lock;
 
 const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
@@ -21,7 +22,7 @@ pub(super) type Answer = Result<Vec<u8>, FunctionError>;
 pub(super) struct Event {
     pub(super) request_id: String,
     pub(super) deadline_ms: i128,
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: Bytes,
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
@@ -80,6 +81,10 @@ impl RuntimeApi {
     pub(super) fn offer(&self, event: Event) {
         *lock(&self.offered) = Some(event);
         self.offer_made.notify_one();
+    }
+
+    pub(super) fn has_offer(&self) -> bool {
+        lock(&self.offered).is_some()
     }
 
     async fn next_event(&self) -> Event {

@@ -6,6 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::serve::ListenerExt as _;
 use time::OffsetDateTime;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -18,7 +19,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use super::runtime_api::{Answer, Event, RuntimeApi};
-use super::{Blueprint, FunctionError, lock};
+use super::{Blueprint, FunctionError};
+use crate::lock;
 use crate::logs::Logs;
 
 /// Lambda's own limit on the time from start to the first request for an event.
@@ -97,7 +99,7 @@ impl Sandbox {
         Err(FunctionError::Crashed(format!("{} at start-up: {}", exited(status), why.unwrap_or_default())))
     }
 
-    pub(super) async fn run(&mut self, payload: Vec<u8>, time_max: Duration) -> Result<Vec<u8>, FunctionError> {
+    pub(super) async fn run(&mut self, payload: Bytes, time_max: Duration) -> Result<Vec<u8>, FunctionError> {
         let (answer, answered) = oneshot::channel::<Answer>();
         let deadline = OffsetDateTime::now_utc() + time_max;
         let deadline_ms = deadline.unix_timestamp_nanos() / 1_000_000;
@@ -109,6 +111,11 @@ impl Sandbox {
             status = self.process.wait() => Err(FunctionError::Crashed(exited(status))),
             () = tokio::time::sleep(time_max) => Err(FunctionError::TimedOut(time_max)),
         }
+    }
+
+    /// Whether the process took the event that it was last given.
+    pub(super) fn has_fetched(&self) -> bool {
+        !self.api.has_offer()
     }
 
     pub(super) fn is_alive(&mut self) -> bool {

@@ -1,7 +1,7 @@
 //! The sockets that are open: what `@connections` can reach.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use time::OffsetDateTime;
@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
 use super::events::Origin;
+use crate::lock;
 
 /// Frames that wait for a slow client before posts to it are refused.
 const QUEUE_FRAMES_MAX: usize = 256;
@@ -91,9 +92,4 @@ impl Connections {
     pub(super) fn remove(&self, id: &str) {
         lock(&self.0).remove(id);
     }
-}
-
-/// A panic elsewhere leaves nothing half done in what these locks guard.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
@@ -37,37 +38,40 @@ enum End {
 
 pub(super) async fn serve(gateway: Arc<Gateway>, origin: Origin, upgrading: OnUpgrade) {
     let (connection, inbox) = Connection::new(origin);
-    let end = match upgrading.await {
-        Ok(io) => {
-            let mut config = WebSocketConfig::default();
-            config.max_frame_size = Some(FRAME_BYTES_MAX);
-            config.max_message_size = Some(MESSAGE_BYTES_MAX);
-            let socket = WebSocketStream::from_raw_socket(TokioIo::new(io), Role::Server, Some(config)).await;
-            gateway.connections.add(&connection);
-            talk(&gateway, &connection, inbox, socket).await
-        }
-        Err(_) => End::Lost,
+    let Ok(io) = upgrading.await else {
+        return disconnected(&gateway, &connection, &End::Lost).await;
     };
-    disconnected(&gateway, &connection, end).await;
+    let mut config = WebSocketConfig::default();
+    config.max_frame_size = Some(FRAME_BYTES_MAX);
+    config.max_message_size = Some(MESSAGE_BYTES_MAX);
+    let socket = WebSocketStream::from_raw_socket(TokioIo::new(io), Role::Server, Some(config)).await;
+    let (mut sink, mut stream) = socket.split();
+
+    gateway.connections.add(&connection);
+    let end = talk(&gateway, &connection, inbox, &mut sink, &mut stream).await;
+    gateway.connections.remove(&connection.origin.connection_id);
+    let goodbye = timeout(GOODBYE_MAX, say_goodbye(sink, stream, &end));
+    // The client may not take part in its goodbye, so nothing waits for that.
+    tokio::join!(goodbye, disconnected(&gateway, &connection, &end)).0.unwrap_or_default();
 }
 
-async fn talk(gateway: &Arc<Gateway>, connection: &Arc<Connection>, inbox: Inbox, socket: Socket) -> End {
+/// Carries frames both ways until there is a reason to stop.
+async fn talk(
+    gateway: &Arc<Gateway>,
+    connection: &Arc<Connection>,
+    inbox: Inbox,
+    sink: &mut SplitSink<Socket, Message>,
+    stream: &mut SplitStream<Socket>,
+) -> End {
     let Inbox { outbound, mut closing } = inbox;
-    let (mut sink, mut stream) = socket.split();
-    let end = tokio::select! {
-        end = receive(gateway, connection, &mut stream) => end,
-        end = send(connection, outbound, &mut sink) => end,
+    tokio::select! {
+        end = receive(gateway, connection, stream) => end,
+        end = send(connection, outbound, sink) => end,
         Some(frame) = closing.recv() => End::ByServer(frame),
         () = connection.idle(gateway.limits.idle_max) => End::ByServer(going_away()),
         () = sleep(gateway.limits.lifetime_max) => End::ByServer(going_away()),
         () = gateway.stop.cancelled() => End::ByServer(going_away()),
-    };
-    gateway.connections.remove(&connection.origin.connection_id);
-    if let Ok(socket) = sink.reunite(stream) {
-        // The client may not take part in this any more, and need not.
-        timeout(GOODBYE_MAX, say_goodbye(socket, &end)).await.unwrap_or_default();
     }
-    end
 }
 
 async fn receive(gateway: &Arc<Gateway>, connection: &Arc<Connection>, stream: &mut SplitStream<Socket>) -> End {
@@ -98,8 +102,6 @@ async fn receive(gateway: &Arc<Gateway>, connection: &Arc<Connection>, stream: &
     }
 }
 
-use tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
-
 async fn send(
     connection: &Connection,
     mut outbound: mpsc::Receiver<Utf8Bytes>,
@@ -122,23 +124,27 @@ fn going_away() -> CloseFrame {
     CloseFrame { code: CloseCode::Away, reason: "Going away".into() }
 }
 
-/// Closes our direction, then reads what is still on its way: with unread bytes the kernel would reset the connection,
-/// and the client might never see why it was closed.
-async fn say_goodbye(mut socket: Socket, end: &End) {
-    let frame = match end {
-        End::ByClient(_) => None,
-        End::ByServer(frame) => Some(frame.clone()),
-        End::Lost => return,
+/// Answers a close, or closes our direction and then reads what is still on its way: with unread bytes the kernel would
+/// reset the connection, and the client might never see why it was closed.
+async fn say_goodbye(sink: SplitSink<Socket, Message>, stream: SplitStream<Socket>, end: &End) {
+    let Ok(mut socket) = sink.reunite(stream) else {
+        return;
     };
     // Each step fails only where the client is gone already.
-    socket.close(frame).await.unwrap_or_default();
-    let io = socket.get_mut();
-    io.shutdown().await.unwrap_or_default();
-    let mut rest = [0; 4096];
-    while let Ok(1..) = io.read(&mut rest).await {}
+    match end {
+        End::Lost => {}
+        End::ByClient(_) => socket.close(None).await.unwrap_or_default(),
+        End::ByServer(frame) => {
+            socket.close(Some(frame.clone())).await.unwrap_or_default();
+            let io = socket.get_mut();
+            io.shutdown().await.unwrap_or_default();
+            let mut rest = [0; 4096];
+            while let Ok(1..) = io.read(&mut rest).await {}
+        }
+    }
 }
 
-async fn disconnected(gateway: &Gateway, connection: &Connection, end: End) {
+async fn disconnected(gateway: &Gateway, connection: &Connection, end: &End) {
     let Some(route) = gateway.api.routes.get("$disconnect").filter(|_| !gateway.lose_disconnects) else {
         return;
     };

@@ -1,0 +1,95 @@
+//! `drain` and `ping`: what they read, and that they read it consistently.
+
+use serde_json::json;
+use testkit::Failure;
+
+use crate::bench::{Bench, message_to_bob};
+
+#[tokio::test]
+async fn a_ping_reads_one_index_entry() {
+    let bench = Bench::new().await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    bench.operations();
+    let pong = bench.ok("bob", json!({"action": "ping"})).await;
+    assert_eq!(pong, json!({"pending": true, "server_time": "2027-01-15T08:00:00.000Z"}));
+    let ping = bench.recorder.calls().pop().unwrap();
+    assert_eq!(
+        (&ping.body["IndexName"], &ping.body["Select"], &ping.body["Limit"]),
+        (&json!("pending"), &json!("COUNT"), &json!(1))
+    );
+    assert_eq!(bench.operations(), ["Query"]);
+}
+
+#[tokio::test]
+async fn a_drain_reads_what_is_pending_and_its_messages() {
+    let bench = Bench::new().await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    bench.ok("carol", message_to_bob("m1")).await;
+    bench.operations();
+    let page = bench.ok("bob", json!({"action": "drain"})).await;
+    assert_eq!(page["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(bench.operations(), ["Query"; 3]);
+    assert_eq!(bench.ok("alice", json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
+    assert_eq!(bench.operations(), ["Query"], "nothing pending: nothing else is read");
+}
+
+#[tokio::test]
+async fn a_page_that_cannot_be_read_whole_is_no_page() {
+    let bench = Bench::new().await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    bench.recorder.fail_next("Query", Failure::internal());
+    assert_eq!(bench.refused("bob", json!({"action": "drain"})).await, "unavailable");
+    assert_eq!(bench.ok("bob", json!({"action": "drain"})).await["messages"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_ack_keeps_the_page_back() {
+    let bench = Bench::new().await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    bench.operations();
+    let request = json!({"action": "drain", "ack": [{"conversation_id": "dm_of_others", "seq": 1}]});
+    assert_eq!(bench.refused("bob", request).await, "not_member");
+    assert_eq!(bench.operations(), ["UpdateItem"]);
+}
+
+#[tokio::test]
+async fn what_waited_longest_comes_first() {
+    let bench = Bench::new().await;
+    for (sender, id) in [("dave", "1"), ("alice", "2"), ("carol", "3"), ("alice", "4"), ("dave", "5")] {
+        bench.clock.advance(std::time::Duration::from_secs(1));
+        bench.ok(sender, message_to_bob(id)).await;
+    }
+    let page = bench.ok("bob", json!({"action": "drain"})).await;
+    let order: Vec<_> =
+        page["messages"].as_array().unwrap().iter().map(|message| message["sender_id"].as_str().unwrap()).collect();
+    assert_eq!(order, ["dave", "alice", "carol", "alice", "dave"]);
+}
+
+#[tokio::test]
+async fn the_inbox_and_the_history_read_no_more_than_they_show() {
+    let bench = Bench::new().await;
+    let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
+    bench.operations();
+    bench.ok("bob", json!({"action": "inbox"})).await;
+    assert_eq!(bench.operations(), ["Query"]);
+    bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
+    let mut history = bench.operations();
+    history.sort();
+    assert_eq!(history, ["GetItem", "GetItem", "Query"], "membership first, then messages beside the other's marks");
+    assert_eq!(bench.refused("mallory", json!({"action": "history", "conversation_id": id})).await, "not_member");
+    assert_eq!(bench.operations(), ["GetItem"], "a stranger costs one read");
+}
+
+#[tokio::test]
+async fn a_busy_conversation_moves_in_the_chat_list_once_a_minute() {
+    let bench = Bench::new().await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    let moved = bench.row("bob")["active_at"].clone();
+    bench.clock.advance(std::time::Duration::from_secs(59));
+    bench.ok("alice", message_to_bob("m2")).await;
+    assert_eq!(bench.row("bob")["active_at"], moved);
+    bench.clock.advance(std::time::Duration::from_secs(1));
+    bench.ok("alice", message_to_bob("m3")).await;
+    let row = bench.row("bob");
+    assert_eq!(row["active_at"], row["last_at"]);
+}
