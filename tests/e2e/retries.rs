@@ -60,22 +60,24 @@ async fn ids_that_look_alike_when_joined_are_kept_apart() {
     assert_eq!(other.send("a", "c", "from a#b").await["seq"], 2);
 }
 
+/// The same message five times at once from one device.
+async fn five(device: &mut Phone) -> Vec<Value> {
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(device.start(message("m1", "hi")).await);
+    }
+    let mut answers = Vec::new();
+    for id in ids {
+        answers.push(device.answer(&id).await);
+    }
+    answers
+}
+
 #[tokio::test]
 async fn the_same_message_ten_times_at_once_from_two_devices_is_one() {
     let stage = Stage::open().await;
     let (mut phone, mut tablet, mut bob) =
         (stage.phone("alice").await, stage.phone("alice").await, stage.phone("bob").await);
-    async fn five(device: &mut Phone) -> Vec<Value> {
-        let mut ids = Vec::new();
-        for _ in 0..5 {
-            ids.push(device.start(message("m1", "hi")).await);
-        }
-        let mut answers = Vec::new();
-        for id in ids {
-            answers.push(device.answer(&id).await);
-        }
-        answers
-    }
     let (one, two) = tokio::join!(five(&mut phone), five(&mut tablet));
     let answers: Vec<Value> = one.into_iter().chain(two).collect();
     // One was first. The others were told so, or, where ten at once were too many, to ask again.

@@ -12,9 +12,9 @@ async fn a_ping_reads_one_index_entry() {
     bench.operations();
     let pong = bench.ok("bob", json!({"action": "ping"})).await;
     assert_eq!(pong, json!({"pending": true, "server_time": "2027-01-15T08:00:00.000Z"}));
-    let ping = bench.recorder.calls().pop().unwrap();
+    let asked = bench.recorder.calls().pop().unwrap();
     assert_eq!(
-        (&ping.body["IndexName"], &ping.body["Select"], &ping.body["Limit"]),
+        (&asked.body["IndexName"], &asked.body["Select"], &asked.body["Limit"]),
         (&json!("pending"), &json!("COUNT"), &json!(1))
     );
     assert_eq!(bench.operations(), ["Query"]);

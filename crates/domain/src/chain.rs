@@ -20,23 +20,23 @@ pub fn error_chain(error: &dyn Error) -> String {
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
+    struct Outer(std::num::ParseIntError);
+
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("outer")
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
     #[test]
     fn causes_follow_the_error() {
-        let cause = "x".parse::<u8>().unwrap_err();
-        let error = std::io::Error::other(cause);
-        assert_eq!(error_chain(&error), "invalid digit found in string");
-        #[derive(Debug)]
-        struct Outer(std::num::ParseIntError);
-        impl std::fmt::Display for Outer {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("outer")
-            }
-        }
-        impl Error for Outer {
-            fn source(&self) -> Option<&(dyn Error + 'static)> {
-                Some(&self.0)
-            }
-        }
         assert_eq!(error_chain(&Outer("x".parse::<u8>().unwrap_err())), "outer: invalid digit found in string");
     }
 }
