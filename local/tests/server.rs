@@ -1,14 +1,11 @@
-//! The server through its sockets, with this test program as the function behind every route.
+//! The server through its sockets, with `examples/function.rs` behind every route.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use lambda_runtime::{Error, LambdaEvent, service_fn};
 use local::{Binaries, Limits, Logs, Options, Server};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -20,71 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Client = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-// ---- The function ----
-
-/// Not a test: what the sandboxes run. Ignored, so that only they do.
-#[test]
-#[ignore = "runs as a Lambda function, started by the other tests"]
-fn the_function_under_test() {
-    if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_none() {
-        return;
-    }
-    if std::env::var_os("EXIT_AT_START").is_some() {
-        eprintln!("cannot go on");
-        std::process::exit(2);
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(lambda_runtime::run(service_fn(function))).unwrap();
-}
-
-async fn function(event: LambdaEvent<Value>) -> Result<Value, Error> {
-    let event = event.payload;
-    println!("{}", json!({ "level": "INFO", "message": "event", "event": event }));
-    if event["type"] == "REQUEST" {
-        return authorize(&event);
-    }
-    let text = event["body"].as_str().unwrap_or("{}");
-    let body: Value = serde_json::from_str(text)?;
-    match body["do"].as_str() {
-        Some("fail") => return Err("as asked".into()),
-        Some("crash") => std::process::exit(3),
-        Some("hang") => tokio::time::sleep(PATIENCE).await,
-        Some("pid") => return Ok(json!({ "statusCode": 200, "body": std::process::id().to_string() })),
-        Some("env") => return Ok(json!({ "statusCode": 200, "body": std::env::var("ENDPOINT")? })),
-        Some("nonsense") => return Ok(json!("nonsense")),
-        _ => {}
-    }
-    let refused = event["queryStringParameters"]["status"].as_str().and_then(|status| status.parse::<u16>().ok());
-    let protocol =
-        event["headers"]["sec-websocket-protocol"].as_str().map(|_| json!({ "Sec-WebSocket-Protocol": "b" }));
-    Ok(json!({ "statusCode": refused.unwrap_or(200), "headers": protocol, "body": text }))
-}
-
-fn authorize(event: &Value) -> Result<Value, Error> {
-    let effect = match event["queryStringParameters"]["user"].as_str() {
-        None => return Err("Unauthorized".into()),
-        Some("malformed") => return Ok(json!({})),
-        Some("mallory") => "Deny",
-        Some(_) => "Allow",
-    };
-    let statement = json!({ "Action": "execute-api:Invoke", "Effect": effect, "Resource": event["methodArn"] });
-    Ok(json!({
-        "principalId": event["queryStringParameters"]["user"],
-        "policyDocument": { "Version": "2012-10-17", "Statement": [statement] },
-        "context": { "exp": 7 },
-    }))
-}
-
-/// A program that runs this one as the function. Written aside and renamed: one that is being written cannot be run.
+/// `examples/function.rs`, which `cargo test` builds beside the tests.
 static FUNCTION: LazyLock<PathBuf> = LazyLock::new(|| {
     let this = std::env::current_exe().unwrap();
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("function");
-    let aside = path.with_extension(std::process::id().to_string());
-    let script =
-        format!("#!/bin/sh\nexec '{}' --exact the_function_under_test --ignored --nocapture\n", this.display());
-    fs::write(&aside, script).unwrap();
-    fs::set_permissions(&aside, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(&aside, &path).unwrap();
+    let path = this.ancestors().nth(2).unwrap().join("examples/function");
+    assert!(path.exists(), "cargo build --examples -p local builds {}", path.display());
     path
 });
 
