@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use domain::Timestamp;
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
+use domain::{Timestamp, error_chain};
+use jsonwebtoken::jwk::{AlgorithmParameters, CommonParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use reqwest::{Client, Url, redirect};
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 /// A key that the issuer withdrew is trusted no longer than this.
@@ -37,6 +39,13 @@ pub(crate) struct Key {
     id: Option<String>,
     pub(crate) algorithm: Algorithm,
     pub(crate) decoding: DecodingKey,
+}
+
+/// A key set as served. Its entries are read one by one, so that one that can't be read costs none of the others
+/// (RFC 7517, section 5).
+#[derive(Deserialize)]
+struct KeySet {
+    keys: Vec<Value>,
 }
 
 /// Why there are no keys.
@@ -106,7 +115,7 @@ impl Keys {
     }
 
     async fn fetch(&self) -> Result<Vec<Key>, FetchError> {
-        let http = |error: reqwest::Error| FetchError::Http(error.without_url().to_string());
+        let http = |error: reqwest::Error| FetchError::Http(error_chain(&error.without_url()));
         let mut response = self.client.get(self.url.clone()).send().await.map_err(http)?;
         if response.status() != reqwest::StatusCode::OK {
             return Err(FetchError::Http(response.status().to_string()));
@@ -118,7 +127,7 @@ impl Keys {
                 return Err(FetchError::TooLarge);
             }
         }
-        let set: JwkSet = serde_json::from_slice(&body).map_err(FetchError::Malformed)?;
+        let set: KeySet = serde_json::from_slice(&body).map_err(FetchError::Malformed)?;
         Ok(set.keys.iter().filter_map(Key::usable).collect())
     }
 }
@@ -134,17 +143,27 @@ impl Cached {
 }
 
 impl Key {
-    /// `None` for a key that is for something else, such as encryption or another algorithm; sets hold those too.
-    fn usable(jwk: &Jwk) -> Option<Self> {
+    /// `None` for a key that can't be read, or is for something else, such as encryption or another algorithm; sets hold
+    /// those too.
+    fn usable(entry: &Value) -> Option<Self> {
+        // A private key that everybody can fetch signs for everybody.
+        if entry.get("d").is_some_and(|private| !private.is_null()) {
+            return None;
+        }
+        let jwk = Jwk::deserialize(entry).ok()?;
         let algorithm = match &jwk.algorithm {
             AlgorithmParameters::RSA(_) => Algorithm::RS256,
             AlgorithmParameters::EllipticCurve(curve) if curve.curve == EllipticCurve::P256 => Algorithm::ES256,
             AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
             _ => return None,
         };
-        let for_signatures = matches!(jwk.common.public_key_use, None | Some(PublicKeyUse::Signature));
         let named = jwk.common.key_algorithm.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
-        let decoding = DecodingKey::from_jwk(jwk).ok()?;
-        (for_signatures && named).then(|| Self { id: jwk.common.key_id.clone(), algorithm, decoding })
+        let decoding = DecodingKey::from_jwk(&jwk).ok()?;
+        (named && for_signatures(&jwk.common)).then(|| Self { id: jwk.common.key_id, algorithm, decoding })
     }
+}
+
+fn for_signatures(common: &CommonParameters) -> bool {
+    let used = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature));
+    used && common.key_operations.as_ref().is_none_or(|operations| operations.contains(&KeyOperations::Verify))
 }

@@ -16,7 +16,7 @@ use lambda_runtime::Context;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
 use fixture::{Issuer, LATER, START_MS, Served, Signer, World, base64url, claims, claims_with, event, with_token};
@@ -369,8 +369,8 @@ async fn claims_must_be_a_json_object() {
 #[tokio::test]
 async fn a_token_without_a_signature_is_refused_however_that_is_spelled() {
     let (world, signer) = world_and_signer().await;
-    let signed = signer.token(&claims());
-    let signature = signed.rsplit('.').next().unwrap();
+    let whole = signer.token(&claims());
+    let signature = whole.rsplit('.').next().unwrap();
     for alg in [json!("none"), json!("None"), json!("NONE"), json!("nOnE"), json!(""), Value::Null, json!(0), json!([])]
     {
         let header = base64url(json!({ "alg": alg, "kid": "k1" }).to_string());
@@ -503,8 +503,7 @@ async fn a_truncated_token_is_refused_wherever_it_is_cut() {
     let (world, signer) = world_and_signer().await;
     let token = signer.token(&claims());
     for length in 0..token.len() {
-        let (answer, log) = world.ask(with_token(&token[..length])).await;
-        assert_eq!(answer.unwrap()["policyDocument"]["Statement"][0]["Effect"], "Deny", "{log}");
+        world.denies_event(with_token(&token[..length])).await;
     }
 }
 
@@ -519,7 +518,8 @@ async fn a_token_has_three_parts_in_base64url_without_padding() {
         format!("{token}.{}", parts[2]),
         format!("{}.{token}", parts[0]),
         format!("{}.{}.{}.{}.{}", parts[0], parts[1], parts[2], parts[1], parts[2]),
-        format!("{}..{}", parts[0], parts[2]).replacen(parts[0], "", 1),
+        format!("{}..{}", parts[0], parts[2]),
+        format!(".{}.{}", parts[1], parts[2]),
         format!("{token}="),
         format!("{token}=="),
         format!("{}=.{}.{}", parts[0], parts[1], parts[2]),
@@ -529,8 +529,7 @@ async fn a_token_has_three_parts_in_base64url_without_padding() {
         ".".to_owned(),
         parts[0].to_owned(),
     ] {
-        let (answer, log) = world.ask(with_token(&malformed)).await;
-        assert_eq!(answer.unwrap()["policyDocument"]["Statement"][0]["Effect"], "Deny", "{malformed} {log}");
+        world.denies_event(with_token(&malformed)).await;
     }
 }
 
@@ -561,12 +560,16 @@ async fn a_token_cannot_bring_its_own_key() {
 async fn a_token_may_have_eight_kibibytes() {
     const TOKEN_BYTES_MAX: usize = 8 * 1024;
     let (world, signer) = world_and_signer().await;
-    let padded = |length: usize| signer.token(&claims_with("padding", json!("x".repeat(length))));
-    let tokens: Vec<_> = (5900..6050).map(padded).collect();
-    let first_too_long = tokens.iter().position(|token| token.len() > TOKEN_BYTES_MAX).unwrap();
-    assert_eq!(world.admits(&tokens[first_too_long - 1]).await, alice());
-    world.refuses(&tokens[first_too_long], &Invalid::Malformed).await;
-    world.refuses(&padded(1_000_000), &Invalid::Malformed).await;
+    let padded = |header: usize, claims: usize| {
+        let claims = claims_with("padding", json!("x".repeat(claims)));
+        signer.token_with_header("padding", json!("x".repeat(header)), &claims)
+    };
+    // Base64 leaves out some lengths, but not for every header.
+    let tokens: Vec<_> = (0..3).flat_map(|header| (5900..6000).map(move |claims| padded(header, claims))).collect();
+    let of_length = |bytes: usize| tokens.iter().find(|token| token.len() == bytes).unwrap();
+    assert_eq!(world.admits(of_length(TOKEN_BYTES_MAX)).await, alice());
+    world.refuses(of_length(TOKEN_BYTES_MAX + 1), &Invalid::Malformed).await;
+    world.refuses(&padded(0, 1_000_000), &Invalid::Malformed).await;
 }
 
 // ---- Which key ----
@@ -661,9 +664,8 @@ async fn keys_for_something_else_verify_nothing() {
         ("alg", json!("none")),
     ] {
         let world = World::serving(&[]).await;
-        world.issuer.serve(Served::jwks([signer.jwk_with(member, value.clone())]));
-        let (answer, log) = world.ask(with_token(&signer.token(&claims()))).await;
-        assert_eq!(answer.unwrap()["policyDocument"]["Statement"][0]["Effect"], "Deny", "{member} {value} {log}");
+        world.issuer.serve(Served::jwks([signer.jwk_with(member, value)]));
+        world.refuses(&signer.token(&claims()), &Invalid::UnknownKey).await;
     }
     for (member, value) in [("use", json!("sig")), ("key_ops", json!(["verify"])), ("alg", json!("RS256"))] {
         let world = World::serving(&[]).await;
@@ -678,6 +680,10 @@ async fn a_private_key_that_the_issuer_shows_to_everybody_is_not_trusted() {
     let world = World::serving(&[]).await;
     world.issuer.serve(Served::jwks([signer.jwk_with("d", json!(base64url([7; 32])))]));
     world.refuses(&signer.token(&claims()), &Invalid::UnknownKey).await;
+    // Some libraries write out what a key lacks.
+    world.issuer.serve(Served::jwks([signer.jwk_with("d", Value::Null)]));
+    world.advance(PAUSE);
+    assert_eq!(world.admits(&signer.token(&claims())).await, alice());
 }
 
 #[tokio::test]
@@ -743,7 +749,7 @@ async fn made_up_key_ids_cause_one_fetch_in_thirty_seconds() {
         world.refuses(&made_up(number), &Invalid::UnknownKey).await;
         assert_eq!(world.issuer.fetches(), 1);
     }
-    world.advance(PAUSE - MILLISECOND);
+    world.advance(Duration::from_millis(29_999));
     world.refuses(&made_up(5), &Invalid::UnknownKey).await;
     assert_eq!(world.issuer.fetches(), 1);
     world.advance(MILLISECOND);
@@ -769,7 +775,7 @@ async fn a_withdrawn_key_is_trusted_for_an_hour_at_most() {
     let token = withdrawn.token(&claims());
     assert_eq!(world.admits(&token).await, alice());
     world.issuer.serve(Served::keys(&[&kept]));
-    world.advance(HOUR - MILLISECOND);
+    world.advance(Duration::from_millis(3_599_999));
     assert_eq!(world.admits(&token).await, alice());
     assert_eq!(world.issuer.fetches(), 1);
     world.advance(MILLISECOND);
@@ -865,8 +871,11 @@ async fn a_failure_says_what_was_wrong_but_not_where() {
 #[tokio::test]
 async fn an_issuer_that_does_not_listen_fails_with_the_cause() {
     let (mut world, signer) = world_and_signer().await;
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    world.deps.keys = Keys::at(&format!("http://127.0.0.1:{port}/secret-path")).unwrap();
+    // Bound, so that nobody else gets the port, but not listening.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/secret-path", socket.local_addr().unwrap());
+    world.deps.keys = Keys::at(&url).unwrap();
     let message = world.fails(&signer.token(&claims())).await.error_message;
     assert!(message.contains("refused"), "{message}");
     assert!(!message.contains("secret-path"), "{message}");
@@ -936,11 +945,6 @@ fn cases(count: u32) -> Config {
     Config { failure_persistence: None, ..Config::with_cases(count) }
 }
 
-async fn assert_denied(world: &World, request: aws_lambda_events::apigw::ApiGatewayCustomAuthorizerRequestTypeRequest) {
-    let (answer, log) = world.ask(request).await;
-    assert_eq!(answer.unwrap()["policyDocument"]["Statement"][0]["Effect"], "Deny", "{log}");
-}
-
 #[test]
 fn any_header_is_denied() {
     let (runtime, world) = runtime_and_world(&Signer::ed25519("k1"));
@@ -953,7 +957,7 @@ fn any_header_is_denied() {
         ][place];
         let mut request = event(&[], &[]);
         request.headers.insert(name, HeaderValue::from_bytes(&[prefix, &bytes].concat()).unwrap());
-        runtime.block_on(assert_denied(&world, request));
+        runtime.block_on(world.denies_event(request));
     });
 }
 
@@ -961,7 +965,7 @@ fn any_header_is_denied() {
 fn any_query_string_is_denied() {
     let (runtime, world) = runtime_and_world(&Signer::ed25519("k1"));
     proptest!(cases(128), |(text in any::<String>())| {
-        runtime.block_on(assert_denied(&world, event(&[], &[("token", &text)])));
+        runtime.block_on(world.denies_event(event(&[], &[("token", &text)])));
     });
 }
 
@@ -976,7 +980,7 @@ fn any_three_parts_are_denied() {
     let signature = prop_oneof![any::<Vec<u8>>(), prop::collection::vec(any::<u8>(), 64)];
     proptest!(cases(256), |(header in header, claims in claims, signature in signature)| {
         let token = [header, claims, signature].map(base64url).join(".");
-        runtime.block_on(assert_denied(&world, with_token(&token)));
+        runtime.block_on(world.denies_event(with_token(&token)));
     });
 }
 
@@ -990,7 +994,7 @@ fn a_good_token_with_one_character_changed_is_denied() {
             prop_assume!(token[at..=at] != character);
             let mut changed = token.clone();
             changed.replace_range(at..=at, &character);
-            runtime.block_on(assert_denied(&world, with_token(&changed)));
+            runtime.block_on(world.denies_event(with_token(&changed)));
         });
     }
 }
