@@ -40,3 +40,7 @@ deploy: tools
     command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2
     sam build
     sam deploy --guided
+
+# Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
+fuzz target seconds="60":
+    cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -max_len=40000
