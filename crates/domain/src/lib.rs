@@ -1,7 +1,7 @@
 //! The rules of Pigeonhole: what a request may say, what an answer looks like, how a conversation moves on.
 //!
 //! This crate knows no AWS, no clock, no randomness and no I/O: time and random bytes come in as arguments, so every rule
-//! can be tested as a function. Each input is parsed once into a type with a private field ([`ids`], [`Request`]);
+//! can be tested as a function. Each input is parsed once into a type with a private field ([`UserId`], [`Request`]);
 //! whoever holds one need not check it again. What a client did wrong is a [`Refusal`].
 
 mod chain;
