@@ -26,6 +26,10 @@ check: tools
 test:
     cargo test --workspace
 
+# Every order of calls of the functions, with everything that can go wrong once: all of them, without the tests' bound
+explore:
+    PIGEONHOLE_RUNS_MAX=0 cargo test --profile explore -p tests --test explorer -- --nocapture
+
 # Format the code
 fmt:
     cargo fmt --all

@@ -9,8 +9,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, sleep_until};
 
-use crate::connection::News;
-use crate::session::Event;
+use crate::room::{Event, News};
 use crate::text::sanitise;
 
 /// How long the end of standard input waits for the next answer.
@@ -160,13 +159,15 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Message;
+    use pigeonhole_client::Message;
 
     fn message(seq: u64, sender: &str, body: &str, missed: bool) -> News {
         let message = Message {
             conversation_id: "dm_x".into(),
             seq,
+            message_id: "x".into(),
             sender_id: sender.into(),
+            kind: "text".into(),
             body: body.into(),
             sent_at: String::new(),
             client_msg_id: None,

@@ -1,12 +1,12 @@
 //! A terminal chat over Pigeonhole: `cargo run -p chat -- alice bob`.
 //!
-//! `session` knows the protocol and no I/O, `connection` carries its frames, `ui` and `lines` show what it says.
+//! `pigeonhole_client` does the work. `connection` talks to it, `room` picks what belongs to the conversation on the screen,
+//! `ui` and `lines` show that.
 
 mod connection;
 mod editor;
 mod lines;
-mod protocol;
-mod session;
+mod room;
 mod text;
 mod transcript;
 mod ui;
@@ -22,8 +22,8 @@ use reqwest::Url;
 use time::UtcOffset;
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::connection::{Client, Endpoint, Token};
-use crate::session::Session;
+use crate::connection::{Connection, Endpoint, Token};
+use crate::room::Room;
 use crate::transcript::Transcript;
 
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
@@ -104,13 +104,9 @@ async fn chat(Args { me, peer, url, token }: Args, offset: UtcOffset) -> Result<
     let device_id = format!("terminal-{:016x}", fastrand::u64(..));
     let (say, outgoing) = unbounded_channel();
     let (news, shown) = unbounded_channel();
-    let client = Client {
-        session: Session::new(&me, &peer, fastrand::Rng::new()),
-        endpoint: Endpoint { url, device_id, token },
-        outgoing,
-        news,
-    };
-    let client = tokio::spawn(client.run());
+    let endpoint = Endpoint { url, user_id: me.clone(), device_id, token };
+    let connection = Connection { endpoint, room: Room::new(&me, &peer), peer: peer.clone(), outgoing, news };
+    let connection = tokio::spawn(connection.run());
     let ended = if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         ui::run(Transcript::new(&me, &peer, offset), &say, shown).await
     } else {
@@ -118,8 +114,8 @@ async fn chat(Args { me, peer, url, token }: Args, offset: UtcOffset) -> Result<
     };
     // To have nobody to listen to is the client's sign to leave.
     drop(say);
-    match tokio::time::timeout(LEAVE_WAIT, client).await {
-        Ok(client) => client.context("the connection's task failed")?.and(ended),
+    match tokio::time::timeout(LEAVE_WAIT, connection).await {
+        Ok(connection) => connection.context("the connection's task failed")?.and(ended),
         Err(_) => ended,
     }
 }

@@ -8,10 +8,9 @@ use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 use unicode_width::UnicodeWidthStr;
 
-use crate::connection::News;
-use crate::protocol::Message;
-use crate::session::Event;
+use crate::room::{Event, News};
 use crate::text::{sanitise, truncate, wrap};
+use pigeonhole_client::Message;
 
 /// User ids may be 128 characters long; a name on the screen may not.
 const NAME_COLUMNS_MAX: usize = 24;
@@ -243,7 +242,9 @@ mod tests {
         Message {
             conversation_id: "dm_x".into(),
             seq,
+            message_id: "x".into(),
             sender_id: sender.into(),
+            kind: "text".into(),
             body: body.into(),
             sent_at: "2026-11-20T10:02:00.123Z".into(),
             client_msg_id: client_msg_id.map(Into::into),

@@ -20,8 +20,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use unicode_width::UnicodeWidthStr;
 
-use crate::connection::News;
 use crate::editor::Editor;
+use crate::room::News;
 use crate::text::truncate;
 use crate::transcript::Transcript;
 

@@ -1,5 +1,6 @@
 //! The program itself, in line mode, against a server that is played here.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -62,7 +63,11 @@ impl Chat {
 }
 
 /// One connection of the chat, on the server's side.
-struct Server(WebSocketStream<TcpStream>);
+struct Server {
+    socket: WebSocketStream<TcpStream>,
+    /// Requests that came while another was waited for.
+    kept: VecDeque<Value>,
+}
 
 impl Server {
     async fn accept(listener: &TcpListener, bearer: &str) -> Result<Self> {
@@ -77,18 +82,24 @@ impl Server {
         let (uri, authorization) = seen.context("no request")?;
         assert!(uri.starts_with("/v1?device_id=terminal-"), "{uri}");
         assert_eq!(authorization.context("no authorization")?, format!("Bearer {bearer}"));
-        Ok(Self(socket))
+        Ok(Self { socket, kept: VecDeque::new() })
     }
 
+    /// The next request with this action.
     async fn request(&mut self, action: &str) -> Result<Value> {
-        while let Some(frame) = timeout(PATIENCE, self.0.next()).await? {
+        if let Some(at) = self.kept.iter().position(|request| request["action"] == action) {
+            return self.kept.remove(at).context("it was there");
+        }
+        while let Some(frame) = timeout(PATIENCE, self.socket.next()).await? {
             if let Message::Text(text) = frame? {
                 let request: Value = serde_json::from_str(&text)?;
-                assert_eq!(request.get("action"), Some(&json!(action)), "{request}");
-                return Ok(request);
+                if request.get("action") == Some(&json!(action)) {
+                    return Ok(request);
+                }
+                self.kept.push_back(request);
             }
         }
-        bail!("closed before {action}")
+        bail!("closed before {action}, after {:?}", self.kept)
     }
 
     async fn answer(&mut self, action: &str, result: Value) -> Result<Value> {
@@ -102,7 +113,7 @@ impl Server {
     }
 
     async fn push(&mut self, frame: Value) -> Result<()> {
-        Ok(self.0.send(Message::text(frame.to_string())).await?)
+        Ok(self.socket.send(Message::text(frame.to_string())).await?)
     }
 }
 
@@ -131,11 +142,11 @@ async fn a_talk() -> Result<()> {
     let (listener, address) = listen().await?;
     let mut chat = Chat::start(address, Some("secret"))?;
     let mut server = Server::accept(&listener, "secret").await?;
-    server
-        .answer("inbox", json!({"conversations":[{"conversation_id":"dm_ab","peer_id":"bob"}],"next_cursor":null}))
-        .await?;
     server.answer("drain", json!({"messages":[message(2, "bob", "are you there?")],"more":false})).await?;
-    server.answer("drain", json!({"messages":[],"more":false})).await?;
+    let next = server.answer("drain", json!({"messages":[],"more":false})).await?;
+    assert_eq!(next["ack"], json!([{"conversation_id":"dm_ab","seq":2}]));
+    let row = json!({"conversation_id":"dm_ab","kind":"direct","peer_id":"bob","delivered_seq":2,"last_seq":2});
+    server.answer("inbox", json!({"conversations":[row],"next_cursor":null})).await?;
     let old = [message(1, "alice", "hi"), message(2, "bob", "are you there?")];
     server.answer("history", history(&old, 2)).await?;
     assert_eq!(server.answer("read", json!({"unread":0})).await?["seq"], 2);
@@ -157,15 +168,8 @@ async fn a_talk() -> Result<()> {
     // The end of input waits for the answer.
     chat.say("bye").await?;
     let end = tokio::spawn(chat.end());
-    loop {
-        let Some(frame) = timeout(PATIENCE, server.0.next()).await? else { bail!("closed before bye") };
-        let request: Value = serde_json::from_str(frame?.to_text()?)?;
-        if request["action"] == "send" {
-            server.reply(&request, stored(5)).await?;
-            break;
-        }
-    }
-    while let Some(Ok(_)) = server.0.next().await {}
+    server.answer("send", stored(5)).await?;
+    while let Some(Ok(_)) = server.socket.next().await {}
     let (status, said) = end.await??;
     assert!(status.success(), "{said}");
     Ok(())
@@ -176,8 +180,10 @@ async fn a_broken_connection_loses_and_doubles_nothing() -> Result<()> {
     let (listener, address) = listen().await?;
     let mut chat = Chat::start(address, Some("secret"))?;
     let mut server = Server::accept(&listener, "secret").await?;
-    server.answer("inbox", json!({"conversations":[],"next_cursor":null})).await?;
     server.answer("drain", json!({"messages":[],"more":false})).await?;
+    server.answer("inbox", json!({"conversations":[],"next_cursor":null})).await?;
+    // Once for all that is new, and once in search of bob.
+    server.answer("inbox", json!({"conversations":[],"next_cursor":null})).await?;
     assert_eq!(chat.lines(2).await?, ["-- connected", "-- up to date"]);
     chat.say("one").await?;
     chat.say("two").await?;
@@ -186,7 +192,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() -> Result<()> {
 
     assert!(chat.line().await?.starts_with("-- offline: "));
     let mut server = Server::accept(&listener, "secret").await?;
-    server.request("inbox").await?;
+    server.request("drain").await?;
     let again = server.answer("send", stored(1)).await?;
     assert_eq!((&again["client_msg_id"], &again["body"]), (&first["client_msg_id"], &json!("one")));
     let second = server.answer("send", stored(2)).await?;
@@ -213,9 +219,9 @@ async fn a_given_token_that_expires_is_the_end() -> Result<()> {
     let (listener, address) = listen().await?;
     let chat = Chat::start(address, Some("old"))?;
     let mut server = Server::accept(&listener, "old").await?;
-    let request = server.request("inbox").await?;
+    let request = server.request("drain").await?;
     let error = json!({"code":"token_expired","message":"the token has expired","retryable":false});
-    server.push(json!({"type":"error","action":"inbox","id":request.get("id"),"error":error})).await?;
+    server.push(json!({"type":"error","action":"drain","id":request.get("id"),"error":error})).await?;
     let (status, said) = chat.end().await?;
     assert_eq!(status.code(), Some(1));
     assert!(said.contains("start again with a fresh --token"), "{said}");

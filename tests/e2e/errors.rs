@@ -120,7 +120,7 @@ async fn answers_echo_action_and_id_where_they_could_be_read() {
 #[tokio::test]
 async fn a_token_that_expires_while_connected_ends_service_not_the_socket() {
     let stage = Stage::open().await;
-    let mut alice = stage.connect(&stage.server.token("alice", 2).unwrap()).await.unwrap();
+    let mut alice = stage.connect(&stage.server.token("alice", 6).unwrap()).await.unwrap();
     let expired = loop {
         let answer = alice.ask(json!({"action": "ping"})).await;
         if answer["type"] == "error" {

@@ -48,9 +48,46 @@ impl Failure {
         )
     }
 
+    /// `TransactionConflictException`: what a single write gets while a transaction is at work on its item.
+    pub fn conflict() -> Self {
+        Self::store(400, "TransactionConflictException")
+    }
+
+    /// More than the table takes at the moment.
+    pub fn throttled() -> Self {
+        Self::store(400, "ThrottlingException")
+    }
+
     /// The service's own failure.
     pub fn internal() -> Self {
-        Self::Status(500, json!({ "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "" }))
+        Self::store(500, "InternalServerError")
+    }
+
+    /// A service that can't be reached, by its load balancer's word.
+    pub fn unavailable() -> Self {
+        Self::Status(503, Value::Null)
+    }
+
+    /// A connection that is gone, or is not there yet. The real one's body names no error.
+    pub fn gone() -> Self {
+        Self::Status(410, json!({ "message": null }))
+    }
+
+    /// More frames than the account may post.
+    pub fn limited() -> Self {
+        Self::Status(429, json!({ "__type": "LimitExceededException", "message": "Rate exceeded" }))
+    }
+
+    /// The service's answer, unless the connection breaks.
+    pub(crate) fn answer(self) -> Option<HttpResponse> {
+        match self {
+            Self::Lost | Self::ReplyLost => None,
+            Self::Status(status, body) => Some(answer(status, body.to_string())),
+        }
+    }
+
+    fn store(status: u16, code: &str) -> Self {
+        Self::Status(status, json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "" }))
     }
 }
 
@@ -199,16 +236,17 @@ impl HttpConnector for RecordingConnector {
                     connector.call(request).await?;
                     Err(lost("the reply was lost"))
                 }
-                Some(Step::Fail(Failure::Status(status, body))) => {
-                    let status = status.try_into().expect("an HTTP status");
-                    Ok(HttpResponse::new(status, SdkBody::from(body.to_string())))
-                }
+                Some(Step::Fail(Failure::Status(status, body))) => Ok(answer(status, body.to_string())),
             }
         })
     }
 }
 
-fn lost(why: &'static str) -> ConnectorError {
+pub(crate) fn answer(status: u16, body: String) -> HttpResponse {
+    HttpResponse::new(status.try_into().expect("an HTTP status"), SdkBody::from(body))
+}
+
+pub(crate) fn lost(why: &'static str) -> ConnectorError {
     ConnectorError::io(why.into())
 }
 

@@ -15,7 +15,7 @@ pub(crate) async fn apply(deps: &Deps, caller: &Caller, entries: &[AckEntry]) ->
     let mut outcome = Ok(());
     for entry in entries {
         match raise(deps, &caller.user, entry).await {
-            Ok(receipt) => delivered.extend(receipt),
+            Ok(receipt) => delivered.push(receipt),
             Err(failure) => outcome = outcome.and(Err(failure)),
         }
     }
@@ -32,25 +32,23 @@ struct Receipt<'a> {
 
 /// One conditional write, where the ack is of the last message, as it nearly always is; else the row as it is says what
 /// to write.
-async fn raise<'a>(deps: &Deps, user: &UserId, entry: &'a AckEntry) -> Result<Option<Receipt<'a>>, Failure> {
+async fn raise<'a>(deps: &Deps, user: &UserId, entry: &'a AckEntry) -> Result<Receipt<'a>, Failure> {
     let AckEntry { conversation_id, seq } = entry;
-    let receipt = |sender, seq| Some(Receipt { conversation_id, sender, seq });
+    let receipt =
+        |row: &Conversation| Receipt { conversation_id, sender: row.peer_id.clone(), seq: row.marks.delivered_seq };
     let mut known = None::<Conversation>;
     for tries in 1..=WRITE_TRIES_MAX {
         let update = match &known {
             None => inbox::catch_up(&deps.store, user, conversation_id, *seq, Mark::Delivered).await,
             Some(row) => match row.acked(*seq) {
                 Some(marks) => inbox::advance(&deps.store, user, row, &marks).await,
-                // Nothing to raise. If the watermark stands right here, this may be the retry of an ack whose run died
-                // before it told anyone.
-                None if row.marks.delivered_seq == (*seq).min(row.last.seq) => {
-                    return Ok(receipt(row.peer_id.clone(), row.marks.delivered_seq));
-                }
-                None => return Ok(None),
+                // Nothing to raise. This may be the retry of an ack whose run died before it told anyone, and the
+                // watermark may have gone on since, with the user's own next message.
+                None => return Ok(receipt(row)),
             },
         };
         known = match update.map_err(Failure::unavailable)? {
-            Update::Done(row) => return Ok(receipt(row.peer_id, row.marks.delivered_seq)),
+            Update::Done(row) => return Ok(receipt(&row)),
             Update::Refused(None) => return Err(Refusal::NotMember.into()),
             Update::Refused(row) => row,
             Update::Busy => {

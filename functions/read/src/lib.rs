@@ -40,11 +40,9 @@ async fn read(deps: &Deps, caller: &Caller, request: &ReadRequest) -> Result<Rep
     let ReadRequest { conversation_id, seq } = request;
     Span::current().record("conversation_id", conversation_id.as_str()).record("seq", seq.value());
     let row = raise(deps, &caller.user, conversation_id, *seq).await?;
-    // Told again where the watermark stood right here already: this may be the retry of a read whose run died before it
-    // told anyone. Below the watermark it is old news.
-    if row.marks.read_seq == (*seq).min(row.last.seq) {
-        tell(deps, caller, &row).await;
-    }
+    // Even if there was nothing to raise: this may be the retry of a read whose run died before it told anyone, and the
+    // watermark may have gone on since, with the user's own next message.
+    tell(deps, caller, &row).await;
     Ok(Reply::Read { unread: row.marks.unread })
 }
 

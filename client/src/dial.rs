@@ -1,0 +1,149 @@
+//! One connection: opened, copied to and from, closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri, header::AUTHORIZATION};
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+use crate::config::{TokenNeed, TokenSource};
+use crate::session::LinkId;
+use crate::{Config, Error, Timing, Why};
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+pub(crate) struct Dialer {
+    url: String,
+    token: TokenSource,
+    pub timing: Timing,
+}
+
+/// What a connection's task reports.
+pub(crate) enum LinkNews {
+    Opened(LinkId),
+    NotOpened(LinkId, Why),
+    Frame(LinkId, String),
+    Ended(LinkId, Why),
+}
+
+impl Dialer {
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let Config { url, device_id, timing, token, .. } = config;
+        let uri: Uri = url.parse().map_err(|error| Error::Config(format!("{url}: {error}")))?;
+        if !matches!(uri.scheme_str(), Some("ws" | "wss")) || uri.host().is_none_or(str::is_empty) {
+            return Err(Error::Config(format!("{url} is no WebSocket address: it begins with wss:// and a host")));
+        }
+        let mut url = url.clone();
+        if let Some(device_id) = device_id {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            if !(1..=64).contains(&device_id.len()) || !device_id.bytes().all(fits) {
+                return Err(Error::Config("a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -".to_owned()));
+            }
+            url.push(if url.contains('?') { '&' } else { '?' });
+            url.push_str("device_id=");
+            url.push_str(device_id);
+        }
+        Ok(Self { url, token: token.clone(), timing: timing.bounded() })
+    }
+
+    async fn dial(&self, need: TokenNeed) -> Result<Socket, Why> {
+        let token = (self.token)(need).await.map_err(|error| Why::NoToken(error.to_string()))?;
+        let unusable = |error: tungstenite::Error| Why::Unreachable(error.to_string());
+        let mut request = self.url.as_str().into_client_request().map_err(unusable)?;
+        let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))
+            .map_err(|_| Why::NoToken("the token holds characters that no token has".to_owned()))?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+        // Small frames that wait for an answer: they must not wait for each other.
+        match connect_async_with_config(request, None, true).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(tungstenite::Error::Http(response)) => match response.status().as_u16() {
+                status @ (401 | 403) => Err(Why::TokenRefused { status }),
+                status => Err(Why::Refused { status }),
+            },
+            Err(error) => Err(unusable(error)),
+        }
+    }
+}
+
+/// Runs until the connection ends, or until nobody can write to it any more.
+pub(crate) async fn run_link(
+    dialer: Arc<Dialer>,
+    link: LinkId,
+    need: TokenNeed,
+    mut frames: UnboundedReceiver<String>,
+    news: UnboundedSender<LinkNews>,
+) {
+    let opened = tokio::select! {
+        opened = timeout(dialer.timing.dial_wait, dialer.dial(need)) => opened,
+        // Nothing is written before it is open: the client is being closed.
+        _ = frames.recv() => return,
+    };
+    // Where nobody hears the news any more, the client has ended, and so does this.
+    let socket = match opened {
+        Ok(Ok(socket)) => socket,
+        Ok(Err(why)) => return drop(news.send(LinkNews::NotOpened(link, why))),
+        Err(_) => {
+            let why = Why::Unreachable(format!("no answer within {:?}", dialer.timing.dial_wait));
+            return drop(news.send(LinkNews::NotOpened(link, why)));
+        }
+    };
+    if news.send(LinkNews::Opened(link)).is_err() {
+        return;
+    }
+    let hear = |text: String| drop(news.send(LinkNews::Frame(link, text)));
+    if let Some(why) = copy(socket, &mut frames, hear, &dialer.timing).await {
+        drop(news.send(LinkNews::Ended(link, why)));
+    }
+}
+
+/// `None`: it was closed from here.
+async fn copy(
+    mut socket: Socket,
+    frames: &mut UnboundedReceiver<String>,
+    hear: impl Fn(String),
+    timing: &Timing,
+) -> Option<Why> {
+    loop {
+        tokio::select! {
+            frame = socket.next() => match frame {
+                Some(Ok(Message::Text(text))) => hear(text.to_string()),
+                Some(Ok(Message::Close(_))) | None => return Some(Why::Closed),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Some(Why::Lost(error.to_string())),
+            },
+            text = frames.recv() => {
+                let Some(text) = text else {
+                    close(socket, hear, timing.close_wait).await;
+                    return None;
+                };
+                match timeout(timing.write_wait, socket.send(Message::text(text))).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => return Some(Why::Lost(error.to_string())),
+                    Err(_) => return Some(Why::Lost("it takes no more frames".to_owned())),
+                }
+            }
+        }
+    }
+}
+
+/// Says goodbye, and hears what comes before the other side does.
+async fn close(mut socket: Socket, hear: impl Fn(String), close_wait: Duration) {
+    let goodbye = async {
+        if socket.close(None).await.is_ok() {
+            while let Some(Ok(frame)) = socket.next().await {
+                if let Message::Text(text) = frame {
+                    hear(text.to_string());
+                }
+            }
+        }
+    };
+    // One that can't be closed properly is closed by being dropped.
+    drop(timeout(close_wait, goodbye).await);
+}

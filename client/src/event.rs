@@ -1,0 +1,117 @@
+//! What the client tells the app.
+
+use std::time::Instant;
+
+use crate::Error;
+use crate::protocol::{Conversation, Message, Target};
+
+/// Something the app should know.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The next message of its conversation, in the order of `seq`, each once. The user's own messages are among them,
+    /// once they are stored: `client_msg_id` says which they are.
+    Message {
+        /// The message.
+        message: Message,
+        /// Somebody else wrote it while this device was not connected.
+        missed: bool,
+    },
+    /// How far a member of a conversation has come. One that arrives late can be below an earlier one: only the highest
+    /// counts.
+    Receipt(Receipt),
+    /// A row of the chat list, as the server had it after a connect: there is something new in the conversation, or another
+    /// device has read some of it. May come without a change.
+    ConversationChanged(Conversation),
+    /// How the connection is doing.
+    State(State),
+    /// A message that will never be stored: the server refused it for good. It is out of the outbox.
+    Failed {
+        /// The id that [`Sent::client_msg_id`](crate::Sent::client_msg_id) gave.
+        client_msg_id: String,
+        /// Whom it was for.
+        target: Target,
+        /// What it said.
+        body: String,
+        /// Why it was refused.
+        error: Error,
+    },
+}
+
+/// A member's devices hold, or the member has read, everything up to `seq`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Which of the two.
+    pub kind: ReceiptKind,
+    /// The conversation.
+    pub conversation_id: String,
+    /// The member; the user themselves, if another device of theirs has read.
+    pub user_id: String,
+    /// Up to where, this one included.
+    pub seq: u64,
+    /// When: RFC 3339, UTC, milliseconds.
+    pub at: String,
+}
+
+/// What a [`Receipt`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiptKind {
+    /// A device holds it: two grey ticks.
+    Delivered,
+    /// The member has read it, and so holds it: blue ticks.
+    Read,
+}
+
+/// How the connection is doing. A socket that is replaced before its end changes nothing here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A connection is being opened.
+    Connecting,
+    /// There is one, and what was missed is on its way.
+    Online,
+    /// Everything that was missed has been handed over.
+    CaughtUp,
+    /// There is none.
+    Offline {
+        /// Why.
+        why: Why,
+        /// When the next one is tried.
+        retry_at: Instant,
+    },
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Why {
+    /// The server said goodbye.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The connection broke.
+    #[error("connection lost: {0}")]
+    Lost(String),
+    /// The server owes an answer and has said nothing at all for too long.
+    #[error("the server has stopped answering")]
+    Silent,
+    /// There is no server there, or no way to it.
+    #[error("can't reach the server: {0}")]
+    Unreachable(String),
+    /// The server did not want the connection.
+    #[error("the server refused the connection (HTTP {status})")]
+    Refused {
+        /// HTTP's status code.
+        status: u16,
+    },
+    /// The server did not want the token, nor a fresh one.
+    #[error("the server refused the token (HTTP {status})")]
+    TokenRefused {
+        /// HTTP's status code: 401 or 403.
+        status: u16,
+    },
+    /// The token has expired; the next try asks for a fresh one.
+    #[error("the token has expired")]
+    TokenExpired,
+    /// The app could not give a token. This is what it said.
+    #[error("{0}")]
+    NoToken(String),
+}

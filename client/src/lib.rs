@@ -1,0 +1,74 @@
+//! A client for Pigeonhole: chat that arrives once, in order, over connections that come and go.
+//!
+//! ```no_run
+//! use pigeonhole_client::{Client, Config, Event, FileStorage, TokenNeed};
+//!
+//! # async fn token_from_my_backend(fresh: bool) -> Result<String, Box<dyn std::error::Error + Send + Sync>> { todo!() }
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let token = |need| token_from_my_backend(need != TokenNeed::Connect);
+//! let config = Config::new("wss://example.execute-api.eu-west-1.amazonaws.com/v1", "alice", token)
+//!     .device_id("alices-phone")
+//!     .storage(FileStorage::open("alice.outbox")?);
+//! let (client, mut events) = Client::connect(config).await?;
+//!
+//! // Now it is in the outbox, with or without a network; a restart does not lose it.
+//! let sent = client.send_to("bob", "hi").await?;
+//! tokio::spawn(async move {
+//!     match sent.stored().await {
+//!         Ok(stored) => println!("✓ number {} in {}", stored.seq, stored.conversation_id),
+//!         Err(error) => println!("not sent: {error}"),
+//!     }
+//! });
+//!
+//! while let Some(event) = events.next().await {
+//!     match event {
+//!         Event::Message { message, .. } => {
+//!             println!("{}: {}", message.sender_id, message.body);
+//!             // It is on the screen. The future need not be waited for.
+//!             drop(client.read(&message.conversation_id, message.seq));
+//!         }
+//!         Event::Receipt(receipt) => println!("{:?} by {} up to {}", receipt.kind, receipt.user_id, receipt.seq),
+//!         Event::State(state) => println!("{state:?}"),
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it promises
+//!
+//! * A message that [`Client::send`] took is sent until the server has answered, over reconnects and, with a
+//!   [`FileStorage`], restarts; it is stored once. Those to the same conversation are stored in the order they were sent.
+//!   (The server knows a message again for 7 days: one that waits for longer, after a try whose answer was lost, can be
+//!   stored twice.)
+//! * Each message of a conversation is handed over once, in the order of `seq`, and none is left out. A new device begins
+//!   where the user's others are.
+//! * A message is acknowledged when the app asks for the event after it, so what it had not finished with when it crashed
+//!   comes again. See [`Events`].
+//!
+//! # Layout
+//!
+//! `session` is the whole client without I/O and clock: frames and the time in, frames and events out. `driver` carries
+//! them, `dial` is one connection, `client` is the app's end.
+
+#![warn(missing_docs)]
+
+mod client;
+mod config;
+mod dial;
+mod driver;
+mod error;
+mod event;
+mod protocol;
+mod session;
+mod stats;
+mod storage;
+
+pub use client::{Client, Events, Sent};
+pub use config::{Config, Timing, TokenError, TokenNeed};
+pub use error::Error;
+pub use event::{Event, Receipt, ReceiptKind, State, Why};
+pub use protocol::{Conversation, History, Inbox, LastMessage, Member, Message, Side, Stored, Target};
+pub use stats::Stats;
+pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};

@@ -1,0 +1,202 @@
+//! Messages on their way to the server, in a lane per conversation.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
+
+use super::requests::Purpose;
+use super::{Answer, Session, Ticket};
+use crate::protocol::{Message, Request, Stored, Target};
+use crate::storage::{Change, Queued};
+use crate::{Error, Event};
+
+#[derive(Default)]
+pub(super) struct Outbox {
+    lanes: BTreeMap<Target, Lane>,
+    /// Lanes that may have something to send. The others are empty or wait for an answer.
+    ready: BTreeSet<Target>,
+    /// The direct conversations with these users.
+    direct: BTreeMap<String, String>,
+    /// Answered, in conversations that are new on this device and have not begun: until then they are kept, so that a
+    /// restart finds them again.
+    undone: BTreeMap<String, Vec<String>>,
+    last_order: u64,
+}
+
+#[derive(Default)]
+struct Lane {
+    entries: VecDeque<Entry>,
+    /// One, unless two lanes turned out to be for the same conversation.
+    under_way: usize,
+}
+
+struct Entry {
+    /// Their order over all lanes.
+    order: u64,
+    queued: Queued,
+    ticket: Option<Ticket>,
+    under_way: bool,
+    /// What the server held acknowledged when this was first sent; `None`: unknown, or not sent.
+    acked_before: Option<u64>,
+    tries: u32,
+}
+
+impl Outbox {
+    pub(super) fn new(saved: VecDeque<Queued>) -> Self {
+        let mut outbox = Self::default();
+        for queued in saved {
+            // Nobody knows whether it was.
+            let tries = 1;
+            outbox.push(queued, None, tries);
+        }
+        outbox
+    }
+
+    fn push(&mut self, queued: Queued, ticket: Option<Ticket>, tries: u32) {
+        self.last_order += 1;
+        let lane = self.lane_of(&queued.target);
+        let entry = Entry { order: self.last_order, queued, ticket, under_way: false, acked_before: None, tries };
+        self.lanes.entry(lane.clone()).or_default().entries.push_back(entry);
+        self.ready.insert(lane);
+    }
+
+    /// One lane for a conversation, whichever way its messages name it.
+    fn lane_of(&self, target: &Target) -> Target {
+        match target {
+            Target::User(user) => self.direct.get(user).cloned().map_or_else(|| target.clone(), Target::Conversation),
+            Target::Conversation(_) => target.clone(),
+        }
+    }
+
+    /// Its answer will not come any more.
+    fn lost(&mut self, target: &Target, client_msg_id: &str) {
+        let key = self.lane_of(target);
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let entry = lane.entries.iter_mut().find(|entry| entry.queued.client_msg_id == client_msg_id);
+        if entry.is_some_and(|entry| std::mem::take(&mut entry.under_way)) {
+            lane.under_way -= 1;
+        }
+        self.ready.insert(key);
+    }
+
+    fn remove(&mut self, target: &Target, client_msg_id: &str) -> Option<Entry> {
+        let key = self.lane_of(target);
+        let lane = self.lanes.get_mut(&key)?;
+        let at = lane.entries.iter().position(|entry| entry.queued.client_msg_id == client_msg_id)?;
+        let entry = lane.entries.remove(at)?;
+        lane.under_way -= usize::from(entry.under_way);
+        if lane.entries.is_empty() {
+            self.lanes.remove(&key);
+        } else {
+            self.ready.insert(key);
+        }
+        Some(entry)
+    }
+
+    /// Whether a message that was sent and not answered may be in this conversation, in which these users have spoken.
+    pub(super) fn is_unsure<'a>(&self, conversation_id: &str, users: impl Iterator<Item = &'a str>, me: &str) -> bool {
+        let sent = |lane: &Lane| lane.entries.front().is_some_and(|entry| entry.tries > 0);
+        let to_user = |user: &str| match user {
+            // On another device, to nobody knows whom.
+            user if user == me => self.lanes.iter().any(|(key, lane)| matches!(key, Target::User(_)) && sent(lane)),
+            user => self.lanes.get(&Target::User(user.to_owned())).is_some_and(sent),
+        };
+        self.lanes.get(&Target::Conversation(conversation_id.to_owned())).is_some_and(sent)
+            || (!self.direct.values().any(|known| known == conversation_id) && users.into_iter().any(to_user))
+    }
+
+    /// Messages to this user go to this conversation.
+    pub(super) fn learn(&mut self, user: &str, conversation_id: &str) {
+        if self.direct.get(user).is_some_and(|known| known == conversation_id) {
+            return;
+        }
+        self.direct.insert(user.to_owned(), conversation_id.to_owned());
+        let Some(lane) = self.lanes.remove(&Target::User(user.to_owned())) else { return };
+        let key = Target::Conversation(conversation_id.to_owned());
+        let merged = self.lanes.entry(key.clone()).or_default();
+        merged.entries.extend(lane.entries);
+        merged.under_way += lane.under_way;
+        merged.entries.make_contiguous().sort_by_key(|entry| entry.order);
+        self.ready.insert(key);
+    }
+}
+
+impl Session {
+    pub(crate) fn send(&mut self, queued: Queued, ticket: Option<Ticket>, now: Instant) {
+        self.outbox.push(queued, ticket, 0);
+        self.settle(now);
+    }
+
+    pub(super) fn send_waiting(&mut self, now: Instant) {
+        for key in std::mem::take(&mut self.outbox.ready) {
+            let acked = match &key {
+                Target::Conversation(id) => self.conversations.acked(id),
+                Target::User(_) => Some(0),
+            };
+            let Some(lane) = self.outbox.lanes.get_mut(&key) else { continue };
+            if lane.under_way > 0 {
+                continue;
+            }
+            let Some(entry) = lane.entries.front_mut() else { continue };
+            entry.under_way = true;
+            lane.under_way = 1;
+            if entry.tries == 0 {
+                entry.acked_before = acked;
+                self.stats.sent += 1;
+            } else {
+                self.stats.resent += 1;
+            }
+            entry.tries = entry.tries.saturating_add(1);
+            let Queued { client_msg_id, target, body } = entry.queued.clone();
+            self.ask(Request::Send { target, client_msg_id, kind: "text", body }, Purpose::Send, now);
+        }
+    }
+
+    pub(super) fn send_lost(&mut self, target: &Target, client_msg_id: &str) {
+        self.outbox.lost(target, client_msg_id);
+    }
+
+    pub(super) fn stored(&mut self, target: &Target, client_msg_id: &str, stored: Stored, now: Instant) {
+        let Some(entry) = self.outbox.remove(target, client_msg_id) else { return };
+        if let Target::User(user) = target {
+            self.outbox.learn(user, &stored.conversation_id);
+        }
+        self.stats.answered += 1;
+        let undone = self.outbox.undone.entry(stored.conversation_id.clone()).or_default();
+        undone.push(client_msg_id.to_owned());
+        if self.conversations.has_begun(&stored.conversation_id) {
+            self.forget_sent(&stored.conversation_id);
+        }
+        self.answer(entry.ticket, Ok(Answer::Stored(stored.clone())));
+        let Stored { conversation_id, seq, message_id, sent_at, .. } = stored;
+        // A sender who held everything before it holds it, too: the server saw to that when it stored it.
+        let acknowledged = entry.acked_before.is_some_and(|acked| seq.checked_sub(1) == Some(acked));
+        self.conversations.stored(&conversation_id, seq, acknowledged);
+        let own = Message {
+            conversation_id,
+            seq,
+            message_id,
+            sender_id: self.me.clone(),
+            kind: "text".to_owned(),
+            body: entry.queued.body,
+            sent_at,
+            client_msg_id: Some(entry.queued.client_msg_id),
+        };
+        self.arrived(own, false, now);
+    }
+
+    /// Restarts need not know of what was answered in this conversation.
+    pub(super) fn forget_sent(&mut self, conversation_id: &str) {
+        for client_msg_id in self.outbox.undone.remove(conversation_id).into_iter().flatten() {
+            self.save(Change::Done(client_msg_id));
+        }
+    }
+
+    pub(super) fn send_refused(&mut self, target: &Target, client_msg_id: &str, error: Error) {
+        let Some(entry) = self.outbox.remove(target, client_msg_id) else { return };
+        self.stats.failed += 1;
+        self.save(Change::Done(client_msg_id.to_owned()));
+        self.answer(entry.ticket, Err(error.clone()));
+        let Queued { client_msg_id, target, body } = entry.queued;
+        self.tell(Event::Failed { client_msg_id, target, body, error });
+    }
+}

@@ -1,0 +1,94 @@
+//! What outlives a restart: the messages that were not answered yet, and how far each conversation has come.
+
+mod file;
+mod memory;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+pub use file::FileStorage;
+pub use memory::MemoryStorage;
+
+use crate::protocol::Target;
+
+/// A message that waits for its answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Queued {
+    /// The same at each try, so that the server stores it once.
+    pub client_msg_id: String,
+    /// Whom it is for.
+    pub target: Target,
+    /// What it says.
+    pub body: String,
+}
+
+/// One thing to remember.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// This message waits, after those that wait already.
+    Queued(Queued),
+    /// The message with this `client_msg_id` no longer waits.
+    Done(String),
+    /// The app is done with everything of this conversation up to here. Only rises.
+    Held {
+        /// The conversation.
+        conversation_id: String,
+        /// Up to here, this one included.
+        seq: u64,
+    },
+    /// A time of the server's, up to which nothing is missing.
+    CaughtUp(String),
+}
+
+/// All that is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// Messages that wait, oldest first.
+    pub outbox: VecDeque<Queued>,
+    /// For each conversation, the last seq that the app is done with.
+    pub held: BTreeMap<String, u64>,
+    /// The last [`Change::CaughtUp`].
+    pub caught_up: Option<String>,
+}
+
+impl Saved {
+    /// Brings one change in.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Queued(queued) => self.outbox.push_back(queued.clone()),
+            Change::Done(id) => {
+                // Nearly always the first one.
+                if let Some(at) = self.outbox.iter().position(|queued| queued.client_msg_id == *id) {
+                    drop(self.outbox.remove(at));
+                }
+            }
+            Change::Held { conversation_id, seq } => {
+                let held = self.held.entry(conversation_id.clone()).or_default();
+                *held = (*held).max(*seq);
+            }
+            Change::CaughtUp(at) => self.caught_up = Some(at.clone()),
+        }
+    }
+}
+
+/// Where the client keeps what must outlive it. One client uses it at a time.
+pub trait Storage: Send + 'static {
+    /// Everything that was written before.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being read; there is no client then.
+    fn load(&mut self) -> io::Result<Saved>;
+
+    /// Remembers these, in this order. Where one of them is [`Change::Queued`], all are on the disk once this returns:
+    /// what is lost of the others costs a message that is sent or shown a second time, never one that is lost.
+    ///
+    /// Runs where it may block.
+    ///
+    /// # Errors
+    /// Whatever keeps them from being written. All of them are written again, with the next ones; a message is refused
+    /// instead.
+    fn write(&mut self, changes: &[Change]) -> io::Result<()>;
+}

@@ -1,0 +1,277 @@
+//! A storage in one file: a line of JSON per change, in the order they came.
+//!
+//! A crash can cut off the last line, and nothing else; that line was never confirmed, and reading ends before it. The
+//! file is written anew when most of its lines no longer count, beside the old one, which it then replaces at once.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Change, Saved, Storage};
+
+/// So many lines that don't count are no reason to write the file anew.
+const STALE_LINES_MIN: usize = 1000;
+
+/// Remembers in a file, which belongs to one client at a time.
+#[derive(Debug)]
+pub struct FileStorage {
+    path: PathBuf,
+    saved: Saved,
+    /// `None`: the file has to be written anew before anything is added to it.
+    file: Option<File>,
+    lines: usize,
+    /// Locked while this lives. Not the file itself, since that is replaced.
+    _lock: File,
+}
+
+impl FileStorage {
+    /// Opens the file, or makes it; `path` with `.lock` and `.new` at its end belong to it.
+    ///
+    /// # Errors
+    /// The file can't be read or written; [`io::ErrorKind::WouldBlock`]: another client has it.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        let lock = OpenOptions::new().create(true).write(true).truncate(false).open(beside(&path, ".lock"))?;
+        lock.try_lock()?;
+        let saved = read(&path)?;
+        let mut storage = Self { path, saved, file: None, lines: 0, _lock: lock };
+        // What a crash has cut off must not stand before the next line.
+        storage.compact()?;
+        Ok(storage)
+    }
+
+    fn append(&mut self, changes: &[Change]) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Err(io::Error::other("the file is not open")) };
+        let mut lines = Vec::new();
+        for change in changes {
+            line(&mut lines, change)?;
+        }
+        file.write_all(&lines)?;
+        if changes.iter().any(|change| matches!(change, Change::Queued(_))) {
+            file.sync_data()?;
+        }
+        self.lines += changes.len();
+        Ok(())
+    }
+
+    fn compact(&mut self) -> io::Result<()> {
+        self.file = None;
+        let new = beside(&self.path, ".new");
+        let mut out = BufWriter::new(File::create(&new)?);
+        let changes = live(&self.saved);
+        for change in &changes {
+            line(&mut out, change)?;
+        }
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        sync_folder(&self.path)?;
+        self.lines = changes.len();
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+impl Storage for FileStorage {
+    fn load(&mut self) -> io::Result<Saved> {
+        Ok(self.saved.clone())
+    }
+
+    fn write(&mut self, changes: &[Change]) -> io::Result<()> {
+        if self.file.is_none() {
+            self.compact()?;
+        }
+        if let Err(error) = self.append(changes) {
+            // Half a line may stand at its end now.
+            self.file = None;
+            return Err(error);
+        }
+        for change in changes {
+            self.saved.apply(change);
+        }
+        let live = self.saved.outbox.len() + self.saved.held.len();
+        if self.lines > 2 * live + STALE_LINES_MIN {
+            // The changes are written. Whatever kept the file from shrinking is met again at the next write.
+            drop(self.compact());
+        }
+        Ok(())
+    }
+}
+
+fn line(out: &mut impl Write, change: &Change) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, change)?;
+    out.write_all(b"\n")
+}
+
+/// The changes that lead to this and to nothing else.
+fn live(saved: &Saved) -> Vec<Change> {
+    let Saved { outbox, held, caught_up } = saved;
+    let held = held.iter().map(|(id, seq)| Change::Held { conversation_id: id.clone(), seq: *seq });
+    let caught_up = caught_up.iter().map(|at| Change::CaughtUp(at.clone()));
+    outbox.iter().cloned().map(Change::Queued).chain(held).chain(caught_up).collect()
+}
+
+/// Everything before the first line that is not whole.
+fn read(path: &Path) -> io::Result<Saved> {
+    let mut saved = Saved::default();
+    let mut file = match File::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(saved),
+        Err(error) => return Err(error),
+    };
+    let mut line = Vec::new();
+    while file.read_until(b'\n', &mut line)? > 0 {
+        match serde_json::from_slice(&line) {
+            Ok(change) if line.ends_with(b"\n") => saved.apply(&change),
+            // The last one: a crash has cut it off. Any other: not ours to guess at.
+            _ if file.fill_buf()?.is_empty() => break,
+            _ => {
+                let what = format!("{} has a line that is no change of this version", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+        line.clear();
+    }
+    Ok(saved)
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// The new name is on the disk only once its folder is.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(not(unix)) {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Target;
+    use crate::storage::Queued;
+
+    /// Gone with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let path = std::env::temp_dir().join(format!("pigeonhole-client-{}", uuid::Uuid::new_v4()));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn file(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn queued(id: &str) -> Change {
+        let target = Target::User("bob".into());
+        Change::Queued(Queued { client_msg_id: id.into(), target, body: format!("body\nof {id}") })
+    }
+
+    fn held(conversation: &str, seq: u64) -> Change {
+        Change::Held { conversation_id: conversation.into(), seq }
+    }
+
+    fn changes() -> Vec<Change> {
+        vec![
+            queued("a"),
+            held("c", 3),
+            queued("b"),
+            Change::Done("a".into()),
+            held("c", 2),
+            Change::CaughtUp("t".into()),
+        ]
+    }
+
+    fn state(changes: &[Change]) -> Saved {
+        let mut saved = Saved::default();
+        for change in changes {
+            saved.apply(change);
+        }
+        saved
+    }
+
+    #[test]
+    fn what_was_written_is_there_again() {
+        let folder = Folder::new();
+        let path = folder.file("outbox");
+        let mut storage = FileStorage::open(&path).unwrap();
+        storage.write(&changes()).unwrap();
+        assert_eq!(FileStorage::open(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(storage);
+        let saved = FileStorage::open(&path).unwrap().load().unwrap();
+        assert_eq!(saved, state(&changes()));
+        assert_eq!((saved.outbox.len(), saved.held.get("c")), (1, Some(&3)));
+    }
+
+    #[test]
+    fn a_crash_at_any_byte_loses_at_most_the_change_it_hit() {
+        let folder = Folder::new();
+        let path = folder.file("outbox");
+        let mut whole = Vec::new();
+        for change in changes() {
+            line(&mut whole, &change).unwrap();
+        }
+        for cut in 0..=whole.len() {
+            let written = whole.get(..cut).unwrap();
+            fs::write(&path, written).unwrap();
+            let complete = written.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).count();
+            assert_eq!(read(&path).unwrap(), state(changes().get(..complete).unwrap()), "cut at {cut}");
+            // And it goes on from there. (Seen once per kind of cut; to have it on the disk takes its time.)
+            if complete != 2 {
+                continue;
+            }
+            let mut storage = FileStorage::open(&path).unwrap();
+            storage.write(&[queued("next")]).unwrap();
+            drop(storage);
+            let saved = FileStorage::open(&path).unwrap().load().unwrap();
+            assert_eq!(saved.outbox.back().unwrap().client_msg_id, "next");
+        }
+    }
+
+    #[test]
+    fn a_crash_while_it_is_written_anew_leaves_the_old_file() {
+        let folder = Folder::new();
+        let path = folder.file("outbox");
+        FileStorage::open(&path).unwrap().write(&changes()).unwrap();
+        fs::write(beside(&path, ".new"), b"{\"que").unwrap();
+        assert_eq!(FileStorage::open(&path).unwrap().load().unwrap(), state(&changes()));
+    }
+
+    #[test]
+    fn the_file_does_not_grow_with_what_is_over() {
+        let folder = Folder::new();
+        let path = folder.file("outbox");
+        let mut storage = FileStorage::open(&path).unwrap();
+        for seq in 1..=10 * STALE_LINES_MIN as u64 {
+            storage.write(&[held("c", seq)]).unwrap();
+        }
+        assert!(storage.lines <= STALE_LINES_MIN + 2);
+        drop(storage);
+        let saved = FileStorage::open(&path).unwrap().load().unwrap();
+        assert_eq!(saved.held.get("c"), Some(&(10 * STALE_LINES_MIN as u64)));
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_left_alone() {
+        let folder = Folder::new();
+        let path = folder.file("notes");
+        fs::write(&path, "milk\nbread\n").unwrap();
+        assert_eq!(FileStorage::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "milk\nbread\n");
+    }
+}

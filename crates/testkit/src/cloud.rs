@@ -1,0 +1,288 @@
+//! AWS in this process: the template's tables, and sockets behind @connections. A call is one function call, without a
+//! network in between, so that whoever makes the calls decides their order.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use dynoxide::DynoxideError;
+use local::{Overrides, Table, Template, workspace_root};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// A call as a service sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// To DynamoDB: `TransactWriteItems` and its body.
+    Store { operation: String, body: Value },
+    /// A frame to a connection.
+    Post { connection: String, frame: Value },
+}
+
+/// What a call reads or writes. Two calls that touch nothing in common can change places and nobody can tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// A table, or what else there is.
+    pub place: String,
+    /// `None`: all of the place.
+    pub partition: Option<String>,
+    /// `None`: all of the partition.
+    pub sort: Option<String>,
+    pub writes: bool,
+}
+
+impl Touch {
+    /// Whether it matters which of the two comes first.
+    pub fn meets(&self, other: &Self) -> bool {
+        let overlap = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
+        (self.writes || other.writes)
+            && self.place == other.place
+            && overlap(&self.partition, &other.partition)
+            && overlap(&self.sort, &other.sort)
+    }
+}
+
+/// All rows of all tables, by table, as DynamoDB writes them.
+pub type Rows = BTreeMap<String, Vec<Value>>;
+
+pub struct Cloud {
+    engine: dynoxide::Database,
+    tables: Vec<Table>,
+    /// The sockets that are open, with the frames that came through.
+    sockets: BTreeMap<String, Vec<Value>>,
+    /// How often everything was put back.
+    restored: u32,
+}
+
+impl Cloud {
+    /// The template's tables, empty, and no socket.
+    pub fn new() -> Self {
+        let template = Template::load(&workspace_root().join("template.yaml"), &Overrides::new()).unwrap();
+        let engine = fresh(&template.tables);
+        Self { engine, tables: template.tables, sockets: BTreeMap::new(), restored: 0 }
+    }
+
+    /// The name of the table with that logical id in the template.
+    pub fn table_name(&self, logical_id: &str) -> &str {
+        let mut tables = self.tables.iter();
+        &tables.find(|table| table.logical_id == logical_id).expect("the template has no such table").name
+    }
+
+    /// Everything that is stored.
+    pub fn rows(&self) -> Rows {
+        self.tables.iter().map(|table| (table.name.clone(), self.scan(&table.name))).collect()
+    }
+
+    /// Makes `rows` all that is stored.
+    pub fn restore(&mut self, rows: &Rows) {
+        self.restored += 1;
+        for table in &self.tables {
+            let wanted = rows.get(&table.name).map(Vec::as_slice).unwrap_or_default();
+            let stored = self.scan(&table.name);
+            for row in stored.iter().filter(|row| !wanted.contains(row)) {
+                let keys = table.create["KeySchema"].as_array().into_iter().flatten();
+                let keys = keys.map(|key| key["AttributeName"].as_str().unwrap_or_default());
+                let key: Value = keys.map(|key| (key.to_owned(), row[key].clone())).collect::<Map<_, _>>().into();
+                let delete = json!({ "TableName": table.name, "Key": key });
+                self.engine.delete_item(serde_json::from_value(delete).unwrap()).unwrap();
+            }
+            for row in wanted.iter().filter(|row| !stored.contains(row)) {
+                let put = json!({ "TableName": table.name, "Item": row });
+                self.engine.put_item(serde_json::from_value(put).unwrap()).unwrap();
+            }
+        }
+    }
+
+    /// All rows of a table, as DynamoDB writes them.
+    pub fn scan(&self, table: &str) -> Vec<Value> {
+        let scan = serde_json::from_value(json!({ "TableName": table })).unwrap();
+        let page = serde_json::to_value(self.engine.scan(scan).unwrap()).unwrap();
+        assert!(page.get("LastEvaluatedKey").is_none(), "more than one page");
+        page["Items"].as_array().cloned().unwrap_or_default()
+    }
+
+    pub fn socket_open(&mut self, connection: &str) {
+        self.sockets.insert(connection.to_owned(), Vec::new());
+    }
+
+    pub fn socket_close(&mut self, connection: &str) {
+        self.sockets.remove(connection);
+    }
+
+    pub fn sockets(&self) -> &BTreeMap<String, Vec<Value>> {
+        &self.sockets
+    }
+
+    pub fn sockets_restore(&mut self, sockets: &BTreeMap<String, Vec<Value>>) {
+        self.sockets.clone_from(sockets);
+    }
+
+    /// Carries the call out: its status and body.
+    pub fn perform(&mut self, request: &Request) -> (u16, String) {
+        match request {
+            Request::Post { connection, frame } => match self.sockets.get_mut(connection) {
+                Some(frames) => {
+                    frames.push(frame.clone());
+                    (200, String::new())
+                }
+                None => (410, json!({ "message": null }).to_string()),
+            },
+            Request::Store { operation, body } => match dispatch(&self.engine, operation, &self.of_now(body)) {
+                Ok(answer) => (200, answer),
+                Err(error) => (error.status_code(), error.to_json()),
+            },
+        }
+    }
+
+    /// The engine answers a transaction whose token it has seen as it did then. What was put back never happened, and a
+    /// client that draws the same lots again draws the same tokens: so they are made different.
+    fn of_now<'a>(&self, body: &'a Value) -> Cow<'a, Value> {
+        let Some(token) = body["ClientRequestToken"].as_str() else { return Cow::Borrowed(body) };
+        let mut body = body.clone();
+        body["ClientRequestToken"] = json!(format!("{:08x}{}", self.restored, token.get(8..).unwrap_or_default()));
+        Cow::Owned(body)
+    }
+
+    /// What the call reads and writes.
+    pub fn touches(&self, request: &Request) -> Vec<Touch> {
+        let Request::Store { operation, body } = request else {
+            let Request::Post { connection, .. } = request else { unreachable!() };
+            return vec![socket_touch(connection, false)];
+        };
+        match operation.as_str() {
+            "TransactWriteItems" => {
+                let items = body["TransactItems"].as_array().into_iter().flatten();
+                let writes = items.filter_map(|item| item.as_object()?.values().next());
+                writes.map(|write| self.item_touch(write, true)).collect()
+            }
+            "GetItem" => vec![self.item_touch(body, false)],
+            "Query" => vec![self.query_touch(body)],
+            _ => vec![self.item_touch(body, true)],
+        }
+    }
+
+    /// A call in few words: `Query(connections, bob)`.
+    pub fn describe(&self, request: &Request) -> String {
+        match request {
+            Request::Post { connection, frame } => {
+                format!("PostToConnection({connection}, {})", frame["type"].as_str().unwrap_or("?"))
+            }
+            Request::Store { operation, body } if operation == "TransactWriteItems" => {
+                let items = body["TransactItems"].as_array().map_or(0, Vec::len);
+                format!("{operation}({items} items)")
+            }
+            Request::Store { operation, .. } => {
+                let touches = self.touches(request);
+                let touch = touches.first().expect("a call touches something");
+                let partition = touch.partition.as_deref().unwrap_or("*");
+                format!("{operation}({}, {})", touch.place, if partition.starts_with("dm_") { "…" } else { partition })
+            }
+        }
+    }
+
+    fn item_touch(&self, body: &Value, writes: bool) -> Touch {
+        let (place, [partition, sort]) = self.table(body);
+        let attributes = body.get("Key").or_else(|| body.get("Item")).unwrap_or(&Value::Null);
+        let value = |key: &str| attributes.get(key).map(ToString::to_string);
+        let partition = attributes.get(&partition).map(text);
+        Touch { place, partition, sort: value(&sort), writes }
+    }
+
+    fn query_touch(&self, body: &Value) -> Touch {
+        let (place, [partition, _]) = self.table(body);
+        let condition = body["KeyConditionExpression"].as_str().unwrap_or_default();
+        let value = condition.strip_prefix(&format!("{partition} = ")).and_then(|rest| rest.split(' ').next());
+        let partition = value.and_then(|name| body["ExpressionAttributeValues"].get(name)).map(text);
+        Touch { place, partition, sort: None, writes: false }
+    }
+
+    /// The table that a call names, in short, and its keys.
+    fn table(&self, body: &Value) -> (String, [String; 2]) {
+        let mut tables = self.tables.iter();
+        let table = tables.find(|table| body["TableName"] == table.name.as_str()).expect("a table of the template");
+        let key = |n: usize| table.create["KeySchema"][n]["AttributeName"].as_str().unwrap_or_default().to_owned();
+        (table.logical_id.trim_end_matches("Table").to_lowercase(), [key(0), key(1)])
+    }
+}
+
+impl Default for Cloud {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Frames to one connection may overtake each other, so two posts can change places; opening and closing can't.
+pub fn socket_touch(connection: &str, writes: bool) -> Touch {
+    Touch { place: "@connections".to_owned(), partition: Some(connection.to_owned()), sort: None, writes }
+}
+
+impl Request {
+    /// Reads what an SDK client sends.
+    pub fn of(request: &HttpRequest) -> Self {
+        let body = request.body().bytes().expect("a body in memory");
+        let body = serde_json::from_slice(body).expect("a body in JSON");
+        if let Some(target) = request.headers().get("x-amz-target") {
+            let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+            return Self::Store { operation, body };
+        }
+        let id = request.uri().rsplit('/').next().unwrap_or_default();
+        Self::Post { connection: id.replace("%3D", "="), frame: body }
+    }
+
+    /// A read that may be out of date.
+    pub fn is_stale_read(&self) -> bool {
+        let Self::Store { operation, body } = self else { return false };
+        matches!(operation.as_str(), "GetItem" | "Query" | "Scan") && body.get("ConsistentRead") != Some(&json!(true))
+    }
+
+    pub fn writes(&self) -> bool {
+        let Self::Store { operation, .. } = self else { return false };
+        !matches!(operation.as_str(), "GetItem" | "Query" | "Scan")
+    }
+}
+
+fn fresh(tables: &[Table]) -> dynoxide::Database {
+    let engine = dynoxide::Database::memory().unwrap();
+    for table in tables {
+        engine.create_table(serde_json::from_value(table.create.clone()).unwrap()).unwrap();
+    }
+    engine
+}
+
+/// `{"S": "a"}` as `a`.
+fn text(value: &Value) -> String {
+    let inner = value.as_object().and_then(|object| object.values().next()).and_then(Value::as_str);
+    inner.unwrap_or_default().to_owned()
+}
+
+fn dispatch(engine: &dynoxide::Database, operation: &str, body: &Value) -> Result<String, DynoxideError> {
+    fn run<Q: DeserializeOwned, A: Serialize>(
+        body: &Value,
+        call: impl FnOnce(Q) -> Result<A, DynoxideError>,
+    ) -> Result<String, DynoxideError> {
+        // Through text, as on the wire: the engine reads it differently from a value.
+        let request = serde_json::from_str(&body.to_string()).expect("the request is well formed");
+        call(request).map(|answer| serde_json::to_string(&answer).expect("an answer is JSON"))
+    }
+    match operation {
+        "GetItem" => run(body, |request| engine.get_item(request)),
+        "Query" => run(body, |request| engine.query(request)),
+        "PutItem" => run(body, |request| engine.put_item(request)),
+        "UpdateItem" => run(body, |request| engine.update_item(request)),
+        "DeleteItem" => run(body, |request| engine.delete_item(request)),
+        "TransactWriteItems" => run(body, |request| engine.transact_write_items(request)),
+        _ => panic!("no handler asks for {operation}"),
+    }
+}
+
+/// A row as plain JSON: `{"S": "a"}` as `"a"`, `{"N": "1"}` as `1`.
+pub fn plain(row: &Value) -> Value {
+    let plain = |typed: &Value| match typed.as_object().and_then(|object| object.iter().next()) {
+        Some((kind, Value::String(digits))) if kind == "N" => serde_json::from_str(digits).unwrap(),
+        Some((_, value)) => value.clone(),
+        None => Value::Null,
+    };
+    let attributes = row.as_object().into_iter().flatten();
+    Value::Object(attributes.map(|(name, value)| (name.clone(), plain(value))).collect::<Map<_, _>>())
+}

@@ -1,0 +1,126 @@
+//! The order in which calls are let through, as text that names it: `0,1,1.1,0!killed`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Failure;
+
+/// What goes wrong with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The sandbox dies: the call never arrives, nor does any later one.
+    Killed,
+    /// It never arrives; the client sees a broken connection.
+    Lost,
+    /// It takes effect; the client sees a broken connection.
+    ReplyLost,
+    /// The client sees a broken connection, and the call arrives later, at any time.
+    Late,
+    /// A transaction was at work on one of its items.
+    Conflict,
+    Throttled,
+    /// 500.
+    Failed,
+    /// 503.
+    Unavailable,
+    /// 410, though the socket is open.
+    Gone,
+    /// 429.
+    Limited,
+}
+
+impl Fault {
+    const ALL: [(Self, &str); 10] = [
+        (Self::Killed, "killed"),
+        (Self::Lost, "lost"),
+        (Self::ReplyLost, "reply-lost"),
+        (Self::Late, "late"),
+        (Self::Conflict, "conflict"),
+        (Self::Throttled, "throttled"),
+        (Self::Failed, "500"),
+        (Self::Unavailable, "503"),
+        (Self::Gone, "410"),
+        (Self::Limited, "429"),
+    ];
+
+    /// What the client sees.
+    pub(crate) fn failure(self, transaction: bool) -> Failure {
+        match self {
+            Self::Conflict if transaction => Failure::cancelled(&["None", "None", "TransactionConflict"]),
+            Self::Conflict => Failure::conflict(),
+            Self::Throttled => Failure::throttled(),
+            Self::Failed => Failure::internal(),
+            Self::Unavailable => Failure::unavailable(),
+            Self::Gone => Failure::gone(),
+            Self::Limited => Failure::limited(),
+            Self::ReplyLost => Failure::ReplyLost,
+            Self::Killed | Self::Lost | Self::Late => Failure::Lost,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = Self::ALL.iter();
+        f.write_str(all.find(|(fault, _)| fault == self).map_or("", |(_, name)| name))
+    }
+}
+
+/// Which call comes next, and whether it comes to grief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub actor: usize,
+    /// Of the calls that the actor has under way at once, the first (0), the second, …
+    pub nth: usize,
+    pub fault: Option<Fault>,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.actor)?;
+        if self.nth > 0 {
+            write!(f, ".{}", self.nth)?;
+        }
+        self.fault.map_or(Ok(()), |fault| write!(f, "!{fault}"))
+    }
+}
+
+impl FromStr for Step {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unreadable = || format!("{text} is no step; one is, for example, 0 or 1.1 or 0!killed");
+        let (place, fault) = text.split_once('!').map_or((text, None), |(place, fault)| (place, Some(fault)));
+        let fault = match fault {
+            None => None,
+            Some(name) => Some(Fault::ALL.iter().find(|(_, known)| *known == name).ok_or_else(unreadable)?.0),
+        };
+        let (actor, nth) = place.split_once('.').unwrap_or((place, "0"));
+        let number = |text: &str| text.parse().map_err(|_| unreadable());
+        Ok(Self { actor: number(actor)?, nth: number(nth)?, fault })
+    }
+}
+
+/// Steps from text, separated by commas; no text is no step.
+///
+/// # Errors
+/// Which part can't be read.
+pub fn parse_steps(text: &str) -> Result<Vec<Step>, String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, Step, parse_steps};
+
+    #[test]
+    fn steps_read_as_they_are_written() {
+        let text = "0,1.1,0!killed,2.3!reply-lost,1!503";
+        let steps = parse_steps(text).unwrap();
+        assert_eq!(steps[2], Step { actor: 0, nth: 0, fault: Some(Fault::Killed) });
+        assert_eq!(steps.iter().map(Step::to_string).collect::<Vec<_>>().join(","), text);
+        assert_eq!(parse_steps("").unwrap(), []);
+        assert!(parse_steps("0,x").is_err());
+        assert!(parse_steps("0!tired").is_err());
+    }
+}

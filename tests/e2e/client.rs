@@ -1,0 +1,331 @@
+//! The client library, through connections that break.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pigeonhole_client::{
+    Client, Config, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Side, State, Target, Timing,
+    TokenNeed,
+};
+use tests::{PATIENCE, Stage};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// A way to the server that can break.
+struct Wire {
+    address: SocketAddr,
+    open: Arc<Mutex<JoinSet<()>>>,
+    /// While set, nothing that the server says gets through.
+    deaf: Arc<AtomicBool>,
+    _accepting: JoinSet<()>,
+}
+
+impl Wire {
+    async fn to(stage: &Stage) -> Self {
+        let server = stage.server.url().replace("ws://", "").replace("/v1", "");
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (open, deaf) = (Arc::new(Mutex::new(JoinSet::new())), Arc::new(AtomicBool::new(false)));
+        let mut accepting = JoinSet::new();
+        let (connections, silenced) = (Arc::clone(&open), Arc::clone(&deaf));
+        accepting.spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let far = TcpStream::connect(&server).await.unwrap();
+                connections.lock().unwrap().spawn(carry(near, far, Arc::clone(&silenced)));
+            }
+        });
+        Self { address, open, deaf, _accepting: accepting }
+    }
+
+    fn url(&self) -> String {
+        format!("ws://{}/v1", self.address)
+    }
+
+    /// Breaks every connection, wherever it stands.
+    fn cut(&self) {
+        self.open.lock().unwrap().abort_all();
+    }
+}
+
+async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicBool>) {
+    let (mut near_in, mut near_out) = near.into_split();
+    let (mut far_in, mut far_out) = far.into_split();
+    let down = async {
+        let mut buffer = vec![0; 4096];
+        while let Ok(read @ 1..) = far_in.read(&mut buffer).await {
+            if !deaf.load(Ordering::Relaxed) && near_out.write_all(&buffer[..read]).await.is_err() {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        _ = copy(&mut near_in, &mut far_out) => {}
+        () = down => {}
+    }
+}
+
+/// Quick to try again, since nothing here is far away.
+fn timing() -> Timing {
+    Timing {
+        reconnect_first: Duration::from_millis(20),
+        reconnect_max: Duration::from_millis(200),
+        ack_every: Duration::from_millis(50),
+        ..Timing::default()
+    }
+}
+
+fn config(stage: &Stage, url: String, user: &str) -> Config {
+    let token = stage.token(user);
+    let give = move |_| std::future::ready(Ok(token.clone()));
+    Config::new(url, user, give).timing(timing())
+}
+
+/// Somebody with the client in their hands.
+struct App {
+    client: Client,
+    events: Events,
+    got: Vec<Message>,
+    states: Vec<State>,
+}
+
+impl App {
+    async fn start(config: Config) -> Self {
+        let (client, events) = Client::connect(config).await.unwrap();
+        Self { client, events, got: Vec::new(), states: Vec::new() }
+    }
+
+    /// Started, and told that nothing is missing.
+    async fn ready(config: Config) -> Self {
+        let mut app = Self::start(config).await;
+        app.until(|app| app.states.last() == Some(&State::CaughtUp)).await;
+        app
+    }
+
+    /// Takes events until there is no need for more.
+    async fn until(&mut self, done: impl Fn(&Self) -> bool) {
+        while !done(self) {
+            self.event().await;
+        }
+    }
+
+    async fn event(&mut self) -> Event {
+        let event = timeout(PATIENCE, self.events.next()).await;
+        let event = event.unwrap_or_else(|_| panic!("waited in vain, with {:?} and {:?}", self.got, self.states));
+        let event = event.expect("the client is open");
+        match &event {
+            Event::Message { message, .. } => self.got.push(message.clone()),
+            Event::State(state) => self.states.push(state.clone()),
+            _ => {}
+        }
+        event
+    }
+
+    async fn send(&self, to: &str, body: &str) -> Sent {
+        self.client.send_to(to, body).await.unwrap()
+    }
+
+    fn bodies(&self) -> Vec<&str> {
+        self.got.iter().map(|message| message.body.as_str()).collect()
+    }
+
+    /// Each message once, and in order.
+    fn assert_dense(&self) {
+        let seqs: Vec<u64> = self.got.iter().map(|message| message.seq).collect();
+        assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn two_clients_talk() {
+    let stage = Stage::open().await;
+    let mut alice = App::ready(config(&stage, stage.server.url(), "alice")).await;
+    let mut bob = App::ready(config(&stage, stage.server.url(), "bob")).await;
+    let stored = alice.send("bob", "hi").await.stored().await.unwrap();
+    assert_eq!((stored.seq, stored.duplicate), (1, false));
+    bob.until(|bob| bob.got.len() == 1).await;
+    let answer = bob.client.send(Target::Conversation(stored.conversation_id.clone()), "hello").await.unwrap();
+    assert_eq!(answer.stored().await.unwrap().seq, 2);
+    assert_eq!(bob.client.read(&stored.conversation_id, 1).await.unwrap(), 0);
+    let mut read = false;
+    while !read || alice.got.len() < 2 {
+        if let Event::Receipt(receipt) = alice.event().await {
+            read |= receipt.kind == ReceiptKind::Read && receipt.seq == 1 && receipt.user_id == "bob";
+        }
+    }
+    assert_eq!(alice.bodies(), ["hi", "hello"]);
+    alice.assert_dense();
+
+    let inbox = bob.client.inbox(None).await.unwrap();
+    assert_eq!((inbox.conversations[0].peer_id.as_deref(), inbox.conversations[0].unread), (Some("alice"), 0));
+    let history = bob.client.history(&stored.conversation_id, Side::Newest, 10).await.unwrap();
+    assert_eq!((history.messages.len(), history.last_seq), (2, 2));
+    let refused = alice.client.history("dm_nobody", Side::Newest, 10).await.unwrap_err();
+    assert!(matches!(&refused, pigeonhole_client::Error::Refused { code, .. } if code == "not_member"), "{refused}");
+    let refused = alice.send("not a user", "hi").await.stored().await.unwrap_err();
+    assert!(matches!(&refused, pigeonhole_client::Error::Refused { code, .. } if code == "bad_request"), "{refused}");
+    // What the app is done with is acknowledged, at the latest by the goodbye.
+    bob.until(|bob| bob.got.len() == 2).await;
+    bob.events.done();
+    bob.client.close().await;
+    assert!(!stage.phone("bob").await.pending().await);
+}
+
+#[tokio::test]
+async fn connections_that_break_again_and_again_lose_and_double_nothing() {
+    const EACH: usize = 30;
+    let stage = Stage::open().await;
+    let (to_alice, to_bob) = (Wire::to(&stage).await, Wire::to(&stage).await);
+    let mut alice = App::ready(config(&stage, to_alice.url(), "alice")).await;
+    let mut bob = App::ready(config(&stage, to_bob.url(), "bob")).await;
+    let mut sent = Vec::new();
+    for number in 0..EACH {
+        sent.push(alice.send("bob", &format!("a{number}")).await);
+        sent.push(bob.send("alice", &format!("b{number}")).await);
+        // In the middle of whatever is under way.
+        if number % 5 == 0 {
+            to_bob.cut();
+            bob.until(|bob| bob.got.len() >= number / 2).await;
+        }
+        if number % 7 == 0 {
+            to_alice.cut();
+            alice.until(|alice| alice.got.len() >= number / 2).await;
+        }
+    }
+    let (all_alice, all_bob) =
+        tokio::join!(alice.until(|alice| alice.got.len() == 2 * EACH), bob.until(|bob| bob.got.len() == 2 * EACH),);
+    ((), ()) = (all_alice, all_bob);
+    for sent in sent {
+        timeout(PATIENCE, sent.stored()).await.unwrap().unwrap();
+    }
+    for app in [&alice, &bob] {
+        app.assert_dense();
+        for name in ["a", "b"] {
+            let said: Vec<&str> = app.bodies().into_iter().filter(|body| body.starts_with(name)).collect();
+            assert_eq!(said, (0..EACH).map(|number| format!("{name}{number}")).collect::<Vec<_>>());
+        }
+        let stats = app.client.stats();
+        assert!(stats.reconnects > 0, "{stats:?}");
+        assert_eq!((stats.sent, stats.answered, stats.failed), (EACH as u64, EACH as u64, 0));
+        assert_eq!(stats.received, EACH as u64);
+    }
+}
+
+/// Gone with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
+    let stage = Stage::open().await;
+    let folder = Folder::new("outbox");
+    let open = |url| config(&stage, url, "alice").storage(FileStorage::open(folder.0.join("alice")).unwrap());
+    let wire = Wire::to(&stage).await;
+    let mut bob = stage.phone("bob").await;
+    let alice = App::ready(open(wire.url())).await;
+    // The message gets there, its answer doesn't get back, and then the app ends.
+    wire.deaf.store(true, Ordering::Relaxed);
+    let first = alice.send("bob", "one").await;
+    let second = alice.send("bob", "two").await;
+    assert_eq!(bob.event("message.new").await["message"]["body"], "one");
+    alice.client.close().await;
+    for sent in [first, second] {
+        assert_eq!(sent.stored().await.unwrap_err(), pigeonhole_client::Error::Closed);
+    }
+
+    let mut alice = App::start(open(stage.server.url())).await;
+    alice.until(|alice| alice.got.len() == 2).await;
+    alice.assert_dense();
+    assert_eq!(alice.bodies(), ["one", "two"]);
+    assert_eq!(bob.event("message.new").await["message"]["body"], "one", "a duplicate is pushed again");
+    let conversation = alice.got[0].conversation_id.clone();
+    assert_eq!(alice.client.stats().answered, 2);
+    let history = bob.history(&conversation).await;
+    assert_eq!(history["last_seq"], 2);
+    alice.events.done();
+    alice.client.close().await;
+
+    // And the next start has nothing left to send, nor to show.
+    let alice = App::ready(open(stage.server.url())).await;
+    assert_eq!((alice.got.len(), alice.client.stats().sent), (0, 0));
+}
+
+#[tokio::test]
+async fn what_an_app_was_not_done_with_comes_again_and_what_it_was_done_with_does_not() {
+    let stage = Stage::open().await;
+    let storage = MemoryStorage::default();
+    let open = || config(&stage, stage.server.url(), "bob").storage(storage.clone());
+    let mut alice = stage.phone("alice").await;
+    for number in 1..=3 {
+        alice.send("bob", &format!("m{number}"), &format!("{number}")).await;
+    }
+    let mut bob = App::start(open()).await;
+    // It asks for the third only once it is done with the second.
+    bob.until(|bob| bob.got.len() == 3).await;
+    bob.client.close().await;
+    let mut bob = App::start(open()).await;
+    bob.until(|bob| bob.states.last() == Some(&State::CaughtUp)).await;
+    assert_eq!(bob.bodies(), ["3"]);
+}
+
+#[tokio::test]
+async fn a_connection_is_replaced_before_its_end_and_nobody_notices() {
+    let stage = Stage::open().await;
+    let brief = Timing { lifetime: Duration::from_millis(100), lifetime_jitter: Duration::ZERO, ..timing() };
+    let mut bob = App::ready(config(&stage, stage.server.url(), "bob").timing(brief)).await;
+    let mut alice = stage.phone("alice").await;
+    let mut said = 0;
+    while bob.client.stats().reconnects < 5 {
+        said += 1;
+        alice.send("bob", &format!("m{said}"), "hi").await;
+        bob.until(|bob| bob.got.len() == said).await;
+    }
+    bob.assert_dense();
+    assert_eq!(bob.states, [State::Connecting, State::Online, State::CaughtUp]);
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_or_has_expired_is_replaced() {
+    let stage = Arc::new(Stage::open().await);
+    let needs = Arc::new(Mutex::new(Vec::new()));
+    let (issuer, asked) = (Arc::clone(&stage), Arc::clone(&needs));
+    let give = move |need| {
+        asked.lock().unwrap().push(need);
+        let token = match need {
+            TokenNeed::Connect => "not a token".to_owned(),
+            TokenNeed::Expired => issuer.token("alice"),
+            _ => issuer.server.token("alice", 2).unwrap(),
+        };
+        std::future::ready(Ok(token))
+    };
+    let mut alice = App::ready(Config::new(stage.server.url(), "alice", give).timing(timing())).await;
+    assert_eq!(alice.states, [State::Connecting, State::Connecting, State::Online, State::CaughtUp]);
+    let mut said = 0;
+    while !needs.lock().unwrap().contains(&TokenNeed::Expired) {
+        said += 1;
+        alice.send("bob", "hi").await.stored().await.unwrap();
+    }
+    alice.until(|alice| alice.got.len() == said && alice.states.last() == Some(&State::CaughtUp)).await;
+    alice.assert_dense();
+    assert!(matches!(
+        needs.lock().unwrap()[..],
+        [TokenNeed::Connect, TokenNeed::Refused(401 | 403), TokenNeed::Expired]
+    ));
+}

@@ -1,0 +1,148 @@
+//! What must hold of the tables, whoever is in the middle of what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// The tables as plain JSON.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tables {
+    /// In the order of their seqs.
+    pub(crate) messages: Vec<Value>,
+    pub(crate) idempotency: Vec<Value>,
+    pub(crate) inbox: Vec<Value>,
+}
+
+/// The seqs of what a user's devices have received.
+pub(crate) type Held = BTreeMap<String, BTreeSet<u64>>;
+
+macro_rules! ensure {
+    ($holds:expr, $($broken:tt)+) => {
+        if !$holds {
+            return Err(format!($($broken)+));
+        }
+    };
+}
+pub(crate) use ensure;
+
+pub(crate) fn number(row: &Value, attribute: &str) -> u64 {
+    row[attribute].as_u64().unwrap_or_else(|| panic!("no {attribute} in {row}"))
+}
+
+pub(crate) fn string<'a>(row: &'a Value, attribute: &str) -> &'a str {
+    row[attribute].as_str().unwrap_or_else(|| panic!("no {attribute} in {row}"))
+}
+
+impl Tables {
+    /// All that holds at any moment.
+    pub(crate) fn check(&self, before: &Self, held: &Held) -> Result<(), String> {
+        self.dense()?;
+        self.all_or_nothing()?;
+        for row in &self.inbox {
+            self.marks(row)?;
+            self.pending(row)?;
+            self.unread(row)?;
+            self.acknowledged(row, held)?;
+        }
+        self.risen(before)
+    }
+
+    /// Others' messages, by their seqs.
+    pub(crate) fn by_others<'a>(&'a self, user: &'a str) -> impl Iterator<Item = u64> + 'a {
+        let others = self.messages.iter().filter(move |message| message["sender_id"] != user);
+        others.map(|message| number(message, "seq"))
+    }
+
+    pub(crate) fn by_client_msg_id<'a>(&'a self, sender: &'a str, id: &'a str) -> impl Iterator<Item = &'a Value> {
+        let messages = self.messages.iter();
+        messages.filter(move |message| message["sender_id"] == sender && message["client_msg_id"] == id)
+    }
+
+    fn dense(&self) -> Result<(), String> {
+        let seqs: Vec<_> = self.messages.iter().map(|message| number(message, "seq")).collect();
+        let wanted: Vec<_> = (1..=self.messages.len() as u64).collect();
+        ensure!(seqs == wanted, "dense order: the seqs are {seqs:?}");
+        let rises = self.messages.is_sorted_by(|a, b| {
+            number(a, "sent_at") < number(b, "sent_at") && string(a, "message_id") < string(b, "message_id")
+        });
+        ensure!(rises, "dense order: sent_at or message_id falls: {:#?}", self.messages);
+        Ok(())
+    }
+
+    fn all_or_nothing(&self) -> Result<(), String> {
+        let last = self.messages.len();
+        ensure!(self.idempotency.len() == last, "all or nothing: {} idempotency rows", self.idempotency.len());
+        for message in &self.messages {
+            let (sender, id) = (string(message, "sender_id"), string(message, "client_msg_id"));
+            let row = self.idempotency.iter().find(|row| row["sender_key"] == format!("{sender} {id}").as_str());
+            ensure!(
+                row.is_some_and(|row| row["seq"] == message["seq"] && row["message_id"] == message["message_id"]),
+                "all or nothing: the idempotency row of {id} is {row:?}"
+            );
+        }
+        let members = self.inbox.first().map_or(0, |row| if row["user_id"] == row["peer_id"] { 1 } else { 2 });
+        ensure!(self.inbox.len() == members, "all or nothing: {} inbox rows", self.inbox.len());
+        for row in &self.inbox {
+            let user = string(row, "user_id");
+            ensure!(number(row, "last_seq") == last as u64, "all or nothing: {user}'s last_seq is not {last}: {row}");
+            let message = &self.messages[last - 1];
+            ensure!(
+                row["last_message_id"] == message["message_id"] && row["last_at"] == message["sent_at"],
+                "all or nothing: {user}'s last message is not {message}: {row}"
+            );
+        }
+        Ok(())
+    }
+
+    fn marks(&self, row: &Value) -> Result<(), String> {
+        let (delivered, read) = (number(row, "delivered_seq"), number(row, "read_seq"));
+        ensure!(read <= delivered && delivered <= self.messages.len() as u64, "watermarks: {row}");
+        Ok(())
+    }
+
+    fn pending(&self, row: &Value) -> Result<(), String> {
+        let delivered = number(row, "delivered_seq");
+        let waits = self.by_others(string(row, "user_id")).find(|seq| *seq > delivered);
+        let marked = row.get("pending_from").map(|from| from.as_u64().unwrap());
+        ensure!(row.get("pending_since").is_some() == marked.is_some(), "pending: half a marker: {row}");
+        ensure!(
+            waits.is_none_or(|seq| marked.is_some_and(|from| from <= seq)),
+            "pending until acknowledged: {waits:?} waits, and the marker says {marked:?}: {row}"
+        );
+        let last = number(row, "last_seq");
+        ensure!(
+            marked.is_none_or(|from| delivered < from && from <= last),
+            "pending: the marker is not between delivered_seq and last_seq: {row}"
+        );
+        Ok(())
+    }
+
+    fn unread(&self, row: &Value) -> Result<(), String> {
+        let read = number(row, "read_seq");
+        let counted = self.by_others(string(row, "user_id")).filter(|seq| *seq > read).count();
+        ensure!(number(row, "unread") == counted as u64, "unread is not {counted}: {row}");
+        Ok(())
+    }
+
+    /// No watermark covers a message that no device has received.
+    fn acknowledged(&self, row: &Value, held: &Held) -> Result<(), String> {
+        let (user, delivered) = (string(row, "user_id"), number(row, "delivered_seq"));
+        let holds = |seq| held.get(user).is_some_and(|held| held.contains(&seq));
+        let lost = self.by_others(user).find(|seq| *seq <= delivered && !holds(*seq));
+        ensure!(lost.is_none(), "message {lost:?} counts as delivered, and no device of {user} has it: {row}");
+        Ok(())
+    }
+
+    fn risen(&self, before: &Self) -> Result<(), String> {
+        for old in &before.inbox {
+            let new = self.inbox.iter().find(|row| row["user_id"] == old["user_id"]);
+            let Some(new) = new else { return Err(format!("a row went away: {old}")) };
+            for mark in ["last_seq", "delivered_seq", "read_seq"] {
+                ensure!(number(new, mark) >= number(old, mark), "watermarks only rise: {mark} of {new}, before {old}");
+            }
+        }
+        let kept = self.messages.get(..before.messages.len()) == Some(&before.messages[..]);
+        ensure!(kept, "a message was changed: {:#?}", before.messages);
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Who does what at once.
+
+/// Something that a user's phone does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Send {
+        from: &'static str,
+        to: &'static str,
+        id: &'static str,
+    },
+    /// Connects, and drains until nothing is pending.
+    Connect(&'static str),
+    Disconnect(&'static str),
+    /// Drains until nothing is pending.
+    Drain(&'static str),
+    Ack(&'static str, u64),
+    Read(&'static str, u64),
+}
+
+impl Doing {
+    pub(crate) fn user(self) -> &'static str {
+        let (Self::Send { from: user, .. }
+        | Self::Connect(user)
+        | Self::Disconnect(user)
+        | Self::Drain(user)
+        | Self::Ack(user, _)
+        | Self::Read(user, _)) = self;
+        user
+    }
+
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Self::Send { .. } => "send",
+            Self::Connect(_) => "connect",
+            Self::Disconnect(_) => "disconnect",
+            Self::Drain(_) => "drain",
+            Self::Ack(..) => "ack",
+            Self::Read(..) => "read",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// One after the other.
+    pub(crate) before: &'static [Doing],
+    /// At once.
+    pub(crate) at_once: &'static [Doing],
+}
+
+use Doing::{Ack, Connect, Disconnect, Drain, Read};
+
+const fn to_bob(id: &'static str) -> Doing {
+    Doing::Send { from: "alice", to: "bob", id }
+}
+
+const fn to_alice(id: &'static str) -> Doing {
+    Doing::Send { from: "bob", to: "alice", id }
+}
+
+const NOTE: Doing = Doing::Send { from: "alice", to: "alice", id: "n1" };
+const ALICE: Doing = Connect("alice");
+const BOB: Doing = Connect("bob");
+
+const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
+    Scenario { name, before, at_once }
+}
+
+pub(crate) const SCENARIOS: [Scenario; 20] = [
+    scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
+    scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
+    scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
+    scenario("send-opposite", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), to_alice("b1")]),
+    scenario("send-same", &[BOB], &[to_bob("a1"), to_bob("a2")]),
+    scenario("send-retry", &[BOB], &[to_bob("a1"), to_bob("a1")]),
+    scenario("send-ack", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Ack("bob", 1)]),
+    scenario("send-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[to_bob("a3"), Read("bob", 1)]),
+    scenario("send-read-all", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Read("bob", 1)]),
+    scenario("send-drain", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Drain("bob")]),
+    scenario("send-disconnect", &[BOB], &[to_bob("a1"), Disconnect("bob")]),
+    scenario("send-reconnect", &[BOB], &[to_bob("a1"), Disconnect("bob"), BOB]),
+    scenario("reply-ack", &[ALICE, BOB, to_bob("a1")], &[to_alice("b1"), Ack("bob", 1)]),
+    scenario("reply-read", &[ALICE, BOB, to_bob("a1")], &[to_alice("b1"), Read("bob", 1)]),
+    scenario("reply-drain", &[ALICE, to_bob("a1")], &[to_alice("b1"), Drain("bob")]),
+    scenario("ack-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Ack("bob", 2), Read("bob", 1)]),
+    scenario("read-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Read("bob", 1), Read("bob", 2)]),
+    scenario("drain-ack", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Drain("bob"), Ack("bob", 1)]),
+    scenario("note-note", &[ALICE], &[NOTE, Doing::Send { from: "alice", to: "alice", id: "n2" }]),
+    scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
+];
