@@ -476,3 +476,84 @@ impl Wake for Bell {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::{Actor, Bounds, Explored, Faults, Play, explore, replay};
+    use crate::cloud::{Cloud, socket_touch};
+    use crate::schedule::{Step, parse_steps};
+    use crate::{Gate, Passed};
+
+    /// Each actor adds one to a counter: it reads it, and writes what it read and one more. Two that share a counter lose
+    /// one of the two, if both read before either writes.
+    struct Counters {
+        gate: Gate,
+        /// By actor, which counter it adds to.
+        uses: Vec<usize>,
+        values: Rc<[Cell<u32>; 2]>,
+    }
+
+    impl Counters {
+        fn new(uses: &[usize]) -> Self {
+            Self { gate: Gate::new(Cloud::new()), uses: uses.to_vec(), values: Rc::default() }
+        }
+
+        async fn explore(&self, every_state: bool) -> Result<Explored, String> {
+            let bounds = Bounds { runs_max: usize::MAX, every_state };
+            let explored = explore(self, &self.gate, Faults::None, bounds).await;
+            explored.map_err(|broken| broken.steps.iter().map(Step::to_string).collect::<Vec<_>>().join(","))
+        }
+    }
+
+    impl Play for Counters {
+        fn begin(&self) -> Vec<Actor> {
+            self.values.iter().for_each(|value| value.set(0));
+            let actor = |(n, counter): (usize, &usize)| {
+                let (gate, values, counter) = (self.gate.clone(), Rc::clone(&self.values), *counter);
+                let run = async move {
+                    let touch = |writes| vec![socket_touch(&counter.to_string(), writes)];
+                    gate.pass(n, "reads", touch(false)).await;
+                    let read = values[counter].get();
+                    gate.pass(n, "writes", touch(true)).await;
+                    values[counter].set(read + 1);
+                };
+                Actor { name: n.to_string(), run: Box::pin(run) }
+            };
+            self.uses.iter().enumerate().map(actor).collect()
+        }
+
+        fn after(&self, _: &Passed) -> Result<(), String> {
+            Ok(())
+        }
+
+        async fn end(&self, _: &[Step]) -> Result<(), String> {
+            let sum: u32 = self.values.iter().map(Cell::get).sum();
+            if sum as usize == self.uses.len() { Ok(()) } else { Err(format!("the sum is {sum}")) }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_in_one_order_is_found_and_can_be_run_again() {
+        let shared = Counters::new(&[0, 0]);
+        for every_state in [false, true] {
+            let steps = shared.explore(every_state).await.unwrap_err();
+            let steps = parse_steps(&steps).unwrap();
+            assert!(replay(&shared, &shared.gate, &steps).await.is_err());
+        }
+        assert!(replay(&shared, &shared.gate, &parse_steps("0,0,1,1").unwrap()).await.is_ok());
+        let broken = replay(&shared, &shared.gate, &parse_steps("0,1,0,1").unwrap()).await.unwrap_err();
+        let story = "  1. 0 reads\n  2. 1 reads\n  3. 0 writes\n  4. 1 writes\n  in the end: the sum is 1";
+        assert_eq!(broken.to_string(), story);
+    }
+
+    #[tokio::test]
+    async fn orders_that_make_no_difference_are_run_once() {
+        let apart = Counters::new(&[0, 1]);
+        for every_state in [false, true] {
+            assert_eq!(apart.explore(every_state).await.unwrap().schedules, 1);
+        }
+    }
+}
