@@ -9,10 +9,14 @@
 )]
 
 mod phone;
+mod proxy;
 mod stage;
+mod wire;
 
 pub use phone::{ConnectError, Frame, Phone};
+pub use proxy::{AwsCall, Fate, Mishap, Proxy};
 pub use stage::{Stage, functions, root};
+pub use wire::Wire;
 
 /// How long anything may take before a test calls it missing. Long, since all tests share the machine.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
