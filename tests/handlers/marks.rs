@@ -207,6 +207,18 @@ async fn entries_after_a_failing_one_still_count() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
+    let bench = Bench::new().await;
+    let note = json!({"action": "send", "to": "alice", "client_msg_id": "n1", "kind": "text", "body": "milk"});
+    let id = bench.ok("alice", note).await["conversation_id"].clone();
+    bench.operations();
+    bench.ok("alice", up_to("ack", &id, 1)).await;
+    assert_eq!(bench.operations(), ["UpdateItem"]);
+    bench.ok("alice", up_to("read", &id, 1)).await;
+    assert_eq!(bench.operations(), ["UpdateItem", "Query"], "only the reader's other devices are told");
+}
+
+#[tokio::test]
 async fn a_stranger_costs_one_write_that_writes_nothing() {
     let bench = Bench::new().await;
     let id = conversation(&bench, 1).await;
