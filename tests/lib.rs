@@ -1,5 +1,5 @@
-//! For the end-to-end tests: a local server of one's own with the real functions, and phones that speak to it over real
-//! sockets.
+//! For the end-to-end tests: a stage, which is a local server of one's own with the real functions or a deployed stack, and
+//! phones that speak to it over real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,6 +10,7 @@
 
 mod phone;
 mod stage;
+mod users;
 
 pub use phone::{ConnectError, Frame, Phone};
 pub use stage::{Stage, functions, root};
