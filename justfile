@@ -45,6 +45,18 @@ deploy: tools
     sam build
     sam deploy --guided
 
+# Deploy to MiniStack, an AWS on this machine, test end to end, update, delete
+deploy-check: tools
+    .venv/bin/python ministack/check.py
+
+# Deploy to MiniStack and leave it running, to be tried out
+deploy-local port="4566": tools
+    .venv/bin/python ministack/serve.py --port {{port}}
+
+# Test a deployed stack end to end. `TOKENS NAME SECONDS` prints a token for a user whom the stack has not seen yet
+smoke url tokens="cargo run --quiet -p local --bin issuer -- token":
+    PIGEONHOLE_URL={{quote(url)}} PIGEONHOLE_TOKENS={{quote(tokens)}} cargo test --workspace --test e2e --features tests/aws
+
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
 fuzz target seconds="60":
     cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -max_len=40000
