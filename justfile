@@ -45,6 +45,10 @@ deploy: tools
     sam build
     sam deploy --guided
 
+# Every file of events/ through Lambda's Runtime Interface Emulator
+invoke-check: tools
+    cargo test --workspace --test invoke -- --include-ignored
+
 # Deploy to MiniStack, an AWS on this machine, test end to end, update, delete
 deploy-check: tools
     .venv/bin/python ministack/check.py

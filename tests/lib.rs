@@ -10,10 +10,12 @@
 
 mod phone;
 mod stage;
+mod story;
 mod users;
 
 pub use phone::{ConnectError, Frame, Phone};
 pub use stage::{Stage, functions, root};
+pub use story::events_tell_one_story;
 
 /// How long anything may take before a test calls it missing. Long, since all tests share the machine.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
