@@ -35,7 +35,7 @@ def bad_parameters_are_refused(stack):
         ("TokenIssuer", "two words"),
         ("QueryStringTokens", "yes"),
         ("ThrottlingRateLimit", "0"),
-        ("LogLevel", "loud!"),
+        ("LogLevel", "send=loud"),
     ]:
         parameters = {key: value for key, value in {**good, name: bad}.items() if value is not None}
         refusal = refused(stack, parameters)

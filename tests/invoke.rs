@@ -18,7 +18,7 @@ fn emulator() -> PathBuf {
     let file = format!("site-packages/samcli/local/rapid/aws-lambda-rie-{architecture}");
     let pythons = std::fs::read_dir(root().join(".venv/lib")).into_iter().flatten();
     let mut found = pythons.map(|python| python.unwrap().path().join(&file)).filter(|path| path.exists());
-    found.next().expect("`just tools` installs aws-sam-cli, which has the emulator")
+    found.next().unwrap_or_else(|| panic!("`just tools` installs aws-sam-cli, which has the emulator"))
 }
 
 /// The variables of `events/env.json`, which has a container reach this machine; here it is this machine.

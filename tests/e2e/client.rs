@@ -223,10 +223,10 @@ async fn connections_that_break_again_and_again_lose_and_double_nothing() {
 }
 
 /// Gone with the test.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
