@@ -75,7 +75,9 @@ impl Issuer {
             .unwrap_or_else(|error| panic!("{program}, of PIGEONHOLE_TOKENS, cannot run: {error}"));
         assert!(output.status.success(), "the command in PIGEONHOLE_TOKENS failed for {name}");
         let token = String::from_utf8(output.stdout).expect("a token is text").trim().to_owned();
-        self.ids.lock().unwrap().insert(name.to_owned(), subject(&token));
+        assert!(!token.contains(char::is_whitespace), "the command in PIGEONHOLE_TOKENS prints more than a token");
+        let id = subject(&token);
+        self.ids.lock().unwrap().insert(name.to_owned(), id);
         token
     }
 
