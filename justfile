@@ -38,11 +38,15 @@ fmt:
 build:
     cargo build
 
-# Build for AWS and deploy, asking for what it needs to know
-deploy: tools
+# Build the functions for AWS, and show the size of each one's zip
+package: tools
     @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
-    command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2
+    command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2 ziglang==0.17.0
     sam build
+    .ci/sizes
+
+# Build for AWS and deploy, asking for what it needs to know
+deploy: package
     sam deploy --guided
 
 # Every file of events/ through Lambda's Runtime Interface Emulator
