@@ -42,12 +42,32 @@ fmt:
 build:
     cargo build
 
-# Build for AWS and deploy, asking for what it needs to know
-deploy: tools
+# Build the functions for AWS, and show the size of each one's zip
+package: tools
     @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
-    command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2
+    command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2 ziglang==0.17.0
     sam build
+    .ci/sizes
+
+# Build for AWS and deploy, asking for what it needs to know
+deploy: package
     sam deploy --guided
+
+# Every file of events/ through Lambda's Runtime Interface Emulator
+invoke-check: tools
+    cargo test --workspace --test invoke -- --include-ignored
+
+# Deploy to MiniStack, an AWS on this machine, test end to end, update, delete
+deploy-check: tools
+    .venv/bin/python ministack/check.py
+
+# Deploy to MiniStack and leave it running, to be tried out
+deploy-local port="4566": tools
+    .venv/bin/python ministack/serve.py --port {{port}}
+
+# Test a deployed stack end to end. `TOKENS NAME SECONDS` prints a token for a user whom the stack has not seen yet
+smoke url tokens="cargo run --quiet -p local --bin issuer -- token":
+    PIGEONHOLE_URL={{quote(url)}} PIGEONHOLE_TOKENS={{quote(tokens)}} cargo test --workspace --test e2e --features tests/aws
 
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
 fuzz target seconds="60":

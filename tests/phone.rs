@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::PATIENCE;
+use crate::users::Users;
 
 /// A frame from the server.
 pub type Frame = Value;
@@ -28,6 +29,7 @@ pub struct Phone {
     /// What came while something else was waited for.
     kept: VecDeque<Frame>,
     asked: u64,
+    users: Users,
 }
 
 impl Phone {
@@ -48,11 +50,17 @@ impl Phone {
         }
         match timeout(PATIENCE, connect_async(request)).await.expect("the upgrade is answered") {
             Ok((socket, response)) => {
-                Ok((Self { user: user.to_owned(), socket, kept: VecDeque::new(), asked: 0 }, response))
+                let (user, kept) = (user.to_owned(), VecDeque::new());
+                Ok((Self { user, socket, kept, asked: 0, users: Users::plain() }, response))
             }
             Err(Error::Http(response)) => Err(ConnectError(response.status().as_u16())),
             Err(error) => panic!("the upgrade failed: {error}"),
         }
+    }
+
+    /// From here on, frames name users as the test does.
+    pub(crate) fn among(self, users: Users) -> Self {
+        Self { users, ..self }
     }
 
     /// Sends a request and waits for its answer, reply or error. Events that come meanwhile are kept.
@@ -66,6 +74,7 @@ impl Phone {
         self.asked += 1;
         let id = format!("r{}", self.asked);
         request["id"] = json!(id);
+        self.users.to_ids(&mut request);
         self.send_text(&request.to_string()).await;
         id
     }
@@ -166,7 +175,11 @@ impl Phone {
         loop {
             let message = timeout(PATIENCE, self.socket.next()).await;
             match message.unwrap_or_else(|_| panic!("{} waited in vain, holding {:?}", self.user, self.kept)) {
-                Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).expect("frames are JSON")),
+                Some(Ok(Message::Text(text))) => {
+                    let mut frame = serde_json::from_str(&text).expect("frames are JSON");
+                    self.users.to_names(&mut frame);
+                    return Ok(frame);
+                }
                 Some(Ok(Message::Close(frame))) => return Err(frame.map(|frame| frame.code)),
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => return Err(None),

@@ -127,7 +127,7 @@ impl Way {
         let request = Request::from_parts(parts, body.collect().await.map_err(io::Error::other)?.to_bytes());
         let access_key = access_key(&request).unwrap_or_default();
         let kill = || {
-            if let Some(pid) = stage.server.caller(&access_key) {
+            if let Some(pid) = stage.server().caller(&access_key) {
                 // Two of its calls may have been chosen at once, and it dies only once.
                 Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
             }
@@ -162,9 +162,7 @@ impl Way {
     fn describe(&self, request: &Request<Bytes>, access_key: &str) -> AwsCall {
         let function = access_key.split('.').next().unwrap_or_default().to_owned();
         match self.service {
-            Service::Connections => {
-                AwsCall { function, operation: "PostToConnection".to_owned(), body: Value::Null }
-            }
+            Service::Connections => AwsCall { function, operation: "PostToConnection".to_owned(), body: Value::Null },
             Service::Database => {
                 let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
                 let operation = target.and_then(|target| target.split('.').next_back()).unwrap_or_default();
@@ -176,8 +174,8 @@ impl Way {
 
     async fn carry_out(&self, stage: &Stage, request: Request<Bytes>) -> io::Result<Response<Full<Bytes>>> {
         let host = match self.service {
-            Service::Database => stage.server.database().endpoint(),
-            Service::Connections => stage.server.http_url(),
+            Service::Database => stage.server().database().endpoint(),
+            Service::Connections => stage.server().http_url(),
         };
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;

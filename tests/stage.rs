@@ -1,4 +1,4 @@
-//! A local server of one's own.
+//! What a test plays on: a local server of its own, or a deployed stack that it shares with others.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -9,10 +9,14 @@ use local::{Binaries, Logs, Options, Server, build_functions, workspace_root};
 use serde_json::Value;
 
 use crate::phone::{ConnectError, Phone};
+use crate::users::Users;
 
-/// A running server with tables of its own. It ends with the test.
+/// A running server with tables of its own, which ends with the test; or, where `PIGEONHOLE_URL` names one, a deployed
+/// stack, on which each test has users of its own.
 pub struct Stage {
-    pub server: Server,
+    server: Option<Server>,
+    url: String,
+    users: Users,
     pub http: reqwest::Client,
 }
 
@@ -31,30 +35,64 @@ pub fn root() -> PathBuf {
 }
 
 impl Stage {
+    /// The stack that the environment names, or a local server.
     pub async fn open() -> Self {
-        Self::with(|_| {}).await
+        match std::env::var("PIGEONHOLE_URL") {
+            Ok(url) => Self { server: None, url, users: Users::issued(), http: reqwest::Client::new() },
+            Err(_) => Self::with(|_| {}).await,
+        }
     }
 
-    /// With options changed.
+    /// A local server with options changed.
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let binaries = functions().clone();
         let mut options = Options { port: 0, binaries, logs: Logs::Silent, ..Options::default() };
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
-        Self { server, http: reqwest::Client::new() }
+        Self { url: server.url(), server: Some(server), users: Users::plain(), http: reqwest::Client::new() }
+    }
+
+    /// The local server, for what can be done with no other. A test that calls this is marked
+    /// `#[cfg_attr(feature = "deployed", ignore = "…")]`.
+    pub fn server(&self) -> &Server {
+        self.server.as_ref().expect("this test needs the local server: mark it as ignored where something is deployed")
+    }
+
+    /// Ends the local server.
+    pub async fn shutdown(self) {
+        self.server.expect("this test needs the local server").shutdown().await;
+    }
+
+    /// Where clients connect.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// A connected phone of this user.
     pub async fn phone(&self, user: &str) -> Phone {
-        Phone::connect(user, &self.server.url(), &self.token(user)).await.expect("a good token connects")
+        let phone = Phone::connect(user, &self.url, &self.token(user)).await.expect("a good token connects");
+        phone.among(self.users.clone())
     }
 
     pub async fn connect(&self, token: &str) -> Result<Phone, ConnectError> {
-        Phone::connect("anyone", &self.server.url(), token).await
+        Ok(Phone::connect("anyone", &self.url, token).await?.among(self.users.clone()))
     }
 
     pub fn token(&self, user: &str) -> String {
-        self.server.token(user, 3600).expect("the local server issues tokens")
+        self.token_for(user, 3600)
+    }
+
+    /// A token that expires in that many seconds.
+    pub fn token_for(&self, user: &str, expires_in_s: u32) -> String {
+        match &self.server {
+            Some(server) => server.token(user, expires_in_s).expect("the local server issues tokens"),
+            None => self.users.token(user, expires_in_s),
+        }
+    }
+
+    /// The id under which the server knows whom the test calls this.
+    pub fn id(&self, user: &str) -> String {
+        self.users.id(user)
     }
 
     pub fn tables(&self) -> aws_sdk_dynamodb::Client {
@@ -62,7 +100,7 @@ impl Stage {
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("us-east-1"))
             .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
-            .endpoint_url(self.server.database().endpoint())
+            .endpoint_url(self.server().database().endpoint())
             .build();
         aws_sdk_dynamodb::Client::from_conf(config)
     }

@@ -13,6 +13,7 @@ use crate::Stage;
 /// A way to the server that can break.
 pub struct Wire {
     address: SocketAddr,
+    path: String,
     open: Arc<Mutex<JoinSet<()>>>,
     /// While set, nothing that the server says gets through.
     deaf: Arc<AtomicBool>,
@@ -21,7 +22,9 @@ pub struct Wire {
 
 impl Wire {
     pub async fn to(stage: &Stage) -> Self {
-        let server = stage.server.url().replace("ws://", "").replace("/v1", "");
+        let url = stage.url().strip_prefix("ws://").expect("a connection without TLS");
+        let (server, path) = url.split_once('/').unwrap();
+        let (server, path) = (server.to_owned(), path.to_owned());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (open, deaf) = (Arc::new(Mutex::new(JoinSet::new())), Arc::new(AtomicBool::new(false)));
@@ -33,12 +36,12 @@ impl Wire {
                 connections.lock().unwrap().spawn(carry(near, far, Arc::clone(&silenced)));
             }
         });
-        Self { address, open, deaf, _accepting: accepting }
+        Self { address, path, open, deaf, _accepting: accepting }
     }
 
     /// Where a client connects to go this way.
     pub fn url(&self) -> String {
-        format!("ws://{}/v1", self.address)
+        format!("ws://{}/{}", self.address, self.path)
     }
 
     /// Breaks every connection, wherever it stands: neither side says goodbye.

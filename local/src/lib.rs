@@ -19,6 +19,7 @@ pub use gateway::Limits;
 pub use logs::Logs;
 pub use server::{Options, Server};
 pub use template::{Api, Function, Overrides, Route, Table, Template};
+pub use tokens::Tokens;
 
 /// A panic elsewhere leaves nothing half done in what the locks here guard.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

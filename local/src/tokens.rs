@@ -1,48 +1,77 @@
-//! Tokens for anybody: JWTs signed with a key that is made anew at each start. For development only.
+//! Tokens for anybody: JWTs signed with a key of one's own.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::Ed25519KeyPair;
-use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::jwk::{Jwk, ThumbprintHash};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 pub(crate) const AUDIENCE: &str = "pigeonhole";
 
-pub(crate) struct Tokens {
+pub struct Tokens {
     issuer: String,
+    audience: String,
     header: Header,
     key: EncodingKey,
     public: Jwk,
 }
 
 impl Tokens {
+    /// Signed with a key that ends with the process.
     pub(crate) fn new(issuer: String) -> anyhow::Result<Self> {
-        // PKCS#8 version 1: version 2 has the public key in it as well, which jsonwebtoken does not read.
-        let document = Ed25519KeyPair::generate_pkcs8v1(&SystemRandom::new()).map_err(|_| anyhow!("no Ed25519 key"))?;
-        let key = EncodingKey::from_ed_der(document.as_ref());
-        let key_id = Uuid::new_v4().to_string();
-        let mut public = Jwk::from_encoding_key(&key, Algorithm::EdDSA)?;
-        public.common.key_id = Some(key_id.clone());
-        let header = Header { kid: Some(key_id), ..Header::new(Algorithm::EdDSA) };
-        Ok(Self { issuer, header, key, public })
+        Self::signed_with(&new_key()?, issuer, AUDIENCE.to_owned())
     }
 
-    pub(crate) fn jwks(&self) -> Value {
+    /// Signed with the key in that file, an Ed25519 key as PKCS#8 in DER. If there is no such file, it is made.
+    pub fn with_key_file(file: &Path, issuer: String, audience: String) -> anyhow::Result<Self> {
+        let key = match fs::read(file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let key = new_key()?;
+                let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+                made.and_then(|mut made| made.write_all(&key)).map(|()| key)
+            }
+            read => read,
+        };
+        let key = key.with_context(|| format!("the key file {}", file.display()))?;
+        Self::signed_with(&key, issuer, audience).with_context(|| format!("the key in {}", file.display()))
+    }
+
+    fn signed_with(key: &[u8], issuer: String, audience: String) -> anyhow::Result<Self> {
+        let key = EncodingKey::from_ed_der(key);
+        let mut public = Jwk::from_encoding_key(&key, Algorithm::EdDSA)?;
+        let key_id = public.thumbprint(ThumbprintHash::SHA256)?;
+        public.common.key_id = Some(key_id.clone());
+        let header = Header { kid: Some(key_id), ..Header::new(Algorithm::EdDSA) };
+        Ok(Self { issuer, audience, header, key, public })
+    }
+
+    /// The key set (RFC 7517) to publish: it has the public key alone.
+    pub fn jwks(&self) -> Value {
         json!({ "keys": [self.public] })
     }
 
-    pub(crate) fn issue(&self, user: &str, expires_in_s: u32) -> anyhow::Result<String> {
+    pub fn issue(&self, user: &str, expires_in_s: u32) -> anyhow::Result<String> {
         let issued_at = OffsetDateTime::now_utc().unix_timestamp();
         let claims = json!({
             "sub": user,
             "iss": self.issuer,
-            "aud": AUDIENCE,
+            "aud": self.audience,
             "iat": issued_at,
             "exp": issued_at + i64::from(expires_in_s),
         });
         jsonwebtoken::encode(&self.header, &claims, &self.key).context("the token cannot be signed")
     }
+}
+
+fn new_key() -> anyhow::Result<Vec<u8>> {
+    // PKCS#8 version 1: version 2 has the public key in it as well, which jsonwebtoken does not read.
+    let document = Ed25519KeyPair::generate_pkcs8v1(&SystemRandom::new()).map_err(|_| anyhow!("no Ed25519 key"))?;
+    Ok(document.as_ref().to_vec())
 }

@@ -53,11 +53,19 @@ async fn bad_requests_name_the_field() {
 }
 
 #[tokio::test]
-async fn deep_nesting_and_absurd_sizes_are_refused() {
+#[cfg_attr(feature = "ministack", ignore = "MiniStack itself reads the frame, and gives up")]
+async fn deep_nesting_is_refused() {
     let stage = Stage::open().await;
     let mut alice = stage.phone("alice").await;
     let deep = format!(r#"{{"action":"ping","x":{}{}}}"#, "[".repeat(15_000), "]".repeat(15_000));
     assert_refused(&mut alice, &deep, "bad_request", "frame: ").await;
+    assert!(!alice.pending().await, "the socket is still open");
+}
+
+#[tokio::test]
+async fn absurd_sizes_are_refused() {
+    let stage = Stage::open().await;
+    let mut alice = stage.phone("alice").await;
     let long_id = json!({"action": "ping", "id": "x".repeat(30_000)}).to_string();
     assert_refused(&mut alice, &long_id, "bad_request", "id: ").await;
     let long_name = json!({"action": "x".repeat(30_000)}).to_string();
@@ -90,7 +98,9 @@ async fn unknown_actions_are_answered_even_the_gateways_own_names() {
         let answer = alice.ask(json!({"action": action})).await;
         assert_eq!((&answer["error"]["code"], &answer["action"]), (&json!("unknown_action"), &json!(action)));
     }
-    assert_eq!(stage.connections("alice").await, 1, "a frame can't disconnect anyone");
+    // A frame can't disconnect anyone: she is still found.
+    stage.phone("bob").await.send("alice", "m1", "hi").await;
+    alice.event("message.new").await;
 }
 
 #[tokio::test]
@@ -118,9 +128,10 @@ async fn answers_echo_action_and_id_where_they_could_be_read() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "an issuer may not make tokens that expire at once")]
 async fn a_token_that_expires_while_connected_ends_service_not_the_socket() {
     let stage = Stage::open().await;
-    let mut alice = stage.connect(&stage.server.token("alice", 6).unwrap()).await.unwrap();
+    let mut alice = stage.connect(&stage.token_for("alice", 6)).await.unwrap();
     let expired = loop {
         let answer = alice.ask(json!({"action": "ping"})).await;
         if answer["type"] == "error" {

@@ -1,11 +1,20 @@
 //! Phones that vanish, functions that die, tables that are gone.
 
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use local::{Logs, Tokens};
 use serde_json::json;
-use tests::Stage;
+use tests::{ConnectError, PATIENCE, Stage};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use crate::client::Folder;
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "has $disconnect lost")]
 async fn a_socket_that_died_unseen_is_found_gone_forgotten_and_its_message_pends() {
     let stage = Stage::with(|options| options.lose_disconnects = true).await;
     let (mut alice, bob) = (stage.phone("alice").await, stage.phone("bob").await);
@@ -22,6 +31,7 @@ async fn a_socket_that_died_unseen_is_found_gone_forgotten_and_its_message_pends
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "has $disconnect lost")]
 async fn a_young_connection_that_is_gone_keeps_its_row() {
     let stage = Stage::with(|options| options.lose_disconnects = true).await;
     let (mut alice, bob) = (stage.phone("alice").await, stage.phone("bob").await);
@@ -33,6 +43,7 @@ async fn a_young_connection_that_is_gone_keeps_its_row() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "kills functions")]
 async fn a_function_that_is_killed_costs_one_error_frame_and_no_message() {
     let stage = Stage::open().await;
     let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
@@ -42,7 +53,7 @@ async fn a_function_that_is_killed_costs_one_error_frame_and_no_message() {
         let id = format!("m{round}");
         let message = json!({"action": "send", "to": "bob", "client_msg_id": id, "kind": "text", "body": "x"});
         alice.start(message.clone()).await;
-        for pid in stage.server.sandboxes("SendFunction") {
+        for pid in stage.server().sandboxes("SendFunction") {
             Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
         }
         // Answered before it died, or not: a client asks again after API Gateway's own error, and hears which.
@@ -56,8 +67,10 @@ async fn a_function_that_is_killed_costs_one_error_frame_and_no_message() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "deletes a table")]
 async fn a_missing_table_is_unavailable_and_the_socket_stays() {
-    let stage = Stage::open().await;
+    let log = Arc::default();
+    let stage = Stage::with(|options| options.logs = Logs::Keep(Arc::clone(&log))).await;
     let mut alice = stage.phone("alice").await;
     stage.tables().delete_table().table_name("InboxTable").send().await.unwrap();
     for request in [
@@ -74,10 +87,13 @@ async fn a_missing_table_is_unavailable_and_the_socket_stays() {
         assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)), "{request}");
         assert!(error["retry_after_ms"].is_u64());
         assert!(!answer.to_string().contains("InboxTable"), "our insides stay inside: {answer}");
+        until_logged(&log, &["InboxTable", "ResourceNotFoundException"]).await;
+        log.lock().unwrap().clear();
     }
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "deletes a table")]
 async fn after_the_commit_nothing_fails_a_send() {
     let stage = Stage::open().await;
     let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
@@ -89,26 +105,85 @@ async fn after_the_commit_nothing_fails_a_send() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "deletes a table")]
 async fn without_its_row_a_connection_is_refused() {
-    let stage = Stage::open().await;
+    let log = Arc::default();
+    let stage = Stage::with(|options| options.logs = Logs::Keep(Arc::clone(&log))).await;
     stage.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
     // Whoever is connected must be found by senders.
-    assert_eq!(stage.connect(&stage.token("alice")).await.err(), Some(tests::ConnectError(503)));
+    assert_eq!(stage.connect(&stage.token("alice")).await.err(), Some(ConnectError(503)));
+    until_logged(&log, &["ConnectionsTable", "ResourceNotFoundException"]).await;
+}
+
+/// Waits for a line that has all of this in it.
+async fn until_logged(log: &Mutex<Vec<String>>, needles: &[&str]) {
+    let found = |line: &String| needles.iter().all(|needle| line.contains(needle));
+    let logged = async {
+        while !log.lock().unwrap().iter().any(found) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, logged).await.unwrap_or_else(|_| panic!("no line has {needles:?}"));
+}
+
+/// Serves the keys of an issuer for as long as it is kept.
+async fn serve_keys(listener: TcpListener, keys: String) {
+    while let Ok((mut socket, _)) = listener.accept().await {
+        let (request, mut answer) = socket.split();
+        let mut lines = BufReader::new(request).lines();
+        while lines.next_line().await.unwrap().is_some_and(|line| !line.is_empty()) {}
+        let length = keys.len();
+        let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{keys}");
+        answer.write_all(text.as_bytes()).await.unwrap();
+    }
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "takes the issuer down")]
+async fn while_the_issuer_is_down_nobody_connects_and_who_is_there_stays() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let folder = Folder::new("issuer");
+    let template = std::fs::read_to_string(tests::root().join("template.yaml")).unwrap();
+    let ours = template.replace("JWKS_URL: !Ref JwksUrl", &format!("JWKS_URL: http://{address}/"));
+    assert_ne!(ours, template);
+    std::fs::write(folder.0.join("template.yaml"), ours).unwrap();
+    let stage = Stage::with(|options| options.template = folder.0.join("template.yaml")).await;
+    let issuer = stage.server().http_url();
+    let issuer = Tokens::with_key_file(&folder.0.join("key"), issuer, "pigeonhole".to_owned()).unwrap();
+    let connect = async |user| stage.connect(&issuer.issue(user, 60).unwrap()).await;
+
+    let serving = tokio::spawn(serve_keys(listener, issuer.jwks().to_string()));
+    let mut alice = connect("alice").await.unwrap();
+    serving.abort();
+    assert!(serving.await.unwrap_err().is_cancelled());
+    // One that has the keys would go on with them.
+    for pid in stage.server().sandboxes("AuthorizeFunction") {
+        Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    }
+    assert_eq!(connect("bob").await.err(), Some(ConnectError(500)));
+    assert_eq!(alice.send("bob", "m1", "are you there?").await["seq"], 1);
+
+    let listener = TcpListener::bind(address).await.unwrap();
+    let _serving = tokio::spawn(serve_keys(listener, issuer.jwks().to_string()));
+    let mut bob = connect("bob").await.unwrap();
+    assert_eq!(bob.drain().await.len(), 1);
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "restarts the server")]
 async fn kept_data_is_there_after_a_restart() {
     let folder =
         std::env::temp_dir().join(format!("pigeonhole-{}-{:?}", std::process::id(), std::thread::current().id()));
     let keep = |options: &mut local::Options| options.data = Some(folder.clone());
     let stage = Stage::with(keep).await;
     stage.phone("alice").await.send("bob", "m1", "hi").await;
-    stage.server.shutdown().await;
+    stage.shutdown().await;
 
     let stage = Stage::with(keep).await;
     let mut bob = stage.phone("bob").await;
     let drained = bob.drain().await;
     assert_eq!(drained[0]["body"], "hi");
-    stage.server.shutdown().await;
+    stage.shutdown().await;
     std::fs::remove_dir_all(folder).unwrap();
 }

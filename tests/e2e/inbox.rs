@@ -80,9 +80,10 @@ async fn since_leaves_out_what_was_quiet() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "an issuer chooses its user ids itself")]
 async fn a_page_of_the_chat_list_fits_a_frame_whatever_is_in_it() {
     let stage = Stage::open().await;
-    let long = "\"".repeat(120);
+    let long = "\"".repeat(100);
     let mut bob = stage.phone(&format!("{long}bob")).await;
     // Previews whose characters take six bytes each once written as JSON.
     for number in 0..40 {

@@ -53,6 +53,7 @@ async fn a_client_msg_id_is_not_used_for_another_body() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "an issuer chooses its user ids itself")]
 async fn ids_that_look_alike_when_joined_are_kept_apart() {
     let stage = Stage::open().await;
     let (mut one, mut other) = (stage.phone("a").await, stage.phone("a#b").await);

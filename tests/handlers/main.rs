@@ -10,3 +10,4 @@ mod events;
 mod logs;
 mod marks;
 mod send;
+mod starting;

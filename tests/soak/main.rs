@@ -27,7 +27,7 @@ const NEIGHBOURS: [usize; 4] = [1, 2, USERS - 2, USERS - 1];
 /// One call to AWS in so many goes wrong.
 const FAULT_ONE_IN: u32 = 40;
 /// Without any message shown for so long, those that are missing are called lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_message_arrives_once_and_in_order_whatever_breaks() {

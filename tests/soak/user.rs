@@ -248,7 +248,7 @@ fn timing() -> Timing {
         ack_every: Duration::from_millis(250),
         reconnect_first: Duration::from_millis(20),
         reconnect_max: Duration::from_secs(1),
-        lifetime: Duration::from_secs(60),
+        lifetime: Duration::from_mins(1),
         lifetime_jitter: Duration::from_secs(40),
         ..Timing::default()
     }

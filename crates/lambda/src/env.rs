@@ -1,18 +1,38 @@
 //! The environment that the template gives a function.
 
+use std::fmt;
+
 use aws_config::{BehaviorVersion, SdkConfig};
 
-#[derive(Debug, thiserror::Error)]
-#[error("the environment variable {0} is not set; template.yaml sets it")]
-pub struct MissingVariable(&'static str);
+/// A variable that keeps the function from starting.
+#[derive(thiserror::Error)]
+#[error("the environment variable {name} {problem}; template.yaml sets it")]
+pub struct BadVariable {
+    name: &'static str,
+    problem: String,
+}
+
+impl BadVariable {
+    pub fn new(name: &'static str, problem: impl Into<String>) -> Self {
+        Self { name, problem: problem.into() }
+    }
+}
+
+/// What `main` prints of the error that it ends with.
+impl fmt::Debug for BadVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 /// A variable that must be there and not be empty. Read at start, so that a wrong deployment fails there and not at the
 /// first message.
 ///
 /// # Errors
-/// [`MissingVariable`], which names it.
-pub fn env(name: &'static str) -> Result<String, MissingVariable> {
-    std::env::var(name).ok().filter(|value| !value.is_empty()).ok_or(MissingVariable(name))
+/// [`BadVariable`], which names it.
+pub fn env(name: &'static str) -> Result<String, BadVariable> {
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    value.ok_or_else(|| BadVariable::new(name, "is not set"))
 }
 
 /// Region, credentials and HTTP client for all SDK clients of a process.

@@ -8,7 +8,7 @@ mod log;
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use call::{Call, Caller, Failure, NotFromApiGateway, Response, caller, respond};
 pub use clock::Clock;
-pub use env::{MissingVariable, env, sdk_config};
+pub use env::{BadVariable, env, sdk_config};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, run, service_fn};
 pub use log::{start_log, subscriber};
 

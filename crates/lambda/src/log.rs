@@ -7,6 +7,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry};
 
+use crate::env::BadVariable;
+
 /// The crates whose lines are ours.
 const OURS: &[&str] =
     &["authorize", "connect", "send", "drain", "read", "inbox", "deliver", "domain", "lambda", "push", "store"];
@@ -15,10 +17,15 @@ const OURS: &[&str] =
 ///
 /// One line per event says what came of it; see [`crate::Call`]. No line ever has a body, a token, a query string or a user
 /// id in it, at any level.
-pub fn start_log() {
+///
+/// # Errors
+/// [`BadVariable`] if it names something else.
+pub fn start_log() -> Result<(), BadVariable> {
     let levels = std::env::var("RUST_LOG").unwrap_or_default();
+    EnvFilter::try_new(&levels).map_err(|error| BadVariable::new("RUST_LOG", format!("is no filter: {error}")))?;
     // Fails only if something logs already, and then that goes on.
     set_global_default(subscriber(&levels, std::io::stderr)).unwrap_or_default();
+    Ok(())
 }
 
 /// What writes the lines, at these levels; `info` where they are none.

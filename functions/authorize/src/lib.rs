@@ -8,7 +8,7 @@ mod keys;
 mod token;
 
 use aws_lambda_events::apigw::ApiGatewayCustomAuthorizerRequestTypeRequest as Request;
-use lambda::{Clock, Diagnostic, LambdaEvent};
+use lambda::{BadVariable, Clock, Diagnostic, LambdaEvent};
 use serde::Serialize;
 
 pub use keys::{FetchError, Keys};
@@ -24,25 +24,15 @@ pub struct Deps {
     pub clock: Clock,
 }
 
-/// The environment is not what the template would have set.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    #[error(transparent)]
-    Missing(#[from] lambda::MissingVariable),
-    #[error("JWKS_URL is no usable URL: {0}")]
-    Url(FetchError),
-    #[error("QUERY_STRING_TOKENS must be on or off")]
-    QueryStringTokens,
-}
-
 impl Deps {
     /// From `JWKS_URL`; `TOKEN_ISSUER` and `TOKEN_AUDIENCE`, not checked where empty; `QUERY_STRING_TOKENS`, `on` or `off`.
     ///
     /// # Errors
-    /// [`SettingsError`] names the variable.
-    pub fn from_env() -> Result<Self, SettingsError> {
+    /// [`BadVariable`] names the variable.
+    pub fn from_env() -> Result<Self, BadVariable> {
+        let keys = Keys::at(&lambda::env("JWKS_URL")?);
         Ok(Self {
-            keys: Keys::at(&lambda::env("JWKS_URL")?).map_err(SettingsError::Url)?,
+            keys: keys.map_err(|error| BadVariable::new("JWKS_URL", format!("is no usable URL: {error}")))?,
             expected: Expected {
                 issuer: lambda::env("TOKEN_ISSUER").ok(),
                 audience: lambda::env("TOKEN_AUDIENCE").ok(),
@@ -50,7 +40,7 @@ impl Deps {
             query_string_tokens: match lambda::env("QUERY_STRING_TOKENS")?.as_str() {
                 "on" => true,
                 "off" => false,
-                _ => return Err(SettingsError::QueryStringTokens),
+                _ => return Err(BadVariable::new("QUERY_STRING_TOKENS", "must be on or off")),
             },
             clock: Clock::system(),
         })

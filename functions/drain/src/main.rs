@@ -4,7 +4,7 @@ use push::Socket;
 use store::{Store, WarmTable, warm_up};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    lambda::start_log();
+    lambda::start_log()?;
     let sdk = lambda::sdk_config().await;
     let deps = Deps {
         store: Store::from_env(&sdk, lambda::env)?,

@@ -1,0 +1,223 @@
+"""Pigeonhole deployed to MiniStack, an AWS on this machine: as to AWS, by `sam deploy` of template.yaml."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import boto3
+from samcli.yamlhelper import yaml_dump, yaml_parse
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+# What a run leaves behind to look at: MiniStack's log, the functions' logs, the template as it was deployed.
+WORK = ROOT / ".aws-sam" / "ministack"
+NAME = "pigeonhole"
+
+
+class MiniStack:
+    """The process, on a port of 127.0.0.1; 0 takes any that is free."""
+
+    def __init__(self, port):
+        self.endpoint = f"http://127.0.0.1:{port or free_port()}"
+        self.environment = {
+            **os.environ,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "SAM_CLI_TELEMETRY": "0",
+            "NO_PROXY": "127.0.0.1",
+        }
+
+    def __enter__(self):
+        # An end from outside is to be an orderly one too: MiniStack must not outlive us.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+        shutil.rmtree(WORK, ignore_errors=True)
+        (WORK / "tmp").mkdir(parents=True)
+        port = self.endpoint.rpartition(":")[2]
+        environment = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": port, "TMPDIR": str(WORK / "tmp")}
+        with (WORK / "ministack.log").open("w") as log:
+            self.process = subprocess.Popen(
+                [VENV / "ministack" / "bin" / "ministack"],
+                env={**self.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # So that a terminal's Ctrl-C is ours alone.
+                start_new_session=True,
+            )
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                urllib.request.urlopen(f"{self.endpoint}/_ministack/health", timeout=5).close()
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise SystemExit(f"MiniStack did not start: see {WORK / 'ministack.log'}")
+
+    def stop(self):
+        """Ends it, and the functions, which are its children."""
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    def client(self, service):
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def run(self, command, **options):
+        """Runs a command of which AWS is this MiniStack."""
+        return subprocess.run([str(part) for part in command], env=self.environment, check=True, **options)
+
+
+class Stack:
+    """The deployed stack, and how to get tokens for it."""
+
+    def __init__(self, aws, binaries):
+        self.aws = aws
+        self.binaries = binaries
+        self.key = WORK / "issuer.key"
+
+    def deploy(self, **parameters):
+        """Creates or updates the stack: with a change set, as `sam deploy` does it for everybody."""
+        (WORK / "template.yaml").write_text(for_ministack(self.aws.endpoint, self.binaries))
+        defaults = {
+            "JwksUrl": self.publish_keys(),
+            "TokenIssuer": "pigeonhole",
+            "TokenAudience": "pigeonhole",
+            "QueryStringTokens": "on",
+        }
+        overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
+        self.sam("deploy", "--template-file", WORK / "template.yaml", "--no-confirm-changeset",
+                 "--no-progressbar", "--parameter-overrides", *overrides)
+        self.set_time_to_live()
+
+    def sam(self, command, *arguments):
+        self.aws.run([VENV / "bin" / "sam", command, "--config-file", ROOT / "samconfig.toml", *arguments], cwd=WORK)
+
+    def publish_keys(self):
+        """Serves the issuer's public key from a bucket."""
+        keys = subprocess.run([*self.issuer(), "keys"], check=True, capture_output=True).stdout
+        s3 = self.aws.client("s3")
+        s3.create_bucket(Bucket="issuer")
+        s3.put_object(Bucket="issuer", Key="jwks.json", Body=keys)
+        return f"{self.aws.endpoint}/issuer/jwks.json"
+
+    def issuer(self):
+        return [self.binaries["issuer"], "--key", self.key]
+
+    def set_time_to_live(self):
+        """MiniStack takes TimeToLiveSpecification from CloudFormation, and does nothing with it."""
+        dynamodb = self.aws.client("dynamodb")
+        for table in [self.resource("ConnectionsTable"), self.resource("IdempotencyTable")]:
+            if dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"] != "ENABLED":
+                specification = {"AttributeName": "expires_at", "Enabled": True}
+                dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
+
+    def url(self):
+        stack = self.aws.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"][0]
+        return next(output["OutputValue"] for output in stack["Outputs"] if output["OutputKey"] == "WebSocketUrl")
+
+    def resource(self, logical_id):
+        """The name that a resource of the template has there."""
+        detail = self.aws.client("cloudformation").describe_stack_resource(StackName=NAME, LogicalResourceId=logical_id)
+        return detail["StackResourceDetail"]["PhysicalResourceId"]
+
+    def tables(self):
+        return [self.resource(f"{name}Table") for name in ["Connections", "Messages", "Idempotency", "Inbox"]]
+
+    def token(self, user):
+        issued = subprocess.run([*self.issuer(), "token", user], check=True, capture_output=True, text=True)
+        return issued.stdout.strip()
+
+    def save_logs(self):
+        """Writes down what the functions have logged, and says where."""
+        logs = self.aws.client("logs")
+        with (WORK / "functions.log").open("w") as file:
+            for group in logs.describe_log_groups()["logGroups"]:
+                for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
+                    file.writelines(f"{group['logGroupName']} {event['message'].rstrip()}\n" for event in page["events"])
+        print(f"The logs are in {WORK.relative_to(ROOT)}: functions.log and ministack.log", file=sys.stderr)
+
+
+def for_ministack(endpoint, binaries):
+    """The template, but for what MiniStack lacks or does otherwise, and with the functions as they were built here."""
+    text = (ROOT / "template.yaml").read_text()
+    gateway = endpoint.removeprefix("http://") + "/_aws/execute-api/${WebSocketApi}"
+    host = "${WebSocketApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}"
+    for there, here in [
+        # It answers on this machine, under no name and without TLS.
+        (f"https://{host}", f"http://{gateway}"),
+        (f"wss://{host}", f"ws://{gateway}"),
+        ("https://dynamodb.${AWS::Region}.${AWS::URLSuffix}", endpoint),
+        # So the issuer's keys come without TLS as well: from a bucket there.
+        ("AllowedPattern: ^https://", "AllowedPattern: ^https?://"),
+        # The functions run on this machine's processor.
+        ("Architectures: [arm64]", "Architectures: [x86_64]"),
+    ]:
+        if there not in text:
+            raise SystemExit(f"template.yaml has no {there} any more, which is to be {here} on MiniStack")
+        text = text.replace(there, here)
+    template = yaml_parse(text)
+    resources = template["Resources"]
+    # Its CloudFormation has no RouteResponse; its gateway answers without one.
+    for name in [name for name, resource in resources.items() if resource["Type"].endswith("::RouteResponse")]:
+        del resources[name]
+    # Without identity sources it asks for an Authorization header; API Gateway asks for nothing.
+    resources["WebSocketApi"]["Properties"]["Auth"]["IdentitySource"] = []
+    for resource in resources.values():
+        # A query of a local index answers only what is in the index; DynamoDB fetches the rest from the table.
+        for index in resource.get("Properties", {}).get("LocalSecondaryIndexes", []):
+            index["Projection"] = {"ProjectionType": "ALL"}
+        if resource["Type"] == "AWS::Serverless::Function":
+            binary = resource.pop("Metadata")["BuildProperties"]["Binary"]
+            folder = WORK / "functions" / binary
+            folder.mkdir(parents=True, exist_ok=True)
+            # Debugging information makes two thirds of it, and each deployment packs and uploads it.
+            subprocess.run(["strip", "-o", folder / "bootstrap", binaries[binary]], check=True)
+            resource["Properties"]["CodeUri"] = str(folder)
+    return yaml_dump(template)
+
+
+def build():
+    """Builds the functions and tools, with the features that `cargo test --workspace` gives them; where each is."""
+    # The workspace's, so that nothing is built twice.
+    command = ["cargo", "build", "--workspace", "--bins", "--message-format=json-render-diagnostics"]
+    output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    messages = [json.loads(line) for line in output.splitlines()]
+    return {
+        message["target"]["name"]: message["executable"]
+        for message in messages
+        if message["reason"] == "compiler-artifact" and message["executable"]
+    }
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]

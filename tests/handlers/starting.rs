@@ -1,0 +1,64 @@
+//! A function with a wrong environment does not start, and says in one line what is wrong.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use local::{Function, Overrides, Template};
+
+fn template() -> Template {
+    Template::load(&tests::root().join("template.yaml"), &Overrides::new()).unwrap()
+}
+
+/// What the function says when it ends instead of starting.
+fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> String {
+    let binary = &tests::functions()[&function.binary];
+    let started = Command::new(binary)
+        .env_clear()
+        .envs(environment)
+        .envs([("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "-"), ("AWS_SECRET_ACCESS_KEY", "-")])
+        .output()
+        .unwrap();
+    assert!(!started.status.success(), "{} starts with {environment:?}", function.binary);
+    String::from_utf8(started.stderr).unwrap()
+}
+
+#[test]
+fn without_a_variable_that_it_needs() {
+    let tables = ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE"];
+    for function in template().functions.values() {
+        let needed = match function.binary.as_str() {
+            "authorize" => vec!["JWKS_URL", "QUERY_STRING_TOKENS"],
+            "connect" | "inbox" => tables.to_vec(),
+            _ => [&tables[..], &["CONNECTIONS_ENDPOINT"]].concat(),
+        };
+        for name in needed {
+            for value in [None, Some("")] {
+                let mut environment = function.environment.clone();
+                environment.insert("JWKS_URL".to_owned(), "https://login.example.com/keys".to_owned());
+                environment.remove(name);
+                environment.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+                let wanted = format!("Error: the environment variable {name} is not set; template.yaml sets it\n");
+                assert_eq!(last_words(function, &environment), wanted, "{}", function.binary);
+            }
+        }
+    }
+}
+
+#[test]
+fn with_a_variable_that_makes_no_sense() {
+    let template = template();
+    for (function, name, value) in [
+        ("AuthorizeFunction", "JWKS_URL", "login.example.com"),
+        ("AuthorizeFunction", "JWKS_URL", "ftp://login.example.com/keys"),
+        ("AuthorizeFunction", "QUERY_STRING_TOKENS", "yes"),
+        ("SendFunction", "RUST_LOG", "send=loud"),
+    ] {
+        let function = &template.functions[function];
+        let mut environment = function.environment.clone();
+        environment.insert("JWKS_URL".to_owned(), "https://login.example.com/keys".to_owned());
+        environment.insert(name.to_owned(), value.to_owned());
+        let said = last_words(function, &environment);
+        assert!(said.starts_with(&format!("Error: the environment variable {name} ")), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}

@@ -1,0 +1,98 @@
+//! `sam local invoke` without Docker: the Lambda Runtime Interface Emulator that aws-sam-cli would start in the container runs
+//! here, with the functions' real binaries under it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use local::{Overrides, Template};
+use serde_json::{Value, json};
+use tests::{PATIENCE, Stage, events_tell_one_story, functions, root};
+use tokio::process::{Child, Command};
+
+/// Where aws-sam-cli keeps it.
+fn emulator() -> PathBuf {
+    let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
+    let file = format!("site-packages/samcli/local/rapid/aws-lambda-rie-{architecture}");
+    let pythons = std::fs::read_dir(root().join(".venv/lib")).into_iter().flatten();
+    let mut found = pythons.map(|python| python.unwrap().path().join(&file)).filter(|path| path.exists());
+    found.next().unwrap_or_else(|| panic!("`just tools` installs aws-sam-cli, which has the emulator"))
+}
+
+/// The variables of `events/env.json`, which has a container reach this machine; here it is this machine.
+fn environment(stage: &Stage) -> BTreeMap<String, String> {
+    let file = std::fs::read_to_string(root().join("events/env.json")).unwrap();
+    let file = file.replace("http://host.docker.internal:3002", &stage.server().database().endpoint());
+    let file = file.replace("http://host.docker.internal:3001", &stage.server().http_url());
+    assert!(!file.contains("docker"), "{file}");
+    let parameters = serde_json::from_str::<Value>(&file).unwrap()["Parameters"].take();
+    let mut variables: BTreeMap<String, String> = serde_json::from_value(parameters).unwrap();
+    // As `sam local invoke` sets them where nobody has others.
+    for (name, value) in
+        [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "defaultkey"), ("AWS_SECRET_ACCESS_KEY", "defaultsecret")]
+    {
+        variables.insert(name.to_owned(), value.to_owned());
+    }
+    variables
+}
+
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// What `sam local invoke FUNCTION --event events/FILE.json --env-vars events/env.json` prints.
+async fn invoke(stage: &Stage, template: &Template, file: &str) -> Value {
+    let event = std::fs::read_to_string(root().join(format!("events/{file}.json"))).unwrap();
+    let route = serde_json::from_str::<Value>(&event).unwrap()["requestContext"]["routeKey"].clone();
+    let function = match file {
+        "authorize" => template.api.authorizer.as_ref().unwrap(),
+        _ => &template.api.routes[route.as_str().unwrap()].function,
+    };
+    let address = free_address();
+    let emulator = Command::new(emulator())
+        .args(["--runtime-interface-emulator-address", &address, "--runtime-api-address", &free_address()])
+        .arg(&functions()[&template.functions[function].binary])
+        .env_clear()
+        .envs(environment(stage))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let url = format!("http://{address}/2015-03-31/functions/function/invocations");
+    let answer = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match stage.http.post(&url).body(event.clone()).send().await {
+                Ok(answer) => return answer.json().await.unwrap(),
+                Err(error) => assert!(error.is_connect(), "{error}"),
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    });
+    let answer = answer.await.unwrap_or_else(|_| panic!("{function} does not answer {file}"));
+    stop(emulator).await;
+    answer
+}
+
+/// Has it end by itself, and with it the function that it started.
+async fn stop(mut emulator: Child) {
+    Command::new("kill").arg(emulator.id().unwrap().to_string()).status().await.unwrap();
+    emulator.wait().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "wants the emulator from aws-sam-cli, which `just tools` installs; `just invoke-check` runs it"]
+async fn each_event_is_answered_under_lambdas_own_runtime() {
+    let stage = Stage::with(|_| {}).await;
+    let template = Template::load(&root().join("template.yaml"), &Overrides::new()).unwrap();
+    events_tell_one_story(async |file| invoke(&stage, &template, file).await).await;
+
+    // Its token's signature is made up.
+    let refused = invoke(&stage, &template, "authorize").await;
+    assert_eq!(refused["policyDocument"]["Statement"][0]["Effect"], "Deny", "{refused}");
+    assert_eq!(refused["principalId"], "anonymous");
+    assert_eq!(refused["context"], json!({}));
+}

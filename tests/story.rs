@@ -1,0 +1,29 @@
+//! What the files of `events/` tell, one after another: alice writes to bob, who was away.
+
+use serde_json::{Value, json};
+
+/// Has each event answered, and checks the answers. `invoke` takes the name of a file and gives what the function returns.
+pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
+    let frame = async |file: &str| {
+        let response = invoke(file).await;
+        assert_eq!(response["statusCode"], 200, "API Gateway delivers only these: {response}");
+        serde_json::from_str::<Value>(response["body"].as_str().unwrap()).unwrap()
+    };
+    assert_eq!(invoke("connect").await["statusCode"], 200);
+
+    let sent = frame("send").await;
+    assert_eq!((&sent["type"], &sent["action"], &sent["result"]["seq"]), (&json!("reply"), &json!("send"), &json!(1)));
+    let conversation = &sent["result"]["conversation_id"];
+    assert_eq!(frame("ping").await["result"]["pending"], true);
+    let drained = frame("drain").await;
+    assert_eq!(drained["result"]["messages"][0]["conversation_id"], *conversation);
+    assert_eq!(frame("ack").await["result"], json!({}));
+    assert_eq!(frame("ping").await["result"]["pending"], false);
+    assert_eq!(frame("read").await["result"], json!({"unread": 0}));
+    let history = frame("history").await;
+    assert_eq!(history["result"]["messages"][0]["message_id"], sent["result"]["message_id"]);
+    assert_eq!(frame("inbox").await["result"]["conversations"][0]["conversation_id"], *conversation);
+    assert_eq!(frame("default").await["error"]["code"], "unknown_action");
+
+    assert_eq!(invoke("disconnect").await["statusCode"], 200);
+}
