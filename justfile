@@ -22,6 +22,10 @@ check: tools
     cargo clippy --locked --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
+# Write the contract, asyncapi.yaml and frames.schema.json, from the types
+contract:
+    cargo run -p contract
+
 # All tests
 test:
     cargo test --workspace
