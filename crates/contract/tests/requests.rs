@@ -1,4 +1,5 @@
 //! The schemas say what `domain` reads: a request that they allow is served, any other is refused.
+#![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
 use contract::{check_request, examples};
 use domain::limits::FRAME_BYTES_MAX;
