@@ -44,8 +44,14 @@ class IndexedDbStorage implements Storage {
     // What is queued must survive the power's failing at once; the rest costs at most a message that comes again.
     const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
     const transaction = this.#database.transaction(["outbox", "held", "rest"], "readwrite", { durability });
-    for (const change of changes) {
-      put(transaction, change);
+    try {
+      for (const change of changes) {
+        put(transaction, change);
+      }
+    } catch (error) {
+      // What was put already would be written.
+      transaction.abort();
+      throw error;
     }
     await done(transaction);
   }
