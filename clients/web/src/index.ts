@@ -21,5 +21,6 @@ export type {
 export type { Receipt, Side, Target } from "./protocol.ts";
 export type { Stats } from "./session/session.ts";
 export { indexedDbStorage } from "./storage/indexeddb.ts";
+export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
 export { memoryStorage } from "./storage/memory.ts";
 export { apply, type Change, nothingSaved, type Queued, type Saved, type Storage } from "./storage/storage.ts";

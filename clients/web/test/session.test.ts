@@ -113,3 +113,14 @@ it("refuses what no frame holds before it is sent, and an answer that makes no s
   }
   expect(codes).toEqual(["too_large", "too_large", "unreadable"]);
 });
+
+it("waits before it replaces a connection again whose replacement broke", () => {
+  const session = online(() => 1);
+  session.wake(lifetime);
+  session.opened(2, lifetime);
+  session.takeOutputs();
+  session.lost(2, { reason: "lost" }, lifetime);
+  expect(session.takeOutputs().some((output) => output.do === "dial")).toBe(false);
+  session.tick(lifetime + reconnectFirst);
+  expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 3, need: "connect" });
+});
