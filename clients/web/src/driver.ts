@@ -27,6 +27,7 @@ export class Driver {
   /** Done when everything is carried out. */
   #carried = Promise.resolve();
   #isClosed = false;
+  #closing: Promise<void> | undefined;
   /** What those who wait for an answer are told once the client is closed. */
   #waiting = new Set<(error: PigeonholeError) => void>();
 
@@ -81,10 +82,12 @@ export class Driver {
     return { stored: this.ask<SendResult>((session, waiter, now) => session.send(queued, waiter, now)) };
   }
 
-  async close(): Promise<void> {
-    if (this.#isClosed) {
-      return;
-    }
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.act((session, now) => session.leaving(now));
     await this.#carried;
     this.#isClosed = true;

@@ -12,15 +12,20 @@ export function watchSurroundings(changed: () => void): () => void {
       changed();
     }
   };
+  // Back from the browser's cache of pages, where no socket stays open.
+  const restored = ({ persisted }: PageTransitionEvent) => {
+    if (persisted) {
+      changed();
+    }
+  };
   document.addEventListener("visibilitychange", shown);
   window.addEventListener("online", changed);
   window.addEventListener("offline", changed);
-  // Back from the browser's cache of pages, where no socket stays open.
-  window.addEventListener("pageshow", changed);
+  window.addEventListener("pageshow", restored);
   return () => {
     document.removeEventListener("visibilitychange", shown);
     window.removeEventListener("online", changed);
     window.removeEventListener("offline", changed);
-    window.removeEventListener("pageshow", changed);
+    window.removeEventListener("pageshow", restored);
   };
 }

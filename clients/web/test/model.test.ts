@@ -7,7 +7,7 @@ import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import type { Target } from "../src/protocol.ts";
 import { type LinkId, Session } from "../src/session/session.ts";
-import { apply, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
+import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
 import { conversationWith, type Frame, PEERS, Server } from "./model-server.ts";
 
 const timing = { ...defaultTiming, pingEvery: 20_000, lifetime: 40_000, lifetimeJitter: 10_000 };
@@ -94,7 +94,7 @@ class World {
   }
 
   #start(): Session {
-    const saved = structuredClone(this.#saved);
+    const saved = copy(this.#saved);
     // As unlike as chance can be, and the same each time.
     let number = this.count;
     const random = () => {

@@ -29,8 +29,7 @@ class IndexedDbStorage implements Storage {
   async load(): Promise<Saved> {
     this.#unlock = await lock(this.#name);
     try {
-      this.#database = await open(this.#name);
-      return await read(this.#database);
+      return await read(await this.#open());
     } catch (error) {
       this.#unlock();
       throw error;
@@ -38,12 +37,10 @@ class IndexedDbStorage implements Storage {
   }
 
   async write(changes: Change[]): Promise<void> {
-    if (!this.#database) {
-      throw new Error("the storage is not open");
-    }
     // What is queued must survive the power's failing at once; the rest costs at most a message that comes again.
     const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
-    const transaction = this.#database.transaction(["outbox", "held", "rest"], "readwrite", { durability });
+    const database = await this.#open();
+    const transaction = database.transaction(["outbox", "held", "rest"], "readwrite", { durability });
     try {
       for (const change of changes) {
         put(transaction, change);
@@ -54,6 +51,18 @@ class IndexedDbStorage implements Storage {
       throw error;
     }
     await done(transaction);
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    if (!this.#database) {
+      const database = await open(this.#name);
+      // Browsers close one by themselves when they are short of something.
+      database.onclose = () => {
+        this.#database = undefined;
+      };
+      this.#database = database;
+    }
+    return this.#database;
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import { apply, nothingSaved, type Storage } from "./storage.ts";
+import { apply, copy, nothingSaved, type Storage } from "./storage.ts";
 
 /** React Native's AsyncStorage, `localStorage`, and whatever else keeps texts under names. */
 export interface KeyValueStore {
@@ -20,10 +20,10 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
         const { held, ...rest } = JSON.parse(text);
         saved = { ...rest, held: new Map(held) };
       }
-      return structuredClone(saved);
+      return copy(saved);
     },
     async write(changes) {
-      const next = structuredClone(saved);
+      const next = copy(saved);
       for (const change of changes) {
         apply(next, change);
       }

@@ -47,6 +47,11 @@ export function nothingSaved(): Saved {
   return { outbox: [], held: new Map() };
 }
 
+/** One that changes of the other don't reach. */
+export function copy({ outbox, held, ...rest }: Saved): Saved {
+  return { ...rest, outbox: [...outbox], held: new Map(held) };
+}
+
 /** Brings one change in. */
 export function apply(saved: Saved, change: Change): void {
   if ("queued" in change) {
