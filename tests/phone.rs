@@ -1,7 +1,9 @@
-//! A client as plain as can be: it sends what it is told, and sorts what comes back.
+//! A client as plain as can be: it sends what it is told, and sorts what comes back. Every frame it sees, in either
+//! direction, is held against the contract.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use contract::{check_request, check_server_frame};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -30,6 +32,8 @@ pub struct Phone {
     kept: VecDeque<Frame>,
     asked: u64,
     users: Users,
+    /// What the contract says of the requests that were sent, by their ids.
+    sent: BTreeMap<String, Result<(), String>>,
 }
 
 impl Phone {
@@ -50,8 +54,8 @@ impl Phone {
         }
         match timeout(PATIENCE, connect_async(request)).await.expect("the upgrade is answered") {
             Ok((socket, response)) => {
-                let (user, kept) = (user.to_owned(), VecDeque::new());
-                Ok((Self { user, socket, kept, asked: 0, users: Users::plain() }, response))
+                let (user, kept, sent) = (user.to_owned(), VecDeque::new(), BTreeMap::new());
+                Ok((Self { user, socket, kept, asked: 0, users: Users::plain(), sent }, response))
             }
             Err(Error::Http(response)) => Err(ConnectError(response.status().as_u16())),
             Err(error) => panic!("the upgrade failed: {error}"),
@@ -177,6 +181,7 @@ impl Phone {
             match message.unwrap_or_else(|_| panic!("{} waited in vain, holding {:?}", self.user, self.kept)) {
                 Some(Ok(Message::Text(text))) => {
                     let mut frame = serde_json::from_str(&text).expect("frames are JSON");
+                    self.hold_against_the_contract(&frame);
                     self.users.to_names(&mut frame);
                     return Ok(frame);
                 }
@@ -187,7 +192,30 @@ impl Phone {
         }
     }
 
+    /// The server sends nothing that the contract doesn't know, serves no request that it refuses, and refuses none that it
+    /// allows.
+    fn hold_against_the_contract(&self, frame: &Frame) {
+        if let Err(problem) = check_server_frame(frame) {
+            panic!("the contract has no such frame: {problem}");
+        }
+        let Some(request) = frame["id"].as_str().and_then(|id| self.sent.get(id)) else { return };
+        let error = &frame["error"];
+        // That a cursor is nobody's shows only once it is read.
+        let is_cursor = error["message"].as_str().is_some_and(|message| message.starts_with("cursor: "));
+        match request {
+            Err(problem) => assert_ne!(frame["type"], "reply", "served though the contract refuses it: {problem}"),
+            Ok(()) => {
+                assert!(is_cursor || error["code"] != "bad_request", "refused though the contract allows it: {frame}");
+            }
+        }
+    }
+
     pub async fn send_text(&mut self, text: &str) {
+        if let Ok(request) = serde_json::from_str::<Value>(text)
+            && let Some(id) = request["id"].as_str()
+        {
+            self.sent.insert(id.to_owned(), check_request(&request));
+        }
         self.send_message(Message::text(text)).await;
     }
 

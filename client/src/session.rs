@@ -188,6 +188,9 @@ fn jitter(rng: &mut fastrand::Rng, first: Duration, max: Duration, attempt: u32)
 }
 
 #[cfg(test)]
+mod conformance;
+
+#[cfg(test)]
 mod tests;
 
 #[cfg(test)]

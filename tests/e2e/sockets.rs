@@ -67,8 +67,9 @@ async fn a_connection_can_be_looked_at_posted_to_and_closed() {
     let seen = stage.http.get(&url).send().await.unwrap();
     assert_eq!(seen.status(), 200);
     assert!(seen.json::<serde_json::Value>().await.unwrap()["connectedAt"].is_string());
-    assert_eq!(stage.http.post(&url).body(r#"{"type":"test"}"#).send().await.unwrap().status(), 200);
-    assert_eq!(alice.event("test").await, json!({"type": "test"}));
+    let event = json!({"type": "receipt.read", "conversation_id": "dm_x", "user_id": "bob", "seq": 1, "at": "2025-11-20T10:00:00.123Z"});
+    assert_eq!(stage.http.post(&url).body(event.to_string()).send().await.unwrap().status(), 200);
+    assert_eq!(alice.event("receipt.read").await, event);
     assert_eq!(stage.http.post(&url).body("x".repeat(128 * 1024 + 1)).send().await.unwrap().status(), 413);
     assert_eq!(stage.http.delete(&url).send().await.unwrap().status(), 204);
     alice.closed().await;

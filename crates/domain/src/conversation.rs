@@ -113,27 +113,44 @@ impl Conversation {
     }
 }
 
+/// A conversation, as the chat list shows it to one of its members.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Conversation"))]
+pub(crate) struct Wire<'a> {
+    conversation_id: &'a ConversationId,
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "direct")))]
+    kind: &'static str,
+    /// The other member; the member itself in a note to oneself.
+    peer_id: &'a UserId,
+    last_message: WireLast<'a>,
+    /// How many of others' messages are above `read_seq`.
+    unread: u64,
+    /// A device of the member holds everything up to here.
+    delivered_seq: Seq,
+    /// The member has read everything up to here.
+    read_seq: Seq,
+    /// The newest message's `seq`.
+    last_seq: Seq,
+}
+
+/// The newest message of a conversation, shortened.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "LastMessage"))]
+pub(crate) struct WireLast<'a> {
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    seq: Seq,
+    sender_id: &'a UserId,
+    kind: Kind,
+    /// The first characters of its body.
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::PREVIEW_CHARS_MAX)))]
+    preview: &'a str,
+    sent_at: Timestamp,
+}
+
 impl Serialize for Conversation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Wire<'a> {
-            conversation_id: &'a ConversationId,
-            kind: &'static str,
-            peer_id: &'a UserId,
-            last_message: WireLast<'a>,
-            unread: u64,
-            delivered_seq: Seq,
-            read_seq: Seq,
-            last_seq: Seq,
-        }
-        #[derive(Serialize)]
-        struct WireLast<'a> {
-            seq: Seq,
-            sender_id: &'a UserId,
-            kind: Kind,
-            preview: &'a str,
-            sent_at: Timestamp,
-        }
         let LastMessage { seq, sender_id, kind, preview, sent_at, .. } = &self.last;
         Wire {
             conversation_id: &self.conversation_id,

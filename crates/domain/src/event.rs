@@ -9,15 +9,29 @@ use crate::time::Timestamp;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Event<'a> {
+    /// A message was stored: to the recipient's devices, and to the sender's others.
     #[serde(rename = "message.new")]
     MessageNew { message: &'a Message },
     /// A device of `user_id` has everything up to `seq`: two grey ticks.
     #[serde(rename = "receipt.delivered")]
-    Delivered { conversation_id: &'a ConversationId, user_id: &'a UserId, seq: Seq, at: Timestamp },
+    Delivered {
+        conversation_id: &'a ConversationId,
+        user_id: &'a UserId,
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+        seq: Seq,
+        at: Timestamp,
+    },
     /// `user_id` has read everything up to `seq`: blue ticks, and their other devices clear the badge.
     #[serde(rename = "receipt.read")]
-    Read { conversation_id: &'a ConversationId, user_id: &'a UserId, seq: Seq, at: Timestamp },
+    Read {
+        conversation_id: &'a ConversationId,
+        user_id: &'a UserId,
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+        seq: Seq,
+        at: Timestamp,
+    },
 }
 
 impl Event<'_> {

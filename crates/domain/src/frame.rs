@@ -11,21 +11,59 @@ use crate::time::Timestamp;
 /// What an action answers when it succeeded.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+// The frame around it says which action it answers.
+#[cfg_attr(feature = "schema", schemars(!untagged, tag = "action", content = "result", rename_all = "snake_case"))]
 pub enum Reply {
-    Send { conversation_id: ConversationId, seq: Seq, message_id: MessageId, sent_at: Timestamp, duplicate: bool },
+    /// The message is stored: in the history, in the recipient's inbox, and pending.
+    Send {
+        conversation_id: ConversationId,
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+        seq: Seq,
+        message_id: MessageId,
+        sent_at: Timestamp,
+        /// It had been stored before, under the same `client_msg_id`.
+        duplicate: bool,
+    },
     Ack {},
-    Drain { messages: Vec<Message>, more: bool },
-    Read { unread: u64 },
-    Inbox { conversations: Vec<Conversation>, next_cursor: Option<String> },
-    History { messages: Vec<Message>, more: bool, last_seq: Seq, members: Vec<Member> },
-    Ping { pending: bool, server_time: Timestamp },
+    /// No messages and `more: false`: drained.
+    Drain {
+        messages: Vec<Message>,
+        more: bool,
+    },
+    Read {
+        /// How many messages are left unread.
+        unread: u64,
+    },
+    Inbox {
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::conversation::Wire>"))]
+        conversations: Vec<Conversation>,
+        /// `null`: this was the last page.
+        next_cursor: Option<String>,
+    },
+    History {
+        /// In the order of their `seq`.
+        messages: Vec<Message>,
+        /// There are more on the side that was asked for.
+        more: bool,
+        last_seq: Seq,
+        members: Vec<Member>,
+    },
+    Ping {
+        /// Something waits unacknowledged: drain.
+        pending: bool,
+        server_time: Timestamp,
+    },
 }
 
-/// How far a member has come.
+/// How far a member of a conversation has come.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Member {
     pub user_id: UserId,
+    /// A device of theirs holds everything up to here.
     pub delivered_seq: Seq,
+    /// They have read everything up to here.
     pub read_seq: Seq,
 }
 
@@ -45,31 +83,44 @@ pub fn reply(action: &str, id: Option<&RequestId>, result: &Reply) -> String {
 
 /// The frame that answers a request that did not succeed. `action` and `id` where they could be read.
 pub fn error(action: Option<&str>, id: Option<&RequestId>, refusal: &Refusal) -> String {
-    #[derive(Serialize)]
-    struct Frame<'a> {
-        #[serde(rename = "type")]
-        kind: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        action: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        id: Option<&'a RequestId>,
-        error: Problem,
-    }
-    #[derive(Serialize)]
-    struct Problem {
-        code: &'static str,
-        message: String,
-        retryable: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        retry_after_ms: Option<u64>,
-    }
     let problem = Problem {
         code: refusal.code(),
         message: refusal.to_string(),
         retryable: refusal.retryable(),
         retry_after_ms: refusal.retry_after_ms(),
     };
-    to_json(&Frame { kind: "error", action, id, error: problem })
+    to_json(&ErrorFrame { kind: "error", action, id, error: problem })
+}
+
+/// The answer to a request that did not succeed.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorFrame<'a> {
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "error")))]
+    kind: &'static str,
+    /// Left out where it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<&'a str>,
+    /// The request's. Left out where it had none, or it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    error: Problem,
+}
+
+/// Why a request did not succeed.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Problem {
+    #[cfg_attr(feature = "schema", schemars(with = "Refusal"))]
+    code: &'static str,
+    /// For the client's developer: names the field that is wrong. Not for users.
+    message: String,
+    /// The same request may succeed if it is sent again.
+    retryable: bool,
+    /// How long to wait before that, where waiting helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
 }
 
 /// Our own types have string keys and no fallible serializers, so this can't fail; an empty frame is not sent.

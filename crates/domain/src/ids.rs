@@ -25,11 +25,14 @@ impl fmt::Display for InvalidId {
 impl std::error::Error for InvalidId {}
 
 macro_rules! text_id {
-    ($(#[$doc:meta])* $name:ident, $chars_max:expr, $allowed:expr, $allowed_text:literal) => {
+    ($(#[$doc:meta])* $name:ident, $chars_max:expr, $allowed:expr, $pattern:literal, $allowed_text:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
+        pub struct $name(
+            #[cfg_attr(feature = "schema", schemars(length(min = 1, max = $chars_max), regex(pattern = $pattern)))] String,
+        );
 
         impl $name {
             /// Takes the text if it has the form that the type promises.
@@ -61,27 +64,28 @@ macro_rules! text_id {
 
 text_id! {
     /// Who: the `sub` of the token, as any issuer writes it.
-    UserId, USER_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "printable ASCII characters without spaces"
+    UserId, USER_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
 text_id! {
-    /// Which conversation. Clients treat it as opaque, and so does everything but [`ConversationId::direct`].
-    ConversationId, CONVERSATION_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "printable ASCII characters without spaces"
+    /// Which conversation. Opaque.
+    ConversationId, CONVERSATION_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
 text_id! {
     /// The idempotency key of a `send`, unique per sender and conversation.
-    ClientMsgId, CLIENT_MSG_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "printable ASCII characters without spaces"
+    ClientMsgId, CLIENT_MSG_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
 text_id! {
     /// One installation of an app.
-    DeviceId, DEVICE_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_' || c == '-', "characters of A-Z a-z 0-9 _ -"
+    DeviceId, DEVICE_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_' || c == '-', "^[A-Za-z0-9_-]+$",
+    "characters of A-Z a-z 0-9 _ -"
 }
 
 text_id! {
     /// What a request is called by its client, so that the answer can be told from others.
-    RequestId, REQUEST_ID_CHARS_MAX, |_| true, "characters"
+    RequestId, REQUEST_ID_CHARS_MAX, |_| true, "", "characters"
 }
 
 impl ConversationId {
@@ -113,6 +117,7 @@ impl ConnectionId {
 /// A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent, extend("format" = "uuid")))]
 pub struct MessageId(String);
 
 impl MessageId {
@@ -135,7 +140,8 @@ impl MessageId {
 /// A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
-pub struct Seq(u64);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent, inline))]
+pub struct Seq(#[cfg_attr(feature = "schema", schemars(range(max = SEQ_MAX)))] u64);
 
 impl Seq {
     pub const ZERO: Self = Self(0);

@@ -22,7 +22,7 @@ pub use chain::error_chain;
 pub use conversation::{Conversation, LastMessage, Marks, Unread};
 pub use cursor::Cursor;
 pub use event::Event;
-pub use frame::{Member, Reply, error as frame_error, reply};
+pub use frame::{ErrorFrame, Member, Reply, error as frame_error, reply};
 pub use ids::{ClientMsgId, ConnectionId, ConversationId, DeviceId, InvalidId, MessageId, RequestId, Seq, UserId};
 pub use message::{Kind, Message, body_fits};
 pub use page::{Backlog, drain_page, fit, fit_last};

@@ -6,9 +6,10 @@ use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX, PREVIEW_CHARS_MAX};
 use crate::time::Timestamp;
 
-/// What a message is. More kinds will come.
+/// What a message is. More will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Kind {
     Text,
 }
@@ -27,15 +28,18 @@ impl Kind {
 
 /// A message as it is stored and as clients see it. It never changes once stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     pub conversation_id: ConversationId,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
     pub kind: Kind,
     pub body: String,
+    /// Never goes back within a conversation.
     pub sent_at: Timestamp,
-    /// For the sender's own devices only; see [`Message::seen_by`].
+    /// Only in what the sender's own devices receive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<ClientMsgId>,
 }

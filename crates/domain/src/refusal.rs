@@ -5,27 +5,24 @@ use std::fmt;
 /// Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
 /// carry nothing of the request's content or of our insides.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ErrorCode", tag = "code", rename_all = "snake_case"))]
 pub enum Refusal {
     /// Not JSON, not an object, a missing field, a wrong type, a value out of its limits.
-    BadRequest {
-        field: String,
-        problem: String,
-    },
+    BadRequest { field: String, problem: String },
     /// A frame or a body over its limit.
-    TooLarge {
-        field: &'static str,
-        problem: &'static str,
-    },
+    TooLarge { field: &'static str, problem: &'static str },
+    /// No such action.
     UnknownAction,
-    /// The token that opened the socket has expired.
+    /// The token that opened the socket has expired: reconnect with a fresh one.
     TokenExpired,
     /// Not a member, or no such conversation: the two look alike from outside.
     NotMember,
     /// The `client_msg_id` was used for another body.
     IdReused,
-    /// Others wrote to the conversation at every one of our tries.
+    /// Others wrote to the conversation at every one of the server's tries.
     Conflict,
-    /// A service behind us failed. Nothing is known to have been written.
+    /// A service failed. Nothing is known to have been written.
     Unavailable,
 }
 

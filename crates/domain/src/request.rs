@@ -19,57 +19,94 @@ pub struct Request {
 }
 
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(tag = "action", rename_all = "snake_case"))]
 pub enum Action {
+    /// Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
     Send(SendRequest),
-    Ack(Vec<AckEntry>),
-    /// The acknowledgement of the page before, then the next page.
-    Drain(Vec<AckEntry>),
+    /// "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
+    Ack {
+        #[cfg_attr(feature = "schema", schemars(length(min = 1, max = ACK_ENTRIES_MAX)))]
+        up_to: Vec<AckEntry>,
+    },
+    /// What no device of the user has acknowledged, a page at a time, oldest first.
+    Drain {
+        /// The acknowledgement of the page before, applied first.
+        #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", length(min = 1, max = ACK_ENTRIES_MAX)))]
+        ack: Vec<AckEntry>,
+    },
+    /// "The user has read everything up to here", and so holds it: blue ticks. Idempotent, never moves back.
     Read(ReadRequest),
+    /// The chat list, most recently active first.
     Inbox(InboxRequest),
+    /// Messages of a conversation, and how far its members have come.
     History(HistoryRequest),
+    /// Whether anything is pending; also keeps an idle socket open.
     Ping,
 }
 
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SendRequest {
+    #[cfg_attr(feature = "schema", schemars(flatten))]
     pub target: Target,
+    /// The idempotency key: unique per sender and conversation.
     pub client_msg_id: ClientMsgId,
     pub kind: Kind,
+    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
 }
 
 /// Whom to write to.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Target {
     /// The direct conversation with this user, which the first message creates.
+    #[cfg_attr(feature = "schema", schemars(rename = "to", extend("not" = {"required": ["conversation_id"]})))]
     User(UserId),
+    /// A conversation that the user is a member of.
+    #[cfg_attr(feature = "schema", schemars(rename = "conversation_id", extend("not" = {"required": ["to"]})))]
     Conversation(ConversationId),
 }
 
 /// "This device holds everything up to here."
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AckEntry {
     pub conversation_id: ConversationId,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub seq: Seq,
 }
 
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadRequest {
     pub conversation_id: ConversationId,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub seq: Seq,
 }
 
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InboxRequest {
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", range(min = 1, max = INBOX_LIMIT_MAX), extend("default" = INBOX_LIMIT_DEFAULT)))]
     pub limit: u64,
+    /// The `next_cursor` of the page before.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", with = "Option<String>"))]
     pub cursor: Option<Cursor>,
+    /// Only conversations that were active since, with any offset from UTC.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out"))]
     pub since: Option<Timestamp>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistoryRequest {
     pub conversation_id: ConversationId,
+    #[cfg_attr(feature = "schema", schemars(flatten, with = "SideFields"))]
     pub side: Side,
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", range(min = 1, max = HISTORY_LIMIT_MAX), extend("default" = HISTORY_LIMIT_DEFAULT)))]
     pub limit: u64,
 }
 
@@ -79,6 +116,20 @@ pub enum Side {
     Newest,
     Before(Seq),
     After(Seq),
+}
+
+/// How a [`Side`] is asked for: by at most one of these.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(extend("not" = {"required": ["before_seq", "after_seq"]}))]
+#[expect(dead_code, reason = "for its schema")]
+struct SideFields {
+    /// What comes before this one, nearest to it.
+    #[schemars(skip_serializing_if = "left_out", range(min = 1))]
+    before_seq: Option<Seq>,
+    /// What comes after this one, nearest to it.
+    #[schemars(skip_serializing_if = "left_out")]
+    after_seq: Option<Seq>,
 }
 
 /// A frame that is no request, with what of it could be read, so that the client can tell which one it was.
@@ -124,8 +175,8 @@ impl Action {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Send(_) => "send",
-            Self::Ack(_) => "ack",
-            Self::Drain(_) => "drain",
+            Self::Ack { .. } => "ack",
+            Self::Drain { .. } => "drain",
             Self::Read(_) => "read",
             Self::Inbox(_) => "inbox",
             Self::History(_) => "history",
@@ -136,8 +187,8 @@ impl Action {
     fn parse(name: &str, fields: &Fields, caller: &UserId) -> Result<Self, Refusal> {
         match name {
             "send" => SendRequest::parse(fields).map(Self::Send),
-            "ack" => fields.entries("up_to")?.ok_or_else(|| fields.missing("up_to")).map(Self::Ack),
-            "drain" => fields.entries("ack").map(Option::unwrap_or_default).map(Self::Drain),
+            "ack" => fields.entries("up_to")?.ok_or_else(|| fields.missing("up_to")).map(|up_to| Self::Ack { up_to }),
+            "drain" => fields.entries("ack").map(|ack| Self::Drain { ack: ack.unwrap_or_default() }),
             "read" => ReadRequest::parse(fields).map(Self::Read),
             "inbox" => InboxRequest::parse(fields, caller).map(Self::Inbox),
             "history" => HistoryRequest::parse(fields).map(Self::History),

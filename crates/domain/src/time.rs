@@ -7,9 +7,14 @@ use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Milliseconds since 1970-01-01T00:00:00Z. On the wire: RFC 3339, UTC, three decimals.
+/// A moment: RFC 3339, UTC, three decimals of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Timestamp(i64);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String", extend("format" = "date-time")))]
+pub struct Timestamp(
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    i64,
+);
 
 impl Timestamp {
     pub const fn from_millis(millis: i64) -> Self {

@@ -26,8 +26,8 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
     let (call, asked) = Call::open(&event, deps.clock.now())?;
     let answer = async {
         match asked? {
-            Action::Drain(entries) => drain(deps, &call.caller, &entries).await,
-            Action::Ack(entries) => ack::apply(deps, &call.caller, &entries).await.map(|()| Reply::Ack {}),
+            Action::Drain { ack } => drain(deps, &call.caller, &ack).await,
+            Action::Ack { up_to } => ack::apply(deps, &call.caller, &up_to).await.map(|()| Reply::Ack {}),
             Action::Ping => ping(deps, &call.caller.user).await,
             _ => Err(Refusal::UnknownAction.into()),
         }

@@ -145,7 +145,7 @@ fn send_names_the_field_at_fault() {
 fn ack_takes_1_to_25_entries() {
     let entry = json!({"conversation_id": "dm_x", "seq": 3});
     let ack = |entries: Value| json!({"action": "ack", "up_to": entries});
-    assert!(matches!(parse(&ack(json!([entry]))).unwrap().action, Action::Ack(entries) if entries.len() == 1));
+    assert!(matches!(parse(&ack(json!([entry]))).unwrap().action, Action::Ack { up_to } if up_to.len() == 1));
     assert!(parse(&ack(Value::Array(vec![entry.clone(); 25]))).is_ok());
     let list = "bad_request · up_to: must be a list of 1 to 25 objects with conversation_id and seq";
     assert_eq!(refusal(&ack(Value::Array(vec![entry.clone(); 26]))), list);
@@ -159,9 +159,9 @@ fn ack_takes_1_to_25_entries() {
 
 #[test]
 fn drain_may_carry_the_ack_of_the_page_before() {
-    assert_eq!(parse(&json!({"action": "drain"})).unwrap().action, Action::Drain(vec![]));
+    assert_eq!(parse(&json!({"action": "drain"})).unwrap().action, Action::Drain { ack: vec![] });
     let carried = json!({"action": "drain", "ack": [{"conversation_id": "dm_x", "seq": 3}]});
-    assert!(matches!(parse(&carried).unwrap().action, Action::Drain(entries) if entries.len() == 1));
+    assert!(matches!(parse(&carried).unwrap().action, Action::Drain { ack } if ack.len() == 1));
     let bad = json!({"action": "drain", "ack": [{"conversation_id": "dm_x", "seq": -1}]});
     assert_eq!(refusal(&bad), "bad_request · ack[0].seq: must be an integer from 1 to 9007199254740991");
 }

@@ -1,0 +1,209 @@
+// What the app holds in its hands.
+
+import { type Config, defaultTiming } from "./config.ts";
+import { clock, Driver } from "./driver.ts";
+import { PigeonholeError } from "./errors.ts";
+import type { ClientEvent } from "./events.ts";
+import type { HistoryResult, InboxResult, SendResult } from "./frames.ts";
+import { checkSize, HISTORY_MESSAGES_MAX, INBOX_CONVERSATIONS_MAX, type Side, type Target } from "./protocol.ts";
+import type { CallRequest, CallResult } from "./session/calls.ts";
+import { Session, type Stats } from "./session/session.ts";
+import { Dialer } from "./socket.ts";
+import { memoryStorage } from "./storage/memory.ts";
+import type { Queued } from "./storage/storage.ts";
+import { watchSurroundings } from "./surroundings.ts";
+
+/**
+ * Reads what the last client has left, and connects in the background. Without a network it waits for one, and says so in
+ * its events.
+ *
+ * @throws `config`: the address or the device id can't work. `storage`, `storage_busy`: the storage can't be read.
+ */
+export async function connect(config: Config): Promise<Client> {
+  const timing = { ...defaultTiming, ...config.timing };
+  const storage = config.storage ?? memoryStorage();
+  const dialer = new Dialer(config, timing);
+  const saved = await storage.load().catch((cause: unknown) => {
+    throw cause instanceof PigeonholeError
+      ? cause
+      : new PigeonholeError("storage", "the outbox can't be read", { cause });
+  });
+  const session = new Session({ me: config.userId, timing, saved, random: Math.random, now: clock() });
+  const events = new Events((conversation, seq) => driver.act((at, now) => at.handled(conversation, seq, now)));
+  const driver = new Driver(session, dialer, storage, (event) => events.push(event));
+  const client = new Client(driver, events);
+  driver.act((at, now) => at.tick(now));
+  return client;
+}
+
+/**
+ * A user's connection to Pigeonhole.
+ *
+ * What it is asked for is asked at once, or when there is a connection again, however long that takes.
+ */
+export class Client {
+  /** What the client has to tell, in order. */
+  readonly events: Events;
+  #driver: Driver;
+  #unwatch: () => void;
+
+  /** @internal */
+  constructor(driver: Driver, events: Events) {
+    this.#driver = driver;
+    this.events = events;
+    this.#unwatch = watchSurroundings(() => this.wake());
+  }
+
+  /**
+   * Puts a message into the outbox, from where it is sent, again and again until the server has answered, over reloads too
+   * if the storage outlives them. Messages to the same conversation are stored in the order of these calls.
+   *
+   * Once this is done the message is in the outbox; `stored` of what it gives waits for the answer.
+   *
+   * @throws `too_large`, `storage` or `closed`: it is not in the outbox, and will not be sent.
+   */
+  async send(target: Target, body: string): Promise<Sent> {
+    const queued: Queued = { client_msg_id: uuid(), target, body };
+    const { client_msg_id } = queued;
+    checkSize({ action: "send", ...target, client_msg_id, kind: "text", body });
+    const { stored } = await this.#driver.send(queued);
+    return { client_msg_id, stored };
+  }
+
+  /** As `send`, to the direct conversation with this user. */
+  sendTo(user: string, body: string): Promise<Sent> {
+    return this.send({ to: user }, body);
+  }
+
+  /**
+   * The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report a
+   * second for each conversation; calls that come sooner share the next one. Gives the number of messages that are left
+   * unread; it need not be waited for.
+   */
+  read(conversation: string, seq: number): Promise<number> {
+    return this.#driver.ask((session, waiter, now) => session.read(conversation, seq, waiter, now));
+  }
+
+  /** A page of the chat list, most recently active first: the first one, or the one at the `next_cursor` of the page before. */
+  inbox(cursor?: string | null): Promise<InboxResult> {
+    return this.#call({ action: "inbox", limit: INBOX_CONVERSATIONS_MAX, ...(cursor ? { cursor } : {}) });
+  }
+
+  /**
+   * A page of a conversation, of at most `limit` messages (1 to 100), nearest to the given side. Events know nothing of it:
+   * messages that are on it come, or have come, as events all the same, if they are new on this device.
+   */
+  history(conversation: string, side: Side = {}, limit = HISTORY_MESSAGES_MAX): Promise<HistoryResult> {
+    return this.#call({ action: "history", conversation_id: conversation, ...side, limit });
+  }
+
+  /**
+   * Whatever waits for a better moment is tried now. Called by itself where the platform tells that the page is visible
+   * again or the network has changed; elsewhere an app does well to call it then.
+   */
+  wake(): void {
+    this.#driver.act((session, now) => session.wake(now));
+  }
+
+  /** What has been done so far. */
+  get stats(): Readonly<Stats> {
+    return { ...this.#driver.session.stats };
+  }
+
+  /**
+   * Acknowledges what the app is done with, and says goodbye. What is in the outbox stays there. Done once the storage may be
+   * used by another client.
+   */
+  async close(): Promise<void> {
+    this.#unwatch();
+    await this.#driver.close();
+    this.events.end();
+  }
+
+  #call<R extends CallRequest>(request: R): Promise<CallResult<R>> {
+    return this.#driver.ask((session, waiter, now) => session.call(request, waiter, now));
+  }
+}
+
+/** A message that is in the outbox. */
+export interface Sent {
+  /** What it can be recognised by: its event carries the same. */
+  client_msg_id: string;
+  /**
+   * Done once the server has stored it, however long there is no connection. Need not be waited for.
+   *
+   * @throws A code of the protocol: it will never be stored. `closed`: it is still in the outbox.
+   */
+  stored: Promise<SendResult>;
+}
+
+/**
+ * What the client has to tell, in order, for one `for await` at a time.
+ *
+ * To ask for the next event is to be `done` with the last one: only then is a message acknowledged to the server, and
+ * remembered as one that need not come again. An app that keeps messages keeps them before the loop's next round, and a
+ * crash at any point loses none. One that never asks leaves everything pending on the server.
+ */
+export class Events implements AsyncIterableIterator<ClientEvent> {
+  #queue: ClientEvent[] = [];
+  #handled: (conversation: string, seq: number) => void;
+  /** The one that the app has and may not be done with. */
+  #last: ClientEvent | undefined;
+  #wake = () => {};
+  #isOver = false;
+
+  /** @internal */
+  constructor(handled: (conversation: string, seq: number) => void) {
+    this.#handled = handled;
+  }
+
+  async next(): Promise<IteratorResult<ClientEvent, undefined>> {
+    this.done();
+    while (this.#queue.length === 0 && !this.#isOver) {
+      await new Promise<void>((wake) => {
+        this.#wake = wake;
+      });
+    }
+    this.#last = this.#queue.shift();
+    return this.#last ? { done: false, value: this.#last } : { done: true, value: undefined };
+  }
+
+  /** A loop that is left can be taken up again by another. */
+  async return(): Promise<IteratorResult<ClientEvent, undefined>> {
+    return { done: true, value: undefined };
+  }
+
+  /** The app is done with the last event, though it does not ask for another one: before it closes the client, for example. */
+  done(): void {
+    const last = this.#last;
+    this.#last = undefined;
+    if (last?.type === "message") {
+      this.#handled(last.message.conversation_id, last.message.seq);
+    }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** @internal */
+  push(event: ClientEvent): void {
+    this.#queue.push(event);
+    this.#wake();
+  }
+
+  /** @internal */
+  end(): void {
+    this.#isOver = true;
+    this.#wake();
+  }
+}
+
+function uuid(): string {
+  // Pages without TLS and React Native have no crypto.randomUUID, and an idempotency key need not be a secret.
+  const random = () =>
+    Math.floor(Math.random() * 2 ** 32)
+      .toString(16)
+      .padStart(8, "0");
+  return globalThis.crypto?.randomUUID?.() ?? random() + random() + random() + random();
+}

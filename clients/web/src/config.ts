@@ -1,0 +1,107 @@
+// Where to connect, as whom, and how patiently.
+
+import { PigeonholeError } from "./errors.ts";
+import type { Storage } from "./storage/storage.ts";
+
+/**
+ * Why the app is asked for a token.
+ *
+ * - `connect`: for a new connection. One that is kept from before will do.
+ * - `unsure`: the same, but the last try failed, and browsers don't say whether the token was to blame. One that is kept
+ *   will do only if it is known to be good.
+ * - `refused`: the server refused the last one. A kept one will not do.
+ * - `expired`: the last one has expired. A kept one will not do.
+ */
+export type TokenNeed = "connect" | "unsure" | "refused" | "expired";
+
+export interface Config {
+  /** The WebSocket API, its stage included: `wss://….amazonaws.com/v1`. */
+  url: string;
+  /** The user that the tokens are for (their `sub`). */
+  userId: string;
+  /** Asked for a token before each connection is opened. */
+  token: (need: TokenNeed) => string | Promise<string>;
+  /** 1 to 64 of `A-Za-z0-9_-`, one per installation. */
+  deviceId?: string;
+  /** Where the outbox and the marks are kept. In memory, unless another is given. */
+  storage?: Storage;
+  /** Opens a socket, where there is no global `WebSocket` or another is wanted. */
+  webSocket?: OpenSocket;
+  /** How patient the client is. */
+  timing?: Partial<Timing>;
+}
+
+export type OpenSocket = (url: string, protocols: string[]) => Socket;
+
+/** What of a `WebSocket` is used. */
+export interface Socket {
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onerror: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  send(text: string): void;
+  close(): void;
+}
+
+/** Every time that the client waits for, in milliseconds. */
+export interface Timing {
+  /** A request without an answer is sent again after this, then after twice as long each time, up to eight times. */
+  answerWait: number;
+  /** The first retry after an error that may pass waits up to this, each further one up to twice the one before, and at most `answerWait`. */
+  retryFirst: number;
+  /** Nothing at all from the server for so long, while it owes an answer: the connection is dead and does not know it. */
+  silenceMax: number;
+  /** How often the server is asked whether something is pending. API Gateway ends sockets that are idle for 10 min. */
+  pingEvery: number;
+  /** The least time between two acknowledgements, and between two reports of having read the same conversation. */
+  ackEvery: number;
+  /** How long a message that is out of turn waits for those before it, until `history` is asked for them. */
+  gapWait: number;
+  /** How long until it is asked again for what it did not have; each further time up to twice as long. */
+  gapRetry: number;
+  /** The first reconnect waits up to this, each further one up to twice the one before. */
+  reconnectFirst: number;
+  /** No reconnect waits longer. */
+  reconnectMax: number;
+  /** How long opening a connection may take, the token included. */
+  dialWait: number;
+  /** How long a goodbye may take. */
+  closeWait: number;
+  /** A connection is replaced when it is that old. API Gateway ends it at 2 h. */
+  lifetime: number;
+  /** Up to so much before that, so that not all devices come at once. */
+  lifetimeJitter: number;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+export const defaultTiming: Readonly<Timing> = {
+  answerWait: 5 * SECOND,
+  retryFirst: 200,
+  silenceMax: 15 * SECOND,
+  pingEvery: 5 * MINUTE,
+  ackEvery: SECOND,
+  gapWait: 200,
+  gapRetry: SECOND,
+  reconnectFirst: 500,
+  reconnectMax: 30 * SECOND,
+  dialWait: 10 * SECOND,
+  closeWait: SECOND,
+  lifetime: 115 * MINUTE,
+  lifetimeJitter: 5 * MINUTE,
+};
+
+/** The address with the device's name in it. */
+export function address({ url, deviceId }: Config): string {
+  if (!/^wss?:\/\/[^/]/.test(url)) {
+    throw new PigeonholeError("config", `${url} is no WebSocket address: it begins with wss:// and a host`);
+  }
+  if (deviceId === undefined) {
+    return url;
+  }
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(deviceId)) {
+    throw new PigeonholeError("config", "a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -");
+  }
+  return `${url}${url.includes("?") ? "&" : "?"}device_id=${deviceId}`;
+}

@@ -1,0 +1,25 @@
+// What can go wrong for good. What may pass is not here: it is tried again.
+
+import type { ErrorCode } from "./frames.ts";
+
+/**
+ * Why something that was asked for will not be: a code of the protocol, whose message is the server's, or one of the
+ * client's own.
+ *
+ * - `closed`: the client has been closed. A message that is in the outbox is sent by the next client that opens it.
+ * - `storage`: the outbox could not be read or written; `cause` says why.
+ * - `storage_busy`: another client, in another tab perhaps, has this storage.
+ * - `unreadable`: the server's answer makes no sense to this version.
+ * - `config`: the configuration can't work.
+ */
+export type PigeonholeErrorCode = ErrorCode | "closed" | "storage" | "storage_busy" | "unreadable" | "config";
+
+export class PigeonholeError extends Error {
+  override readonly name = "PigeonholeError";
+  readonly code: PigeonholeErrorCode;
+
+  constructor(code: PigeonholeErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}

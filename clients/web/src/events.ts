@@ -1,0 +1,77 @@
+// What the client tells the app.
+
+import type { PigeonholeError } from "./errors.ts";
+import type { Conversation, Message } from "./frames.ts";
+import type { Receipt, Target } from "./protocol.ts";
+
+export type ClientEvent = MessageEvent | ReceiptEvent | ConversationEvent | StateEvent | FailedEvent;
+
+/**
+ * The next message of its conversation, in the order of `seq`, each once. The user's own messages are among them, once
+ * they are stored: `client_msg_id` says which they are.
+ */
+interface MessageEvent {
+  type: "message";
+  message: Message;
+  /** Somebody else wrote it while this device was not connected. */
+  missed: boolean;
+}
+
+/**
+ * A member's devices hold (two grey ticks), or the member has read (blue ticks), everything up to `seq`. One that
+ * arrives late can be below an earlier one: only the highest counts. `user_id` is the user themselves if another device
+ * of theirs has read.
+ */
+interface ReceiptEvent extends Receipt {
+  type: "receipt";
+  kind: "delivered" | "read";
+}
+
+/**
+ * A row of the chat list, as the server had it after a connect: there is something new in the conversation, or another
+ * device has read some of it. May come without a change.
+ */
+interface ConversationEvent {
+  type: "conversation";
+  conversation: Conversation;
+}
+
+/** How the connection is doing. A socket that is replaced before its end changes nothing here. */
+type StateEvent = { type: "state" } & State;
+
+/**
+ * - `connecting`: a connection is being opened.
+ * - `online`: there is one, and what was missed is on its way.
+ * - `caught_up`: everything that was missed has been handed over.
+ * - `offline`: there is none. The next one is tried in `retryInMs`.
+ */
+export type State =
+  | { state: "connecting" | "online" | "caught_up" }
+  | { state: "offline"; why: Why; retryInMs: number };
+
+/** A message that will never be stored: the server refused it for good. It is out of the outbox. */
+interface FailedEvent {
+  type: "failed";
+  client_msg_id: string;
+  target: Target;
+  body: string;
+  error: PigeonholeError;
+}
+
+/**
+ * Why there is no connection.
+ *
+ * - `closed`: the server said goodbye.
+ * - `lost`: the connection broke.
+ * - `silent`: the server owes an answer and has said nothing at all for too long.
+ * - `unreachable`: there is no server there, or no way to it. In a browser, also: the server refused.
+ * - `refused`: the server did not want the connection.
+ * - `token_refused`: it did not want the token, nor a fresh one.
+ * - `token_expired`: the next try asks for a fresh one.
+ * - `no_token`: the app could not give one.
+ */
+export interface Why {
+  reason: "closed" | "lost" | "silent" | "unreachable" | "refused" | "token_refused" | "token_expired" | "no_token";
+  /** For developers. */
+  detail?: string;
+}

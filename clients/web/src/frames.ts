@@ -1,0 +1,498 @@
+// Generated from frames.schema.json by `npm run types`.
+
+/**
+ * Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/domain.
+ */
+export type Frames = Request | ServerFrame;
+/**
+ * What a client sends.
+ */
+export type Request =
+  SendRequest | AckRequest | DrainRequest | ReadRequest | InboxRequest | HistoryRequest | PingRequest;
+/**
+ * Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
+ */
+export type SendRequest = {
+  action: "send";
+  /**
+   * At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
+   */
+  body: string;
+  /**
+   * The idempotency key: unique per sender and conversation.
+   */
+  client_msg_id: ClientMsgId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  kind: Kind;
+} & SendRequest1;
+/**
+ * The idempotency key of a `send`, unique per sender and conversation.
+ */
+export type ClientMsgId = string;
+/**
+ * What a request is called by its client, so that the answer can be told from others.
+ */
+export type RequestId = string;
+/**
+ * What a message is. More will come.
+ */
+export type Kind = "text";
+export type SendRequest1 =
+  | {
+      to: UserId;
+    }
+  | {
+      conversation_id: ConversationId;
+    };
+/**
+ * Who: the `sub` of the token, as any issuer writes it.
+ */
+export type UserId = string;
+/**
+ * Which conversation. Opaque.
+ */
+export type ConversationId = string;
+/**
+ * A moment: RFC 3339, UTC, three decimals of a second.
+ */
+export type Timestamp = string;
+/**
+ * What a client receives.
+ */
+export type ServerFrame =
+  | SendReply
+  | AckReply
+  | DrainReply
+  | ReadReply
+  | InboxReply
+  | HistoryReply
+  | PingReply
+  | ErrorFrame
+  | MessageNewEvent
+  | ReceiptDeliveredEvent
+  | ReceiptReadEvent
+  | GatewayError;
+/**
+ * A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
+ */
+export type MessageId = string;
+/**
+ * Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
+ * carry nothing of the request's content or of our insides.
+ */
+export type ErrorCode =
+  | "bad_request"
+  | "too_large"
+  | "unknown_action"
+  | "token_expired"
+  | "not_member"
+  | "id_reused"
+  | "conflict"
+  | "unavailable";
+
+/**
+ * "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
+ */
+export interface AckRequest {
+  action: "ack";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * @minItems 1
+   * @maxItems 25
+   */
+  up_to: AckEntry[];
+}
+/**
+ * "This device holds everything up to here."
+ */
+export interface AckEntry {
+  conversation_id: ConversationId;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+}
+/**
+ * What no device of the user has acknowledged, a page at a time, oldest first.
+ */
+export interface DrainRequest {
+  /**
+   * The acknowledgement of the page before, applied first.
+   *
+   * @minItems 1
+   * @maxItems 25
+   */
+  ack?: AckEntry[];
+  action: "drain";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * "The user has read everything up to here", and so holds it: blue ticks. Idempotent, never moves back.
+ */
+export interface ReadRequest {
+  action: "read";
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+}
+/**
+ * The chat list, most recently active first.
+ */
+export interface InboxRequest {
+  action: "inbox";
+  /**
+   * The `next_cursor` of the page before.
+   */
+  cursor?: string;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  limit?: number;
+  /**
+   * Only conversations that were active since, with any offset from UTC.
+   */
+  since?: Timestamp;
+}
+/**
+ * Messages of a conversation, and how far its members have come.
+ */
+export interface HistoryRequest {
+  action: "history";
+  /**
+   * What comes after this one, nearest to it.
+   */
+  after_seq?: number;
+  /**
+   * What comes before this one, nearest to it.
+   */
+  before_seq?: number;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  limit?: number;
+}
+/**
+ * Whether anything is pending; also keeps an idle socket open.
+ */
+export interface PingRequest {
+  action: "ping";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * The answer to `send`, if it succeeded.
+ */
+export interface SendReply {
+  action: "send";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: SendResult;
+  type: "reply";
+}
+/**
+ * The message is stored: in the history, in the recipient's inbox, and pending.
+ */
+export interface SendResult {
+  conversation_id: ConversationId;
+  /**
+   * It had been stored before, under the same `client_msg_id`.
+   */
+  duplicate: boolean;
+  message_id: MessageId;
+  sent_at: Timestamp;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+}
+/**
+ * The answer to `ack`, if it succeeded.
+ */
+export interface AckReply {
+  action: "ack";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: AckResult;
+  type: "reply";
+}
+export interface AckResult {}
+/**
+ * The answer to `drain`, if it succeeded.
+ */
+export interface DrainReply {
+  action: "drain";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: DrainResult;
+  type: "reply";
+}
+/**
+ * No messages and `more: false`: drained.
+ */
+export interface DrainResult {
+  messages: Message[];
+  more: boolean;
+}
+/**
+ * A message as it is stored and as clients see it. It never changes once stored.
+ */
+export interface Message {
+  body: string;
+  /**
+   * Only in what the sender's own devices receive.
+   */
+  client_msg_id?: ClientMsgId;
+  conversation_id: ConversationId;
+  kind: Kind;
+  message_id: MessageId;
+  sender_id: UserId;
+  /**
+   * Never goes back within a conversation.
+   */
+  sent_at: Timestamp;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+}
+/**
+ * The answer to `read`, if it succeeded.
+ */
+export interface ReadReply {
+  action: "read";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ReadResult;
+  type: "reply";
+}
+export interface ReadResult {
+  /**
+   * How many messages are left unread.
+   */
+  unread: number;
+}
+/**
+ * The answer to `inbox`, if it succeeded.
+ */
+export interface InboxReply {
+  action: "inbox";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: InboxResult;
+  type: "reply";
+}
+export interface InboxResult {
+  conversations: Conversation[];
+  /**
+   * `null`: this was the last page.
+   */
+  next_cursor: string | null;
+}
+/**
+ * A conversation, as the chat list shows it to one of its members.
+ */
+export interface Conversation {
+  conversation_id: ConversationId;
+  /**
+   * A device of the member holds everything up to here.
+   */
+  delivered_seq: number;
+  kind: "direct";
+  last_message: LastMessage;
+  /**
+   * The newest message's `seq`.
+   */
+  last_seq: number;
+  /**
+   * The other member; the member itself in a note to oneself.
+   */
+  peer_id: UserId;
+  /**
+   * The member has read everything up to here.
+   */
+  read_seq: number;
+  /**
+   * How many of others' messages are above `read_seq`.
+   */
+  unread: number;
+}
+/**
+ * The newest message of a conversation, shortened.
+ */
+export interface LastMessage {
+  kind: Kind;
+  /**
+   * The first characters of its body.
+   */
+  preview: string;
+  sender_id: UserId;
+  sent_at: Timestamp;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+}
+/**
+ * The answer to `history`, if it succeeded.
+ */
+export interface HistoryReply {
+  action: "history";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: HistoryResult;
+  type: "reply";
+}
+export interface HistoryResult {
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  last_seq: number;
+  members: Member[];
+  /**
+   * In the order of their `seq`.
+   */
+  messages: Message[];
+  /**
+   * There are more on the side that was asked for.
+   */
+  more: boolean;
+}
+/**
+ * How far a member of a conversation has come.
+ */
+export interface Member {
+  /**
+   * A device of theirs holds everything up to here.
+   */
+  delivered_seq: number;
+  /**
+   * They have read everything up to here.
+   */
+  read_seq: number;
+  user_id: UserId;
+}
+/**
+ * The answer to `ping`, if it succeeded.
+ */
+export interface PingReply {
+  action: "ping";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: PingResult;
+  type: "reply";
+}
+export interface PingResult {
+  /**
+   * Something waits unacknowledged: drain.
+   */
+  pending: boolean;
+  server_time: Timestamp;
+}
+/**
+ * The answer to a request that did not succeed.
+ */
+export interface ErrorFrame {
+  /**
+   * Left out where it could not be read.
+   */
+  action?: string;
+  error: Problem;
+  /**
+   * The request's. Left out where it had none, or it could not be read.
+   */
+  id?: RequestId;
+  type: "error";
+}
+/**
+ * Why a request did not succeed.
+ */
+export interface Problem {
+  code: ErrorCode;
+  /**
+   * For the client's developer: names the field that is wrong. Not for users.
+   */
+  message: string;
+  /**
+   * How long to wait before that, where waiting helps.
+   */
+  retry_after_ms?: number;
+  /**
+   * The same request may succeed if it is sent again.
+   */
+  retryable: boolean;
+}
+/**
+ * A message was stored: to the recipient's devices, and to the sender's others.
+ */
+export interface MessageNewEvent {
+  message: Message;
+  type: "message.new";
+}
+/**
+ * A device of `user_id` has everything up to `seq`: two grey ticks.
+ */
+export interface ReceiptDeliveredEvent {
+  at: Timestamp;
+  conversation_id: ConversationId;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+  type: "receipt.delivered";
+  user_id: UserId;
+}
+/**
+ * `user_id` has read everything up to `seq`: blue ticks, and their other devices clear the badge.
+ */
+export interface ReceiptReadEvent {
+  at: Timestamp;
+  conversation_id: ConversationId;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+  type: "receipt.read";
+  user_id: UserId;
+}
+/**
+ * What API Gateway itself says when it could not hand a frame on. It has no `type`, and doesn't say which request it is about.
+ */
+export interface GatewayError {
+  connectionId: string;
+  message: string;
+  requestId: string;
+}

@@ -1,0 +1,26 @@
+export { Client, connect, type Events, type Sent } from "./client.ts";
+export {
+  type Config,
+  defaultTiming,
+  type OpenSocket,
+  type Socket,
+  type Timing,
+  type TokenNeed,
+} from "./config.ts";
+export { PigeonholeError, type PigeonholeErrorCode } from "./errors.ts";
+export type { ClientEvent, State, Why } from "./events.ts";
+export type {
+  Conversation,
+  HistoryResult,
+  InboxResult,
+  LastMessage,
+  Member,
+  Message,
+  SendResult,
+} from "./frames.ts";
+export type { Receipt, Side, Target } from "./protocol.ts";
+export type { Stats } from "./session/session.ts";
+export { indexedDbStorage } from "./storage/indexeddb.ts";
+export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
+export { memoryStorage } from "./storage/memory.ts";
+export { apply, type Change, nothingSaved, type Queued, type Saved, type Storage } from "./storage/storage.ts";

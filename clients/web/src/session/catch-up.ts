@@ -1,0 +1,270 @@
+// After a connect: first what is pending, page by page; then, by the chat list, what other devices of this user took
+// meanwhile. And pings, which find what was pushed and did not arrive.
+
+import type { DrainResult, InboxResult } from "../frames.ts";
+import {
+  ACK_MARKS_MAX,
+  INBOX_CONVERSATIONS_MAX,
+  isDrainResult,
+  isInboxResult,
+  isPingResult,
+  type Mark,
+} from "../protocol.ts";
+import type { Session } from "./session.ts";
+
+type Drain =
+  | { is: "idle" }
+  | { is: "asked" }
+  /** Shown to the app. Once it is done with everything up to here, the next page is asked for with these as its ack. */
+  | { is: "page"; marks: Map<string, number> };
+
+export class CatchUp {
+  #session: Session;
+  #stage: "done" | "draining" | "listing" | "repairing" = "done";
+  #drain: Drain = { is: "idle" };
+  /** Something may have become pending that the page on its way was read too early for. */
+  #again = false;
+  #pingAt = Number.POSITIVE_INFINITY;
+  #pingAsked = false;
+  /** The server's time, in its own words, up to which nothing is missing. */
+  #since: string | undefined;
+  /** What `#since` becomes once all is here. */
+  #newest: string | undefined;
+  /** Conversations that must have come that far. */
+  #awaited = new Map<string, number>();
+
+  constructor(session: Session, since: string | undefined) {
+    this.#session = session;
+    this.#since = since;
+  }
+
+  isDrainAsked(): boolean {
+    return this.#drain.is === "asked";
+  }
+
+  /** What is missing of this conversation will never come. */
+  giveUp(conversation: string): void {
+    this.#awaited.delete(conversation);
+  }
+
+  /** The next drain will carry this as an ack. */
+  willAcknowledge(conversation: string, seq: number): boolean {
+    return this.#drain.is === "page" && (this.#drain.marks.get(conversation) ?? 0) >= seq;
+  }
+
+  /** On each new connection, one that replaces another included: what was posted into the old one may be lost. */
+  start(): void {
+    this.#stage = "draining";
+    this.#again = true;
+    this.#pingAt = this.#session.now + this.#session.timing.pingEvery;
+    this.#awaited.clear();
+  }
+
+  // Pings.
+
+  nextPing(): number {
+    return this.#pingAt;
+  }
+
+  pingSoon(): void {
+    if (!this.#pingAsked) {
+      this.#pingAt = Math.min(this.#pingAt, this.#session.now);
+    }
+  }
+
+  pingDue(): void {
+    const { now, timing, requests, links } = this.#session;
+    if (this.#pingAt > now || links.current() === undefined) {
+      return;
+    }
+    this.#pingAt = now + timing.pingEvery;
+    this.#pingAsked = true;
+    const ended = () => {
+      this.#pingAsked = false;
+    };
+    requests.ask(
+      { action: "ping" },
+      {
+        answered: (result) => {
+          const readable = isPingResult(result);
+          if (readable) {
+            ended();
+            this.#again ||= result.pending;
+          }
+          return readable;
+        },
+        refused: ended,
+        // It was about that connection only.
+        lost: ended,
+      },
+    );
+  }
+
+  // Drains.
+
+  /** Asks for the next page, if it is time for one. */
+  drainOn(): void {
+    const ack = this.#nextAck();
+    if (!ack) {
+      return;
+    }
+    this.#again = false;
+    this.#drain = { is: "asked" };
+    this.#session.requests.ask(ack.length > 0 ? { action: "drain", ack } : { action: "drain" }, {
+      answered: (result) => {
+        const readable = isDrainResult(result);
+        if (readable) {
+          this.#session.reports.acknowledged(ack);
+          this.#drained(result);
+        }
+        return readable;
+      },
+      refused: () => this.#refused(ack),
+      lost: () => {
+        this.#drain = { is: "idle" };
+        this.#session.reports.ackLost(ack);
+        this.start();
+      },
+    });
+  }
+
+  /** What the next drain acknowledges; `undefined`: it is not time for one. */
+  #nextAck(): Mark[] | undefined {
+    if (this.#drain.is === "idle") {
+      return this.#again ? this.#session.reports.take() : undefined;
+    }
+    if (this.#drain.is === "asked") {
+      return undefined;
+    }
+    const marks = [...this.#drain.marks];
+    const isDone = marks.every(([conversation, seq]) => this.#session.conversations.held(conversation) >= seq);
+    // What doesn't fit comes again on the next page, and is acknowledged then.
+    const ack = marks.slice(0, ACK_MARKS_MAX).map(([conversation_id, seq]) => ({ conversation_id, seq }));
+    return isDone ? ack : undefined;
+  }
+
+  #drained({ messages, more }: DrainResult): void {
+    if (messages.length === 0 && !more) {
+      this.#drainEnded();
+      return;
+    }
+    const { links, me, conversations } = this.#session;
+    const marks = new Map<string, number>();
+    for (const message of messages) {
+      marks.set(message.conversation_id, message.seq);
+      conversations.arrivedPending(message, !links.toldCaughtUp && message.sender_id !== me);
+    }
+    this.#drain = { is: "page", marks };
+  }
+
+  #drainEnded(): void {
+    this.#drain = { is: "idle" };
+    if (this.#again) {
+      return;
+    }
+    this.#session.links.closeReplaced();
+    if (this.#stage === "draining") {
+      this.#stage = "listing";
+      this.#newest = undefined;
+      this.#askListing();
+    }
+  }
+
+  /** An entry of its ack was refused; the others stand, and so will what a drain without any brings. */
+  #refused(ack: Mark[]): void {
+    if (ack.length === 0) {
+      this.#drainEnded();
+    } else {
+      this.#session.reports.acknowledged(ack);
+      this.#drain = { is: "idle" };
+      this.#again = true;
+    }
+  }
+
+  // The chat list.
+
+  #askListing(cursor?: string): void {
+    const since = this.#since === undefined ? {} : { since: aMinuteBefore(this.#since) };
+    const from = cursor === undefined ? {} : { cursor };
+    this.#session.requests.ask(
+      { action: "inbox", limit: INBOX_CONVERSATIONS_MAX, ...from, ...since },
+      {
+        answered: (result) => {
+          const readable = isInboxResult(result);
+          if (readable) {
+            this.#listed(result);
+          }
+          return readable;
+        },
+        refused: () => {
+          this.#stage = "repairing";
+        },
+        lost: () => {
+          if (this.#stage === "listing") {
+            this.start();
+          }
+        },
+      },
+    );
+  }
+
+  #listed({ conversations: rows, next_cursor }: InboxResult): void {
+    if (this.#stage !== "listing") {
+      return;
+    }
+    const { outbox, conversations } = this.#session;
+    for (const row of rows) {
+      const { conversation_id, kind, peer_id, last_message, last_seq } = row;
+      if (last_message && (this.#newest === undefined || this.#newest < last_message.sent_at)) {
+        this.#newest = last_message.sent_at;
+      }
+      if (kind === "direct" && peer_id) {
+        outbox.learn(peer_id, conversation_id);
+      }
+      conversations.row(row);
+      this.#awaited.set(conversation_id, last_seq);
+      this.#session.tell({ type: "conversation", conversation: row });
+    }
+    // The first list can be long. What this device does not know yet need not be compared with anything.
+    const enough = this.#since === undefined && conversations.known().every((id) => this.#awaited.has(id));
+    if (next_cursor && !enough) {
+      this.#askListing(next_cursor);
+    } else {
+      this.#stage = "repairing";
+    }
+  }
+
+  finish(): void {
+    if (this.#stage !== "repairing") {
+      return;
+    }
+    const { conversations, links } = this.#session;
+    for (const [conversation, seq] of this.#awaited) {
+      if (conversations.held(conversation) >= seq) {
+        this.#awaited.delete(conversation);
+      }
+    }
+    const shown = [...this.#awaited].every(([conversation, seq]) => conversations.shown(conversation) >= seq);
+    if (shown && !links.toldCaughtUp) {
+      this.#session.tellState({ state: "caught_up" });
+    }
+    // What the app has not finished with must be found again after a crash.
+    if (this.#awaited.size > 0) {
+      return;
+    }
+    this.#stage = "done";
+    if (this.#newest !== undefined && (this.#since === undefined || this.#newest > this.#since)) {
+      this.#since = this.#newest;
+      this.#session.save({ caught_up: this.#newest });
+    }
+    this.#newest = undefined;
+  }
+}
+
+/**
+ * What is stored at the same time can become visible in another order than that of its times. RFC 3339 allows any offset
+ * from UTC, so this needs no calendar: it is a minute earlier where the clock is a minute ahead.
+ */
+function aMinuteBefore(utc: string): string {
+  return utc.replace(/Z$/, "+00:01");
+}

@@ -1,0 +1,330 @@
+// How far each conversation has come on this device, and what it lacks.
+//
+//     1 ………… acked ………… held ………… shown     (missing)     buffered … wanted
+//            the server   the app    handed
+//            knows        is done    to the app
+
+import type { HistoryResult, Message, Conversation as Row } from "../frames.ts";
+import { HISTORY_MESSAGES_MAX, isHistoryResult } from "../protocol.ts";
+import type { Session } from "./session.ts";
+
+/** Repairs under way at once: after a long absence there can be one for each conversation. */
+const REPAIRS_MAX = 4;
+
+interface Arrived {
+  message: Message;
+  missed: boolean;
+}
+
+class Conversation {
+  /** Handed to the app up to here. `undefined`: new on this device, and nobody has said yet where it begins. */
+  shown: number | undefined;
+  /** The app is done with everything up to here. */
+  held = 0;
+  /** The server has confirmed that this is acknowledged. */
+  acked = 0;
+  /** What came before its turn. */
+  buffer = new Map<number, Arrived>();
+  /** The server has messages up to here. */
+  wanted = 0;
+  repairAsked = false;
+  repairAt: number | undefined;
+  /** Repairs in a row that brought nothing. */
+  repairTries = 0;
+
+  isBroken(): boolean {
+    return this.wanted > (this.shown ?? 0);
+  }
+
+  /** Has come, whether or not it was its turn. */
+  has(seq: number): boolean {
+    return (this.shown !== undefined && seq <= this.shown) || this.buffer.has(seq);
+  }
+}
+
+export class Conversations {
+  #session: Session;
+  #all = new Map<string, Conversation>();
+  /** Those that lack something. */
+  #broken = new Set<string>();
+  #repairs = 0;
+
+  constructor(session: Session, held: ReadonlyMap<string, number>) {
+    this.#session = session;
+    for (const [id, seq] of held) {
+      // Should the last acknowledgement have been lost, the first drain brings what it was for.
+      const known = { shown: seq, held: seq, acked: seq, wanted: seq };
+      this.#all.set(id, Object.assign(new Conversation(), known));
+    }
+  }
+
+  known(): string[] {
+    return [...this.#all.keys()];
+  }
+
+  held(id: string): number {
+    return this.#all.get(id)?.held ?? 0;
+  }
+
+  shown(id: string): number {
+    return this.#all.get(id)?.shown ?? 0;
+  }
+
+  hasBegun(id: string): boolean {
+    return this.#all.get(id)?.shown !== undefined;
+  }
+
+  acked(id: string): number | undefined {
+    return this.hasBegun(id) ? this.#all.get(id)?.acked : undefined;
+  }
+
+  raiseAcked(id: string, seq: number): void {
+    const conversation = this.#all.get(id);
+    if (conversation) {
+      conversation.acked = Math.max(conversation.acked, seq);
+    }
+  }
+
+  /** The server has stored an own message there, and knows whether this user holds everything up to it. */
+  stored(id: string, seq: number, acknowledged: boolean): void {
+    const conversation = this.#get(id);
+    if (acknowledged) {
+      conversation.acked = Math.max(conversation.acked, seq);
+    }
+  }
+
+  handled(id: string, seq: number): void {
+    const conversation = this.#all.get(id);
+    if (!conversation || seq <= conversation.held) {
+      return;
+    }
+    conversation.held = seq;
+    this.#session.save({ held: { conversation_id: id, seq } });
+    if (seq > conversation.acked && !this.#session.catchUp.willAcknowledge(id, seq)) {
+      this.#session.reports.acknowledge(id, seq);
+    }
+  }
+
+  /** Everything that is held and not known to be acknowledged, again. */
+  acknowledgeAgain(id: string): void {
+    const conversation = this.#all.get(id);
+    if (conversation && conversation.held > conversation.acked) {
+      this.#session.reports.acknowledge(id, conversation.held);
+    }
+  }
+
+  /** A message has come, from wherever. */
+  arrived(message: Message, missed: boolean): void {
+    const { conversation_id: id, seq } = message;
+    const conversation = this.#get(id);
+    if (conversation.has(seq)) {
+      this.#session.stats.duplicatesDropped += 1;
+      return;
+    }
+    conversation.wanted = Math.max(conversation.wanted, seq);
+    conversation.buffer.set(seq, { message, missed });
+    if (seq === 1) {
+      this.#begin(id, 0);
+    }
+    this.#show(id);
+  }
+
+  /** A drained one: what comes before it, some device of this user has acknowledged. */
+  arrivedPending(message: Message, missed: boolean): void {
+    const { conversation_id: id, seq } = message;
+    this.arrived(message, missed);
+    if (!this.hasBegun(id) && !this.#mayBeThere(id)) {
+      this.#begin(id, seq - 1);
+      this.#show(id);
+    }
+  }
+
+  /** A row of the chat list: up to where the conversation goes. */
+  row(row: Row): void {
+    const id = row.conversation_id;
+    const conversation = this.#get(id);
+    conversation.wanted = Math.max(conversation.wanted, row.last_seq);
+    // Whatever can be on its way has had the time of a drain.
+    conversation.repairAt ??= this.#session.now;
+    if (!this.#mayBeThere(id)) {
+      this.#begin(id, Math.min(row.delivered_seq, row.last_seq));
+    }
+    this.#show(id);
+  }
+
+  /** Begins a conversation that is new on this device after this seq, or before, if something from before that has come. */
+  #begin(id: string, after: number): void {
+    const conversation = this.#all.get(id);
+    if (!conversation || conversation.shown !== undefined) {
+      return;
+    }
+    const begin = Math.min(after, ...[...conversation.buffer.keys()].map((seq) => seq - 1));
+    conversation.shown = begin;
+    conversation.held = begin;
+    conversation.acked = Math.max(conversation.acked, begin);
+    // After a restart, too: what is shown from here on and not held by then must be missed.
+    this.#session.save({ held: { conversation_id: id, seq: begin } });
+    this.#session.outbox.forgetSent(id);
+  }
+
+  /**
+   * Whether an own message without an answer may be in this conversation, which has not begun. The server holds such a
+   * one for delivered, so the conversation must not begin where the server says before it is known.
+   */
+  #mayBeThere(id: string): boolean {
+    const buffered = [...(this.#all.get(id)?.buffer.values() ?? [])];
+    const users = buffered.map(({ message }) => message.sender_id);
+    return this.#session.outbox.isUnsure(id, users);
+  }
+
+  /** Hands over what is next in order, and sees whether anything is missing then. */
+  #show(id: string): void {
+    const { me, now, timing, stats } = this.#session;
+    const conversation = this.#get(id);
+    const next: Arrived[] = [];
+    if (conversation.shown !== undefined) {
+      for (let arrived = this.#takeNext(conversation); arrived; arrived = this.#takeNext(conversation)) {
+        next.push(arrived);
+      }
+      conversation.wanted = Math.max(conversation.wanted, conversation.shown);
+    }
+    if (conversation.isBroken()) {
+      conversation.repairAt ??= now + timing.gapWait;
+      this.#broken.add(id);
+    } else {
+      conversation.repairAt = undefined;
+      conversation.repairTries = 0;
+      this.#broken.delete(id);
+    }
+    for (const { message, missed } of next) {
+      if (message.sender_id !== me) {
+        stats.received += 1;
+      }
+      this.#session.tell({ type: "message", message, missed });
+    }
+  }
+
+  #takeNext(conversation: Conversation): Arrived | undefined {
+    const seq = (conversation.shown ?? 0) + 1;
+    const arrived = conversation.buffer.get(seq);
+    if (arrived) {
+      conversation.buffer.delete(seq);
+      conversation.shown = seq;
+    }
+    return arrived;
+  }
+
+  // What is missing.
+
+  /** When something that is missing has to be asked for. */
+  nextRepair(): number {
+    return this.#mayRepair()
+      ? Math.min(...[...this.#broken].map((id) => this.#repairAt(id)))
+      : Number.POSITIVE_INFINITY;
+  }
+
+  /** When this one is to be repaired; never, while something stands against it. */
+  #repairAt(id: string): number {
+    const { repairAsked, repairAt, shown } = this.#get(id);
+    const waits = repairAsked || repairAt === undefined || (shown === undefined && this.#mayBeThere(id));
+    return waits ? Number.POSITIVE_INFINITY : repairAt;
+  }
+
+  #mayRepair(): boolean {
+    // The page that is on its way is likely to bring what is missing.
+    return !this.#session.catchUp.isDrainAsked() && this.#repairs < REPAIRS_MAX;
+  }
+
+  repairDue(): void {
+    while (this.#mayRepair()) {
+      const id = [...this.#broken].find((broken) => this.#repairAt(broken) <= this.#session.now);
+      if (id === undefined) {
+        return;
+      }
+      this.#repair(id, this.#get(id));
+    }
+  }
+
+  #repair(id: string, conversation: Conversation): void {
+    const after = conversation.shown;
+    // Without a beginning: only to learn up to where this user holds it.
+    const part = after === undefined ? { limit: 1 } : { after_seq: after, limit: HISTORY_MESSAGES_MAX };
+    const ended = () => {
+      this.#repairs -= 1;
+      conversation.repairAsked = false;
+    };
+    conversation.repairAsked = true;
+    this.#repairs += 1;
+    this.#session.requests.ask(
+      { action: "history", conversation_id: id, ...part },
+      {
+        answered: (result) => {
+          const readable = isHistoryResult(result);
+          if (readable) {
+            ended();
+            this.#repaired(id, after, result);
+          }
+          return readable;
+        },
+        refused: () => {
+          ended();
+          this.#giveUp(id);
+        },
+        lost: () => {
+          ended();
+          conversation.repairAt = this.#session.now;
+        },
+      },
+    );
+  }
+
+  #repaired(id: string, after: number | undefined, history: HistoryResult): void {
+    const { links, me, now, stats, timing } = this.#session;
+    const conversation = this.#get(id);
+    conversation.wanted = Math.max(conversation.wanted, history.last_seq);
+    const before = conversation.shown;
+    if (before === undefined && !this.#mayBeThere(id)) {
+      const own = history.members.find(({ user_id }) => user_id === me);
+      this.#begin(id, own?.delivered_seq ?? history.last_seq);
+    }
+    // The answer to a question of before the conversation began brings its end, not what it lacks.
+    for (const message of after === undefined ? [] : history.messages) {
+      // It was asked for from the gap on, so what stands behind the gap comes along.
+      if (!conversation.has(message.seq)) {
+        this.arrived(message, !links.toldCaughtUp && message.sender_id !== me);
+      }
+    }
+    this.#show(id);
+    const progress = after === undefined || (conversation.shown ?? -1) > (before ?? -1);
+    if (progress && after !== undefined) {
+      stats.gapsRepaired += 1;
+    }
+    if (conversation.isBroken()) {
+      conversation.repairTries = progress ? 0 : conversation.repairTries + 1;
+      const pause = this.#session.jitter(timing.gapRetry, timing.reconnectMax, conversation.repairTries);
+      conversation.repairAt = progress ? now : now + Math.max(pause, timing.gapRetry);
+    }
+  }
+
+  /** What is missing will never come: the user is no longer a member. What is there is handed over without it. */
+  #giveUp(id: string): void {
+    const conversation = this.#get(id);
+    const buffered = [...conversation.buffer.keys()];
+    const first = buffered.length > 0 ? Math.min(...buffered) - 1 : undefined;
+    this.#begin(id, first ?? 0);
+    conversation.shown = Math.max(conversation.shown ?? 0, first ?? 0);
+    conversation.wanted = Math.max(conversation.shown, ...buffered);
+    conversation.repairAt = undefined;
+    this.#session.catchUp.giveUp(id);
+    this.#show(id);
+  }
+
+  #get(id: string): Conversation {
+    let conversation = this.#all.get(id);
+    if (!conversation) {
+      conversation = new Conversation();
+      this.#all.set(id, conversation);
+    }
+    return conversation;
+  }
+}

@@ -1,0 +1,196 @@
+// Messages on their way to the server, in a lane per conversation.
+
+import type { PigeonholeError } from "../errors.ts";
+import type { SendResult } from "../frames.ts";
+import { isSendResult, type Target } from "../protocol.ts";
+import type { Queued } from "../storage/storage.ts";
+import type { Session, Waiter } from "./session.ts";
+
+interface Entry {
+  /** Their order over all lanes. */
+  order: number;
+  queued: Queued;
+  waiter: Waiter<SendResult> | undefined;
+  underWay: boolean;
+  /** What the server held acknowledged when this was first sent; `undefined`: unknown, or not sent. */
+  ackedBefore: number | undefined;
+  tries: number;
+}
+
+/** The entries of one conversation. One is under way at a time, unless two lanes turned out to be for the same one. */
+type Lane = Entry[];
+
+/** A lane's name. */
+const toUser = (user: string) => `to ${user}`;
+const toConversation = (conversation: string) => `in ${conversation}`;
+
+export class Outbox {
+  #session: Session;
+  #lanes = new Map<string, Lane>();
+  /** Lanes that may have something to send. The others are empty or wait for an answer. */
+  #ready = new Set<string>();
+  /** The direct conversations with these users. */
+  #direct = new Map<string, string>();
+  /**
+   * Answered, in conversations that are new on this device and have not begun: until then they are kept, so that a restart
+   * finds them again.
+   */
+  #undone = new Map<string, string[]>();
+  #lastOrder = 0;
+
+  constructor(session: Session, saved: Queued[]) {
+    this.#session = session;
+    for (const queued of saved) {
+      // Nobody knows whether it was sent.
+      this.add(queued, undefined, 1);
+    }
+  }
+
+  add(queued: Queued, waiter: Waiter<SendResult> | undefined, tries = 0): void {
+    this.#lastOrder += 1;
+    const key = this.#laneOf(queued.target);
+    const lane = this.#lanes.get(key) ?? [];
+    lane.push({ order: this.#lastOrder, queued, waiter, underWay: false, ackedBefore: undefined, tries });
+    this.#lanes.set(key, lane);
+    this.#ready.add(key);
+  }
+
+  sendWaiting(): void {
+    const ready = [...this.#ready];
+    this.#ready.clear();
+    for (const key of ready) {
+      const lane = this.#lanes.get(key) ?? [];
+      const entry = lane[0];
+      if (entry && !lane.some(({ underWay }) => underWay)) {
+        this.#send(key, entry);
+      }
+    }
+  }
+
+  #send(key: string, entry: Entry): void {
+    const { conversations, requests, stats } = this.#session;
+    entry.underWay = true;
+    if (entry.tries === 0) {
+      // A user whom nobody knows a conversation with has no messages before this one.
+      entry.ackedBefore = key.startsWith("in ") ? conversations.acked(key.slice("in ".length)) : 0;
+      stats.sent += 1;
+    } else {
+      stats.resent += 1;
+    }
+    entry.tries += 1;
+    const { client_msg_id, target, body } = entry.queued;
+    requests.ask(
+      { action: "send", ...target, client_msg_id, kind: "text", body },
+      {
+        answered: (result) => {
+          const readable = isSendResult(result);
+          if (readable) {
+            this.#stored(entry, result);
+          }
+          return readable;
+        },
+        refused: (error) => this.#refused(entry, error),
+        lost: () => {
+          entry.underWay = false;
+          this.#ready.add(this.#laneOf(target));
+        },
+      },
+    );
+  }
+
+  #stored(entry: Entry, stored: SendResult): void {
+    const { client_msg_id, target, body } = entry.queued;
+    const { conversation_id, seq, message_id, sent_at } = stored;
+    const { conversations, stats, me } = this.#session;
+    this.#remove(entry);
+    if ("to" in target) {
+      this.learn(target.to, conversation_id);
+    }
+    stats.answered += 1;
+    this.#undone.set(conversation_id, [...(this.#undone.get(conversation_id) ?? []), client_msg_id]);
+    if (conversations.hasBegun(conversation_id)) {
+      this.forgetSent(conversation_id);
+    }
+    this.#session.answer(entry.waiter, stored);
+    // A sender who held everything before it holds it, too: the server saw to that when it stored it.
+    conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
+    const own = {
+      conversation_id,
+      seq,
+      message_id,
+      sender_id: me,
+      kind: "text",
+      body,
+      sent_at,
+      client_msg_id,
+    } as const;
+    conversations.arrived(own, false);
+  }
+
+  #refused(entry: Entry, error: PigeonholeError): void {
+    const { client_msg_id, target, body } = entry.queued;
+    this.#remove(entry);
+    this.#session.stats.failed += 1;
+    this.#session.save({ done: client_msg_id });
+    this.#session.refuse(entry.waiter, error);
+    this.#session.tell({ type: "failed", client_msg_id, target, body, error });
+  }
+
+  /** Restarts need not know of what was answered in this conversation. */
+  forgetSent(conversation: string): void {
+    for (const done of this.#undone.get(conversation) ?? []) {
+      this.#session.save({ done });
+    }
+    this.#undone.delete(conversation);
+  }
+
+  /** Whether a message that was sent and not answered may be in this conversation, in which these users have spoken. */
+  isUnsure(conversation: string, users: string[]): boolean {
+    const sent = (lane: Lane | undefined) => (lane?.[0]?.tries ?? 0) > 0;
+    const toAnyone = () => [...this.#lanes].some(([key, lane]) => key.startsWith("to ") && sent(lane));
+    // An own message there came from another device, to nobody knows whom.
+    const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(this.#lanes.get(toUser(user))));
+    return (
+      sent(this.#lanes.get(toConversation(conversation))) ||
+      (![...this.#direct.values()].includes(conversation) && users.some(to))
+    );
+  }
+
+  /** Messages to this user go to this conversation. */
+  learn(user: string, conversation: string): void {
+    if (this.#direct.get(user) === conversation) {
+      return;
+    }
+    this.#direct.set(user, conversation);
+    const lane = this.#lanes.get(toUser(user));
+    if (!lane) {
+      return;
+    }
+    this.#lanes.delete(toUser(user));
+    const key = toConversation(conversation);
+    const merged = [...(this.#lanes.get(key) ?? []), ...lane];
+    merged.sort((one, other) => one.order - other.order);
+    this.#lanes.set(key, merged);
+    this.#ready.add(key);
+  }
+
+  /** One lane for a conversation, whichever way its messages name it. */
+  #laneOf(target: Target): string {
+    if ("conversation_id" in target) {
+      return toConversation(target.conversation_id);
+    }
+    const known = this.#direct.get(target.to);
+    return known === undefined ? toUser(target.to) : toConversation(known);
+  }
+
+  #remove(entry: Entry): void {
+    const key = this.#laneOf(entry.queued.target);
+    const rest = (this.#lanes.get(key) ?? []).filter((other) => other !== entry);
+    if (rest.length === 0) {
+      this.#lanes.delete(key);
+    } else {
+      this.#lanes.set(key, rest);
+      this.#ready.add(key);
+    }
+  }
+}

@@ -1,0 +1,173 @@
+// What the server is told: what this device holds, and what the user has read.
+
+import type { PigeonholeError } from "../errors.ts";
+import { ACK_MARKS_MAX, checkSize, isReadResult, type Mark } from "../protocol.ts";
+import type { Session, Waiter } from "./session.ts";
+
+/** How far the user has read a conversation. Gone a while after the server knows. */
+interface Read {
+  seq: number;
+  asked: boolean;
+  answered: number;
+  /** Not reported before this. */
+  from: number;
+  waiting: { seq: number; waiter: Waiter<number> | undefined }[];
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+const NOW = Number.NEGATIVE_INFINITY;
+
+export class Reports {
+  #session: Session;
+  /** Held, and not acknowledged to the server yet: one mark per conversation, however many messages. */
+  #unacked = new Map<string, number>();
+  #ackFrom = NOW;
+  #reads = new Map<string, Read>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  hurry(): void {
+    this.#ackFrom = NOW;
+    for (const read of this.#reads.values()) {
+      read.from = NOW;
+    }
+  }
+
+  next(): number {
+    const reads = [...this.#reads.values()].filter(({ asked }) => !asked).map(({ from }) => from);
+    return Math.min(this.#unacked.size > 0 ? this.#ackFrom : NEVER, ...reads);
+  }
+
+  report(): void {
+    this.#reportReads();
+    while (this.#isAckDue()) {
+      const up_to = this.take();
+      this.#ackFrom = this.#session.now + this.#session.timing.ackEvery;
+      this.#session.requests.ask(
+        { action: "ack", up_to },
+        {
+          answered: () => {
+            this.acknowledged(up_to);
+            return true;
+          },
+          // It would be refused again. The entries that were not at fault stand.
+          refused: () => this.acknowledged(up_to),
+          lost: () => this.ackLost(up_to),
+        },
+      );
+    }
+  }
+
+  // Acknowledgements.
+
+  acknowledge(conversation: string, seq: number): void {
+    const read = this.#reads.get(conversation);
+    // To have read it is to hold it.
+    if (read && read.seq >= seq && read.answered < seq) {
+      return;
+    }
+    this.#unacked.set(conversation, Math.max(seq, this.#unacked.get(conversation) ?? 0));
+  }
+
+  /** As many marks as one request may carry. */
+  take(): Mark[] {
+    const marks = [...this.#unacked].slice(0, ACK_MARKS_MAX);
+    for (const [conversation] of marks) {
+      this.#unacked.delete(conversation);
+    }
+    return marks.map(([conversation_id, seq]) => ({ conversation_id, seq }));
+  }
+
+  acknowledged(marks: Mark[]): void {
+    for (const { conversation_id, seq } of marks) {
+      this.#session.conversations.raiseAcked(conversation_id, seq);
+    }
+  }
+
+  ackLost(marks: Mark[]): void {
+    for (const { conversation_id } of marks) {
+      this.#session.conversations.acknowledgeAgain(conversation_id);
+    }
+  }
+
+  #isAckDue(): boolean {
+    const { size } = this.#unacked;
+    return size >= ACK_MARKS_MAX || (size > 0 && this.#ackFrom <= this.#session.now);
+  }
+
+  // Reading.
+
+  read(conversation: string, seq: number, waiter: Waiter<number> | undefined): void {
+    try {
+      checkSize({ action: "read", conversation_id: conversation, seq });
+    } catch (error) {
+      this.#session.refuse(waiter, error as PigeonholeError);
+      return;
+    }
+    const read = this.#reads.get(conversation) ?? { seq, asked: false, answered: 0, from: NOW, waiting: [] };
+    read.seq = Math.max(read.seq, seq);
+    read.waiting.push({ seq, waiter });
+    this.#reads.set(conversation, read);
+  }
+
+  #reportReads(): void {
+    const { now, timing } = this.#session;
+    for (const [conversation, read] of [...this.#reads]) {
+      if (read.asked || read.from > now) {
+        continue;
+      }
+      if (read.waiting.length === 0 && read.seq <= read.answered) {
+        this.#reads.delete(conversation);
+        continue;
+      }
+      read.asked = true;
+      read.from = now + timing.ackEvery;
+      if ((this.#unacked.get(conversation) ?? NEVER) <= read.seq) {
+        this.#unacked.delete(conversation);
+      }
+      this.#ask(conversation, read, read.seq);
+    }
+  }
+
+  #ask(conversation: string, read: Read, seq: number): void {
+    const { conversations, requests } = this.#session;
+    // What was shown exists, so the server can't have cut the mark to less than that.
+    const covers = Math.min(seq, conversations.shown(conversation));
+    requests.ask(
+      { action: "read", conversation_id: conversation, seq },
+      {
+        answered: (result) => {
+          const readable = isReadResult(result);
+          if (readable) {
+            conversations.raiseAcked(conversation, covers);
+            this.#answered(conversation, read, seq, result.unread);
+          }
+          return readable;
+        },
+        refused: (error) => {
+          this.#reads.delete(conversation);
+          for (const { waiter } of read.waiting) {
+            this.#session.refuse(waiter, error);
+          }
+          conversations.acknowledgeAgain(conversation);
+        },
+        lost: () => {
+          read.asked = false;
+          read.from = NOW;
+        },
+      },
+    );
+  }
+
+  #answered(conversation: string, read: Read, seq: number, unread: number): void {
+    read.asked = false;
+    read.answered = Math.max(read.answered, seq);
+    for (const { waiter } of read.waiting.filter((waiting) => waiting.seq <= seq)) {
+      this.#session.answer(waiter, unread);
+    }
+    read.waiting = read.waiting.filter((waiting) => waiting.seq > seq);
+    this.#session.conversations.acknowledgeAgain(conversation);
+  }
+}

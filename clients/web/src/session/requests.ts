@@ -1,0 +1,142 @@
+// What was asked and not answered yet.
+
+import { PigeonholeError } from "../errors.ts";
+import type { Problem, Request } from "../frames.ts";
+import { requestFrame } from "../protocol.ts";
+import type { LinkId, Session } from "./session.ts";
+
+/** A server that asks for more patience than this is not believed. */
+const RETRY_AFTER_MAX = 5 * 60 * 1000;
+
+/** Whoever asked. */
+export interface Asker {
+  /** `false`: the result can't be read. It is asked again, since it may be another one then. */
+  answered(result: unknown): boolean;
+  /** For good. */
+  refused(error: PigeonholeError): void;
+  /** The answer will not come any more. Whoever asked sees to it that it is asked again. */
+  lost(): void;
+}
+
+interface Asked {
+  request: Request;
+  asker: Asker;
+  link: LinkId;
+  since: number;
+  retryAt: number;
+  attempts: number;
+}
+
+/** The wait for an answer grows from 5 s to 40 s. */
+const ANSWER_WAIT_DOUBLINGS_MAX = 3;
+
+export class Requests {
+  #session: Session;
+  #asked = new Map<number, Asked>();
+  #lastId = 0;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Since when an answer is owed on this connection; never, if none is. */
+  owedSince(link: LinkId): number {
+    return Math.min(...this.#on(link).map(([, asked]) => asked.since));
+  }
+
+  nextRetry(): number {
+    return Math.min(...[...this.#asked.values()].map(({ retryAt }) => retryAt));
+  }
+
+  /** Only while there is a connection. */
+  ask(request: Request, asker: Asker): void {
+    const link = this.#session.links.current();
+    if (link === undefined) {
+      return;
+    }
+    const { now, timing } = this.#session;
+    this.#lastId += 1;
+    this.#session.output({ do: "send", link, frame: requestFrame(request, this.#lastId) });
+    const retryAt = now + timing.answerWait;
+    this.#asked.set(this.#lastId, { request, asker, link, since: now, retryAt, attempts: 0 });
+  }
+
+  resendDue(): void {
+    const { now, timing, links, stats } = this.#session;
+    const current = links.current();
+    if (current === undefined) {
+      return;
+    }
+    for (const [id, asked] of this.#asked) {
+      if (asked.retryAt > now) {
+        continue;
+      }
+      asked.attempts += 1;
+      // Longer each time: were it the same, servers that are slow because they are busy would get busier, for ever.
+      asked.retryAt = now + timing.answerWait * 2 ** Math.min(asked.attempts, ANSWER_WAIT_DOUBLINGS_MAX);
+      if (asked.link !== current) {
+        asked.link = current;
+        asked.since = now;
+      }
+      if (asked.request.action === "send") {
+        stats.resent += 1;
+      }
+      this.#session.output({ do: "send", link: current, frame: requestFrame(asked.request, id) });
+    }
+  }
+
+  retryAllSoon(link: LinkId): void {
+    for (const [, asked] of this.#on(link)) {
+      asked.retryAt = Math.min(asked.retryAt, this.#session.now + this.#pause(asked));
+    }
+  }
+
+  forgetAskedOn(link: LinkId): void {
+    const gone = this.#on(link);
+    for (const [id] of gone) {
+      this.#asked.delete(id);
+    }
+    // Backwards, because some go back to where they stood: at the front.
+    for (const [, { asker }] of gone.reverse()) {
+      asker.lost();
+    }
+  }
+
+  answered(id: string | undefined, result: unknown): void {
+    const number = Number(id);
+    const asked = this.#asked.get(number);
+    if (!asked) {
+      // The second answer to one that was sent twice.
+      return;
+    }
+    this.#asked.delete(number);
+    if (!asked.asker.answered(result)) {
+      asked.retryAt = this.#session.now + this.#session.timing.answerWait;
+      this.#asked.set(number, asked);
+    }
+  }
+
+  refused(id: string | undefined, problem: Problem): void {
+    const number = Number(id);
+    const asked = this.#asked.get(number);
+    if (!asked) {
+      return;
+    }
+    if (problem.retryable) {
+      const wish = Math.min(problem.retry_after_ms ?? 0, RETRY_AFTER_MAX);
+      asked.retryAt = this.#session.now + Math.max(this.#pause(asked), wish);
+      return;
+    }
+    this.#asked.delete(number);
+    asked.asker.refused(new PigeonholeError(problem.code, problem.message));
+  }
+
+  #pause({ attempts }: Asked): number {
+    const { retryFirst, answerWait } = this.#session.timing;
+    return this.#session.jitter(retryFirst, answerWait, attempts);
+  }
+
+  #on(link: LinkId): [number, Asked][] {
+    return [...this.#asked].filter(([, asked]) => asked.link === link);
+  }
+}

@@ -1,0 +1,281 @@
+// The client's state, whatever connections carry it: what waits, what is held, what must be asked.
+//
+// Nothing here does I/O or looks at a clock. In go frames, calls of the app and the time; out come `Output`s. Four rules
+// carry most of it:
+//
+// - A request stays asked until it is answered, and is sent again, unchanged, when its time is up. Every action of the
+//   protocol may be repeated, so no lost answer needs a case of its own.
+// - Messages wait in their conversation's buffer until everything before them has come, and leave it once, in the order
+//   of their `seq`.
+// - Of the messages to one conversation only the oldest is under way. Two at once could be stored the other way round.
+// - A message is held, and so acknowledged, once the app is done with it: what it had before a crash comes again.
+//
+// The Rust client's session is the same machine, and both pass the scripts in conformance/.
+
+import type { Timing, TokenNeed } from "../config.ts";
+import type { PigeonholeError } from "../errors.ts";
+import type { ClientEvent, State, Why } from "../events.ts";
+import type { SendResult } from "../frames.ts";
+import { hear } from "../protocol.ts";
+import type { Change, Queued, Saved } from "../storage/storage.ts";
+import { type CallRequest, type CallResult, Calls } from "./calls.ts";
+import { CatchUp } from "./catch-up.ts";
+import { Conversations } from "./conversations.ts";
+import { Links } from "./links.ts";
+import { Outbox } from "./outbox.ts";
+import { Reports } from "./reports.ts";
+import { Requests } from "./requests.ts";
+
+/** One connection, dialled or open. Later ones have higher numbers. */
+export type LinkId = number;
+
+/** Whoever waits for an answer. */
+export interface Waiter<T> {
+  resolve(answer: T): void;
+  reject(error: PigeonholeError): void;
+}
+
+/** Something to be done, in this order; but what is to be saved comes before everything else. */
+export type Output =
+  | { do: "dial"; link: LinkId; need: TokenNeed }
+  | { do: "send"; link: LinkId; frame: string }
+  | { do: "close"; link: LinkId }
+  | { do: "tell"; event: ClientEvent }
+  | { do: "save"; change: Change }
+  /** Resolves or rejects a `Waiter`. */
+  | { do: "answer"; settle: () => void };
+
+/** Counters. They only rise. */
+export interface Stats {
+  /** Messages that went out, each counted once. */
+  sent: number;
+  /** Messages that the server has stored. */
+  answered: number;
+  /** Messages that went out again. */
+  resent: number;
+  /** Messages that the server refused for good. */
+  failed: number;
+  /** Messages of others, and of the user's other devices, that were handed to the app. */
+  received: number;
+  /** Messages that came again and were dropped. */
+  duplicatesDropped: number;
+  /** Times that `history` brought what was missing. */
+  gapsRepaired: number;
+  /** Connections after the first. */
+  reconnects: number;
+}
+
+export interface Setting {
+  /** The user. */
+  me: string;
+  timing: Timing;
+  saved: Saved;
+  /** From 0 to 1. */
+  random: () => number;
+  now: number;
+}
+
+export class Session {
+  readonly me: string;
+  readonly timing: Timing;
+  readonly random: () => number;
+  /** Milliseconds of some clock that never goes back. */
+  now: number;
+  readonly links: Links;
+  readonly requests: Requests;
+  readonly calls: Calls;
+  readonly outbox: Outbox;
+  readonly conversations: Conversations;
+  readonly catchUp: CatchUp;
+  readonly reports: Reports;
+  readonly stats: Stats = {
+    sent: 0,
+    answered: 0,
+    resent: 0,
+    failed: 0,
+    received: 0,
+    duplicatesDropped: 0,
+    gapsRepaired: 0,
+    reconnects: 0,
+  };
+  #outputs: Output[] = [];
+
+  /** Dials at its first tick. */
+  constructor({ me, timing, saved, random, now }: Setting) {
+    this.me = me;
+    this.timing = timing;
+    this.random = random;
+    this.now = now;
+    this.links = new Links(this);
+    this.requests = new Requests(this);
+    this.calls = new Calls(this);
+    this.outbox = new Outbox(this, saved.outbox);
+    this.conversations = new Conversations(this, saved.held);
+    this.catchUp = new CatchUp(this, saved.caught_up);
+    this.reports = new Reports(this);
+  }
+
+  // What happens on the way to the server.
+
+  opened(link: LinkId, now: number): void {
+    this.#at(now, () => this.links.opened(link));
+  }
+
+  dialFailed(link: LinkId, why: Why, now: number): void {
+    this.#at(now, () => this.links.dialFailed(link, why));
+  }
+
+  /** The connection has ended, and not because it was closed here. */
+  lost(link: LinkId, why: Why, now: number): void {
+    this.#at(now, () => this.links.lost(link, why));
+  }
+
+  /** A frame, from a connection that is open or was until now. */
+  received(link: LinkId, text: string, now: number): void {
+    this.#at(now, () => {
+      this.links.heard(link);
+      const heard = hear(text);
+      switch (heard.is) {
+        case "reply":
+          return this.requests.answered(heard.id, heard.result);
+        case "error":
+          return heard.problem.code === "token_expired"
+            ? this.links.tokenExpired(link)
+            : this.requests.refused(heard.id, heard.problem);
+        case "message":
+          return this.conversations.arrived(heard.message, false);
+        case "receipt": {
+          const { conversation_id, user_id, seq, at } = heard.receipt;
+          return this.tell({ type: "receipt", kind: heard.kind, conversation_id, user_id, seq, at });
+        }
+        case "gateway":
+          // It doesn't say which request it is about.
+          return this.requests.retryAllSoon(link);
+        case "unknown":
+          return;
+      }
+    });
+  }
+
+  // What the app does.
+
+  send(queued: Queued, waiter: Waiter<SendResult> | undefined, now: number): void {
+    this.#at(now, () => this.outbox.add(queued, waiter));
+  }
+
+  /** The user has read everything up to here. */
+  read(conversation: string, seq: number, waiter: Waiter<number> | undefined, now: number): void {
+    this.#at(now, () => this.reports.read(conversation, seq, waiter));
+  }
+
+  /** Asks, now or once there is a connection. */
+  call<R extends CallRequest>(request: R, waiter: Waiter<CallResult<R>>, now: number): void {
+    this.#at(now, () => this.calls.add(request, waiter));
+  }
+
+  /** The app is done with everything of the conversation up to here. */
+  handled(conversation: string, seq: number, now: number): void {
+    this.#at(now, () => this.conversations.handled(conversation, seq));
+  }
+
+  /** Whatever waits for a better moment is tried now: the network has changed, or the app is in the foreground again. */
+  wake(now: number): void {
+    this.#at(now, () => {
+      this.links.dialSoon();
+      this.catchUp.pingSoon();
+    });
+    this.tick(now);
+  }
+
+  /** The last word before the connections are closed: what is held and read is reported, however recent the last report. */
+  leaving(now: number): void {
+    this.#at(now, () => this.reports.hurry());
+  }
+
+  // What time brings.
+
+  tick(now: number): void {
+    this.#at(now, () => {
+      this.links.burySilent();
+      this.requests.resendDue();
+      this.catchUp.pingDue();
+    });
+  }
+
+  /** When `tick` has something to do, if nothing else happens before. */
+  nextTick(): number {
+    if (this.links.current() === undefined) {
+      return this.links.nextDial();
+    }
+    return Math.min(
+      this.links.nextDial(),
+      this.links.nextSilence(),
+      this.requests.nextRetry(),
+      this.catchUp.nextPing(),
+      this.reports.next(),
+      this.conversations.nextRepair(),
+    );
+  }
+
+  // What comes of it.
+
+  takeOutputs(): Output[] {
+    const outputs = this.#outputs;
+    this.#outputs = [];
+    return outputs;
+  }
+
+  output(output: Output): void {
+    this.#outputs.push(output);
+  }
+
+  tell(event: ClientEvent): void {
+    this.output({ do: "tell", event });
+  }
+
+  tellState(state: State): void {
+    this.links.toldCaughtUp = state.state === "caught_up";
+    this.tell({ type: "state", ...state });
+  }
+
+  save(change: Change): void {
+    this.output({ do: "save", change });
+  }
+
+  answer<T>(waiter: Waiter<T> | undefined, answer: T): void {
+    if (waiter) {
+      this.output({ do: "answer", settle: () => waiter.resolve(answer) });
+    }
+  }
+
+  refuse(waiter: Waiter<never> | undefined, error: PigeonholeError): void {
+    if (waiter) {
+      this.output({ do: "answer", settle: () => waiter.reject(error) });
+    }
+  }
+
+  /** Full jitter: anything from nothing to the ceiling, which doubles with each attempt. */
+  jitter(first: number, max: number, attempt: number): number {
+    return Math.min(first * 2 ** attempt, max) * this.random();
+  }
+
+  #at(now: number, change: () => void): void {
+    this.now = now;
+    change();
+    this.#settle();
+  }
+
+  /** Asks for whatever the state calls for and is not under way. */
+  #settle(): void {
+    this.links.dialDue();
+    if (this.links.current() === undefined) {
+      return;
+    }
+    this.calls.ask();
+    this.outbox.sendWaiting();
+    this.catchUp.drainOn();
+    this.reports.report();
+    this.conversations.repairDue();
+    this.catchUp.finish();
+  }
+}

@@ -1,0 +1,192 @@
+// One connection: opened, listened to, closed.
+
+import { address, type Config, type OpenSocket, type Socket, type Timing, type TokenNeed } from "./config.ts";
+import { PigeonholeError } from "./errors.ts";
+import type { Why } from "./events.ts";
+
+/** What a connection reports. After `failed` or `ended` nothing more. */
+export interface Listener {
+  opened(): void;
+  failed(why: Why): void;
+  frame(text: string): void;
+  ended(why: Why): void;
+}
+
+export class Dialer {
+  #url: string;
+  #token: Config["token"];
+  #open: OpenSocket;
+  #timing: Timing;
+  /** The last try failed, and nobody said why. */
+  #unsure = false;
+
+  constructor(config: Config, timing: Timing) {
+    this.#url = address(config);
+    this.#token = config.token;
+    this.#open = config.webSocket ?? globalSocket();
+    this.#timing = timing;
+  }
+
+  /** Begins to open a connection. */
+  dial(need: TokenNeed, listener: Listener): Link {
+    const tried: Listener = {
+      ...listener,
+      opened: () => {
+        this.#unsure = false;
+        listener.opened();
+      },
+      failed: (why) => {
+        this.#unsure = why.reason === "unreachable";
+        listener.failed(why);
+      },
+    };
+    const link = new Link(this.#timing, tried);
+    this.#connect(need === "connect" && this.#unsure ? "unsure" : need, link);
+    return link;
+  }
+
+  async #connect(need: TokenNeed, link: Link): Promise<void> {
+    let token: string;
+    try {
+      token = await this.#token(need);
+    } catch (error) {
+      link.fail({ reason: "no_token", detail: String(error) });
+      return;
+    }
+    // Browsers can't set headers, so the token goes where every platform can put it.
+    link.connect(() => this.#open(this.#url, ["pigeonhole.v1", `bearer.${token}`]));
+  }
+}
+
+export class Link {
+  #timing: Timing;
+  #listener: Listener;
+  #socket: Socket | undefined;
+  #isOpen = false;
+  /** Closed from here, or nothing is to be expected of it any more. */
+  #isOver = false;
+  #timer: ReturnType<typeof setTimeout>;
+  /** What went wrong, as far as the platform says. */
+  #detail = "";
+
+  constructor(timing: Timing, listener: Listener) {
+    this.#timing = timing;
+    this.#listener = listener;
+    const detail = `no answer within ${timing.dialWait} ms`;
+    this.#timer = setTimeout(() => this.fail({ reason: "unreachable", detail }), timing.dialWait);
+  }
+
+  /** It has not been opened, and won't be. */
+  fail(why: Why): void {
+    if (!this.#isOver) {
+      this.#end();
+      this.#listener.failed(why);
+    }
+  }
+
+  connect(open: () => Socket): void {
+    if (this.#isOver) {
+      return;
+    }
+    let socket: Socket;
+    try {
+      socket = open();
+    } catch (error) {
+      // The address is no address, or the token holds characters that no token has.
+      this.fail({ reason: "unreachable", detail: String(error) });
+      return;
+    }
+    this.#socket = socket;
+    socket.onopen = () => {
+      clearTimeout(this.#timer);
+      this.#isOpen = true;
+      this.#listener.opened();
+    };
+    socket.onmessage = ({ data }: { data: unknown }) => {
+      if (typeof data === "string") {
+        this.#listener.frame(data);
+      }
+    };
+    socket.onerror = (event: { message?: unknown }) => {
+      this.#detail = typeof event.message === "string" ? event.message : "";
+    };
+    socket.onclose = ({ code }: { code: number }) => this.#closed(code);
+  }
+
+  send(frame: string): void {
+    // One that is not open any more is about to be reported.
+    if (this.#isOpen && !this.#isOver) {
+      this.#socket?.send(frame);
+    }
+  }
+
+  /** Says goodbye, and hears what comes before the other side does. Done once it is over. */
+  close(): Promise<void> {
+    const socket = this.#socket;
+    const wasOpen = this.#isOpen && !this.#isOver;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    if (!socket || !wasOpen) {
+      this.#end();
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      const end = () => {
+        this.#end();
+        resolve();
+      };
+      this.#timer = setTimeout(end, this.#timing.closeWait);
+      socket.onclose = end;
+      socket.close();
+    });
+  }
+
+  #closed(code: number): void {
+    if (this.#isOver) {
+      return;
+    }
+    const { opened, why } = { opened: this.#isOpen, why: whyClosed(code, this.#detail) };
+    this.#end();
+    if (opened) {
+      this.#listener.ended(why);
+    } else {
+      this.#listener.failed(whyNotOpened(this.#detail));
+    }
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    const socket = this.#socket;
+    this.#socket = undefined;
+    if (socket) {
+      socket.onopen = null;
+      socket.onmessage = null;
+      socket.onclose = null;
+      // Some platforms throw what nobody listens for.
+      socket.onerror = () => {};
+      socket.close();
+    }
+  }
+}
+
+/** Why an open connection has ended: without a goodbye of the server's, platforms say 1006. */
+export function whyClosed(code: number, detail = ""): Why {
+  return code === 1006 ? { reason: "lost", detail } : { reason: "closed", detail: `${code}` };
+}
+
+/** Browsers don't say why; React Native and Node put the HTTP status into the error's text. */
+function whyNotOpened(detail: string): Why {
+  const status = Number(/\b[45]\d\d\b/.exec(detail)?.[0]);
+  if (status === 401 || status === 403) {
+    return { reason: "token_refused", detail };
+  }
+  return { reason: status ? "refused" : "unreachable", detail };
+}
+
+function globalSocket(): OpenSocket {
+  if (typeof WebSocket !== "function") {
+    throw new PigeonholeError("config", "there is no WebSocket here: give one as `webSocket`");
+  }
+  return (url, protocols) => new WebSocket(url, protocols);
+}

@@ -1,0 +1,145 @@
+// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the marks, one for the rest.
+
+import { PigeonholeError } from "../errors.ts";
+import type { Change, Queued, Saved, Storage } from "./storage.ts";
+
+const VERSION = 1;
+/** A page that is being reloaded lets go of its storage within this. */
+const LOCK_WAIT = 2000;
+
+/**
+ * Remembers under this name, in this browser profile and origin. One client has it at a time, in whatever tab: give each
+ * user a name of their own, and each tab, if an app may be open in several.
+ *
+ * @throws `storage_busy`, when the client is connected: another one has it. `storage`: there is no IndexedDB here.
+ */
+export function indexedDbStorage(name: string): Storage {
+  return new IndexedDbStorage(`pigeonhole:${name}`);
+}
+
+class IndexedDbStorage implements Storage {
+  #name: string;
+  #database: IDBDatabase | undefined;
+  #unlock = () => {};
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  async load(): Promise<Saved> {
+    this.#unlock = await lock(this.#name);
+    try {
+      return await read(await this.#open());
+    } catch (error) {
+      this.#unlock();
+      throw error;
+    }
+  }
+
+  async write(changes: Change[]): Promise<void> {
+    // What is queued must survive the power's failing at once; the rest costs at most a message that comes again.
+    const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
+    const database = await this.#open();
+    const transaction = database.transaction(["outbox", "held", "rest"], "readwrite", { durability });
+    try {
+      for (const change of changes) {
+        put(transaction, change);
+      }
+    } catch (error) {
+      // What was put already would be written.
+      transaction.abort();
+      throw error;
+    }
+    await done(transaction);
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    if (!this.#database) {
+      const database = await open(this.#name);
+      // Browsers close one by themselves when they are short of something.
+      database.onclose = () => {
+        this.#database = undefined;
+      };
+      this.#database = database;
+    }
+    return this.#database;
+  }
+
+  async close(): Promise<void> {
+    this.#database?.close();
+    this.#database = undefined;
+    this.#unlock();
+  }
+}
+
+/** Keeps other tabs away until what it gives is called. */
+async function lock(name: string): Promise<() => void> {
+  // Not everywhere, and not on pages without TLS: there the app has to see to it.
+  const locks = globalThis.navigator?.locks;
+  if (!locks) {
+    return () => {};
+  }
+  return new Promise((resolve, reject) => {
+    const held = () => new Promise<void>((unlock) => resolve(unlock));
+    locks.request(name, { signal: AbortSignal.timeout(LOCK_WAIT) }, held).catch((cause: unknown) => {
+      reject(new PigeonholeError("storage_busy", `another client uses the storage ${name}`, { cause }));
+    });
+  });
+}
+
+function open(name: string): Promise<IDBDatabase> {
+  const request = indexedDB.open(name, VERSION);
+  request.onupgradeneeded = () => {
+    request.result.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "client_msg_id");
+    request.result.createObjectStore("held");
+    request.result.createObjectStore("rest");
+  };
+  return answer(request);
+}
+
+async function read(database: IDBDatabase): Promise<Saved> {
+  const transaction = database.transaction(["outbox", "held", "rest"]);
+  const store = (name: string) => transaction.objectStore(name);
+  const [outbox, ids, seqs, caught_up] = await Promise.all([
+    answer<Queued[]>(store("outbox").getAll()),
+    answer(store("held").getAllKeys()),
+    answer<number[]>(store("held").getAll()),
+    answer<string | undefined>(store("rest").get("caught_up")),
+  ]);
+  const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
+  return caught_up === undefined ? { outbox, held } : { outbox, held, caught_up };
+}
+
+function put(transaction: IDBTransaction, change: Change): void {
+  const store = (name: string) => transaction.objectStore(name);
+  if ("queued" in change) {
+    store("outbox").add(change.queued);
+  } else if ("done" in change) {
+    const outbox = store("outbox");
+    const found = outbox.index("by_id").getKey(change.done);
+    found.onsuccess = () => {
+      if (found.result !== undefined) {
+        outbox.delete(found.result);
+      }
+    };
+  } else if ("held" in change) {
+    // The client only ever raises it.
+    store("held").put(change.held.seq, change.held.conversation_id);
+  } else {
+    store("rest").put(change.caught_up, "caught_up");
+  }
+}
+
+function answer<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+function done(transaction: IDBTransaction): Promise<void> {
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error);
+  });
+}

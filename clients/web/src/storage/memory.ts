@@ -1,0 +1,13 @@
+import { apply, type Change, copy, nothingSaved, type Saved, type Storage } from "./storage.ts";
+
+/** Remembers as long as it lives: a client can be closed, and another one started with what the first has left. */
+export function memoryStorage(saved: Saved = nothingSaved()): Storage {
+  return {
+    load: async () => copy(saved),
+    write: async (changes: Change[]) => {
+      for (const change of changes) {
+        apply(saved, change);
+      }
+    },
+  };
+}

@@ -1,0 +1,70 @@
+// What outlives a reload: the messages that were not answered yet, and how far each conversation has come.
+
+import type { Target } from "../protocol.ts";
+
+/** A message that waits for its answer. */
+export interface Queued {
+  /** The same at each try, so that the server stores it once. */
+  client_msg_id: string;
+  target: Target;
+  body: string;
+}
+
+/** One thing to remember. */
+export type Change =
+  /** This message waits, after those that wait already. */
+  | { queued: Queued }
+  /** The message with this `client_msg_id` no longer waits. */
+  | { done: string }
+  /** The app is done with everything of this conversation up to here. Only rises. */
+  | { held: { conversation_id: string; seq: number } }
+  /** A time of the server's, up to which nothing is missing. */
+  | { caught_up: string };
+
+/** All that is remembered. */
+export interface Saved {
+  /** Messages that wait, oldest first. */
+  outbox: Queued[];
+  /** For each conversation, the last seq that the app is done with. */
+  held: Map<string, number>;
+  caught_up?: string;
+}
+
+/** Where the client keeps what must outlive it. One client uses it at a time. */
+export interface Storage {
+  /** Everything that was written before. If this fails there is no client. */
+  load(): Promise<Saved>;
+  /**
+   * Remembers these, in this order, all or none. Where one of them is `queued`, all are safe once this is done. If it
+   * fails they are written again with the next ones; a message is refused instead.
+   */
+  write(changes: Change[]): Promise<void>;
+  /** The client is closed: another one may use what is kept. */
+  close?(): Promise<void>;
+}
+
+export function nothingSaved(): Saved {
+  return { outbox: [], held: new Map() };
+}
+
+/** One that changes of the other don't reach. */
+export function copy({ outbox, held, ...rest }: Saved): Saved {
+  return { ...rest, outbox: [...outbox], held: new Map(held) };
+}
+
+/** Brings one change in. */
+export function apply(saved: Saved, change: Change): void {
+  if ("queued" in change) {
+    saved.outbox.push(change.queued);
+  } else if ("done" in change) {
+    const at = saved.outbox.findIndex((queued) => queued.client_msg_id === change.done);
+    if (at >= 0) {
+      saved.outbox.splice(at, 1);
+    }
+  } else if ("held" in change) {
+    const { conversation_id, seq } = change.held;
+    saved.held.set(conversation_id, Math.max(seq, saved.held.get(conversation_id) ?? 0));
+  } else {
+    saved.caught_up = change.caught_up;
+  }
+}

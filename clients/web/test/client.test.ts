@@ -1,0 +1,249 @@
+// The client over real sockets: what the session's scripts leave out.
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+import {
+  type Change,
+  type Client,
+  type ClientEvent,
+  type Config,
+  connect,
+  memoryStorage,
+  nothingSaved,
+  PigeonholeError,
+  type TokenNeed,
+} from "../src/index.ts";
+import { message, nodeSocket, Server } from "./server.ts";
+
+let server: Server;
+const clients: Client[] = [];
+
+beforeEach(async () => {
+  server = await Server.start();
+});
+
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await server.stop();
+});
+
+async function start(config: Partial<Config> = {}): Promise<Client> {
+  const timing = { reconnectFirst: 10, reconnectMax: 20, ackEvery: 10 };
+  const token = () => "a.b.c";
+  const client = await connect({ url: server.url, userId: "alice", token, webSocket: nodeSocket, timing, ...config });
+  clients.push(client);
+  return client;
+}
+
+/** The next event that fits. */
+async function until(client: Client, fits: (event: ClientEvent) => boolean): Promise<ClientEvent> {
+  for await (const event of client.events) {
+    if (fits(event)) {
+      return event;
+    }
+  }
+  throw new Error("the client is closed");
+}
+
+const isState = (state: string) => (event: ClientEvent) => event.type === "state" && event.state === state;
+
+it("connects with the token as a subprotocol, catches up, sends, receives, acknowledges", async () => {
+  const client = await start({ deviceId: "phone" });
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+  expect(server.offers).toEqual([["pigeonhole.v1", "bearer.a.b.c"]]);
+
+  const { client_msg_id, stored } = await client.sendTo("bob", "hi");
+  const sent = await server.answer("send", { ...message(1), duplicate: false });
+  expect(sent).toEqual({ action: "send", to: "bob", client_msg_id, kind: "text", body: "hi" });
+  expect(await stored).toMatchObject({ conversation_id: "dm_ab", seq: 1 });
+  expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { client_msg_id } });
+
+  server.say({ type: "message.new", message: message(2) });
+  expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { seq: 2 }, missed: false });
+  client.events.done();
+  expect(await server.asked("ack")).toMatchObject({ up_to: [{ conversation_id: "dm_ab", seq: 2 }] });
+
+  const read = client.read("dm_ab", 2);
+  await server.answer("read", { unread: 0 });
+  expect(await read).toBe(0);
+  const page = client.history("dm_ab", { before_seq: 2 }, 1);
+  const history = { messages: [message(1)], more: false, last_seq: 2, members: [] };
+  expect(await server.answer("history", history)).toMatchObject({ conversation_id: "dm_ab", before_seq: 2, limit: 1 });
+  expect((await page).messages).toHaveLength(1);
+  const chats = client.inbox();
+  await server.answer("inbox", { conversations: [], next_cursor: null });
+  expect(await chats).toEqual({ conversations: [], next_cursor: null });
+  expect(client.stats).toMatchObject({ sent: 1, answered: 1, received: 1 });
+});
+
+it("keeps what was written without a network, sends it once there is one, and in the same order", async () => {
+  const { url } = server;
+  await server.stop();
+  const saved = nothingSaved();
+  const offline = await start({ url, storage: memoryStorage(saved) });
+  await until(offline, isState("offline"));
+  const [one] = await Promise.all(["one", "two", "three"].map((body) => offline.sendTo("bob", body)));
+  expect(saved.outbox.map(({ body }) => body)).toEqual(["one", "two", "three"]);
+  await offline.close();
+  // It is still in the outbox.
+  await expect(one?.stored).rejects.toMatchObject({ code: "closed" });
+  await expect(offline.sendTo("bob", "four")).rejects.toMatchObject({ code: "closed" });
+
+  server = await Server.start();
+  await start({ storage: memoryStorage(saved) });
+  const bodies = [];
+  for (let seq = 1; seq <= 3; seq += 1) {
+    bodies.push((await server.answer("send", { ...message(seq), duplicate: false })).body);
+  }
+  expect(bodies).toEqual(["one", "two", "three"]);
+});
+
+it.each([1000, 1001, 1008, 1009, 1011, 4000])("comes back after the server has closed with %i", async (code) => {
+  const client = await start();
+  await server.catchUp();
+  const { stored } = await client.sendTo("bob", "hi");
+  const { client_msg_id } = await server.asked("send");
+  server.socket.close(code);
+  const offline = await until(client, isState("offline"));
+  expect(offline).toMatchObject({ why: { reason: "closed", detail: String(code) } });
+  expect(await server.answer("send", { ...message(1), duplicate: true })).toMatchObject({ client_msg_id });
+  expect(await stored).toMatchObject({ seq: 1 });
+});
+
+it("comes back after the connection has broken", async () => {
+  const client = await start();
+  await server.catchUp();
+  server.socket.terminate();
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "lost" } });
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+  expect(client.stats.reconnects).toBe(1);
+});
+
+it("asks for another token where the platform says that it was refused", async () => {
+  server.status = 403;
+  const needs: TokenNeed[] = [];
+  const token = (need: TokenNeed) => {
+    needs.push(need);
+    return `${need}.b.c`;
+  };
+  const client = await start({ token });
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "token_refused" } });
+  expect(needs).toEqual(["connect", "refused"]);
+  server.status = 101;
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+  expect(server.offers.at(-1)).toEqual(["pigeonhole.v1", "bearer.refused.b.c"]);
+});
+
+it("says that it can't be sure of the token where the platform says nothing, as browsers do", async () => {
+  server.status = 401;
+  const webSocket: Config["webSocket"] = (url, protocols) => {
+    const socket = nodeSocket(url, protocols);
+    return new Proxy(socket, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+      // Their error events carry no text.
+      set: (target, name, value) =>
+        Reflect.set(target, name, name === "onerror" && value ? () => value({} as never) : value),
+    });
+  };
+  const needs: TokenNeed[] = [];
+  const token = (need: TokenNeed) => {
+    needs.push(need);
+    return "a.b.c";
+  };
+  const client = await start({ webSocket, token });
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "unreachable" } });
+  await until(client, isState("offline"));
+  expect(needs).toEqual(["connect", "unsure"]);
+});
+
+it("tells of a token callback that fails or never answers, and asks it again", async () => {
+  let asked = 0;
+  const token = async () => {
+    asked += 1;
+    if (asked === 1) {
+      throw new Error("signed out");
+    }
+    return asked === 2 ? new Promise<string>(() => {}) : "a.b.c";
+  };
+  const client = await start({ token, timing: { reconnectFirst: 1, dialWait: 50 } });
+  const offline = await until(client, isState("offline"));
+  expect(offline).toMatchObject({ why: { reason: "no_token", detail: "Error: signed out" } });
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "unreachable" } });
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+});
+
+it("gives up a server that accepts the connection and never answers the upgrade", async () => {
+  const { createServer } = await import("node:net");
+  const deaf = createServer(() => {});
+  await new Promise<void>((listening) => deaf.listen(0, "127.0.0.1", listening));
+  const { port } = deaf.address() as { port: number };
+  const client = await start({ url: `ws://127.0.0.1:${port}/v1`, timing: { dialWait: 50 } });
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "unreachable" } });
+  deaf.close();
+});
+
+it("refuses what can't work", async () => {
+  await expect(start({ url: "https://example.com" })).rejects.toMatchObject({ code: "config" });
+  await expect(start({ deviceId: "my phone" })).rejects.toMatchObject({ code: "config" });
+  const broken = { load: () => Promise.reject(new Error("broken")), write: async () => {} };
+  await expect(start({ storage: broken })).rejects.toMatchObject({ code: "storage" });
+  const client = await start();
+  await expect(client.sendTo("bob", "x".repeat(16 * 1024 + 1))).rejects.toMatchObject({ code: "too_large" });
+  await expect(client.sendTo("bob", "\u0001".repeat(5000))).rejects.toBeInstanceOf(PigeonholeError);
+  expect(client.stats.sent).toBe(0);
+});
+
+it("refuses a message that can't be kept, and writes later what can't be written now", async () => {
+  const written: Change[] = [];
+  let full = false;
+  const storage = {
+    load: async () => nothingSaved(),
+    write: async (changes: Change[]) => {
+      if (full) {
+        throw new Error("the disk is full");
+      }
+      written.push(...changes);
+    },
+  };
+  const client = await start({ storage });
+  await server.catchUp();
+  full = true;
+  await expect(client.sendTo("bob", "hi")).rejects.toMatchObject({ code: "storage" });
+  server.say({ type: "message.new", message: message(1) });
+  await until(client, ({ type }) => type === "message");
+  client.events.done();
+  // Acknowledged all the same: it is only shown a second time if it is lost here.
+  await server.asked("ack");
+  full = false;
+  await client.sendTo("bob", "hi");
+  const done = { held: { conversation_id: "dm_ab", seq: 1 } };
+  expect(written.slice(-2)).toMatchObject([done, { queued: { body: "hi" } }]);
+});
+
+it("acknowledges nothing that the app has not asked past, and what it has when it is closed", async () => {
+  const client = await start({ timing: { ackEvery: 60_000 } });
+  await server.catchUp();
+  for (const seq of [1, 2, 3]) {
+    server.say({ type: "message.new", message: message(seq) });
+  }
+  const seqs = [];
+  for await (const event of client.events) {
+    if (event.type === "message") {
+      seqs.push(event.message.seq);
+    }
+    if (seqs.length === 3) {
+      break;
+    }
+  }
+  expect(await server.asked("ack")).toMatchObject({ up_to: [{ seq: 1 }] });
+  const closed = client.close();
+  expect(await server.asked("ack")).toMatchObject({ up_to: [{ seq: 2 }] });
+  await closed;
+  expect(await client.events.next()).toEqual({ done: true, value: undefined });
+});

@@ -1,0 +1,69 @@
+// The storage in IndexedDB, over an IndexedDB in memory. A real browser's is in the browser tests.
+
+import "fake-indexeddb/auto";
+import { afterEach, expect, it, vi } from "vitest";
+import { type Change, indexedDbStorage } from "../src/index.ts";
+
+const queued = (client_msg_id: string): Change => ({
+  queued: { client_msg_id, target: { to: "bob" }, body: `body of ${client_msg_id}` },
+});
+const held = (conversation_id: string, seq: number): Change => ({ held: { conversation_id, seq } });
+
+afterEach(() => vi.unstubAllGlobals());
+
+it("gives back what was written, the outbox in the order of sending", async () => {
+  const storage = indexedDbStorage("alice");
+  expect(await storage.load()).toEqual({ outbox: [], held: new Map() });
+  await storage.write([queued("b"), queued("a"), held("dm_ab", 4)]);
+  await storage.write([queued("c"), { done: "a" }, { done: "unknown" }, held("dm_ab", 5), held("dm_ac", 1)]);
+  await storage.write([{ caught_up: "2026-11-20T10:00:00.123Z" }]);
+  await storage.close?.();
+  const { outbox, ...marks } = await indexedDbStorage("alice").load();
+  expect(outbox.map(({ client_msg_id }) => client_msg_id)).toEqual(["b", "c"]);
+  expect(outbox[0]).toEqual({ client_msg_id: "b", target: { to: "bob" }, body: "body of b" });
+  const expected = { dm_ab: 5, dm_ac: 1 };
+  expect(marks).toEqual({ held: new Map(Object.entries(expected)), caught_up: "2026-11-20T10:00:00.123Z" });
+  expect(await indexedDbStorage("bob").load()).toEqual({ outbox: [], held: new Map() });
+});
+
+it("writes all of the changes or none", async () => {
+  const storage = indexedDbStorage("carol");
+  await storage.load();
+  const impossible = { queued: { client_msg_id: "b", target: { to: "bob" }, body: () => {} } } as unknown as Change;
+  await expect(storage.write([queued("a"), impossible])).rejects.toThrow();
+  await storage.write([queued("c")]);
+  await storage.close?.();
+  const { outbox } = await indexedDbStorage("carol").load();
+  expect(outbox.map(({ client_msg_id }) => client_msg_id)).toEqual(["c"]);
+});
+
+it("belongs to one client at a time, where the platform has locks", async () => {
+  vi.stubGlobal("navigator", { locks: new Locks() });
+  const first = indexedDbStorage("dave");
+  await first.load();
+  await expect(indexedDbStorage("dave").load()).rejects.toMatchObject({ code: "storage_busy" });
+  await indexedDbStorage("erin").load();
+  const next = indexedDbStorage("dave");
+  // As in a page that is loaded while the one before it goes.
+  const loaded = next.load();
+  await first.close?.();
+  expect(await loaded).toEqual({ outbox: [], held: new Map() });
+});
+
+/** As much of a `LockManager` as is used. */
+class Locks {
+  #held = new Map<string, Promise<void>>();
+
+  async request(name: string, { signal }: { signal: AbortSignal }, use: () => Promise<void>): Promise<void> {
+    while (this.#held.has(name)) {
+      const aborted = new Promise<never>((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+      await Promise.race([this.#held.get(name), aborted]);
+    }
+    const held = use();
+    this.#held.set(name, held);
+    await held;
+    this.#held.delete(name);
+  }
+}

@@ -1,0 +1,173 @@
+// As much of the server as a client can notice, as alice sees it.
+
+import type { Target } from "../src/protocol.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: frames, as they go over the wire.
+export type Frame = any;
+
+export const PEERS = ["bob", "carol", "dave"];
+/** Small pages, so that there are several. */
+const DRAIN_MAX = 3;
+const PAGE_MAX = 2;
+
+export function conversationWith(peer: string): string {
+  return `dm_${peer}`;
+}
+
+interface Said {
+  messages: Frame[];
+  delivered: number;
+  read: number;
+  /** As far as the user's other devices have it. */
+  settled: number;
+}
+
+export class Server {
+  readonly said = new Map<string, Said>();
+  /** The next request fails in this way. */
+  fails: Frame | undefined;
+  #clock = 0;
+
+  /** For each peer, how much was said before, and how much of it another device holds. */
+  constructor(before: [number, number][]) {
+    for (const [at, [count, held]] of before.entries()) {
+      const conversation = conversationWith(PEERS[at] ?? "");
+      for (let number = 0; number < count; number += 1) {
+        this.append(conversation, PEERS[at] ?? "", `before-${number}`, "old");
+      }
+      const said = this.said.get(conversation);
+      if (said) {
+        said.delivered = Math.min(held, count);
+        said.settled = said.delivered;
+      }
+    }
+  }
+
+  idOf(target: Target): string {
+    return "to" in target ? conversationWith(target.to) : target.conversation_id;
+  }
+
+  append(conversation_id: string, sender_id: string, client_msg_id: string, body: string): Frame {
+    this.#clock += 1;
+    const said = this.said.get(conversation_id) ?? { messages: [], delivered: 0, read: 0, settled: 0 };
+    this.said.set(conversation_id, said);
+    const seq = said.messages.length + 1;
+    const sent_at = new Date(Date.UTC(2026, 10, 20) + this.#clock).toISOString();
+    const message = { conversation_id, seq, message_id: "x", sender_id, kind: "text", body, sent_at, client_msg_id };
+    said.messages.push(message);
+    if (sender_id === "alice" && said.delivered === seq - 1) {
+      said.delivered = seq;
+      if (!client_msg_id.startsWith("m")) {
+        said.settled = seq;
+      }
+    }
+    return message;
+  }
+
+  otherDeviceHolds(conversation: string): void {
+    const said = this.said.get(conversation);
+    if (said) {
+      said.delivered = said.messages.length;
+      said.settled = said.messages.length;
+    }
+  }
+
+  answer(request: Frame): Frame {
+    const { action, id } = request;
+    if (this.fails) {
+      const failure = this.fails;
+      this.fails = undefined;
+      return "type" in failure ? { ...failure, id } : failure;
+    }
+    return { type: "reply", action, id, result: this.#result(request) };
+  }
+
+  #result(request: Frame): unknown {
+    switch (request.action) {
+      case "send":
+        return this.#send(request);
+      case "ack":
+        this.#acknowledge(request.up_to);
+        return {};
+      case "drain":
+        this.#acknowledge(request.ack ?? []);
+        return this.#drain();
+      case "read":
+        return this.#read(request);
+      case "inbox":
+        return this.#inbox(request);
+      case "history":
+        return this.#history(request);
+      case "ping":
+        return { pending: this.#pending().length > 0 };
+      default:
+        throw new Error(request.action);
+    }
+  }
+
+  #send({ client_msg_id, body, ...target }: Frame): unknown {
+    const id = this.idOf("to" in target ? { to: target.to } : { conversation_id: target.conversation_id });
+    const known = this.said.get(id)?.messages.find((message) => message.client_msg_id === client_msg_id);
+    const { conversation_id, seq, message_id, sent_at } = known ?? this.append(id, "alice", client_msg_id, body);
+    return { conversation_id, seq, message_id, sent_at, duplicate: known !== undefined };
+  }
+
+  #acknowledge(marks: Frame[]): void {
+    for (const { conversation_id, seq } of marks) {
+      const said = this.#said(conversation_id);
+      said.delivered = Math.max(said.delivered, Math.min(seq, said.messages.length));
+    }
+  }
+
+  #drain(): unknown {
+    const pending = this.#pending();
+    return { messages: pending.slice(0, DRAIN_MAX), more: pending.length > DRAIN_MAX };
+  }
+
+  #pending(): Frame[] {
+    return [...this.said.values()].flatMap(({ messages, delivered }) => messages.slice(delivered));
+  }
+
+  #read({ conversation_id, seq }: Frame): unknown {
+    const said = this.#said(conversation_id);
+    said.read = Math.max(said.read, Math.min(seq, said.messages.length));
+    said.delivered = Math.max(said.delivered, said.read);
+    return { unread: said.messages.length - said.read };
+  }
+
+  #inbox({ cursor }: Frame): unknown {
+    // `since` is a minute before the time it is made of, and this model's clock does not run for as long.
+    const last = ({ messages }: Said) => messages[messages.length - 1];
+    const all = [...this.said].sort(([, one], [, other]) => (last(one).sent_at < last(other).sent_at ? 1 : -1));
+    const from = Number(cursor ?? 0);
+    const rows = all.slice(from, from + PAGE_MAX).map(([conversation_id, said]) => ({
+      conversation_id,
+      kind: "direct",
+      peer_id: conversation_id.replace("dm_", ""),
+      last_message: { seq: said.messages.length, sender_id: last(said).sender_id, sent_at: last(said).sent_at },
+      delivered_seq: said.delivered,
+      read_seq: said.read,
+      last_seq: said.messages.length,
+    }));
+    return { conversations: rows, next_cursor: all.length > from + PAGE_MAX ? String(from + PAGE_MAX) : null };
+  }
+
+  #history({ conversation_id, after_seq }: Frame): unknown {
+    const { messages, delivered, read } = this.#said(conversation_id);
+    const found = messages.slice(after_seq ?? Math.max(messages.length - 1, 0));
+    return {
+      messages: found.slice(0, PAGE_MAX),
+      more: found.length > PAGE_MAX,
+      last_seq: messages.length,
+      members: [{ user_id: "alice", delivered_seq: delivered, read_seq: read }],
+    };
+  }
+
+  #said(conversation: string): Said {
+    const said = this.said.get(conversation);
+    if (!said) {
+      throw new Error(`the client can't know ${conversation}`);
+    }
+    return said;
+  }
+}

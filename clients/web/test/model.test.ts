@@ -1,0 +1,294 @@
+// Any interleaving, duplication and loss of frames, connections, devices and restarts, against a small model of the server:
+// in the end every message has come once, in order, and everything is acknowledged.
+
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { defaultTiming } from "../src/config.ts";
+import type { ClientEvent, Why } from "../src/events.ts";
+import type { Target } from "../src/protocol.ts";
+import { type LinkId, Session } from "../src/session/session.ts";
+import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
+import { conversationWith, type Frame, PEERS, Server } from "./model-server.ts";
+
+const timing = { ...defaultTiming, pingEvery: 20_000, lifetime: 40_000, lifetimeJitter: 10_000 };
+
+const failures: Frame[] = [
+  { type: "error", error: { code: "unavailable", message: "", retryable: true } },
+  { type: "error", error: { code: "conflict", message: "", retryable: true, retry_after_ms: 700 } },
+  { type: "error", error: { code: "token_expired", message: "", retryable: false } },
+  { message: "Internal server error" },
+];
+const noDial: Why["reason"][] = ["token_refused", "no_token", "refused", "unreachable"];
+
+const pick = fc.nat(8);
+const frame = fc.record({ pick, again: fc.integer({ min: 0, max: 6 }).map((chance) => chance === 0) });
+const peer = fc.constantFrom(...PEERS);
+
+/** What may happen, and how often. */
+const step = fc.oneof(
+  { weight: 12, arbitrary: frame.map((way) => (world: World) => world.up(way)) },
+  { weight: 12, arbitrary: frame.map((way) => (world: World) => world.down(way)) },
+  { weight: 1, arbitrary: pick.map((at) => (world: World) => world.lose("up", at)) },
+  { weight: 2, arbitrary: pick.map((at) => (world: World) => world.lose("down", at)) },
+  { weight: 1, arbitrary: fc.nat(1).map((at) => (world: World) => world.cut(at)) },
+  { weight: 4, arbitrary: fc.constant((world: World) => world.open()) },
+  { weight: 1, arbitrary: fc.constantFrom(...noDial).map((why) => (world: World) => world.failToOpen(why)) },
+  { weight: 5, arbitrary: peer.map((who) => (world: World) => world.say(who, who)) },
+  { weight: 1, arbitrary: peer.map((who) => (world: World) => world.say(who, "alice")) },
+  { weight: 1, arbitrary: peer.map((who) => (world: World) => world.server.otherDeviceHolds(conversationWith(who))) },
+  {
+    weight: 4,
+    arbitrary: fc.tuple(peer, fc.boolean()).map(
+      ([who, id]) =>
+        (world: World) =>
+          world.send(who, id),
+    ),
+  },
+  { weight: 8, arbitrary: fc.constant((world: World) => world.handle()) },
+  { weight: 1, arbitrary: fc.constant((world: World) => world.read()) },
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 8000 }).map((ms) => (world: World) => world.wait(ms)) },
+  { weight: 1, arbitrary: fc.constantFrom(...failures).map((how) => (world: World) => world.failNext(how)) },
+  { weight: 1, arbitrary: fc.constant((world: World) => world.restart()) },
+);
+
+const before = fc.array(fc.tuple(fc.nat(5), fc.nat(5)), { minLength: 3, maxLength: 3 });
+
+it("every message once, in order and acknowledged", { timeout: 60_000 }, () => {
+  const property = fc.property(before, fc.array(step, { maxLength: 250, size: "max" }), (said, steps) => {
+    const world = new World(said);
+    for (const take of steps) {
+      world.count += 1;
+      take(world);
+      world.collect();
+    }
+    world.heal();
+    world.check();
+  });
+  fc.assert(property, { numRuns: 300 });
+});
+
+/** Frames on their way. */
+interface Wire {
+  up: string[];
+  down: string[];
+}
+
+class World {
+  readonly server: Server;
+  count = 0;
+  #session: Session;
+  #saved: Saved = nothingSaved();
+  #now = 0;
+  #dialing: LinkId | undefined;
+  #wires = new Map<LinkId, Wire>();
+  /** What the app has not asked for yet. */
+  #events: ClientEvent[] = [];
+  #got = new Map<string, number[]>();
+  #sent: { target: Target; id: string }[] = [];
+  #reads = new Map<string, number>();
+
+  constructor(said: [number, number][]) {
+    this.server = new Server(said);
+    this.#session = this.#start();
+    this.collect();
+  }
+
+  #start(): Session {
+    const saved = copy(this.#saved);
+    // As unlike as chance can be, and the same each time.
+    let number = this.count;
+    const random = () => {
+      number = (number * 16807 + 11) % 2147483647;
+      return number / 2147483647;
+    };
+    const session = new Session({ me: "alice", timing, saved, random, now: this.#now });
+    session.tick(this.#now);
+    return session;
+  }
+
+  restart(): void {
+    this.#wires.clear();
+    this.#dialing = undefined;
+    this.#events = [];
+    this.#reads.clear();
+    this.#session = this.#start();
+  }
+
+  collect(): void {
+    for (const output of this.#session.takeOutputs()) {
+      if (output.do === "dial") {
+        expect(this.#dialing, "one at a time").toBeUndefined();
+        this.#dialing = output.link;
+      } else if (output.do === "send") {
+        this.#wires.get(output.link)?.up.push(output.frame);
+      } else if (output.do === "close") {
+        this.#wires.delete(output.link);
+      } else if (output.do === "tell") {
+        this.#events.push(output.event);
+      } else if (output.do === "save") {
+        apply(this.#saved, output.change);
+      }
+    }
+  }
+
+  // The network.
+
+  /** The frame that `pick` means of all that are on their way in this direction. */
+  #onTheWay(way: keyof Wire, pick: number, again: boolean): { link: LinkId; text: string } | undefined {
+    const all = [...this.#wires].flatMap(([link, wire]) => wire[way].map((text, at) => ({ link, wire, text, at })));
+    const found = all[pick % all.length];
+    if (found && !again) {
+      found.wire[way].splice(found.at, 1);
+    }
+    return found;
+  }
+
+  up({ pick, again }: { pick: number; again: boolean }): void {
+    const found = this.#onTheWay("up", pick, again);
+    if (found) {
+      const answer = JSON.stringify(this.server.answer(JSON.parse(found.text)));
+      this.#wires.get(found.link)?.down.push(answer);
+    }
+  }
+
+  down({ pick, again }: { pick: number; again: boolean }): void {
+    const found = this.#onTheWay("down", pick, again);
+    if (found) {
+      this.#session.received(found.link, found.text, this.#now);
+    }
+  }
+
+  lose(way: keyof Wire, pick: number): void {
+    this.#onTheWay(way, pick, false);
+  }
+
+  open(): void {
+    const link = this.#dialing;
+    if (link !== undefined) {
+      this.#dialing = undefined;
+      this.#wires.set(link, { up: [], down: [] });
+      this.#session.opened(link, this.#now);
+    }
+  }
+
+  failToOpen(reason: Why["reason"]): void {
+    const link = this.#dialing;
+    if (link !== undefined) {
+      this.#dialing = undefined;
+      this.#session.dialFailed(link, { reason }, this.#now);
+    }
+  }
+
+  cut(at: number): void {
+    const link = [...this.#wires.keys()][at];
+    if (link !== undefined) {
+      this.#wires.delete(link);
+      this.#session.lost(link, { reason: "closed" }, this.#now);
+    }
+  }
+
+  wait(ms: number): void {
+    this.#now += ms;
+    this.#session.tick(this.#now);
+  }
+
+  failNext(how: Frame): void {
+    this.server.fails = how;
+  }
+
+  // The people.
+
+  say(peer: string, sender: string): void {
+    const said = this.server.append(conversationWith(peer), sender, `${sender}-${this.count}`, "hello");
+    for (const wire of this.#wires.values()) {
+      wire.down.push(JSON.stringify({ type: "message.new", message: said }));
+    }
+  }
+
+  send(peer: string, byConversation: boolean): void {
+    const conversation_id = conversationWith(peer);
+    const known = this.server.said.has(conversation_id);
+    const target: Target = byConversation && known ? { conversation_id } : { to: peer };
+    const queued: Queued = { client_msg_id: `m${this.count}`, target, body: "hi" };
+    this.#sent.push({ target, id: queued.client_msg_id });
+    apply(this.#saved, { queued });
+    this.#session.send(queued, undefined, this.#now);
+  }
+
+  handle(): void {
+    const event = this.#events.shift();
+    if (event?.type !== "message") {
+      return;
+    }
+    const { conversation_id: id, seq } = event.message;
+    const got = this.#got.get(id) ?? [];
+    const last = got.at(-1);
+    if (last === undefined) {
+      expect(seq - 1, `${id} begins at ${seq}`).toBeLessThanOrEqual(this.server.said.get(id)?.settled ?? 0);
+    } else {
+      expect(seq, `${id} in order and once`).toBe(last + 1);
+    }
+    this.#got.set(id, [...got, seq]);
+    this.#session.handled(id, seq, this.#now);
+  }
+
+  read(): void {
+    const [id, got] = [...this.#got][0] ?? [];
+    const seq = got?.at(-1);
+    if (id !== undefined && seq !== undefined) {
+      this.#session.read(id, seq, undefined, this.#now);
+      this.#reads.set(id, seq);
+    }
+  }
+
+  // The end.
+
+  /** Everything works from now on. Returns once nothing is left to be done. */
+  heal(): void {
+    this.server.fails = undefined;
+    // What was pushed and lost, and is held by another device, is only found by a new connection.
+    while (this.#wires.size > 0) {
+      this.cut(0);
+      this.collect();
+    }
+    for (let round = 0; round < 2000; round += 1) {
+      this.open();
+      this.collect();
+      while (this.#events.length > 0 || [...this.#wires.values()].some(({ up, down }) => up.length + down.length > 0)) {
+        this.up({ pick: 0, again: false });
+        this.down({ pick: 0, again: false });
+        this.handle();
+        this.collect();
+      }
+      const next = this.#session.nextTick();
+      if (next > this.#now + 6000 && this.#dialing === undefined && this.#wires.size === 1) {
+        return;
+      }
+      this.#now = next === Number.POSITIVE_INFINITY ? this.#now : Math.max(this.#now, next);
+      this.#session.tick(this.#now);
+      this.collect();
+    }
+    throw new Error("it never comes to rest");
+  }
+
+  check(): void {
+    expect(this.#saved.outbox).toEqual([]);
+    for (const [id, said] of this.server.said) {
+      const last = this.#got.get(id)?.at(-1);
+      if (last === undefined) {
+        expect(said.settled, `nothing of ${id}`).toBe(said.messages.length);
+      } else {
+        expect([last, this.#saved.held.get(id)], `all of ${id}`).toEqual([said.messages.length, last]);
+      }
+      expect(said.delivered, `${id} is acknowledged`).toBe(said.messages.length);
+      // Each once, and in the order in which they were sent under one name of the conversation.
+      for (const by of ["to", "conversation_id"]) {
+        const sent = this.#sent.filter(({ target }) => by in target && this.server.idOf(target) === id);
+        const ids = new Set(sent.map((one) => one.id));
+        const stored = said.messages.map(({ client_msg_id }) => client_msg_id).filter((one) => ids.has(one));
+        expect(stored).toEqual([...ids]);
+      }
+      expect(said.read, `${id} is read`).toBeGreaterThanOrEqual(this.#reads.get(id) ?? 0);
+    }
+  }
+}

@@ -1,0 +1,105 @@
+// What scripts are written in: how steps are spelled out, and what the client's own types are called there.
+
+import { readFileSync } from "node:fs";
+import { Ajv } from "ajv";
+import addFormats from "ajv-formats";
+import type { ClientEvent } from "../src/events.ts";
+import type { Queued } from "../src/storage/storage.ts";
+
+export type Json = Record<string, unknown>;
+
+export interface Scenario {
+  name: string;
+  saved?: { outbox?: Queued[]; held?: Record<string, number>; caught_up?: string };
+  begin?: "caught_up";
+  timing?: Record<string, number>;
+  each?: Record<string, unknown[]>;
+  steps: Step[];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a script is what its README says.
+export type Step = Record<string, any>;
+
+export const folder = new URL("../../../conformance/", import.meta.url);
+
+/** The steps for each value of `each`, with everything written out. */
+export function variants({ steps, each }: Scenario): Step[][] {
+  const [name, values] = Object.entries(each ?? {})[0] ?? ["", [undefined]];
+  return values.map((value) => expand(steps, `$${name}`, value) as Step[]);
+}
+
+function expand(script: unknown, name: string, value: unknown): unknown {
+  if (Array.isArray(script)) {
+    return script.map((item) => expand(item, name, value));
+  }
+  if (typeof script === "object" && script !== null) {
+    return Object.fromEntries(Object.entries(script).map(([key, item]) => [key, expand(item, name, value)]));
+  }
+  return script === name ? value : expandMessage(script);
+}
+
+/** `$bob 5`, `$carol 1 in dm_ac`, `$stored 5`. */
+function expandMessage(script: unknown): unknown {
+  const found = /^\$(\w+) (\d+)(?: in (\w+))?$/.exec(String(script));
+  if (!found) {
+    return script;
+  }
+  const [, who, number, conversation_id = "dm_ab"] = found;
+  const digits = String(number).padStart(2, "0");
+  const place = {
+    conversation_id,
+    seq: Number(number),
+    message_id: `0198b7a0-0000-7000-8000-0000000000${digits}`,
+    sent_at: `2026-11-20T10:00:${digits}.000Z`,
+  };
+  return who === "stored"
+    ? { ...place, duplicate: false }
+    : { ...place, sender_id: who, kind: "text", body: `${who} ${number}` };
+}
+
+export function camel(name: string): string {
+  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+export function fail(what: string): never {
+  throw new Error(what);
+}
+
+/** Independent of the order of fields, and of marks. */
+export function comparable(request: Json): string {
+  const marks = (list: unknown) =>
+    Array.isArray(list) ? [...list].sort((one, other) => (one.conversation_id < other.conversation_id ? -1 : 1)) : list;
+  const sorted = { ...request, up_to: marks(request.up_to), ack: marks(request.ack) };
+  return JSON.stringify(Object.entries(sorted).sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** An event as the scripts write it. */
+export function plain(event: ClientEvent): Json {
+  switch (event.type) {
+    case "message":
+      return { message: event.message, missed: event.missed };
+    case "receipt":
+      return { receipt: event };
+    case "conversation":
+      return { conversation: event.conversation };
+    case "failed": {
+      const { client_msg_id, target, body, error } = event;
+      return { failed: { client_msg_id, ...target, body, code: error.code } };
+    }
+    case "state":
+      return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };
+  }
+}
+
+const schema = JSON.parse(readFileSync(new URL("../frames.schema.json", folder), "utf8"));
+const ajv = new Ajv({ strict: false });
+// Its types are those of a CommonJS module.
+(addFormats as unknown as (ajv: Ajv) => void)(ajv);
+ajv.addSchema(schema, "frames");
+
+export function fits(kind: "Request" | "ServerFrame", frame: Json): void {
+  const validate = ajv.getSchema(`frames#/definitions/${kind}`) ?? fail(`there is no schema of a ${kind}`);
+  if (!validate(frame)) {
+    fail(`no ${kind}: ${JSON.stringify(frame)}: ${ajv.errorsText(validate.errors)}`);
+  }
+}

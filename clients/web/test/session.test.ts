@@ -1,0 +1,126 @@
+// What the scripts in conformance/ can't say of the session, since they don't know what chance brings.
+
+import { expect, it } from "vitest";
+import { defaultTiming } from "../src/config.ts";
+import type { PigeonholeError } from "../src/errors.ts";
+import { type Output, Session } from "../src/session/session.ts";
+import { nothingSaved } from "../src/storage/storage.ts";
+
+const { reconnectFirst, reconnectMax, lifetime, lifetimeJitter, silenceMax, pingEvery } = defaultTiming;
+
+function start(random: () => number): Session {
+  const session = new Session({ me: "alice", timing: defaultTiming, saved: nothingSaved(), random, now: 0 });
+  session.tick(0);
+  return session;
+}
+
+/** Connected, with nothing missing. */
+function online(random = () => 0): Session {
+  const session = start(random);
+  session.opened(1, 0);
+  reply(session, "1", { messages: [], more: false });
+  reply(session, "2", { conversations: [], next_cursor: null });
+  session.takeOutputs();
+  return session;
+}
+
+function reply(session: Session, id: string, result: unknown, now = session.now): void {
+  session.received(1, JSON.stringify({ type: "reply", id, result }), now);
+}
+
+function frames(outputs: Output[]): unknown[] {
+  return outputs.flatMap((output) => (output.do === "send" ? [JSON.parse(output.frame)] : []));
+}
+
+it("backs off anywhere between nothing and a ceiling that doubles", () => {
+  const waits = (chance: number) => {
+    const session = start(() => chance);
+    return Array.from({ length: 9 }, (_, attempt) => {
+      session.dialFailed(attempt + 1, { reason: "unreachable" }, session.now);
+      const wait = session.nextTick() - session.now;
+      session.tick(session.nextTick());
+      return wait;
+    });
+  };
+  expect(waits(1)).toEqual([500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
+  expect(waits(1 / 2)).toEqual([250, 500, 1000, 2000, 4000, 8000, 15000, 15000, 15000]);
+  expect([reconnectFirst, reconnectMax]).toEqual([500, 30000]);
+});
+
+it("replaces a connection up to five minutes before its time", () => {
+  const replacedAt = (chance: number) => {
+    const session = online(() => chance);
+    for (;;) {
+      session.tick(session.nextTick());
+      for (const output of session.takeOutputs()) {
+        if (output.do === "dial") {
+          return session.now;
+        }
+        if (output.do === "send") {
+          reply(session, JSON.parse(output.frame).id, { pending: false, server_time: "" });
+        }
+      }
+    }
+  };
+  expect(replacedAt(0)).toBe(lifetime);
+  expect(replacedAt(1)).toBe(lifetime - lifetimeJitter);
+});
+
+it("asks at once whether the connection still lives when it is woken", () => {
+  const session = online();
+  session.wake(1000);
+  session.wake(1001);
+  expect(frames(session.takeOutputs())).toEqual([{ action: "ping", id: "3" }]);
+  reply(session, "3", { pending: false, server_time: "" }, 1100);
+  expect(session.nextTick()).toBe(1000 + pingEvery);
+  // And learns soon that it doesn't.
+  session.wake(2000);
+  while (session.nextTick() < 2000 + silenceMax) {
+    session.tick(session.nextTick());
+  }
+  session.takeOutputs();
+  session.tick(2000 + silenceMax);
+  expect(session.takeOutputs()).toContainEqual({ do: "close", link: 1 });
+});
+
+it("dials at once when it is woken, however often that has failed", () => {
+  const session = start(() => 1);
+  for (let link = 1; link < 9; link += 1) {
+    session.dialFailed(link, { reason: "unreachable" }, session.now);
+    session.tick(session.nextTick());
+  }
+  session.dialFailed(9, { reason: "unreachable" }, session.now);
+  session.takeOutputs();
+  session.wake(session.now + 1);
+  expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 10, need: "connect" });
+  // While one is on its way, there is no other.
+  session.wake(session.now + 1);
+  expect(session.takeOutputs()).toEqual([]);
+});
+
+it("refuses what no frame holds before it is sent, and an answer that makes no sense", () => {
+  const session = online();
+  const codes: string[] = [];
+  const waiter = { resolve: () => {}, reject: ({ code }: PigeonholeError) => codes.push(code) };
+  session.call({ action: "history", conversation_id: "x".repeat(40_000) }, waiter, 0);
+  session.read("x".repeat(40_000), 1, waiter, 0);
+  session.call({ action: "history", conversation_id: "dm_ab" }, waiter, 0);
+  reply(session, "3", { messages: 5 });
+  for (const output of session.takeOutputs()) {
+    if (output.do === "answer") {
+      output.settle();
+    }
+  }
+  expect(codes).toEqual(["too_large", "too_large", "unreadable"]);
+});
+
+it("waits before it replaces a connection again whose replacement broke", () => {
+  const session = online(() => 1);
+  session.wake(lifetime);
+  session.opened(2, lifetime);
+  session.takeOutputs();
+  session.lost(2, { reason: "lost" }, lifetime);
+  expect(session.takeOutputs().some((output) => output.do === "dial")).toBe(false);
+  session.tick(lifetime + reconnectFirst);
+  expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 3, need: "connect" });
+});
