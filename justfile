@@ -28,7 +28,11 @@ test:
 
 # Every order of calls of the functions, with everything that can go wrong once: all of them, without the tests' bound
 explore:
-    PIGEONHOLE_RUNS_MAX=0 cargo test --profile explore -p tests --test explorer -- --nocapture
+    PIGEONHOLE_RUNS_MAX=0 cargo test --profile optimised --workspace --test explorer -- --nocapture
+
+# Clients that chat over a server with faults of every kind, and what became of each message
+soak messages="10000" seed="1":
+    PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
 # Format the code
 fmt:

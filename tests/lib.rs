@@ -9,13 +9,17 @@
 )]
 
 mod phone;
+mod proxy;
 mod stage;
 mod story;
 mod users;
+mod wire;
 
 pub use phone::{ConnectError, Frame, Phone};
+pub use proxy::{AwsCall, Fate, Mishap, Proxy};
 pub use stage::{Stage, functions, root};
 pub use story::events_tell_one_story;
+pub use wire::Wire;
 
 /// How long anything may take before a test calls it missing. Long, since all tests share the machine.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

@@ -24,7 +24,9 @@ pub struct Stage {
 pub fn functions() -> &'static Binaries {
     static BINARIES: OnceLock<Binaries> = OnceLock::new();
     // All of the workspace, as `cargo test --workspace` builds it: with the same features, so nothing is built twice.
-    BINARIES.get_or_init(|| build_functions(&["build", "--workspace", "--bins"]).expect("the functions build"))
+    let profile = if cfg!(debug_assertions) { "dev" } else { "optimised" };
+    let arguments = ["build", "--workspace", "--bins", "--profile", profile];
+    BINARIES.get_or_init(|| build_functions(&arguments).expect("the functions build"))
 }
 
 /// The folder with `template.yaml`.
@@ -127,6 +129,16 @@ impl Stage {
             }
         };
         tokio::time::timeout(crate::PATIENCE, settled).await.expect("the connections settle");
+    }
+
+    /// Notes a connection of the user's that is long gone: whoever posts to it is told so.
+    pub async fn note_dead_connection(&self, user: &str) {
+        let put = self.tables().put_item().table_name("ConnectionsTable");
+        let put = put.item("user_id", AttributeValue::S(user.to_owned()));
+        let put = put.item("connection_id", AttributeValue::S("dead=".to_owned()));
+        let put = put.item("connected_at", AttributeValue::N("1700000000000".to_owned()));
+        let put = put.item("expires_at", AttributeValue::N("4102444800".to_owned()));
+        put.send().await.unwrap();
     }
 
     /// Makes all connection rows of the user an hour old, as time would.

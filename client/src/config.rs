@@ -100,7 +100,7 @@ impl fmt::Debug for Config {
 /// Every time the client waits for. The default is what the protocol asks for; tests are less patient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// A request without an answer is sent again after this. 5 s.
+    /// A request without an answer is sent again after this, then after twice as long each time, up to eight times. 5 s.
     pub answer_wait: Duration,
     /// The first retry after an error that may pass waits up to this, each further one up to twice the one before, and at
     /// most `answer_wait`. 200 ms.

@@ -4,14 +4,14 @@
 mod runtime_api;
 mod sandbox;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::body::Bytes;
-use sandbox::Sandbox;
+use sandbox::{Processes, Sandbox};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
@@ -50,7 +50,7 @@ struct Pool {
     blueprint: Blueprint,
     turns: Semaphore,
     idle: Mutex<Vec<(Instant, Sandbox)>>,
-    pids: Arc<Mutex<BTreeSet<u32>>>,
+    processes: Processes,
 }
 
 struct Blueprint {
@@ -103,7 +103,12 @@ impl Functions {
 
     /// The process ids of a function's sandboxes, busy or idle.
     pub(crate) fn sandboxes(&self, name: &str) -> Vec<u32> {
-        self.pools.get(name).map(|pool| lock(&pool.pids).iter().copied().collect()).unwrap_or_default()
+        self.pools.get(name).map(|pool| lock(&pool.processes).values().copied().collect()).unwrap_or_default()
+    }
+
+    /// The process that makes its calls with this access key.
+    pub(crate) fn caller(&self, access_key: &str) -> Option<u32> {
+        self.pools.values().find_map(|pool| lock(&pool.processes).get(access_key).copied())
     }
 
     pub(crate) async fn stop(&self) {
@@ -122,7 +127,7 @@ impl Functions {
 impl Pool {
     fn new(blueprint: Blueprint) -> Self {
         let turns = Semaphore::new(SANDBOXES_MAX);
-        Self { blueprint, turns, idle: Mutex::default(), pids: Arc::default() }
+        Self { blueprint, turns, idle: Mutex::default(), processes: Processes::default() }
     }
 
     async fn invoke(&self, event: Bytes) -> Result<Vec<u8>, FunctionError> {
@@ -135,7 +140,7 @@ impl Pool {
                 return self.settle(sandbox, answer).await;
             }
         }
-        let mut sandbox = Sandbox::start(&self.blueprint, Arc::clone(&self.pids)).await?;
+        let mut sandbox = Sandbox::start(&self.blueprint, Arc::clone(&self.processes)).await?;
         let answer = sandbox.run(event, self.blueprint.timeout).await;
         self.settle(sandbox, answer).await
     }
@@ -168,7 +173,7 @@ async fn reap(pool: Arc<Pool>) {
     }
 }
 
-/// What Lambda puts into a sandbox's environment; nothing else of ours gets in.
+/// What Lambda puts into every sandbox's environment; nothing else of ours gets in.
 fn lambda_environment(
     name: &str,
     function: &Function,
@@ -178,7 +183,6 @@ fn lambda_environment(
     let folder = binary.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
     let lambda = [
         ("_HANDLER", "bootstrap"),
-        ("AWS_ACCESS_KEY_ID", "local"),
         ("AWS_SECRET_ACCESS_KEY", "local"),
         ("AWS_SESSION_TOKEN", "local"),
         ("AWS_REGION", "us-east-1"),

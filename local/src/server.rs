@@ -35,6 +35,8 @@ pub struct Options {
     pub limits: Limits,
     /// Never deliver `$disconnect`, which on AWS is best effort.
     pub lose_disconnects: bool,
+    /// Added to every function's environment, and stronger than what is there.
+    pub environment: BTreeMap<String, String>,
     pub logs: Logs,
 }
 
@@ -47,6 +49,7 @@ impl Default for Options {
             binaries: Binaries::new(),
             limits: Limits::default(),
             lose_disconnects: false,
+            environment: BTreeMap::new(),
             logs: Logs::default(),
         }
     }
@@ -60,7 +63,7 @@ pub struct Server {
 
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        let Options { port, data, template, binaries, limits, lose_disconnects, logs } = options;
+        let Options { port, data, template, binaries, limits, lose_disconnects, environment, logs } = options;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
@@ -69,7 +72,7 @@ impl Server {
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(Database::start(&template.tables, data.as_deref(), database_port).await?);
-        let functions = Functions::new(&template, &binaries, &environment(&database), &logs)?;
+        let functions = Functions::new(&template, &binaries, &common(&database, environment), &logs)?;
 
         let gateway = Arc::new(Gateway {
             api: template.api,
@@ -125,6 +128,11 @@ impl Server {
         self.gateway.functions.sandboxes(function)
     }
 
+    /// The process id of the sandbox whose calls are signed with this access key.
+    pub fn caller(&self, access_key: &str) -> Option<u32> {
+        self.gateway.functions.caller(access_key)
+    }
+
     /// Closes the sockets, lets their `$disconnect` run, and ends every process it started.
     pub async fn shutdown(self) {
         self.gateway.stop.cancel();
@@ -158,8 +166,8 @@ fn on_this_machine(mut template: Template, address: SocketAddr) -> Template {
 }
 
 /// What every function gets beside the template's variables and Lambda's own.
-fn environment(database: &Database) -> BTreeMap<String, String> {
+fn common(database: &Database, stronger: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let endpoint = ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint());
     let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));
-    std::iter::once(endpoint).chain(log_filter).collect()
+    std::iter::once(endpoint).chain(log_filter).chain(stronger).collect()
 }

@@ -1,8 +1,6 @@
 //! The client library, through connections that break.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,67 +8,8 @@ use pigeonhole_client::{
     Client, Config, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Side, State, Target, Timing,
     TokenNeed,
 };
-use tests::{PATIENCE, Stage};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tests::{PATIENCE, Stage, Wire};
 use tokio::time::timeout;
-
-/// A way to the server that can break.
-struct Wire {
-    address: SocketAddr,
-    path: String,
-    open: Arc<Mutex<JoinSet<()>>>,
-    /// While set, nothing that the server says gets through.
-    deaf: Arc<AtomicBool>,
-    _accepting: JoinSet<()>,
-}
-
-impl Wire {
-    async fn to(stage: &Stage) -> Self {
-        let url = stage.url().strip_prefix("ws://").expect("a connection without TLS");
-        let (server, path) = url.split_once('/').unwrap();
-        let (server, path) = (server.to_owned(), path.to_owned());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (open, deaf) = (Arc::new(Mutex::new(JoinSet::new())), Arc::new(AtomicBool::new(false)));
-        let mut accepting = JoinSet::new();
-        let (connections, silenced) = (Arc::clone(&open), Arc::clone(&deaf));
-        accepting.spawn(async move {
-            while let Ok((near, _)) = listener.accept().await {
-                let far = TcpStream::connect(&server).await.unwrap();
-                connections.lock().unwrap().spawn(carry(near, far, Arc::clone(&silenced)));
-            }
-        });
-        Self { address, path, open, deaf, _accepting: accepting }
-    }
-
-    fn url(&self) -> String {
-        format!("ws://{}/{}", self.address, self.path)
-    }
-
-    /// Breaks every connection, wherever it stands.
-    fn cut(&self) {
-        self.open.lock().unwrap().abort_all();
-    }
-}
-
-async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicBool>) {
-    let (mut near_in, mut near_out) = near.into_split();
-    let (mut far_in, mut far_out) = far.into_split();
-    let down = async {
-        let mut buffer = vec![0; 4096];
-        while let Ok(read @ 1..) = far_in.read(&mut buffer).await {
-            if !deaf.load(Ordering::Relaxed) && near_out.write_all(&buffer[..read]).await.is_err() {
-                break;
-            }
-        }
-    };
-    tokio::select! {
-        _ = copy(&mut near_in, &mut far_out) => {}
-        () = down => {}
-    }
-}
 
 /// Quick to try again, since nothing here is far away.
 fn timing() -> Timing {
@@ -249,7 +188,7 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     let mut bob = stage.phone("bob").await;
     let alice = App::ready(open(&wire.url())).await;
     // The message gets there, its answer doesn't get back, and then the app ends.
-    wire.deaf.store(true, Ordering::Relaxed);
+    wire.deafen();
     let first = alice.send(&stage.id("bob"), "one").await;
     let second = alice.send(&stage.id("bob"), "two").await;
     assert_eq!(bob.event("message.new").await["message"]["body"], "one");

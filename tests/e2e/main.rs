@@ -9,6 +9,7 @@ mod errors;
 mod failures;
 mod inbox;
 mod online;
+mod privileges;
 mod retries;
 mod sockets;
 mod strangers;

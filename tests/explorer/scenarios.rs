@@ -67,7 +67,7 @@ const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 20] = [
+pub(crate) const SCENARIOS: [Scenario; 22] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -85,6 +85,16 @@ pub(crate) const SCENARIOS: [Scenario; 20] = [
     scenario("reply-drain", &[ALICE, to_bob("a1")], &[to_alice("b1"), Drain("bob")]),
     scenario("ack-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Ack("bob", 2), Read("bob", 1)]),
     scenario("read-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Read("bob", 1), Read("bob", 2)]),
+    scenario(
+        "ack-read-acked",
+        &[ALICE, BOB, to_bob("a1"), to_bob("a2"), to_bob("a3"), Ack("bob", 1)],
+        &[Ack("bob", 2), Read("bob", 1)],
+    ),
+    scenario(
+        "read-read-acked",
+        &[ALICE, BOB, to_bob("a1"), to_bob("a2"), to_bob("a3"), Ack("bob", 3)],
+        &[Read("bob", 1), Read("bob", 2)],
+    ),
     scenario("drain-ack", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Drain("bob"), Ack("bob", 1)]),
     scenario("note-note", &[ALICE], &[NOTE, Doing::Send { from: "alice", to: "alice", id: "n2" }]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),

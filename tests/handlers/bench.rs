@@ -1,5 +1,6 @@
 //! Functions on a workbench: fresh tables, calls that are recorded and fail as told, posts that are kept, a clock to set.
 
+use std::sync::Once;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -18,8 +19,17 @@ pub(crate) struct Bench {
     socket: Socket,
 }
 
+/// Tests run beside each other, and a place in the code that logs is switched on or off for all threads by the first that
+/// comes by. Where that is one without a subscriber, a test of the log at the same time misses its line. So all have one.
+fn listen() {
+    tracing::subscriber::set_global_default(lambda::subscriber("trace", std::io::sink)).unwrap();
+}
+
+static LISTENER: Once = Once::new();
+
 impl Bench {
     pub(crate) async fn new() -> Self {
+        LISTENER.call_once(listen);
         let (database, management, recorder) = (Database::start().await, Management::start().await, Recorder::new());
         let table = |logical_id: &str| database.table_name(logical_id).to_owned();
         let tables = Tables {

@@ -1,10 +1,13 @@
 //! `$connect`, `$disconnect` and `$default`.
 
+use std::time::Duration;
+
+use domain::limits::CONNECTION_TTL;
 use lambda::Response;
 use serde_json::{Value, json};
 use testkit::Failure;
 
-use crate::bench::{Bench, file_event, frame_of, to_event};
+use crate::bench::{Bench, file_event, frame_of, message_to_bob, to_event};
 
 fn selected(response: &Response) -> Option<&str> {
     response.headers.get("sec-websocket-protocol").map(|value| value.to_str().unwrap())
@@ -69,6 +72,30 @@ async fn a_disconnect_removes_its_own_connection_only() {
     // Once more, for a row that is gone: nothing happens.
     connect::handle(&bench.connect_deps(), bench.event("disconnect", "alice")).await.unwrap();
     assert_eq!(bench.database.scan("ConnectionsTable").len(), 1);
+}
+
+#[tokio::test]
+async fn a_late_disconnect_of_an_old_socket_leaves_the_new_one() {
+    let bench = Bench::new().await;
+    bench.connected("alice").await;
+    let mut newer = bench.event("connect", "alice");
+    newer.payload.request_context.connection_id = Some("newer=".to_owned());
+    connect::handle(&bench.connect_deps(), newer).await.unwrap();
+    connect::handle(&bench.connect_deps(), bench.event("disconnect", "alice")).await.unwrap();
+    let rows = bench.database.scan("ConnectionsTable");
+    assert_eq!((rows.len(), &rows[0]["connection_id"]), (1, &json!("newer=")));
+}
+
+#[tokio::test]
+async fn a_connection_is_posted_to_until_it_expires() {
+    let bench = Bench::new().await;
+    connect::handle(&bench.connect_deps(), bench.event("connect", "bob")).await.unwrap();
+    bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_secs(1)));
+    bench.ok("alice", message_to_bob("m1")).await;
+    assert_eq!(bench.posted("bob"), ["message.new"]);
+    bench.clock.advance(Duration::from_secs(1));
+    bench.ok("alice", message_to_bob("m2")).await;
+    assert_eq!(bench.posted("bob"), ["message.new"], "DynamoDB has not deleted the row yet, and nobody is there");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `drain` and `ping`: what they read, and that they read it consistently.
 
+use domain::limits::DRAIN_MESSAGES_MAX;
 use serde_json::json;
 use testkit::Failure;
 
@@ -63,6 +64,29 @@ async fn what_waited_longest_comes_first() {
     let order: Vec<_> =
         page["messages"].as_array().unwrap().iter().map(|message| message["sender_id"].as_str().unwrap()).collect();
     assert_eq!(order, ["dave", "alice", "carol", "alice", "dave"]);
+}
+
+#[tokio::test]
+async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
+    let bench = Bench::new().await;
+    // Two conversations share a page, and alice's does not fit into its half.
+    let half = DRAIN_MESSAGES_MAX / 2;
+    let mut id = json!(null);
+    for number in 0..=half {
+        id = bench.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
+    }
+    bench.clock.advance(std::time::Duration::from_secs(1));
+    bench.ok("carol", message_to_bob("m1")).await;
+
+    let page = bench.ok("bob", json!({"action": "drain"})).await;
+    let messages = page["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &page["more"]), (half, &json!(true)));
+    assert!(messages.iter().all(|message| message["sender_id"] == "alice"), "carol's waits for alice's last");
+    let ack = json!([{"conversation_id": id, "seq": half}]);
+    let page = bench.ok("bob", json!({"action": "drain", "ack": ack})).await;
+    let senders: Vec<_> =
+        page["messages"].as_array().unwrap().iter().map(|message| message["sender_id"].as_str().unwrap()).collect();
+    assert_eq!((senders, &page["more"]), (vec!["alice", "carol"], &json!(false)));
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! The files of `events/`, fed to the handlers.
 
-use serde_json::Value;
+use domain::Timestamp;
+use lambda::{Call, Context, LambdaEvent};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use crate::bench::{Bench, file_event, to_event};
 
@@ -22,4 +25,51 @@ async fn the_events_tell_one_story() {
     let bench = Bench::new().await;
     tests::events_tell_one_story(async |file| run(&bench, file).await).await;
     assert!(bench.database.scan("ConnectionsTable").is_empty());
+}
+
+/// One member of an event's context, replaced by something that API Gateway would not send.
+fn hostile_member() -> impl Strategy<Value = (&'static str, Value)> {
+    let place = prop::sample::select(vec![
+        "/requestContext/connectionId",
+        "/requestContext/connectedAt",
+        "/requestContext/authorizer",
+        "/requestContext/authorizer/principalId",
+        "/requestContext/authorizer/exp",
+        "/requestContext",
+        "/body",
+        "/isBase64Encoded",
+    ]);
+    let value = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        any::<String>().prop_map(|text| json!([text])),
+        any::<String>().prop_map(|text| json!({ "principalId": text })),
+    ];
+    (place, value)
+}
+
+proptest! {
+    /// The twin of the fuzz target `event`.
+    #[test]
+    fn a_hostile_event_is_refused_or_its_caller_is_the_authorizers(
+        changes in prop::collection::vec(hostile_member(), 1..4),
+        body in any::<String>(),
+    ) {
+        let mut event = file_event("send");
+        event["body"] = json!(body);
+        for (place, value) in changes {
+            if let Some(member) = event.pointer_mut(place) {
+                *member = value;
+            }
+        }
+        let Ok(payload) = serde_json::from_value(event.clone()) else { return Ok(()) };
+        let called = Call::open(&LambdaEvent::new(payload, Context::default()), Timestamp::from_millis(0));
+        if let Ok((call, _)) = called {
+            let principal = &event["requestContext"]["authorizer"]["principalId"];
+            prop_assert_eq!(principal.as_str(), Some(call.caller.user.as_str()));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::Failure;
 use tracing::instrument::WithSubscriber;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, message_to_bob};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -85,6 +85,30 @@ async fn one_line_says_what_came_of_an_event() {
     );
     assert_eq!(line["span"]["conversation_id"], answer["conversation_id"]);
     assert!(line["duration_ms"].is_number());
+}
+
+#[tokio::test]
+async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
+    let bench = Bench::new().await;
+    for connection in ["bob", "bob-gone", "bob-gone-too", "bob-busy", "bob-busy-too", "bob-busy-three"] {
+        let mut event = bench.event("connect", "bob");
+        event.payload.request_context.connection_id = Some(format!("{connection}="));
+        connect::handle(&bench.connect_deps(), event).await.unwrap();
+    }
+    for gone in ["bob-gone=", "bob-gone-too="] {
+        bench.management.gone(gone);
+    }
+    for busy in ["bob-busy=", "bob-busy-too=", "bob-busy-three="] {
+        bench.management.fail(busy, 429);
+    }
+    let (_, log) = logged(bench.ok("alice", message_to_bob("m1"))).await;
+    let line: Value = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .find(|line| line["level"] == "INFO")
+        .unwrap();
+    let span = &line["span"];
+    assert_eq!((&span["posted"], &span["gone"], &span["failed"]), (&json!(1), &json!(2), &json!(3)), "{log}");
 }
 
 #[tokio::test]

@@ -124,6 +124,45 @@ async fn a_slower_read_of_less_does_not_take_an_ack_back() {
 }
 
 #[tokio::test]
+async fn a_slower_read_of_less_does_not_take_a_read_of_what_was_acknowledged_back() {
+    let bench = Bench::new().await;
+    let id = conversation(&bench, 5).await;
+    bench.ok("bob", up_to("ack", &id, 5)).await;
+    let count = bench.recorder.hold_next("Query");
+    let slow = bench.ok("bob", up_to("read", &id, 2));
+    let quick = async {
+        count.reached().await;
+        bench.ok("bob", up_to("read", &id, 3)).await;
+        count.release();
+    };
+    let (slow, ()) = tokio::join!(slow, quick);
+    assert_eq!(slow["unread"], 2);
+    let row = bench.row("bob");
+    assert_eq!((&row["read_seq"], &row["unread"]), (&json!(3), &json!(2)));
+}
+
+#[tokio::test]
+async fn a_slower_ack_does_not_take_a_read_back() {
+    let bench = Bench::new().await;
+    let id = conversation(&bench, 5).await;
+    bench.ok("bob", up_to("ack", &id, 2)).await;
+    let refused = bench.recorder.hold_next("UpdateItem");
+    let slow = bench.ok("bob", up_to("ack", &id, 4));
+    let quick = async {
+        refused.reached().await;
+        let write = bench.recorder.hold_next("UpdateItem");
+        refused.release();
+        // The row is known to the ack by now.
+        write.reached().await;
+        bench.ok("bob", up_to("read", &id, 2)).await;
+        write.release();
+    };
+    tokio::join!(slow, quick);
+    let row = bench.row("bob");
+    assert_eq!((&row["delivered_seq"], &row["read_seq"], &row["unread"]), (&json!(4), &json!(2), &json!(3)));
+}
+
+#[tokio::test]
 async fn a_row_that_a_transaction_is_writing_is_tried_again() {
     let bench = Bench::new().await;
     let id = conversation(&bench, 1).await;
@@ -165,6 +204,18 @@ async fn entries_after_a_failing_one_still_count() {
     assert_eq!(bench.refused("bob", json!({"action": "ack", "up_to": entries})).await, "not_member");
     assert_eq!(bench.row("bob")["delivered_seq"], 1);
     assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
+    let bench = Bench::new().await;
+    let note = json!({"action": "send", "to": "alice", "client_msg_id": "n1", "kind": "text", "body": "milk"});
+    let id = bench.ok("alice", note).await["conversation_id"].clone();
+    bench.operations();
+    bench.ok("alice", up_to("ack", &id, 1)).await;
+    assert_eq!(bench.operations(), ["UpdateItem"]);
+    bench.ok("alice", up_to("read", &id, 1)).await;
+    assert_eq!(bench.operations(), ["UpdateItem", "Query"], "only the reader's other devices are told");
 }
 
 #[tokio::test]

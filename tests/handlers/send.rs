@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use domain::limits::FAN_OUT_TIMEOUT;
 use serde_json::json;
 use testkit::Failure;
+use tokio::time::Instant;
 
 use crate::bench::{Bench, frame_of, message, message_to_bob};
 
@@ -103,6 +105,8 @@ async fn the_idempotency_row_is_heard_before_a_conflict() {
     };
     let (answer, ()) = tokio::join!(resend, other);
     assert_eq!((&answer["result"]["seq"], &answer["result"]["duplicate"]), (&json!(1), &json!(true)));
+    let writes = bench.operations().into_iter().filter(|operation| operation == "TransactWriteItems").count();
+    assert_eq!(writes, 3, "m1, m2, and the resend once: its answer was there");
 }
 
 #[tokio::test]
@@ -210,6 +214,25 @@ async fn connections_that_cannot_be_read_fail_nothing_else() {
 }
 
 #[tokio::test]
+async fn connections_that_take_for_ever_to_read_hold_nobody_up_for_long() {
+    let bench = Bench::new().await;
+    let never = bench.recorder.hold_next("Query");
+    let sending = async {
+        let answer = bench.ok("alice", message_to_bob("m1")).await;
+        (answer, Instant::now())
+    };
+    let waiting = async {
+        never.reached().await;
+        // From here on time flies, as long as nothing else happens.
+        tokio::time::pause();
+        Instant::now()
+    };
+    let ((answer, answered), began) = tokio::join!(sending, waiting);
+    assert_eq!(answer["seq"], 1);
+    assert!(answered - began <= FAN_OUT_TIMEOUT, "{:?}", answered - began);
+}
+
+#[tokio::test]
 async fn a_clock_that_goes_back_does_not_take_the_messages_along() {
     let bench = Bench::new().await;
     let first = bench.ok("alice", message_to_bob("m1")).await;
@@ -217,6 +240,26 @@ async fn a_clock_that_goes_back_does_not_take_the_messages_along() {
     assert_eq!(first["sent_at"], "2027-01-15T08:00:00.000Z");
     assert_eq!(same["sent_at"], "2027-01-15T08:00:00.001Z", "two in one millisecond are told apart");
     assert!(first["message_id"].as_str() < same["message_id"].as_str());
+}
+
+#[tokio::test]
+async fn a_conversation_waits_since_its_first_undelivered_message() {
+    let bench = Bench::new().await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    let since = bench.row("bob")["pending_since"].clone();
+    bench.clock.advance(Duration::from_secs(1));
+    bench.ok("alice", message_to_bob("m2")).await;
+    // Else a busy conversation would stand behind all others at each drain.
+    assert_eq!(bench.row("bob")["pending_since"], since);
+}
+
+#[tokio::test]
+async fn messages_of_one_moment_have_ids_of_their_own() {
+    let bench = Bench::new().await;
+    let one = bench.ok("alice", message_to_bob("m1")).await;
+    let other = bench.ok("carol", message_to_bob("m1")).await;
+    assert_eq!(one["sent_at"], other["sent_at"]);
+    assert_ne!(one["message_id"], other["message_id"]);
 }
 
 #[tokio::test]

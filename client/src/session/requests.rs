@@ -13,6 +13,9 @@ use crate::protocol::{Mark, PingResult, ReadResult, Refusal, Request};
 /// A server that asks for more patience than this is not believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 
+/// The wait for an answer grows from 5 s to 40 s.
+const ANSWER_WAIT_DOUBLINGS_MAX: u32 = 3;
+
 #[derive(Default)]
 pub(super) struct Requests {
     asked: BTreeMap<u64, Asked>,
@@ -74,8 +77,10 @@ impl Session {
     pub(super) fn resend_due(&mut self, now: Instant) {
         let Some(current) = self.links.current() else { return };
         for (id, asked) in self.requests.asked.iter_mut().filter(|(_, asked)| asked.retry_at <= now) {
-            asked.retry_at = now + self.timing.answer_wait;
             asked.attempts = asked.attempts.saturating_add(1);
+            // Longer each time: were it the same, servers that are slow because they are busy would get busier, for ever.
+            let doublings = asked.attempts.min(ANSWER_WAIT_DOUBLINGS_MAX);
+            asked.retry_at = now + self.timing.answer_wait.saturating_mul(1 << doublings);
             if asked.link != current {
                 asked.link = current;
                 asked.since = now;

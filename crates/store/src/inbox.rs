@@ -122,7 +122,7 @@ pub async fn has_pending(store: &Store, user: &UserId) -> Result<bool, Error> {
 }
 
 /// Raises a watermark to the conversation's last message, which is what clients do nearly always: one write, nothing read
-/// before it. Refused unless `seq` is the last and above the watermark.
+/// before it. Refused unless `seq` is the last; a watermark that stands there already is written as it is.
 pub async fn catch_up(
     store: &Store,
     user: &UserId,
@@ -130,18 +130,13 @@ pub async fn catch_up(
     seq: Seq,
     mark: Mark,
 ) -> Result<Update, Error> {
-    let (update, condition) = match mark {
-        Mark::Delivered => {
-            ("SET delivered_seq = :seq REMOVE pending_from, pending_since", "last_seq = :seq AND delivered_seq < :seq")
-        }
-        Mark::Read => (
-            "SET delivered_seq = :seq, read_seq = :seq, unread = :none REMOVE pending_from, pending_since",
-            "last_seq = :seq AND read_seq < :seq",
-        ),
+    let update = match mark {
+        Mark::Delivered => "SET delivered_seq = :seq REMOVE pending_from, pending_since",
+        Mark::Read => "SET delivered_seq = :seq, read_seq = :seq, unread = :none REMOVE pending_from, pending_since",
     };
     let mut write = row(store, user, conversation)
         .update_expression(update)
-        .condition_expression(condition)
+        .condition_expression("last_seq = :seq")
         .expression_attribute_values(":seq", number(seq));
     if mark == Mark::Read {
         write = write.expression_attribute_values(":none", number(0));

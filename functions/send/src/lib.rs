@@ -100,10 +100,7 @@ async fn store_message(
                 return Ok(Stored { message, recipient, duplicate: true });
             }
             Appended::IdReused => return Err(Refusal::IdReused.into()),
-            Appended::Taken if tries < WRITE_TRIES_MAX => {
-                tokio::time::sleep(retry_delay(tries, fastrand::f64())).await;
-            }
-            Appended::Taken => {}
+            Appended::Taken => tokio::time::sleep(retry_delay(tries, fastrand::f64())).await,
         }
     }
     Err(Refusal::Conflict.into())

@@ -1,6 +1,6 @@
 //! A process that runs a function, and its own Runtime API. Dropping a sandbox kills the process.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -34,21 +34,24 @@ pub(super) struct Sandbox {
     _stop_api: DropGuard,
 }
 
-/// Lists the process id for as long as the sandbox lives.
+/// The process ids of the sandboxes that live, by the access key that each has for its calls.
+pub(super) type Processes = Arc<Mutex<BTreeMap<String, u32>>>;
+
+/// Lists the process for as long as the sandbox lives.
 struct Registration {
-    pid: u32,
-    pids: Arc<Mutex<BTreeSet<u32>>>,
+    access_key: String,
+    processes: Processes,
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        lock(&self.pids).remove(&self.pid);
+        lock(&self.processes).remove(&self.access_key);
     }
 }
 
 impl Sandbox {
     /// Returns once the function has asked for its first event.
-    pub(super) async fn start(blueprint: &Blueprint, pids: Arc<Mutex<BTreeSet<u32>>>) -> Result<Self, FunctionError> {
+    pub(super) async fn start(blueprint: &Blueprint, processes: Processes) -> Result<Self, FunctionError> {
         let failed = |error: std::io::Error| {
             FunctionError::Crashed(format!("{} cannot start: {error}", blueprint.binary.display()))
         };
@@ -61,10 +64,13 @@ impl Sandbox {
         let server = axum::serve(listener, Arc::clone(&api).router());
         tokio::spawn(server.with_graceful_shutdown(stop.clone().cancelled_owned()).into_future());
 
+        // As on AWS, no other sandbox has the same credentials, so a call shows whose it is.
+        let access_key = format!("{}.{:08x}", blueprint.name, fastrand::u32(..));
         let mut process = Command::new(&blueprint.binary)
             .env_clear()
             .envs(&blueprint.environment)
             .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
+            .env("AWS_ACCESS_KEY_ID", &access_key)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -73,9 +79,8 @@ impl Sandbox {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let pid = process.id().unwrap_or_default();
-        lock(&pids).insert(pid);
-        let registration = Registration { pid, pids };
+        lock(&processes).insert(access_key.clone(), process.id().unwrap_or_default());
+        let registration = Registration { access_key, processes };
         forward(process.stdout.take(), blueprint);
         let last_words = forward(process.stderr.take(), blueprint);
 

@@ -1,0 +1,124 @@
+//! Least privilege, both ways: no function asks AWS for what its policy does not allow, and no policy allows what its
+//! function never asks for.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use serde_yaml_ng::Value as Yaml;
+use tests::{AwsCall, Mishap, Proxy, Stage};
+
+/// A function, an IAM action, and the resource that it is on, as the template calls it.
+type Privilege = (String, String, String);
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "listens to the functions' calls")]
+async fn the_functions_may_do_what_they_do_and_nothing_else() {
+    let asked = Arc::new(Mutex::new(BTreeSet::new()));
+    let record = Arc::clone(&asked);
+    let proxy = Proxy::open(Arc::new(move |call: &AwsCall| -> Option<Mishap> {
+        record.lock().unwrap().extend(privileges(call));
+        None
+    }))
+    .await;
+    let stage = proxy.stage().await;
+    do_everything(&stage).await;
+    stage.until_connections("alice", 0).await;
+
+    let (asked, allowed) = (asked.lock().unwrap().clone(), allowed());
+    let denied: Vec<_> = asked.difference(&allowed).collect();
+    assert!(denied.is_empty(), "not allowed by template.yaml: {denied:#?}");
+    let unused: Vec<_> = allowed.difference(&asked).collect();
+    assert!(unused.is_empty(), "allowed by template.yaml, and not asked for: {unused:#?}");
+}
+
+/// Every action, with everything that can come of it.
+async fn do_everything(stage: &Stage) {
+    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    // Found dead by everybody who writes to them: the sender of a message, of a receipt, of a tick.
+    for mourner in ["send", "ack", "read"] {
+        alice.send("bob", &format!("{mourner}-1"), "hi").await;
+        let second = alice.send("bob", &format!("{mourner}-2"), "hi").await;
+        let (conversation, seq) = (second["conversation_id"].as_str().unwrap(), second["seq"].as_u64().unwrap());
+        let row = if mourner == "send" { "bob" } else { "alice" };
+        stage.note_dead_connection(row).await;
+        match mourner {
+            "send" => drop(alice.send("bob", "send-3", "hi").await),
+            // Below the last message: the row, and what is left of the conversation, are read.
+            "ack" => bob.ack(conversation, seq - 1).await,
+            _ => drop(bob.read(conversation, seq - 1).await),
+        }
+    }
+    bob.drain().await;
+    bob.inbox().await;
+    assert!(!bob.pending().await);
+    let conversation = bob.conversation("alice").await["conversation_id"].as_str().unwrap().to_owned();
+    bob.history(&conversation).await;
+    assert_eq!(bob.refused(json!({"action": "dance"})).await, "unknown_action");
+    alice.leave().await;
+    bob.leave().await;
+}
+
+/// What IAM asks for a call: a transaction takes the permission of each write in it.
+fn privileges(call: &AwsCall) -> Vec<Privilege> {
+    let of = |action: &str, resource: &str| {
+        let action =
+            if resource.starts_with('@') { format!("execute-api:{action}") } else { format!("dynamodb:{action}") };
+        (call.function.clone(), action, resource.to_owned())
+    };
+    let resource = |body: &Value| {
+        let table = body["TableName"].as_str().unwrap_or_default();
+        body["IndexName"].as_str().map_or_else(|| table.to_owned(), |index| format!("{table}/index/{index}"))
+    };
+    match call.operation.as_str() {
+        "PostToConnection" => vec![of("ManageConnections", "@connections")],
+        "TransactWriteItems" => {
+            let writes = call.body["TransactItems"].as_array().into_iter().flatten();
+            let writes = writes.flat_map(|write| write.as_object().into_iter().flatten());
+            writes.map(|(kind, write)| of(&format!("{kind}Item"), &resource(write))).collect()
+        }
+        operation => vec![of(operation, &resource(&call.body))],
+    }
+}
+
+/// What the template allows.
+fn allowed() -> BTreeSet<Privilege> {
+    let text = std::fs::read_to_string(tests::root().join("template.yaml")).unwrap();
+    let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
+    let mut allowed = BTreeSet::new();
+    for (name, resource) in template["Resources"].as_mapping().unwrap() {
+        let statements = resource["Properties"]["Policies"].as_sequence().into_iter().flatten();
+        let statements = statements.flat_map(|policy| policy["Statement"].as_sequence().unwrap());
+        for statement in statements {
+            assert_eq!(statement["Effect"], "Allow");
+            for action in one_or_more(&statement["Action"]) {
+                for resource in one_or_more(&statement["Resource"]) {
+                    allowed.insert((name.as_str().unwrap().to_owned(), text_of(action), resource_of(resource)));
+                }
+            }
+        }
+    }
+    allowed
+}
+
+fn one_or_more(value: &Yaml) -> Vec<&Yaml> {
+    value.as_sequence().map_or_else(|| vec![value], |all| all.iter().collect())
+}
+
+/// A string, whatever intrinsic function it is given to.
+fn text_of(value: &Yaml) -> String {
+    match value {
+        Yaml::Tagged(tagged) => text_of(&tagged.value),
+        value => value.as_str().unwrap().to_owned(),
+    }
+}
+
+/// `!GetAtt InboxTable.Arn` as `InboxTable`, `${InboxTable.Arn}/index/pending` as `InboxTable/index/pending`.
+fn resource_of(value: &Yaml) -> String {
+    let text = text_of(value);
+    if text.ends_with("/POST/@connections/*") {
+        return "@connections".to_owned();
+    }
+    assert!(!text.contains('*'), "{text} allows more than one thing");
+    text.replace("${", "").replace('}', "").replace(".Arn", "")
+}

@@ -1,0 +1,136 @@
+//! Users chat through the client library over the real local server while sockets are cut, sandboxes killed, calls to AWS
+//! lost, refused and delayed; then everything that was sent is accounted for.
+//!
+//! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) change how much and which. The seed decides
+//! every choice of users and faults; the order in which threads come to make them is the machine's.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+mod faults;
+mod user;
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use faults::Faults;
+use indicatif::{ProgressBar, ProgressStyle};
+use tests::Proxy;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use user::{Counts, User};
+
+const MESSAGES: usize = 10_000;
+const USERS: usize = 16;
+/// Each chats with those next to it.
+const NEIGHBOURS: [usize; 4] = [1, 2, USERS - 2, USERS - 1];
+/// One call to AWS in so many goes wrong.
+const FAULT_ONE_IN: u32 = 40;
+/// Without any message shown for so long, those that are missing are called lost.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_message_arrives_once_and_in_order_whatever_breaks() {
+    let (messages, seed) = (parameter("PIGEONHOLE_MESSAGES", MESSAGES), parameter("PIGEONHOLE_SEED", 1));
+    let faults = Arc::new(Faults::new(seed, FAULT_ONE_IN));
+    let proxy = Proxy::open(faults.clone()).await;
+    let stage = proxy.stage().await;
+
+    let started = Instant::now();
+    let (counts, settled) = (Arc::new(Counts::default()), CancellationToken::new());
+    let name = |number: usize| format!("user-{}", number % USERS);
+    let mut chatting = JoinSet::new();
+    for number in 0..USERS {
+        let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
+        let share = messages / USERS + usize::from(number < messages % USERS);
+        let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
+        let user = User::new(&stage, name(number), peers, share, seed, &counts).await;
+        chatting.spawn(user.chat(settled.clone()));
+    }
+    watch(messages as u64, &counts).await;
+    settled.cancel();
+    let mut users = chatting.join_all().await;
+    let pending = settle(&mut users).await;
+    for user in &mut users {
+        user.check_badges().await;
+    }
+
+    let (tally, count) = (faults.tally(), |count: &AtomicU64| count.load(Relaxed));
+    let total = |of: fn(pigeonhole_client::Stats) -> u64| users.iter().map(|user| of(user.stats())).sum::<u64>();
+    let fault_count: u64 = tally.faults.values().sum();
+    let lost = 2 * count(&counts.sent) - count(&counts.answered) - count(&counts.received);
+    let wrong = [
+        ("lost", lost),
+        ("out of order", count(&counts.out_of_order)),
+        ("shown twice", count(&counts.shown_twice)),
+        ("refused for good", count(&counts.refused)),
+        ("wrong unread", count(&counts.wrong_unread)),
+        ("users with something left pending", pending),
+    ];
+    println!("{messages} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
+    table(&[
+        ("sent", count(&counts.sent)),
+        ("answered", count(&counts.answered)),
+        ("received", count(&counts.received)),
+        ("sent again by clients", total(|stats| stats.resent)),
+        ("duplicates dropped by clients", total(|stats| stats.duplicates_dropped)),
+        ("gaps repaired by clients", total(|stats| stats.gaps_repaired)),
+        ("reconnects", total(|stats| stats.reconnects)),
+        ("sockets cut", count(&counts.cuts)),
+        ("apps restarted", count(&counts.restarts)),
+        ("calls to AWS", tally.calls),
+        ("of them with a fault", fault_count),
+    ]);
+    table(&tally.faults.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>());
+    table(&wrong);
+    assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
+    let disturbed = fault_count + count(&counts.cuts) + count(&counts.restarts);
+    assert!(disturbed * 10 >= messages as u64, "only {disturbed} faults: this proves little");
+}
+
+fn parameter<T: FromStr>(name: &str, otherwise: T) -> T {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+        Err(_) => otherwise,
+    }
+}
+
+/// Until everybody has seen everything, or nothing comes any more.
+async fn watch(messages: u64, counts: &Counts) {
+    let bar = ProgressBar::new(messages);
+    let style = "{wide_bar} {pos}/{len} received, {per_sec}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a template"));
+    let (mut seen, mut since) = (0, Instant::now());
+    loop {
+        let (answered, received) = (counts.answered.load(Relaxed), counts.received.load(Relaxed));
+        bar.set_position(received);
+        if answered + received != seen {
+            (seen, since) = (answered + received, Instant::now());
+        }
+        if seen == 2 * messages || since.elapsed() > PATIENCE {
+            return bar.finish_and_clear();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Waits until the last acknowledgements have arrived; the number of users for whom they don't.
+async fn settle(users: &mut [User]) -> u64 {
+    let mut pending = 0;
+    for user in users {
+        let acknowledged = async {
+            while user.is_pending().await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        pending += u64::from(tokio::time::timeout(PATIENCE, acknowledged).await.is_err());
+    }
+    pending
+}
+
+fn table(rows: &[(&str, u64)]) {
+    for (name, count) in rows {
+        println!("  {name:44}{count:>10}");
+    }
+    println!();
+}

@@ -1,0 +1,255 @@
+//! Somebody who chats with a few others through the client library, over a network that breaks and an app that is
+//! restarted, and who notices everything that is wrong with what the app shows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use fastrand::Rng;
+use pigeonhole_client::{Client, Config, Conversation, Event, Events, MemoryStorage, Message, Stats, Timing};
+use tests::{Stage, Wire};
+use tokio_util::sync::CancellationToken;
+
+/// Messages that wait for their answer at once.
+const UNDER_WAY_MAX: usize = 2;
+/// Of the events that a user sees, one in so many …
+const READ_ONE_IN: u32 = 8;
+const CUT_ONE_IN: u32 = 250;
+const RESTART_ONE_IN: u32 = 1000;
+
+/// What went wrong, or could have. All users count into the same one.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) sent: AtomicU64,
+    /// Stored, as the sender's app was told.
+    pub(crate) answered: AtomicU64,
+    /// Shown to the one it was for.
+    pub(crate) received: AtomicU64,
+    pub(crate) out_of_order: AtomicU64,
+    pub(crate) shown_twice: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) wrong_unread: AtomicU64,
+    pub(crate) cuts: AtomicU64,
+    pub(crate) restarts: AtomicU64,
+}
+
+pub(crate) struct User {
+    name: String,
+    peers: Vec<String>,
+    to_send: usize,
+    /// The number of the last message to each peer.
+    said: BTreeMap<String, u64>,
+    under_way: usize,
+    conversations: BTreeMap<String, Shown>,
+    app: App,
+    stage: Arc<Stage>,
+    wire: Wire,
+    storage: MemoryStorage,
+    rng: Rng,
+    counts: Arc<Counts>,
+    /// Of the apps before this one.
+    stats: Stats,
+}
+
+struct App {
+    client: Client,
+    events: Events,
+}
+
+/// What the app has shown of a conversation.
+#[derive(Default)]
+struct Shown {
+    last_seq: u64,
+    /// The number of the last message, by sender: each counts its own.
+    numbers: BTreeMap<String, u64>,
+    /// Where the messages of the other are.
+    theirs: Vec<u64>,
+}
+
+impl User {
+    pub(crate) async fn new(
+        stage: &Arc<Stage>,
+        name: String,
+        peers: Vec<String>,
+        to_send: usize,
+        seed: u64,
+        counts: &Arc<Counts>,
+    ) -> Self {
+        let (wire, storage) = (Wire::to(stage).await, MemoryStorage::default());
+        let app = App::start(stage, &wire, &name, &storage).await;
+        Self {
+            name,
+            peers,
+            to_send,
+            said: BTreeMap::new(),
+            under_way: 0,
+            conversations: BTreeMap::new(),
+            app,
+            stage: Arc::clone(stage),
+            wire,
+            storage,
+            rng: Rng::with_seed(seed),
+            counts: Arc::clone(counts),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Chats until told that everybody has seen everything, or that nothing moves any more.
+    pub(crate) async fn chat(mut self, settled: CancellationToken) -> Self {
+        loop {
+            while self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
+                self.send().await;
+            }
+            let event = tokio::select! {
+                event = self.app.events.next() => event.expect("the client is open"),
+                () = settled.cancelled() => return self,
+            };
+            let message = match event {
+                Event::Message { message, .. } => message,
+                Event::Failed { .. } => {
+                    self.counts.refused.fetch_add(1, Relaxed);
+                    self.under_way -= 1;
+                    continue;
+                }
+                _ => continue,
+            };
+            self.show(&message);
+            if message.sender_id != self.name && self.rng.u32(..READ_ONE_IN) == 0 {
+                drop(self.app.client.read(&message.conversation_id, message.seq));
+            }
+            if self.rng.u32(..CUT_ONE_IN) == 0 {
+                self.wire.cut();
+                self.counts.cuts.fetch_add(1, Relaxed);
+            }
+            if self.rng.u32(..RESTART_ONE_IN) == 0 {
+                self.restart(&message).await;
+            }
+        }
+    }
+
+    async fn send(&mut self) {
+        let peer = self.peers[self.rng.usize(..self.peers.len())].clone();
+        let number = self.said.entry(peer.clone()).or_default();
+        *number += 1;
+        self.app.client.send_to(peer, number.to_string()).await.expect("it goes into the outbox");
+        self.to_send -= 1;
+        self.under_way += 1;
+        self.counts.sent.fetch_add(1, Relaxed);
+    }
+
+    fn show(&mut self, message: &Message) {
+        let shown = self.conversations.entry(message.conversation_id.clone()).or_default();
+        if message.seq <= shown.last_seq {
+            self.counts.shown_twice.fetch_add(1, Relaxed);
+            return;
+        }
+        // A sender's numbers rise by one, so a message that is missing, doubled or out of turn in storage shows here too.
+        let number = shown.numbers.entry(message.sender_id.clone()).or_default();
+        *number += 1;
+        if message.seq != shown.last_seq + 1 || message.body != number.to_string() {
+            self.counts.out_of_order.fetch_add(1, Relaxed);
+        }
+        shown.last_seq = message.seq;
+        if message.sender_id == self.name {
+            self.under_way -= 1;
+            self.counts.answered.fetch_add(1, Relaxed);
+        } else {
+            shown.theirs.push(message.seq);
+            self.counts.received.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The app is killed, and started again with what its storage holds.
+    async fn restart(&mut self, last: &Message) {
+        self.wire.cut();
+        self.app.client.clone().close().await;
+        self.stats = self.stats();
+        // It was not done with the last message, which may therefore come again: it has not been shown yet.
+        if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
+            self.unshow(last);
+        }
+        self.app = App::start(&self.stage, &self.wire, &self.name, &self.storage).await;
+        self.counts.restarts.fetch_add(1, Relaxed);
+    }
+
+    fn unshow(&mut self, message: &Message) {
+        let shown = self.conversations.get_mut(&message.conversation_id).expect("it was shown");
+        shown.last_seq -= 1;
+        *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= 1;
+        if message.sender_id == self.name {
+            self.under_way += 1;
+            self.counts.answered.fetch_sub(1, Relaxed);
+        } else {
+            shown.theirs.pop();
+            self.counts.received.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Reads each conversation up to some message, and compares every badge with what was shown.
+    pub(crate) async fn check_badges(&mut self) {
+        let rows = self.app.client.inbox(None).await.expect("the inbox is there").conversations;
+        for (id, shown) in &self.conversations {
+            let upto = self.rng.u64(1..=shown.last_seq);
+            let left = self.app.client.read(id, upto).await.expect("it can be read");
+            let row = rows.iter().find(|row| row.conversation_id == *id);
+            let right = row.is_some_and(|row: &Conversation| {
+                row.last_seq == shown.last_seq
+                    && row.unread == shown.above(row.read_seq)
+                    && left == shown.above(upto.max(row.read_seq))
+            });
+            if !right {
+                println!("{} in {id}: read up to {upto}, {left} left, and before {row:?}", self.name);
+                self.counts.wrong_unread.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// Of this app and those before it.
+    pub(crate) fn stats(&self) -> Stats {
+        let (mut all, now) = (self.stats, self.app.client.stats());
+        all.resent += now.resent;
+        all.duplicates_dropped += now.duplicates_dropped;
+        all.gaps_repaired += now.gaps_repaired;
+        all.reconnects += now.reconnects;
+        all
+    }
+
+    /// Whether the server still has something for this user.
+    pub(crate) async fn is_pending(&mut self) -> bool {
+        // What was shown last is done with as well.
+        self.app.events.done();
+        self.stage.rows("InboxTable", &self.name).await.iter().any(|row| row.get("pending_from").is_some())
+    }
+}
+
+impl Shown {
+    fn above(&self, seq: u64) -> u64 {
+        self.theirs.iter().filter(|theirs| **theirs > seq).count() as u64
+    }
+}
+
+impl App {
+    async fn start(stage: &Arc<Stage>, wire: &Wire, name: &str, storage: &MemoryStorage) -> Self {
+        let token = stage.token(name);
+        let give = move |_| std::future::ready(Ok(token.clone()));
+        let config = Config::new(wire.url(), name, give).device_id(format!("{name}s-phone"));
+        let (client, events) = Client::connect(config.storage(storage.clone()).timing(timing())).await.unwrap();
+        Self { client, events }
+    }
+}
+
+/// As an app's, but for what would only make the run longer. The waits for answers are the usual ones: shorter than the
+/// server needs when it is busy, they would keep it so.
+fn timing() -> Timing {
+    Timing {
+        retry_first: Duration::from_millis(50),
+        ping_every: Duration::from_secs(10),
+        ack_every: Duration::from_millis(250),
+        reconnect_first: Duration::from_millis(20),
+        reconnect_max: Duration::from_secs(1),
+        lifetime: Duration::from_mins(1),
+        lifetime_jitter: Duration::from_secs(40),
+        ..Timing::default()
+    }
+}
