@@ -112,7 +112,7 @@ fn functions_have_the_variables_that_they_read() {
             "connect" | "inbox" => &[],
             _ => &["CONNECTIONS_ENDPOINT"],
         };
-        for name in needed.iter().chain(&tables) {
+        for name in needed.iter().chain(&tables).chain(&["RUST_LOG", "STACK_NAME"]) {
             assert!(function.environment.contains_key(*name), "{} lacks {name}", function.binary);
         }
     }
