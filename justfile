@@ -14,6 +14,7 @@ tools:
 # Everything that must hold, without the tests
 check: tools
     typos
+    .ci/mutants --check
     cfn-lint template.yaml
     sam validate --lint
     cargo fmt --all --check
@@ -49,6 +50,12 @@ explore:
 # Clients that chat over a server with faults of every kind, and what became of each message
 soak messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
+
+# Break each rule of the code once, and see which test fails (docs/mutants.md): all, or those with PATTERN in their names
+mutants *PATTERN:
+    @# Here and not among the tools, because nothing else needs it. Compiled without optimisation: it runs for a second.
+    command -v cargo-mutants || CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --debug --no-track --root .venv cargo-mutants@27.1.0
+    .ci/mutants "{{PATTERN}}"
 
 # Format the code
 fmt:

@@ -36,6 +36,7 @@ def bad_parameters_are_refused(stack):
         ("QueryStringTokens", "yes"),
         ("ThrottlingRateLimit", "0"),
         ("LogLevel", "send=loud"),
+        ("AlarmTopicArn", "topic"),
     ]:
         parameters = {key: value for key, value in {**good, name: bad}.items() if value is not None}
         refusal = refused(stack, parameters)

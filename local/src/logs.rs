@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -19,10 +19,8 @@ pub enum Logs {
     Keep(Arc<Mutex<Vec<String>>>),
 }
 
-/// The member names under which tracing's JSON has what isn't a field of the event.
-const FRAME: [&str; 7] = ["timestamp", "level", "message", "fields", "target", "span", "spans"];
-/// What tracing and Lambda's runtime add to every span, and nobody looks up here.
-const SPAN_NOISE: [&str; 3] = ["name", "requestId", "xrayTraceId"];
+/// The members of a line that are printed in a place of their own, or are for CloudWatch alone.
+const FRAME: [&str; 7] = ["timestamp", "level", "message", "target", "_aws", "stack", "events"];
 
 const DIM: &str = "\x1b[2m";
 const RED: &str = "\x1b[31m";
@@ -52,7 +50,7 @@ fn clock() -> String {
 fn readable(function: &str, line: &str, time: &str, colour: bool) -> String {
     let paint = |code: &'static str| if colour { code } else { "" };
     let prefix = format!("{}{time}{} {function:<18}", paint(DIM), paint(PLAIN));
-    let Ok(Value::Object(event)) = serde_json::from_str::<Value>(line) else {
+    let Ok(Value::Object(mut event)) = serde_json::from_str::<Value>(line) else {
         return format!("{prefix} {line}");
     };
     let level = match event.get("level").and_then(Value::as_str) {
@@ -62,16 +60,9 @@ fn readable(function: &str, line: &str, time: &str, colour: bool) -> String {
             format!(" {code}{level}{}", paint(PLAIN))
         }
     };
-    // Fields are in the event itself, or apart, as the subscriber was set up; span fields come before them.
-    let nested = |name: &str| event.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut fields: Map<String, Value> =
-        nested("span").into_iter().filter(|(name, _)| !SPAN_NOISE.contains(&name.as_str())).collect();
-    fields.extend(nested("fields"));
-    fields
-        .extend(event.iter().filter(|(name, _)| !FRAME.contains(&name.as_str())).map(|(k, v)| (k.clone(), v.clone())));
-    let message = fields.remove("message").or_else(|| event.get("message").cloned());
-    let message = message.map(|message| format!(" {}", text(&message))).unwrap_or_default();
-    let pairs = fields.iter().map(|(name, value)| format!("{}{name}={}{}", paint(DIM), paint(PLAIN), text(value)));
+    let message = event.get("message").map(|message| format!(" {}", text(message))).unwrap_or_default();
+    event.retain(|name, _| !FRAME.contains(&name.as_str()));
+    let pairs = event.iter().map(|(name, value)| format!("{}{name}={}{}", paint(DIM), paint(PLAIN), text(value)));
     let words = std::iter::once(format!("{prefix}{level}{message}")).chain(pairs);
     words.collect::<Vec<_>>().join(" ")
 }
@@ -85,13 +76,13 @@ mod tests {
     use super::readable;
 
     #[test]
-    fn both_shapes_of_tracing_and_plain_text_are_readable() {
+    fn lines_with_and_without_metrics_and_plain_text_are_readable() {
         let line = |line| readable("SendFunction", line, "10:00:00.000", false);
-        let flat =
-            r#"{"timestamp":"t","level":"INFO","message":"sent","route":"send","duration_ms":7,"target":"send"}"#;
-        assert_eq!(line(flat), "10:00:00.000 SendFunction       sent duration_ms=7 route=send");
-        let nested = r#"{"level":"WARN","fields":{"message":"busy","tries":2},"span":{"name":"x","request_id":"r"}}"#;
-        assert_eq!(line(nested), "10:00:00.000 SendFunction       WARN busy request_id=r tries=2");
+        let counted = r#"{"timestamp":"t","level":"INFO","message":"sent","route":"send","duration_ms":7,"events":1,
+            "stack":"s","target":"send","_aws":{"Timestamp":0,"CloudWatchMetrics":[]}}"#;
+        assert_eq!(line(counted), "10:00:00.000 SendFunction       sent duration_ms=7 route=send");
+        let plain = r#"{"level":"WARN","message":"busy","request_id":"r","conflicts":2}"#;
+        assert_eq!(line(plain), "10:00:00.000 SendFunction       WARN busy conflicts=2 request_id=r");
         assert_eq!(line("thread panicked"), "10:00:00.000 SendFunction       thread panicked");
     }
 }

@@ -66,41 +66,88 @@ fn each_event_is_of_its_route_and_its_frame_is_of_its_action() {
     }
 }
 
+/// What CloudFormation can't change of a table without making a new, empty one in its place.
+fn what_a_table_is(name: &str) -> Value {
+    let schema = |hash: &str, range: &str| json!([{"AttributeName": hash, "KeyType": "HASH"}, {"AttributeName": range, "KeyType": "RANGE"}]);
+    let index = |name: &str, range: &str| {
+        let projection = json!({"ProjectionType": "KEYS_ONLY"});
+        json!({"IndexName": name, "KeySchema": schema("user_id", range), "Projection": projection})
+    };
+    let (hash, range, numbers, indexes) = match name {
+        "ConnectionsTable" => ("user_id", "connection_id", vec![], None),
+        "IdempotencyTable" => ("conversation_id", "sender_key", vec![], None),
+        "MessagesTable" => ("conversation_id", "seq", vec!["seq"], None),
+        "InboxTable" => {
+            let indexes = json!([index("recency", "active_at"), index("pending", "pending_since")]);
+            ("user_id", "conversation_id", vec!["active_at", "pending_since"], Some(indexes))
+        }
+        _ => panic!("{name} is not pinned here yet: say what it is, so that nobody replaces it unaware"),
+    };
+    let of_type = |name: &str, kind: &str| json!({"AttributeName": name, "AttributeType": kind});
+    let strings = [hash, range].into_iter().filter(|name| !numbers.contains(name)).map(|name| of_type(name, "S"));
+    let attributes: Vec<Value> = strings.chain(numbers.iter().map(|name| of_type(name, "N"))).collect();
+    let mut table = json!({"TableName": name, "KeySchema": schema(hash, range), "AttributeDefinitions": attributes});
+    table.as_object_mut().unwrap().extend(indexes.map(|indexes| ("LocalSecondaryIndexes".to_owned(), indexes)));
+    table
+}
+
 #[test]
-fn tables_have_the_keys_and_lifetimes_that_the_store_writes() {
-    let expected = [
-        ("ConnectionsTable", vec![("user_id", "HASH"), ("connection_id", "RANGE")], vec![], true),
-        ("IdempotencyTable", vec![("conversation_id", "HASH"), ("sender_key", "RANGE")], vec![], true),
-        (
-            "InboxTable",
-            vec![("user_id", "HASH"), ("conversation_id", "RANGE")],
-            vec![("recency", "active_at"), ("pending", "pending_since")],
-            false,
-        ),
-        ("MessagesTable", vec![("conversation_id", "HASH"), ("seq", "RANGE")], vec![], false),
-    ];
+fn no_deployment_replaces_a_table() {
+    let text = std::fs::read_to_string(tests::root().join("template.yaml")).unwrap();
     let tables = template().tables;
-    assert_eq!(tables.len(), expected.len());
-    for (logical_id, keys, indexes, expires) in expected {
-        let table = tables.iter().find(|table| table.logical_id == logical_id).unwrap();
-        let key = |entry: &Value| {
-            (entry["AttributeName"].as_str().unwrap().to_owned(), entry["KeyType"].as_str().unwrap().to_owned())
-        };
-        let has: Vec<_> = table.create["KeySchema"].as_array().unwrap().iter().map(key).collect();
-        assert_eq!(has, keys.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect::<Vec<_>>());
-        let none = Vec::new();
-        let has: BTreeSet<_> = table.create["LocalSecondaryIndexes"]
-            .as_array()
-            .unwrap_or(&none)
-            .iter()
-            .map(|index| {
-                assert_eq!(index["Projection"]["ProjectionType"], "KEYS_ONLY");
-                (index["IndexName"].as_str().unwrap(), index["KeySchema"][1]["AttributeName"].as_str().unwrap())
-            })
-            .collect();
-        assert_eq!(has, indexes.into_iter().collect());
-        assert_eq!(table.ttl_attribute.as_deref(), expires.then_some("expires_at"));
+    let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
+    let pinned = BTreeSet::from(["ConnectionsTable", "IdempotencyTable", "InboxTable", "MessagesTable"]);
+    assert_eq!(
+        names, pinned,
+        "a table under another logical id is a new, empty one; the rows stay behind in the old one"
+    );
+    for table in &tables {
+        let name = table.logical_id.as_str();
+        let mut has = table.create.clone();
+        // What changes without a replacement. The name is the logical id where the template gives none.
+        has.as_object_mut().unwrap().retain(|member, _| member != "BillingMode");
+        assert_eq!(
+            has,
+            what_a_table_is(name),
+            "a deployment of this would put a new, empty {name} in the place of the one with everybody's rows, and the \
+             functions would find nothing. Add a table and move the rows instead."
+        );
+        let resource = text.split(&format!("\n  {name}:\n")).nth(1).unwrap().split("\n\n").next().unwrap();
+        assert!(
+            !resource.contains("TableName"),
+            "a named {name} is another, empty table, and a second stack can't have it"
+        );
+        for policy in ["DeletionPolicy", "UpdateReplacePolicy"] {
+            let retained = format!("    {policy}: Retain");
+            assert!(
+                resource.lines().any(|line| line == retained),
+                "without {policy}: Retain, the rows of {name} go with it"
+            );
+        }
     }
+}
+
+#[test]
+fn what_expires_is_what_the_store_writes_an_end_for() {
+    for table in template().tables {
+        let expires = matches!(table.logical_id.as_str(), "ConnectionsTable" | "IdempotencyTable");
+        assert_eq!(table.ttl_attribute.as_deref(), expires.then_some("expires_at"), "{}", table.logical_id);
+    }
+}
+
+#[test]
+fn every_alarm_is_on_the_dashboard_and_explained() {
+    let read = |file: &str| std::fs::read_to_string(tests::root().join(file)).unwrap();
+    let (text, docs) = (read("template.yaml"), read("docs/operating.md"));
+    let mut alarms = 0;
+    for resource in text.split("\n\n").filter(|resource| resource.contains("Type: AWS::CloudWatch::Alarm")) {
+        let id = resource.lines().find_map(|line| line.strip_prefix("  ")?.strip_suffix("Alarm:")).unwrap();
+        assert!(text.contains(&format!("\"${{{id}Alarm.Arn}}\"")), "{id}Alarm is not on the dashboard");
+        let name = resource.split("AlarmName: !Sub ${AWS::StackName}-").nth(1).unwrap().lines().next().unwrap();
+        assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/operating.md has no section for {name}");
+        alarms += 1;
+    }
+    assert_eq!(alarms, 8);
 }
 
 #[test]
@@ -112,7 +159,7 @@ fn functions_have_the_variables_that_they_read() {
             "connect" | "inbox" => &[],
             _ => &["CONNECTIONS_ENDPOINT"],
         };
-        for name in needed.iter().chain(&tables) {
+        for name in needed.iter().chain(&tables).chain(&["RUST_LOG", "STACK_NAME"]) {
             assert!(function.environment.contains_key(*name), "{} lacks {name}", function.binary);
         }
     }

@@ -1,8 +1,10 @@
 //! What is written to the log, and what never is.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use lambda::Clock;
 use serde_json::{Value, json};
 use testkit::Failure;
 use tracing::instrument::WithSubscriber;
@@ -32,7 +34,7 @@ impl Lines {
 async fn logged<T>(run: impl Future<Output = T>) -> (T, String) {
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = lambda::subscriber("trace", move || writer.clone());
+    let subscriber = lambda::subscriber("trace", "stack-of-tests", move || writer.clone());
     let result = run.with_subscriber(subscriber).await;
     (result, lines.text())
 }
@@ -78,13 +80,122 @@ async fn one_line_says_what_came_of_an_event() {
     let ours: Vec<&Value> = lines.iter().filter(|line| line["level"] == "INFO").collect();
     assert_eq!(ours.len(), 1, "{log}");
     let line = ours[0];
-    assert_eq!((&line["outcome"], &line["span"]["route"]), (&json!("ok"), &json!("send")));
+    assert_eq!((&line["outcome"], &line["route"]), (&json!("ok"), &json!("send")));
     assert_eq!(
-        (&line["span"]["seq"], &line["span"]["tries"], &line["span"]["posted"]),
-        (&json!(1), &json!(1), &json!(1))
+        (&line["seq"], &line["conflicts"], &line["posted"], &line["left_pending"]),
+        (&json!(1), &json!(0), &json!(1), &json!(0))
     );
-    assert_eq!(line["span"]["conversation_id"], answer["conversation_id"]);
-    assert!(line["duration_ms"].is_number());
+    assert_eq!(line["conversation_id"], answer["conversation_id"]);
+    assert_eq!((&line["message"], &line["level"]), (&json!("answered"), &json!("INFO")));
+    for duration in ["duration_ms", "store_ms", "push_ms"] {
+        assert!(line[duration].is_number(), "{line}");
+    }
+}
+
+/// The line's metrics as CloudWatch would take them: the dimensions' values and the name, and the number.
+fn metrics(line: &Value) -> BTreeMap<String, i64> {
+    let meta = line["_aws"].as_object().unwrap();
+    // What the specification demands of the object, and what CloudWatch takes of times: two weeks back, two hours ahead.
+    assert_eq!(meta.keys().collect::<Vec<_>>(), ["CloudWatchMetrics", "Timestamp"]);
+    let age_ms = Clock::system().now().millis() - meta["Timestamp"].as_i64().unwrap();
+    assert!((0..60_000).contains(&age_ms), "{age_ms}");
+    let mut metrics = BTreeMap::new();
+    for directive in meta["CloudWatchMetrics"].as_array().unwrap() {
+        let members: Vec<&String> = directive.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["Dimensions", "Metrics", "Namespace"]);
+        assert_eq!(directive["Namespace"], "Pigeonhole");
+        let definitions = directive["Metrics"].as_array().unwrap();
+        assert!((1..=100).contains(&definitions.len()), "{directive}");
+        for dimensions in directive["Dimensions"].as_array().unwrap() {
+            let dimensions = dimensions.as_array().unwrap();
+            assert!(dimensions.len() <= 30, "{directive}");
+            let value = |name: &Value| line[name.as_str().unwrap()].as_str().filter(|value| !value.is_empty()).unwrap();
+            let values: Vec<&str> = dimensions.iter().map(value).collect();
+            for definition in definitions {
+                let name = definition["Name"].as_str().unwrap();
+                let unit = name.ends_with("_ms").then_some("Milliseconds");
+                assert_eq!(definition["Unit"].as_str(), unit, "{name}");
+                let number = line[name].as_i64().unwrap_or_else(|| panic!("{name} is no whole number in {line}"));
+                assert!(metrics.insert(format!("{} {name}", values.join(" ")), number).is_none(), "{name} comes twice");
+            }
+        }
+    }
+    metrics
+}
+
+fn lines(log: &str) -> Vec<Value> {
+    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_line_about_an_event_has_its_metrics_and_no_other_line_has_any() {
+    let bench = Bench::new().await;
+    bench.connected("bob").await;
+    let message = |to: &str| json!({"action": "send", "to": to, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    bench.management.fail("bob=", 500);
+    let story = async {
+        bench.ok("alice", message("bob")).await;
+        bench.refused("alice", json!({"action": "send"})).await;
+    };
+    let ((), log) = logged(story).await;
+    let (about_events, others): (Vec<_>, Vec<_>) =
+        lines(&log).into_iter().partition(|line| line.get("outcome").is_some());
+    assert!(!others.is_empty() && others.iter().all(|line| line.get("_aws").is_none()), "{log}");
+    let [sent, refused] = about_events.try_into().unwrap();
+    // Every byte is paid for; docs/operating.md reckons with these.
+    let bytes = [&sent, &sent["_aws"]].map(|json| json.to_string().len());
+    assert!(bytes[0] < 1000 && bytes[1] < 500, "{bytes:?}");
+
+    let numbers = metrics(&sent);
+    let names: Vec<&str> = numbers.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "stack-of-tests ok events",
+            "stack-of-tests send conflicts",
+            "stack-of-tests send duration_ms",
+            "stack-of-tests send failed",
+            "stack-of-tests send gone",
+            "stack-of-tests send left_pending",
+            "stack-of-tests send posted",
+            "stack-of-tests send push_ms",
+            "stack-of-tests send store_ms",
+        ]
+    );
+    let number = |name: &str| numbers[&format!("stack-of-tests send {name}")];
+    // The recipient's only connection did not take it.
+    assert_eq!([number("failed"), number("posted"), number("left_pending"), number("conflicts")], [1, 0, 1, 0]);
+
+    let expected = [
+        ("stack-of-tests bad_request events", 1),
+        ("stack-of-tests send bad_request events", 1),
+        ("stack-of-tests send duration_ms", 0),
+    ];
+    assert_eq!(metrics(&refused), expected.map(|(name, number)| (name.to_owned(), number)).into());
+}
+
+#[tokio::test]
+async fn a_connection_that_comes_and_goes_counts_too() {
+    let bench = Bench::new().await;
+    let story = async {
+        bench.connected("alice").await;
+        bench.recorder.fail_next("DeleteItem", Failure::internal());
+        connect::handle(&bench.connect_deps(), bench.event("disconnect", "alice")).await.unwrap();
+    };
+    let ((), log) = logged(story).await;
+    let counted: BTreeMap<String, i64> =
+        lines(&log).iter().filter(|line| line.get("_aws").is_some()).flat_map(metrics).collect();
+    let counted: Vec<&str> = counted.keys().map(String::as_str).collect();
+    assert_eq!(
+        counted,
+        [
+            "stack-of-tests $connect duration_ms",
+            "stack-of-tests $disconnect duration_ms",
+            "stack-of-tests $disconnect unavailable events",
+            "stack-of-tests ok events",
+            "stack-of-tests unavailable events",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ fn without_a_variable_that_it_needs() {
             "connect" | "inbox" => tables.to_vec(),
             _ => [&tables[..], &["CONNECTIONS_ENDPOINT"]].concat(),
         };
-        for name in needed {
+        for name in needed.into_iter().chain(["STACK_NAME"]) {
             for value in [None, Some("")] {
                 let mut environment = function.environment.clone();
                 environment.insert("JWKS_URL".to_owned(), "https://login.example.com/keys".to_owned());

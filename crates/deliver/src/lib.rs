@@ -18,7 +18,7 @@ pub struct Delivery<'a> {
     pub except: Option<&'a ConnectionId>,
 }
 
-/// What became of the frames, for the log.
+/// What became of a delivery's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub posted: u32,
@@ -27,32 +27,36 @@ pub struct Tally {
 }
 
 /// Posts each delivery to its user's connections, all at once within [`POSTS_AT_ONCE_MAX`], for at most
-/// [`FAN_OUT_TIMEOUT`] in all.
-pub async fn deliver(store: &Store, socket: &Socket, now: Timestamp, deliveries: &[Delivery<'_>]) -> Tally {
+/// [`FAN_OUT_TIMEOUT`] in all. Answers with a tally for each delivery, and puts their sum into the line that says what came
+/// of the event.
+pub async fn deliver(store: &Store, socket: &Socket, now: Timestamp, deliveries: &[Delivery<'_>]) -> Vec<Tally> {
+    let mut tallies = vec![Tally::default(); deliveries.len()];
     let all = async {
         let found = future::join_all(deliveries.iter().map(|delivery| reachable(store, now, delivery))).await;
-        stream::iter(found.into_iter().flatten())
-            .map(|(delivery, connection)| post(store, socket, now, delivery, connection))
-            .buffer_unordered(POSTS_AT_ONCE_MAX)
-            .fold(Tally::default(), |tally, posted| async move { tally.with(&posted) })
-            .await
+        let pairs = deliveries.iter().enumerate().zip(found);
+        let posts = pairs.flat_map(|(delivery, connections)| connections.into_iter().map(move |to| (delivery, to)));
+        let mut posted = stream::iter(posts)
+            .map(|((nth, delivery), to)| async move { (nth, post(store, socket, now, delivery, to).await) })
+            .buffer_unordered(POSTS_AT_ONCE_MAX);
+        while let Some((nth, posted)) = posted.next().await {
+            tallies.get_mut(nth).into_iter().for_each(|tally| tally.count(&posted));
+        }
     };
-    if let Ok(tally) = tokio::time::timeout(FAN_OUT_TIMEOUT, all).await {
-        return tally;
+    if tokio::time::timeout(FAN_OUT_TIMEOUT, all).await.is_err() {
+        tracing::warn!("not all frames went out in time; they are pending");
     }
-    tracing::warn!("not all frames went out in time; they are pending");
-    Tally::default()
+    let sum = |count: fn(&Tally) -> u32| tallies.iter().map(count).sum::<u32>();
+    tracing::Span::current()
+        .record("posted", sum(|tally| tally.posted))
+        .record("gone", sum(|tally| tally.gone))
+        .record("failed", sum(|tally| tally.failed));
+    tallies
 }
 
-async fn reachable<'a>(
-    store: &Store,
-    now: Timestamp,
-    delivery: &'a Delivery<'a>,
-) -> Vec<(&'a Delivery<'a>, Connection)> {
+async fn reachable(store: &Store, now: Timestamp, delivery: &Delivery<'_>) -> Vec<Connection> {
     match connections::list(store, delivery.user, now).await {
         Ok(connections) => {
-            let others = connections.into_iter().filter(|connection| Some(&connection.id) != delivery.except);
-            others.map(|connection| (delivery, connection)).collect()
+            connections.into_iter().filter(|connection| Some(&connection.id) != delivery.except).collect()
         }
         Err(error) => {
             tracing::error!(%error, "connections are unknown; the frame is pending");
@@ -84,17 +88,11 @@ async fn post(
 }
 
 impl Tally {
-    /// Into the line that says what came of the event.
-    pub fn record(self, span: &tracing::Span) {
-        span.record("posted", self.posted).record("gone", self.gone).record("failed", self.failed);
-    }
-
-    fn with(mut self, posted: &Posted) -> Self {
+    fn count(&mut self, posted: &Posted) {
         match posted {
             Posted::Accepted => self.posted += 1,
             Posted::Gone => self.gone += 1,
             Posted::Failed { .. } => self.failed += 1,
         }
-        self
     }
 }

@@ -109,11 +109,14 @@ impl Call {
             connection_id = caller.connection.as_str(),
             conversation_id = tracing::field::Empty,
             seq = tracing::field::Empty,
-            tries = tracing::field::Empty,
+            conflicts = tracing::field::Empty,
+            store_ms = tracing::field::Empty,
+            push_ms = tracing::field::Empty,
             messages = tracing::field::Empty,
             posted = tracing::field::Empty,
             gone = tracing::field::Empty,
             failed = tracing::field::Empty,
+            left_pending = tracing::field::Empty,
         );
         Ok((Self { caller, action, id, opened_at: now, span }, asked.map_err(Failure::from)))
     }

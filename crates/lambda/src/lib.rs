@@ -4,6 +4,7 @@ mod call;
 mod clock;
 mod env;
 mod log;
+mod metrics;
 
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use call::{Call, Caller, Failure, NotFromApiGateway, Response, caller, respond};

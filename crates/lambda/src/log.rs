@@ -1,13 +1,22 @@
 //! Logs: JSON lines on standard error, which Lambda keeps.
 
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
 use tracing::subscriber::set_global_default;
-use tracing::{Level, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{FilterExt as _, filter_fn};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, JsonFields, Writer};
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::{LookupSpan, Scope};
 use tracing_subscriber::{EnvFilter, Layer as _, Registry};
 
-use crate::env::BadVariable;
+use crate::Clock;
+use crate::env::{BadVariable, env};
+use crate::metrics::metrics;
 
 /// The crates whose lines are ours.
 const OURS: &[&str] =
@@ -15,32 +24,87 @@ const OURS: &[&str] =
 
 /// Starts logging at the levels that `RUST_LOG` names, `info` if it names none.
 ///
-/// One line per event says what came of it; see [`crate::Call`]. No line ever has a body, a token, a query string or a user
-/// id in it, at any level.
+/// One line per event says what came of it, see [`crate::Call`], and carries its metrics, under the name of the stack in
+/// `STACK_NAME`. No line ever has a body, a token, a query string or a user id in it, at any level.
 ///
 /// # Errors
-/// [`BadVariable`] if it names something else.
+/// [`BadVariable`] if `RUST_LOG` names something else, or there is no `STACK_NAME`.
 pub fn start_log() -> Result<(), BadVariable> {
     let levels = std::env::var("RUST_LOG").unwrap_or_default();
     EnvFilter::try_new(&levels).map_err(|error| BadVariable::new("RUST_LOG", format!("is no filter: {error}")))?;
     // Fails only if something logs already, and then that goes on.
-    set_global_default(subscriber(&levels, std::io::stderr)).unwrap_or_default();
+    set_global_default(subscriber(&levels, &env("STACK_NAME")?, std::io::stderr)).unwrap_or_default();
     Ok(())
 }
 
 /// What writes the lines, at these levels; `info` where they are none.
-pub fn subscriber<W>(levels: &str, writer: W) -> impl Subscriber + Send + Sync
+pub fn subscriber<W>(levels: &str, stack: &str, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let levels = EnvFilter::try_new(levels).ok().filter(|_| !levels.is_empty());
     let levels = levels.unwrap_or_else(|| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_span_list(false).with_writer(writer);
+    let lines = Lines { stack: stack.to_owned() };
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(JsonFields::new()).event_format(lines).with_writer(writer);
     Registry::default().with(lines.with_filter(levels.and(filter_fn(harmless))))
 }
 
 /// Below `info`, libraries write down whole requests and events: what people said to each other would be in the log.
 fn harmless(line: &Metadata<'_>) -> bool {
-    let ours = |target: &str| OURS.contains(&target.split("::").next().unwrap_or_default());
-    *line.level() <= Level::INFO || ours(line.target())
+    *line.level() <= Level::INFO || ours(line)
+}
+
+fn ours(metadata: &Metadata<'_>) -> bool {
+    OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
+}
+
+/// A line: one flat JSON object, since CloudWatch takes metrics only from the members of its root.
+struct Lines {
+    stack: String,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    timestamp: String,
+    level: &'a str,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+    target: &'a str,
+    #[serde(rename = "_aws", skip_serializing_if = "Option::is_none")]
+    metrics: Option<Value>,
+}
+
+impl<S> FormatEvent<S, JsonFields> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, JsonFields>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        // What others' spans say, such as the SDK's, was never looked through for what must not be in a log.
+        let spans = ctx.event_scope().into_iter().flat_map(Scope::from_root).filter(|span| ours(span.metadata()));
+        let mut fields = Map::new();
+        for span in spans {
+            fields.extend(
+                span.extensions().get::<FormattedFields<JsonFields>>().map(|text| members(text)).unwrap_or_default(),
+            );
+        }
+        let mut text = String::new();
+        ctx.format_fields(Writer::new(&mut text), event)?;
+        fields.extend(members(&text));
+
+        let mut timestamp = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
+        let metrics = metrics(&mut fields, &self.stack, Clock::system().now());
+        let (level, target) = (event.metadata().level().as_str(), event.metadata().target());
+        let line = serde_json::to_string(&Line { timestamp, level, fields, target, metrics });
+        writeln!(writer, "{}", line.map_err(|_| fmt::Error)?)
+    }
+}
+
+fn members(json: &str) -> Map<String, Value> {
+    serde_json::from_str(json).unwrap_or_default()
 }

@@ -46,11 +46,9 @@ impl Deps {
         })
     }
 
-    /// Fetches the keys before the first event needs them. A failure shows there, where it is reported.
+    /// Fetches the keys before the first event needs them. If that fails, the first event tries again.
     pub async fn warm_up(&self) {
-        if let Err(error) = self.keys.refresh(self.clock.now()).await {
-            tracing::warn!(%error, "the keys can't be fetched yet");
-        }
+        self.keys.refresh(self.clock.now()).await.unwrap_or_default();
     }
 }
 

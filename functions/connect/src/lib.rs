@@ -90,7 +90,11 @@ fn offers_subprotocol(event: &Event) -> bool {
 }
 
 fn log(deps: &Deps, event: &Event, connection: &ConnectionId, started: domain::Timestamp, status: i64, what: &str) {
-    let outcome = if status == 200 { "ok" } else { "refused" };
+    let outcome = match status {
+        200 => "ok",
+        400 => "bad_request",
+        _ => "unavailable",
+    };
     tracing::info!(
         request_id = event.context.request_id,
         route = event.payload.request_context.route_key,

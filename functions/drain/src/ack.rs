@@ -5,7 +5,6 @@ use domain::limits::WRITE_TRIES_MAX;
 use domain::{AckEntry, Conversation, ConversationId, Event as Pushed, Refusal, Seq, UserId, retry_delay};
 use lambda::{Caller, Failure};
 use store::inbox::{self, Mark, Update};
-use tracing::Span;
 
 use crate::Deps;
 
@@ -72,6 +71,6 @@ async fn tell_senders(deps: &Deps, user: &UserId, receipts: &[Receipt<'_>]) {
         })
         .collect();
     if !deliveries.is_empty() {
-        deliver(&deps.store, &deps.socket, at, &deliveries).await.record(&Span::current());
+        deliver(&deps.store, &deps.socket, at, &deliveries).await;
     }
 }

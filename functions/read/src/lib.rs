@@ -105,5 +105,5 @@ async fn tell(deps: &Deps, caller: &Caller, row: &Conversation) {
     if row.peer_id != caller.user {
         deliveries.push(Delivery { user: &row.peer_id, frame: event.to_frame(), except: None });
     }
-    deliver(&deps.store, &deps.socket, at, &deliveries).await.record(&Span::current());
+    deliver(&deps.store, &deps.socket, at, &deliveries).await;
 }

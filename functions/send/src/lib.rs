@@ -43,9 +43,15 @@ async fn send(deps: &Deps, caller: &Caller, request: SendRequest) -> Result<Repl
         Target::User(user) => ConversationId::direct(&caller.user, user),
         Target::Conversation(conversation) => conversation.clone(),
     };
+    let started = deps.clock.now();
     let stored = store_message(deps, &caller.user, request, conversation_id).await?;
+    let stored_at = deps.clock.now();
     // A duplicate is pushed again: the first run may have died right after its commit.
-    push(deps, caller, &stored).await;
+    let reached = push(deps, caller, &stored).await;
+    Span::current()
+        .record("store_ms", stored_at.millis() - started.millis())
+        .record("push_ms", deps.clock.now().millis() - stored_at.millis())
+        .record("left_pending", u8::from(!reached));
     let Stored { message, duplicate, .. } = stored;
     let Message { conversation_id, seq, message_id, sent_at, .. } = message;
     Ok(Reply::Send { conversation_id, seq, message_id, sent_at, duplicate })
@@ -88,7 +94,7 @@ async fn store_message(
         message.message_id = MessageId::new(message.sent_at, random_bytes());
         let append = Append { message: &message, recipient: &recipient, previous: previous.as_ref() };
         let appended = message_append::append(&deps.store, &append).await.map_err(Failure::unavailable)?;
-        span.record("tries", tries);
+        span.record("conflicts", tries - 1);
         match appended {
             Appended::Stored => {
                 span.record("seq", message.seq.value());
@@ -106,8 +112,8 @@ async fn store_message(
     Err(Refusal::Conflict.into())
 }
 
-/// To every live connection of the recipient, and to the sender's others.
-async fn push(deps: &Deps, caller: &Caller, stored: &Stored) {
+/// To every live connection of the recipient, and to the sender's others. Whether any of the recipient's took it.
+async fn push(deps: &Deps, caller: &Caller, stored: &Stored) -> bool {
     let Stored { message, recipient, .. } = stored;
     let frame_for = |viewer| Pushed::MessageNew { message: &message.clone().seen_by(viewer) }.to_frame();
     let own = Delivery { user: &caller.user, frame: frame_for(&caller.user), except: Some(&caller.connection) };
@@ -115,8 +121,8 @@ async fn push(deps: &Deps, caller: &Caller, stored: &Stored) {
     if *recipient != caller.user {
         deliveries.push(Delivery { user: recipient, frame: frame_for(recipient), except: None });
     }
-    let tally = deliver(&deps.store, &deps.socket, deps.clock.now(), &deliveries).await;
-    tally.record(&Span::current());
+    let tallies = deliver(&deps.store, &deps.socket, deps.clock.now(), &deliveries).await;
+    tallies.last().is_some_and(|recipient| recipient.posted > 0)
 }
 
 fn random_bytes() -> [u8; 10] {
