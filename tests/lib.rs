@@ -8,6 +8,7 @@
     reason = "test support: a panic is the report"
 )]
 
+mod in_process;
 mod phone;
 mod proxy;
 mod stage;
@@ -15,6 +16,7 @@ mod story;
 mod users;
 mod wire;
 
+pub use in_process::{InProcess, file_event, frame_of, message, to_event};
 pub use phone::{ConnectError, Frame, Phone};
 pub use proxy::{AwsCall, Fate, Mishap, Proxy};
 pub use stage::{Stage, functions, root};

@@ -4,11 +4,12 @@ use std::sync::Once;
 use std::time::Duration;
 
 use domain::Timestamp;
-use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
+use lambda::{Clock, Event};
 use push::Socket;
 use serde_json::{Value, json};
 use store::{Store, Tables};
 use testkit::{Database, Management, ManualClock, Recorder};
+pub(crate) use tests::{file_event, frame_of, message, to_event};
 
 pub(crate) struct Bench {
     pub(crate) database: Database,
@@ -22,7 +23,7 @@ pub(crate) struct Bench {
 /// Tests run beside each other, and a place in the code that logs is switched on or off for all threads by the first that
 /// comes by. Where that is one without a subscriber, a test of the log at the same time misses its line. So all have one.
 fn listen() {
-    tracing::subscriber::set_global_default(lambda::subscriber("trace", std::io::sink)).unwrap();
+    tracing::subscriber::set_global_default(lambda::subscriber("trace", "stack-of-tests", std::io::sink)).unwrap();
 }
 
 static LISTENER: Once = Once::new();
@@ -129,31 +130,6 @@ impl Bench {
         self.recorder.clear();
         operations
     }
-}
-
-/// The event of a file, as it is.
-pub(crate) fn file_event(file: &str) -> Value {
-    let path = tests::root().join("events").join(format!("{file}.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-pub(crate) fn to_event(event: Value) -> Event {
-    let payload: WebSocketEvent = serde_json::from_value(event).expect("the event parses");
-    LambdaEvent::new(payload, Context::default())
-}
-
-pub(crate) fn message(user: &str, body: &str) -> Event {
-    let mut event = file_event("send");
-    event["requestContext"]["authorizer"]["principalId"] = json!(user);
-    event["requestContext"]["connectionId"] = json!(format!("{user}="));
-    event["body"] = json!(body);
-    to_event(event)
-}
-
-pub(crate) fn frame_of(response: &Result<Response, Diagnostic>) -> Value {
-    let response = serde_json::to_value(response.as_ref().unwrap()).unwrap();
-    assert_eq!(response["statusCode"], 200, "API Gateway delivers only these");
-    serde_json::from_str(response["body"].as_str().unwrap()).unwrap()
 }
 
 pub(crate) fn message_to_bob(client_msg_id: &str) -> Value {

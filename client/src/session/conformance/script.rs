@@ -68,6 +68,7 @@ pub(super) fn timing(changed: &Value) -> Timing {
             "lifetime" => timing.lifetime = wait,
             "lifetime_jitter" => timing.lifetime_jitter = wait,
             "ping_every" => timing.ping_every = wait,
+            "silence_max" => timing.silence_max = wait,
             other => panic!("no script has changed {other} so far"),
         }
     }
