@@ -229,7 +229,9 @@ async fn connections_that_take_for_ever_to_read_hold_nobody_up_for_long() {
     };
     let ((answer, answered), began) = tokio::join!(sending, waiting);
     assert_eq!(answer["seq"], 1);
-    assert!(answered - began <= FAN_OUT_TIMEOUT, "{:?}", answered - began);
+    // Timers fire on whole milliseconds, so a little late.
+    let late = Duration::from_millis(10);
+    assert!(answered - began < FAN_OUT_TIMEOUT + late, "{:?}", answered - began);
 }
 
 #[tokio::test]
