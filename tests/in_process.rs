@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use deliver::Phones;
 use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
 use push::Socket;
 use serde_json::{Value, json};
@@ -24,14 +25,15 @@ pub struct InProcess {
 
 impl InProcess {
     pub fn new(store: Store, socket: Socket, clock: ManualClock) -> Self {
+        let phones = || Phones::new(store.clone(), socket.clone());
         let time = || {
             let clock = clock.clone();
             Clock::new(move || clock.now())
         };
         Self {
-            send: send::Deps { store: store.clone(), socket: socket.clone(), clock: time() },
-            drain: drain::Deps { store: store.clone(), socket: socket.clone(), clock: time() },
-            read: read::Deps { store: store.clone(), socket: socket.clone(), clock: time() },
+            send: send::Deps { store: store.clone(), phones: phones(), clock: time() },
+            drain: drain::Deps { store: store.clone(), phones: phones(), clock: time() },
+            read: read::Deps { store: store.clone(), phones: phones(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), clock: time() },
             connect: connect::Deps { store: store.clone(), clock: time() },
             store,

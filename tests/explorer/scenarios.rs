@@ -47,6 +47,8 @@ pub(crate) struct Scenario {
     pub(crate) before: &'static [Doing],
     /// At once.
     pub(crate) at_once: &'static [Doing],
+    /// Whether the functions remember the connections from before.
+    pub(crate) remembering: bool,
 }
 
 use Doing::{Ack, Connect, Disconnect, Drain, Read};
@@ -64,10 +66,14 @@ const ALICE: Doing = Connect("alice");
 const BOB: Doing = Connect("bob");
 
 const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
-    Scenario { name, before, at_once }
+    Scenario { name, before, at_once, remembering: false }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 22] = [
+const fn remembering(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
+    Scenario { name, before, at_once, remembering: true }
+}
+
+pub(crate) const SCENARIOS: [Scenario; 26] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -80,6 +86,10 @@ pub(crate) const SCENARIOS: [Scenario; 22] = [
     scenario("send-drain", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Drain("bob")]),
     scenario("send-disconnect", &[BOB], &[to_bob("a1"), Disconnect("bob")]),
     scenario("send-reconnect", &[BOB], &[to_bob("a1"), Disconnect("bob"), BOB]),
+    remembering("remembered-connect", &[ALICE, BOB], &[to_bob("a1"), BOB]),
+    remembering("remembered-disconnect", &[BOB], &[to_bob("a1"), Disconnect("bob")]),
+    remembering("remembered-reconnect", &[BOB], &[to_bob("a1"), Disconnect("bob"), BOB]),
+    remembering("remembered-ack", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Ack("bob", 1)]),
     scenario("reply-ack", &[ALICE, BOB, to_bob("a1")], &[to_alice("b1"), Ack("bob", 1)]),
     scenario("reply-read", &[ALICE, BOB, to_bob("a1")], &[to_alice("b1"), Read("bob", 1)]),
     scenario("reply-drain", &[ALICE, to_bob("a1")], &[to_alice("b1"), Drain("bob")]),

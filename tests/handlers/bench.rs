@@ -3,6 +3,7 @@
 use std::sync::Once;
 use std::time::Duration;
 
+use deliver::Phones;
 use domain::Timestamp;
 use lambda::{Clock, Event};
 use push::Socket;
@@ -80,16 +81,21 @@ impl Bench {
         answer["error"]["code"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
+    /// Of a process that has just started, and remembers nobody.
+    fn phones(&self) -> Phones {
+        Phones::new(self.store.clone(), self.socket.clone())
+    }
+
     pub(crate) fn send_deps(&self) -> send::Deps {
-        send::Deps { store: self.store.clone(), socket: self.socket.clone(), clock: self.clock() }
+        send::Deps { store: self.store.clone(), phones: self.phones(), clock: self.clock() }
     }
 
     pub(crate) fn drain_deps(&self) -> drain::Deps {
-        drain::Deps { store: self.store.clone(), socket: self.socket.clone(), clock: self.clock() }
+        drain::Deps { store: self.store.clone(), phones: self.phones(), clock: self.clock() }
     }
 
     pub(crate) fn read_deps(&self) -> read::Deps {
-        read::Deps { store: self.store.clone(), socket: self.socket.clone(), clock: self.clock() }
+        read::Deps { store: self.store.clone(), phones: self.phones(), clock: self.clock() }
     }
 
     pub(crate) fn inbox_deps(&self) -> inbox::Deps {
@@ -126,7 +132,7 @@ impl Bench {
     /// The operations since the last look.
     pub(crate) fn operations(&self) -> Vec<String> {
         let operations = self.recorder.operations();
-        self.recorder.assert_reads_are_consistent();
+        self.recorder.assert_reads_are_consistent(self.database.table_name("ConnectionsTable"));
         self.recorder.clear();
         operations
     }

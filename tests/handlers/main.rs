@@ -9,5 +9,6 @@ mod drain;
 mod events;
 mod logs;
 mod marks;
+mod remembering;
 mod send;
 mod starting;

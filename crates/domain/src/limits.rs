@@ -50,8 +50,10 @@ pub const WRITE_TRIES_MAX: u32 = 5;
 /// The first retry waits between nothing and this; each further one up to twice the one before.
 pub const RETRY_BASE: Duration = Duration::from_millis(20);
 
-/// Posts under way at once from one invocation.
+/// Posts under way at once to one user.
 pub const POSTS_AT_ONCE_MAX: usize = 32;
+/// Users whose connections a process remembers; with one more it begins anew. A few hundred bytes each.
+pub const USERS_REMEMBERED_MAX: usize = 1_000;
 /// One post to one connection.
 pub const POST_TIMEOUT: Duration = Duration::from_secs(1);
 /// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.

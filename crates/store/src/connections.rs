@@ -35,15 +35,29 @@ pub async fn put(
     put.send().await.map(drop).map_err(|error| Error::call("PutItem", table, &error))
 }
 
-/// Where `user` can be reached. Consistent: a sender who has committed sees every connection that was written before its
-/// owner drained, so one of the two always finds the message.
-pub async fn list(store: &Store, user: &UserId, now: Timestamp) -> Result<Vec<Connection>, Error> {
+/// Which connections a list must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// All. A sender who has committed sees every connection that was written before its owner drained, so one of the two
+    /// always finds the message.
+    Strong,
+    /// All but those of the last instant, perhaps; at half the price.
+    Eventual,
+}
+
+/// Where `user` can be reached.
+pub async fn list(
+    store: &Store,
+    user: &UserId,
+    now: Timestamp,
+    freshness: Freshness,
+) -> Result<Vec<Connection>, Error> {
     let table = &store.tables.connections;
     let pages = store
         .client
         .query()
         .table_name(table)
-        .consistent_read(true)
+        .consistent_read(freshness == Freshness::Strong)
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()))
         .projection_expression("connection_id, connected_at, expires_at")

@@ -86,7 +86,7 @@ pub async fn recent(
 }
 
 /// Conversations with something that no device of `user` has acknowledged, those that have waited longest first.
-/// Consistent: see [`crate::connections::list`].
+/// Consistent: see [`crate::connections::Freshness`].
 pub async fn pending(store: &Store, user: &UserId, limit: usize) -> Result<Page, Error> {
     let table = &store.tables.inbox;
     let query = store

@@ -30,6 +30,8 @@ pub struct Management {
 struct Posts {
     /// By connection id, in the order of their arrival.
     frames: HashMap<String, Vec<String>>,
+    /// By connection id.
+    attempts: HashMap<String, usize>,
     behaviours: HashMap<String, Behaviour>,
 }
 
@@ -76,6 +78,11 @@ impl Management {
         frames.map(|frame| serde_json::from_str(frame).expect("a frame is JSON")).collect()
     }
 
+    /// How often somebody tried to post to a connection, whatever came of it.
+    pub fn posts(&self, connection_id: &str) -> usize {
+        self.state.lock().unwrap().attempts.get(connection_id).copied().unwrap_or_default()
+    }
+
     /// Posts to the connection answer 410 from now on.
     pub fn gone(&self, connection_id: &str) {
         self.fail(connection_id, 410);
@@ -103,6 +110,7 @@ impl Drop for Management {
 }
 
 async fn take(State(state): State<Arc<Mutex<Posts>>>, Path(id): Path<String>, body: String) -> Response {
+    *state.lock().unwrap().attempts.entry(id.clone()).or_default() += 1;
     let behaviour = state.lock().unwrap().behaviours.get(&id).copied();
     match behaviour {
         None => state.lock().unwrap().frames.entry(id).or_default().push(body),

@@ -1,6 +1,6 @@
 //! "This device holds everything up to here": raises the delivered watermark, which ends pending, and tells the senders.
 
-use deliver::{Delivery, deliver};
+use deliver::Delivery;
 use domain::limits::WRITE_TRIES_MAX;
 use domain::{AckEntry, Conversation, ConversationId, Event as Pushed, Refusal, Seq, UserId, retry_delay};
 use lambda::{Caller, Failure};
@@ -71,6 +71,6 @@ async fn tell_senders(deps: &Deps, user: &UserId, receipts: &[Receipt<'_>]) {
         })
         .collect();
     if !deliveries.is_empty() {
-        deliver(&deps.store, &deps.socket, at, &deliveries).await;
+        deps.phones.deliver(at, &deliveries).await;
     }
 }

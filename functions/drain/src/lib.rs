@@ -2,11 +2,11 @@
 
 mod ack;
 
+use deliver::Phones;
 use domain::limits::{ACK_ENTRIES_MAX, DRAIN_MESSAGES_MAX, DRAIN_MESSAGES_PER_CONVERSATION_MIN};
 use domain::{AckEntry, Action, Backlog, Conversation, Refusal, Reply, Side, UserId, drain_page};
 use futures_util::future::try_join_all;
 use lambda::{Call, Caller, Clock, Diagnostic, Event, Failure, Response};
-use push::Socket;
 use store::{Store, inbox, messages};
 use tracing::{Instrument, Span};
 
@@ -14,7 +14,7 @@ use tracing::{Instrument, Span};
 #[derive(Debug)]
 pub struct Deps {
     pub store: Store,
-    pub socket: Socket,
+    pub phones: Phones,
     pub clock: Clock,
 }
 

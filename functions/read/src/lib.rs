@@ -2,14 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use deliver::{Delivery, deliver};
+use deliver::{Delivery, Phones};
 use domain::limits::WRITE_TRIES_MAX;
 use domain::{
     Action, Conversation, ConversationId, Event as Pushed, Marks, ReadRequest, Refusal, Reply, Seq, Unread, UserId,
     retry_delay,
 };
 use lambda::{Call, Caller, Clock, Diagnostic, Event, Failure, Response};
-use push::Socket;
 use store::inbox::{self, Mark, Update};
 use store::{Store, messages};
 use tracing::{Instrument, Span};
@@ -18,7 +17,7 @@ use tracing::{Instrument, Span};
 #[derive(Debug)]
 pub struct Deps {
     pub store: Store,
-    pub socket: Socket,
+    pub phones: Phones,
     pub clock: Clock,
 }
 
@@ -105,5 +104,5 @@ async fn tell(deps: &Deps, caller: &Caller, row: &Conversation) {
     if row.peer_id != caller.user {
         deliveries.push(Delivery { user: &row.peer_id, frame: event.to_frame(), except: None });
     }
-    deliver(&deps.store, &deps.socket, at, &deliveries).await;
+    deps.phones.deliver(at, &deliveries).await;
 }

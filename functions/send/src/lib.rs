@@ -3,14 +3,13 @@
 //! Durable before delivered: no frame leaves and no answer is given before the transaction has committed. After it, nothing
 //! may fail the request: what is not pushed is pending.
 
-use deliver::{Delivery, deliver};
+use deliver::{Delivery, Phones};
 use domain::limits::WRITE_TRIES_MAX;
 use domain::{
     Action, Conversation, ConversationId, Event as Pushed, Message, MessageId, Refusal, Reply, SendRequest, Target,
     UserId, retry_delay,
 };
 use lambda::{Call, Caller, Clock, Diagnostic, Event, Failure, Response};
-use push::Socket;
 use store::Store;
 use store::inbox;
 use store::message_append::{self, Append, Appended};
@@ -20,7 +19,7 @@ use tracing::{Instrument, Span};
 #[derive(Debug)]
 pub struct Deps {
     pub store: Store,
-    pub socket: Socket,
+    pub phones: Phones,
     pub clock: Clock,
 }
 
@@ -121,7 +120,7 @@ async fn push(deps: &Deps, caller: &Caller, stored: &Stored) -> bool {
     if *recipient != caller.user {
         deliveries.push(Delivery { user: recipient, frame: frame_for(recipient), except: None });
     }
-    let tallies = deliver(&deps.store, &deps.socket, deps.clock.now(), &deliveries).await;
+    let tallies = deps.phones.deliver(deps.clock.now(), &deliveries).await;
     tallies.last().is_some_and(|recipient| recipient.posted > 0)
 }
 
