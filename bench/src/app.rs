@@ -1,0 +1,110 @@
+//! The functions on an AWS that counts.
+
+use domain::Timestamp;
+use push::Socket;
+use serde_json::{Value, json};
+use store::{Store, Tables};
+use testkit::ManualClock;
+use tests::InProcess;
+
+use crate::aws::{Aws, Call, Pace, Units};
+
+pub struct App {
+    pub aws: Aws,
+    pub functions: InProcess,
+    said: u64,
+}
+
+/// What an operation cost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cost {
+    pub units: Units,
+    /// Calls to AWS, the posts among them.
+    pub calls: usize,
+    /// Lambda invocations, which are as many as frames and connections that came in.
+    pub invocations: usize,
+    /// Frames to clients: the answers, and what was posted to live connections.
+    pub frames_out: usize,
+}
+
+impl App {
+    pub fn new(pace: Option<Pace>) -> Self {
+        let aws = Aws::new(pace);
+        let name = |logical_id: &str| aws.with_cloud(|cloud| cloud.table_name(logical_id).to_owned());
+        let tables = Tables {
+            connections: name("ConnectionsTable"),
+            messages: name("MessagesTable"),
+            idempotency: name("IdempotencyTable"),
+            inbox: name("InboxTable"),
+        };
+        let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
+        let store = Store::new(aws.store_client(), tables);
+        let functions = InProcess::new(store, Socket::new(aws.management_client()), clock);
+        Self { aws, functions, said: 0 }
+    }
+
+    /// Connects these users.
+    pub async fn online(&self, users: &[&str]) {
+        for user in users {
+            self.aws.with_cloud(|cloud| cloud.socket_open(&format!("{user}=")));
+            self.functions.connected(user).await;
+        }
+    }
+
+    /// Connects one more device of the user.
+    pub async fn device(&self, user: &str, number: usize) {
+        let connection = format!("{user}-{number}=");
+        self.aws.with_cloud(|cloud| cloud.socket_open(&connection));
+        self.functions.connected_at(user, &connection).await;
+    }
+
+    pub async fn ok(&self, user: &str, frame: Value) -> Value {
+        self.functions.ok(user, frame).await
+    }
+
+    /// A new message, and its conversation and seq.
+    pub async fn say(&mut self, from: &str, to: &str, body: &str) -> (Value, u64) {
+        let frame = self.message(to, body);
+        let stored = self.ok(from, frame).await;
+        (stored["conversation_id"].clone(), stored["seq"].as_u64().unwrap_or_default())
+    }
+
+    /// A message that has not been sent yet.
+    pub fn message(&mut self, to: &str, body: &str) -> Value {
+        self.said += 1;
+        json!({"action": "send", "to": to, "client_msg_id": format!("m{}", self.said), "kind": "text", "body": body})
+    }
+
+    /// What these frames cost, sent one after another.
+    pub async fn cost(&self, frames: impl IntoIterator<Item = (&str, Value)>) -> Cost {
+        drop(self.aws.calls());
+        let mut cost = Cost::default();
+        for (user, frame) in frames {
+            self.ok(user, frame).await;
+            cost.invocations += 1;
+            cost.frames_out += 1;
+        }
+        cost.with(&self.aws.calls())
+    }
+}
+
+impl Cost {
+    /// With these calls.
+    #[must_use]
+    pub fn with(mut self, calls: &[Call]) -> Self {
+        for call in calls {
+            self.units += call.units;
+            self.frames_out += usize::from(call.operation == "PostToConnection");
+        }
+        self.calls += calls.len();
+        self
+    }
+}
+
+/// The frame that raises a mark: `ack` or `read`.
+pub fn up_to(action: &str, conversation: &Value, seq: u64) -> Value {
+    match action {
+        "ack" => json!({"action": "ack", "up_to": [{"conversation_id": conversation, "seq": seq}]}),
+        _ => json!({"action": action, "conversation_id": conversation, "seq": seq}),
+    }
+}

@@ -1,0 +1,179 @@
+//! Cold starts: each function's process from its start to its first `next`, its first invocation beside warm ones, its memory
+//! and size; and the smallest program that the Lambda runtime allows, in the same run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{AppendHeaders, IntoResponse};
+use axum::routing::{get, post};
+use local::{Overrides, Template};
+use tests::{Stage, functions, root};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::{Instant, timeout};
+
+const STARTS: usize = 30;
+const WARM: usize = 20;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A function that is started, and the event that it is given.
+const FUNCTIONS: [(&str, &str); 6] = [
+    ("AuthorizeFunction", "authorize"),
+    ("ConnectFunction", "connect"),
+    ("SendFunction", "send"),
+    ("DrainFunction", "ping"),
+    ("ReadFunction", "read"),
+    ("InboxFunction", "inbox"),
+];
+
+/// Medians over many starts.
+pub async fn table() -> anyhow::Result<String> {
+    let stage = Stage::with(|_| {}).await;
+    let template = Template::load(&root().join("template.yaml"), &Overrides::new())?;
+    let common = [
+        ("AWS_ENDPOINT_URL_DYNAMODB", stage.server().database().endpoint()),
+        ("CONNECTIONS_ENDPOINT", stage.server().management_url()),
+        ("JWKS_URL", format!("{}/.well-known/jwks.json", stage.server().http_url())),
+    ];
+    let mut table = String::from(
+        "| program | start → first `next`, ms | first invocation, ms | a warm one, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|\n",
+    );
+    let smallest = functions().get("smallest").context("the smallest program was not built")?;
+    let row = starts(smallest, &BTreeMap::new(), "ping").await?;
+    row.write(&mut table, "the smallest `lambda_runtime` program", smallest)?;
+    for (name, event) in FUNCTIONS {
+        let function = template.functions.get(name).with_context(|| format!("no {name} in the template"))?;
+        let mut environment = function.environment.clone();
+        environment.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let binary = functions().get(&function.binary).context("it was not built")?;
+        starts(binary, &environment, event).await?.write(&mut table, &function.binary, binary)?;
+    }
+    Ok(table)
+}
+
+#[derive(Default)]
+struct Starts {
+    next_ms: Vec<f64>,
+    first_ms: Vec<f64>,
+    warm_ms: Vec<f64>,
+    memory_mb: Vec<f64>,
+}
+
+impl Starts {
+    fn write(mut self, table: &mut String, name: &str, binary: &Path) -> anyhow::Result<()> {
+        let size = std::fs::metadata(binary)?.len() as f64 / 1e6;
+        let all = [&mut self.next_ms, &mut self.first_ms, &mut self.warm_ms, &mut self.memory_mb];
+        let [next, first, warm, memory] = all.map(|values| {
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or_default()
+        });
+        writeln!(table, "| {name} | {next:.1} | {first:.1} | {warm:.1} | {memory:.1} | {size:.1} |")?;
+        Ok(())
+    }
+}
+
+/// The Runtime API, as one process sees it.
+struct Api {
+    asked: mpsc::UnboundedSender<()>,
+    events: Mutex<mpsc::UnboundedReceiver<String>>,
+    answered: mpsc::UnboundedSender<()>,
+}
+
+async fn starts(binary: &Path, environment: &BTreeMap<String, String>, event: &str) -> anyhow::Result<Starts> {
+    let event = std::fs::read_to_string(root().join(format!("events/{event}.json")))?;
+    let mut all = Starts::default();
+    for _ in 0..STARTS {
+        one(binary, environment, &event, &mut all).await.with_context(|| binary.display().to_string())?;
+    }
+    Ok(all)
+}
+
+async fn one(
+    binary: &Path,
+    environment: &BTreeMap<String, String>,
+    event: &str,
+    all: &mut Starts,
+) -> anyhow::Result<()> {
+    let (asked, mut asks) = mpsc::unbounded_channel();
+    let (give, events) = mpsc::unbounded_channel();
+    let (answered, mut answers) = mpsc::unbounded_channel();
+    let api = Arc::new(Api { asked, events: Mutex::new(events), answered });
+    let router = Router::new()
+        .route("/2018-06-01/runtime/invocation/next", get(next))
+        .route("/2018-06-01/runtime/invocation/{id}/response", post(done))
+        .route("/2018-06-01/runtime/invocation/{id}/error", post(done))
+        .with_state(api);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?.to_string();
+    let serving = tokio::spawn(axum::serve(listener, router).into_future());
+
+    let began = Instant::now();
+    let process = Command::new(binary)
+        .env_clear()
+        .envs(environment)
+        .envs([
+            ("AWS_LAMBDA_RUNTIME_API", address.as_str()),
+            ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
+            ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
+            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512"),
+            ("AWS_LAMBDA_LOG_GROUP_NAME", "bench"),
+            ("AWS_LAMBDA_LOG_STREAM_NAME", "bench"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ACCESS_KEY_ID", "bench"),
+            ("AWS_SECRET_ACCESS_KEY", "bench"),
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    timeout(PATIENCE, asks.recv()).await?;
+    all.next_ms.push(ms(began));
+    all.memory_mb.push(memory_mb(process.id().unwrap_or_default())?);
+    for number in 0..=WARM {
+        let began = Instant::now();
+        give.send(event.to_owned())?;
+        timeout(PATIENCE, answers.recv()).await?;
+        if number == 0 { &mut all.first_ms } else { &mut all.warm_ms }.push(ms(began));
+        timeout(PATIENCE, asks.recv()).await?;
+    }
+    serving.abort();
+    Ok(())
+}
+
+async fn next(State(api): State<Arc<Api>>) -> impl IntoResponse {
+    api.asked.send(()).ok();
+    let event = api.events.lock().await.recv().await.unwrap_or_default();
+    let headers = [
+        ("lambda-runtime-aws-request-id", "bench"),
+        ("lambda-runtime-deadline-ms", "9999999999999"),
+        ("lambda-runtime-invoked-function-arn", "arn:aws:lambda:us-east-1:000000000000:function:bench"),
+    ];
+    (AppendHeaders(headers), event)
+}
+
+async fn done(State(api): State<Arc<Api>>) -> StatusCode {
+    api.answered.send(()).ok();
+    StatusCode::ACCEPTED
+}
+
+fn ms(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64() * 1_000.0
+}
+
+/// Resident, as Linux says.
+fn memory_mb(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("memory is read as on Linux")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kb: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+    Ok(kb * 1_024.0 / 1e6)
+}

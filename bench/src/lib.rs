@@ -1,0 +1,19 @@
+//! What each operation costs and how long it takes. `cargo run --release -p bench` writes the tables under `docs/bench/`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    clippy::missing_panics_doc,
+    reason = "measuring: a panic is the report, and counts are small"
+)]
+
+pub mod app;
+pub mod aws;
+pub mod cold;
+pub mod growth;
+pub mod load;
+pub mod money;
+pub mod path;
+pub mod report;
+pub mod units;

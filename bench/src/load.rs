@@ -1,0 +1,101 @@
+//! Messages per second through the local server: real sockets, real function processes, the embedded database, one machine.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pigeonhole_client::{Client, Config, Event, Timing};
+use tests::Stage;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// How long each row is measured, after it has run for a while.
+const MEASURED: Duration = Duration::from_secs(8);
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// Pairs of clients chat as fast as the answers come, then at half of the best rate.
+pub async fn table() -> anyhow::Result<String> {
+    let mut table = String::from(
+        "| pairs of clients | asked for | sent and delivered, messages/s | p50 send → recipient, ms | p95 | p99 |\n|---|---|---|---|---|---|\n",
+    );
+    let mut best = 0.0;
+    for pairs in [1, 4, 16, 64] {
+        let row = measure(pairs, None).await?;
+        best = f64::max(best, row.rate);
+        row.write(&mut table, pairs, "as fast as it goes");
+    }
+    let half = measure(16, Some(best / 2.0)).await?;
+    half.write(&mut table, 16, &format!("{:.0}/s", best / 2.0));
+    Ok(table)
+}
+
+struct Row {
+    rate: f64,
+    /// Sorted.
+    latencies: Vec<Duration>,
+}
+
+impl Row {
+    fn write(&self, table: &mut String, pairs: usize, asked: &str) {
+        let at = |percent: usize| {
+            let last = self.latencies.len().saturating_sub(1);
+            let latency = self.latencies.get((self.latencies.len() * percent / 100).min(last));
+            latency.copied().unwrap_or_default().as_secs_f64() * 1_000.0
+        };
+        writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99))
+            .ok();
+    }
+}
+
+async fn measure(pairs: usize, rate: Option<f64>) -> anyhow::Result<Row> {
+    let stage = Arc::new(Stage::with(|_| {}).await);
+    let start = Instant::now() + WARM_UP;
+    let mut talking = JoinSet::new();
+    for pair in 0..pairs {
+        let every = rate.map(|rate| Duration::from_secs_f64(pairs as f64 / rate));
+        talking.spawn(talk(Arc::clone(&stage), pair, every, start));
+    }
+    let mut latencies: Vec<_> = talking.join_all().await.into_iter().flatten().collect();
+    latencies.sort();
+    Ok(Row { rate: latencies.len() as f64 / MEASURED.as_secs_f64(), latencies })
+}
+
+/// One writes, the other reads; the time from each send to its arrival, while it was measured.
+async fn talk(stage: Arc<Stage>, pair: usize, every: Option<Duration>, start: Instant) -> Vec<Duration> {
+    let (writer, reader) = (format!("writer-{pair}"), format!("reader-{pair}"));
+    let (writing, mut own) = connect(&stage, &writer).await;
+    let (_reading, mut events) = connect(&stage, &reader).await;
+    // Nobody looks at the writer's own events, which must not pile up.
+    let draining = tokio::spawn(async move { while own.next().await.is_some() {} });
+    let mut latencies = Vec::new();
+    let mut due = Instant::now();
+    while start.elapsed() < MEASURED {
+        if let Some(every) = every {
+            due += every;
+            sleep(due.saturating_duration_since(Instant::now())).await;
+        }
+        let sent = Instant::now();
+        let stored = writing
+            .send_to(reader.clone(), "a message of some forty characters, say")
+            .await
+            .expect("it is in the outbox");
+        loop {
+            if let Some(Event::Message { .. }) = events.next().await {
+                break;
+            }
+        }
+        if sent > start {
+            latencies.push(sent.elapsed());
+        }
+        stored.stored().await.expect("it is stored");
+    }
+    draining.abort();
+    latencies
+}
+
+async fn connect(stage: &Arc<Stage>, user: &str) -> (Client, pigeonhole_client::Events) {
+    let token = stage.token(user);
+    let give = move |_| std::future::ready(Ok(token.clone()));
+    let timing = Timing { ack_every: Duration::ZERO, ..Timing::default() };
+    Client::connect(Config::new(stage.url(), user, give).timing(timing)).await.expect("a client starts")
+}

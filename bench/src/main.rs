@@ -1,0 +1,70 @@
+//! `cargo run --release -p bench`: measures, and writes what it measured into docs/bench/README.md.
+
+use std::time::Instant;
+
+use bench::{cold, growth, load, money, path, report, units};
+use clap::{Parser, ValueEnum};
+use tokio::runtime::Builder;
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Part {
+    /// Request units, calls, invocations and frames of each operation
+    Units,
+    /// Calls in a row, and the time they take with latencies as on AWS
+    Path,
+    /// Process start, memory and size of each function
+    Cold,
+    /// Messages per second through the local server
+    Load,
+    /// Each operation's cost as things grow
+    Growth,
+    /// Dollars per million messages
+    Money,
+}
+
+/// Measures what Pigeonhole costs and how long it takes, and writes it into docs/bench/README.md.
+#[derive(Parser)]
+struct Arguments {
+    /// Only these parts, with commas between
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let only = Arguments::parse().only;
+    for part in Part::value_variants() {
+        if !only.is_empty() && !only.contains(part) {
+            continue;
+        }
+        let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let started = Instant::now();
+        println!("== {name}");
+        for (section, table) in measure(*part)? {
+            println!("{table}");
+            report::replace(section, &table)?;
+        }
+        println!("({:.0} s)", started.elapsed().as_secs_f64());
+    }
+    println!("written to docs/bench/README.md");
+    Ok(())
+}
+
+/// The tables of a part, by the section that each belongs in.
+fn measure(part: Part) -> anyhow::Result<Vec<(&'static str, String)>> {
+    // In-process parts run on tokio's own time, which costs none; the others on the clock's.
+    let counted = || Builder::new_current_thread().enable_time().start_paused(true).build();
+    let timed = || Builder::new_multi_thread().enable_all().build();
+    Ok(match part {
+        Part::Units => vec![("units", counted()?.block_on(units::table()))],
+        Part::Path => vec![
+            ("in-a-row", counted()?.block_on(path::in_a_row())),
+            ("latencies", counted()?.block_on(path::latencies())),
+        ],
+        Part::Growth => vec![("growth", counted()?.block_on(growth::table()))],
+        Part::Money => {
+            vec![("money", counted()?.block_on(money::table())), ("monthly", counted()?.block_on(money::monthly()))]
+        }
+        Part::Cold => vec![("cold", timed()?.block_on(cold::table())?)],
+        Part::Load => vec![("load", timed()?.block_on(load::table())?)],
+    })
+}

@@ -1,0 +1,130 @@
+//! Dollars per million messages, from what was counted and AWS's list prices.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::app::{App, Cost, up_to};
+
+/// List prices in us-east-1 in US dollars, without the free tier, as of November 2026.
+mod price {
+    /// An API Gateway WebSocket message of up to 32 KB, in either direction.
+    pub(super) const FRAME: f64 = 1.00 / 1e6;
+    pub(super) const LAMBDA_REQUEST: f64 = 0.20 / 1e6;
+    /// Of an arm64 function.
+    pub(super) const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
+    pub(super) const WRITE_UNIT: f64 = 0.625 / 1e6;
+    pub(super) const READ_UNIT: f64 = 0.125 / 1e6;
+    /// A socket that is open for a minute.
+    pub(super) const CONNECTION_MINUTE: f64 = 0.25 / 1e6;
+}
+
+/// As template.yaml gives the functions.
+const LAMBDA_GB: f64 = 0.5;
+/// A call to AWS, while the function waits and is paid for: the mean of `path`'s latencies, one after another, which is more than it is.
+const CALL_S: f64 = 0.009;
+const FUNCTION_S: f64 = 0.001;
+
+/// Dollars for a million of something, by part.
+#[derive(Clone, Copy, Default)]
+pub struct Bill {
+    pub gateway: f64,
+    pub lambda: f64,
+    pub reads: f64,
+    pub writes: f64,
+}
+
+impl Bill {
+    pub fn of_a_million(cost: &Cost) -> Self {
+        let million = |price: f64| price * 1e6;
+        let frames = (cost.invocations + cost.frames_out) as f64;
+        let seconds = cost.calls as f64 * CALL_S + cost.invocations as f64 * FUNCTION_S;
+        Self {
+            gateway: million(frames * price::FRAME),
+            lambda: million(
+                cost.invocations as f64 * price::LAMBDA_REQUEST + seconds * LAMBDA_GB * price::LAMBDA_GB_SECOND,
+            ),
+            reads: million(cost.units.reads() * price::READ_UNIT),
+            writes: million(cost.units.writes() * price::WRITE_UNIT),
+        }
+    }
+
+    pub fn total(&self) -> f64 {
+        self.gateway + self.lambda + self.reads + self.writes
+    }
+}
+
+/// A message and everything that comes of it, in the two ways it can go.
+pub struct Ways {
+    /// Sent, pushed, acknowledged and read at once: send, then a read that also acknowledges.
+    pub online: Cost,
+    /// As above, with a client that acknowledges on its own before it reads.
+    pub online_with_ack: Cost,
+    /// Left pending, drained in a page of 100, and read with the rest of the page.
+    pub drained: Cost,
+}
+
+pub async fn ways() -> Ways {
+    let mut app = App::new(None);
+    app.online(&["alice", "bob"]).await;
+    let (conversation, seq) = app.say("alice", "bob", "hi").await;
+    app.ok("bob", up_to("read", &conversation, seq)).await;
+    let next = app.message("bob", "a message of some forty characters, say");
+    let online = app.cost([("alice", next), ("bob", up_to("read", &conversation, seq + 1))]).await;
+    let next = app.message("bob", "a message of some forty characters, say");
+    let marks = ["ack", "read"].map(|action| ("bob", up_to(action, &conversation, seq + 2)));
+    let online_with_ack = app.cost([("alice", next)].into_iter().chain(marks)).await;
+
+    let mut app = App::new(None);
+    app.online(&["alice"]).await;
+    drop(app.say("alice", "bob", "hi").await);
+    let messages: Vec<_> =
+        (0..100).map(|_| ("alice", app.message("bob", "a message of some forty characters, say"))).collect();
+    let mut drained = app.cost(messages).await;
+    let page = ("bob", json!({"action": "drain"}));
+    let read = ("bob", up_to("read", &conversation, 101));
+    let drain = app.cost([page, read]).await;
+    drained.units += drain.units;
+    drained.calls += drain.calls;
+    drained.invocations += drain.invocations;
+    drained.frames_out += drain.frames_out;
+    Ways { online, online_with_ack, drained }
+}
+
+/// What a million messages cost, part by part.
+pub async fn table() -> String {
+    let Ways { online, online_with_ack, drained } = ways().await;
+    let mut rows = vec![
+        ("sent, delivered and read online", Bill::of_a_million(&online), 1.0),
+        ("the same, acknowledged before it is read", Bill::of_a_million(&online_with_ack), 1.0),
+        ("left pending, 100 drained and read together", Bill::of_a_million(&drained), 100.0),
+    ];
+    // A frame in, a function that looks up the connection and posts, a frame out. Whoever is offline misses it.
+    let mut relay = Cost { calls: 2, invocations: 1, frames_out: 1, ..Cost::default() };
+    relay.units.table_reads = 1.0;
+    rows.push(("a WebSocket relay that stores nothing and answers nothing", Bill::of_a_million(&relay), 1.0));
+    let mut table = String::from(
+        "| a million messages | API Gateway | Lambda | reads | writes | all |\n|---|---|---|---|---|---|\n",
+    );
+    for (name, Bill { gateway, lambda, reads, writes }, messages) in rows {
+        let all = Bill { gateway, lambda, reads, writes }.total() / messages;
+        let parts = [gateway, lambda, reads, writes].map(|part| format!("${:.2}", part / messages)).join(" | ");
+        writeln!(table, "| {name} | {parts} | **${all:.2}** |").ok();
+    }
+    table
+}
+
+/// What it costs a month at some messages a day, sockets included.
+pub async fn monthly() -> String {
+    let online = Bill::of_a_million(&ways().await.online).total() / 1e6;
+    let mut table = String::from(
+        "| messages a day | devices online at a time | messages | sockets | a month |\n|---|---|---|---|---|\n",
+    );
+    for (messages, sockets) in [(1_000.0, 20.0), (100_000.0, 2_000.0), (10_000_000.0, 200_000.0)] {
+        let message_cost = messages * 30.0 * online;
+        let socket_cost = sockets * 30.0 * 24.0 * 60.0 * price::CONNECTION_MINUTE;
+        let all = message_cost + socket_cost;
+        writeln!(table, "| {messages} | {sockets} | ${message_cost:.2} | ${socket_cost:.2} | **${all:.2}** |").ok();
+    }
+    table
+}

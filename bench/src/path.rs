@@ -1,0 +1,93 @@
+//! The way to the recipient: what stands between an event and the frame that comes of it, and how long that takes when each
+//! call takes as long as AWS's do. The time is tokio's own, so none of it is waited for and all of it is exact.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::app::{App, up_to};
+
+const MESSAGES: usize = 5_000;
+
+/// The median of a call, by operation, with a long tail: p95 is 2.8 times the median, p99 4.3 times.
+fn as_on_aws(operation: &str, rng: &mut fastrand::Rng) -> Duration {
+    let median_ms = match operation {
+        "TransactWriteItems" => 10.0,
+        "PostToConnection" => 8.0,
+        _ => 4.0,
+    };
+    // Log-normal: what a sum of many small delays that multiply looks like.
+    Duration::from_secs_f64(median_ms / 1_000.0 * (0.63 * normal(rng)).exp())
+}
+
+/// Box and Muller's.
+fn normal(rng: &mut fastrand::Rng) -> f64 {
+    (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
+}
+
+/// So that the time taken is the number of calls that stood in a row.
+fn one_second(_: &str, _: &mut fastrand::Rng) -> Duration {
+    Duration::from_secs(1)
+}
+
+/// When, after an event, the first frame was posted, and the answer was there.
+struct Times {
+    frame: Option<Duration>,
+    answer: Duration,
+}
+
+async fn times(app: &App, user: &str, frame: Value) -> Times {
+    drop(app.aws.calls());
+    let began = Instant::now();
+    app.ok(user, frame).await;
+    let answer = began.elapsed();
+    let posts = app.aws.calls();
+    let posts = posts.iter().filter(|call| call.operation == "PostToConnection");
+    Times { frame: posts.map(|post| post.ended - began).min(), answer }
+}
+
+/// The number of calls in a row: to the recipient's frame and to the answer.
+pub async fn in_a_row() -> String {
+    let mut app = App::new(Some(one_second));
+    app.online(&["alice", "bob"]).await;
+    let (conversation, seq) = app.say("alice", "bob", "hi").await;
+    let mut rows = vec![("ack", times(&app, "bob", up_to("ack", &conversation, seq)).await)];
+    rows.push(("read", times(&app, "bob", up_to("read", &conversation, seq)).await));
+    let next = app.message("bob", "hi");
+    rows.push(("send, warm", times(&app, "alice", next.clone()).await));
+    rows.push(("send, a duplicate", times(&app, "alice", next).await));
+    let next = app.message("carol", "hi");
+    rows.push(("send, to somebody offline", times(&app, "alice", next).await));
+    let mut table = String::from("| operation | calls in a row to the frame | to the answer |\n|---|---|---|\n");
+    for (name, Times { frame, answer }) in rows {
+        let frame = frame.map_or_else(|| "none".to_owned(), |frame| frame.as_secs().to_string());
+        writeln!(table, "| {name} | {frame} | {} |", answer.as_secs()).ok();
+    }
+    table
+}
+
+/// From an event to the frames, with latencies as on AWS.
+pub async fn latencies() -> String {
+    let mut app = App::new(Some(as_on_aws));
+    app.online(&["alice", "bob"]).await;
+    let (conversation, _) = app.say("alice", "bob", "hi").await;
+    let (mut frames, mut answers, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
+    for seq in 2..2 + MESSAGES as u64 {
+        let next = app.message("bob", "hi");
+        let sent = times(&app, "alice", next).await;
+        frames.extend(sent.frame);
+        answers.push(sent.answer);
+        ticks.extend(times(&app, "bob", up_to("ack", &conversation, seq)).await.frame);
+    }
+    let mut table = format!("| {MESSAGES} messages, in ms | p50 | p95 | p99 |\n|---|---|---|---|\n");
+    for (name, mut times) in
+        [("send → recipient's frame", frames), ("send → answer", answers), ("ack → sender's tick", ticks)]
+    {
+        times.sort();
+        let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1_000.0;
+        writeln!(table, "| {name} | {:.0} | {:.0} | {:.0} |", at(50), at(95), at(99)).ok();
+    }
+    table
+}

@@ -1,0 +1,164 @@
+//! What each operation costs: request units, calls, invocations and frames. Exact, and so pinned by a test.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::app::{App, Cost, up_to};
+
+/// Every operation and what it costs.
+pub async fn table() -> String {
+    let rows = [sending().await, marking().await, draining().await, listing().await, connecting().await].concat();
+    let mut table = String::from(
+        "| operation | read units: table + index | write units: table + index | calls | Lambdas | frames in | out |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for (name, cost) in rows {
+        let Cost { units, calls, invocations, frames_out } = cost;
+        let both =
+            |table: f64, index: f64| if index == 0.0 { format!("{table}") } else { format!("{table} + {index}") };
+        let reads = both(units.table_reads, units.index_reads);
+        let writes = both(units.table_writes, units.index_writes);
+        // Where a Lambda ran there was a frame, or an upgrade.
+        let frames_in = if name.starts_with("connect") { 0 } else { invocations };
+        writeln!(table, "| {name} | {reads} | {writes} | {calls} | {invocations} | {frames_in} | {frames_out} |").ok();
+    }
+    table
+}
+
+type Rows = Vec<(&'static str, Cost)>;
+
+async fn sending() -> Rows {
+    let mut app = App::new(None);
+    app.online(&["alice", "bob"]).await;
+    let mut rows = Rows::new();
+    let first = app.message("bob", "hi");
+    rows.push(("send: the first of a conversation", app.cost([("alice", first)]).await));
+    let (conversation, seq) = app.say("alice", "bob", "hi").await;
+    app.ok("bob", up_to("read", &conversation, seq)).await;
+    drop(app.say("alice", "bob", "warm").await);
+    app.ok("bob", up_to("read", &conversation, seq + 1)).await;
+    let next = app.message("bob", "hi");
+    rows.push(("send: the next, everything before it acknowledged", app.cost([("alice", next.clone())]).await));
+    rows.push(("send: the same again, a duplicate", app.cost([("alice", next)]).await));
+    let next = app.message("bob", "hi");
+    rows.push(("send: the next, with others pending", app.cost([("alice", next)]).await));
+    app.functions.clock.advance(Duration::from_mins(2));
+    let next = app.message("bob", "hi");
+    rows.push(("send: the first in a minute", app.cost([("alice", next)]).await));
+    let next = app.message("carol", "hi");
+    app.ok("alice", next).await;
+    let next = app.message("carol", "hi");
+    rows.push(("send: to somebody offline", app.cost([("alice", next)]).await));
+    rows
+}
+
+async fn marking() -> Rows {
+    let mut app = App::new(None);
+    app.online(&["alice", "bob"]).await;
+    let mut rows = Rows::new();
+    let (conversation, seq) = app.say("alice", "bob", "hi").await;
+    rows.push(("ack: of the last message", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
+    rows.push(("ack: the same again", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
+    rows.push((
+        "read: of the last message, acknowledged before",
+        app.cost([("bob", up_to("read", &conversation, seq))]).await,
+    ));
+    let (_, seq) = app.say("alice", "bob", "hi").await;
+    rows.push((
+        "read: of the last message, which also acknowledges it",
+        app.cost([("bob", up_to("read", &conversation, seq))]).await,
+    ));
+    let (_, seq) = app.say("alice", "bob", "hi").await;
+    drop(app.say("alice", "bob", "hi").await);
+    rows.push(("ack: with newer messages", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
+    rows.push(("read: with newer messages", app.cost([("bob", up_to("read", &conversation, seq))]).await));
+    app.ok("bob", up_to("read", &conversation, seq + 1)).await;
+    let next = app.message("bob", "hi");
+    let all = [
+        ("alice", next),
+        ("bob", up_to("ack", &conversation, seq + 2)),
+        ("bob", up_to("read", &conversation, seq + 2)),
+    ];
+    rows.push(("send + ack + read", app.cost(all).await));
+    let next = app.message("bob", "hi");
+    let all = [("alice", next), ("bob", up_to("read", &conversation, seq + 3))];
+    rows.push(("send + read", app.cost(all).await));
+    rows.push(("ping: nothing pending", app.cost([("bob", json!({"action": "ping"}))]).await));
+    rows
+}
+
+async fn draining() -> Rows {
+    let mut rows = Rows::new();
+    for (name, conversations, messages) in [
+        ("drain: 1 message", 1, 1),
+        ("drain: 100 messages of 1 conversation", 1, 100),
+        ("drain: 100 messages of 100 conversations", 100, 100),
+        ("drain: 5,000 messages of 1 conversation", 1, 5_000),
+        ("drain: 5,000 messages of 1,000 conversations", 1_000, 5_000),
+    ] {
+        let mut app = App::new(None);
+        for number in 0..messages {
+            drop(
+                app.say(&format!("peer-{}", number % conversations), "bob", "a message of some forty characters, say")
+                    .await,
+            );
+        }
+        rows.push((name, drain(&app, "bob").await));
+    }
+    rows
+}
+
+/// Page by page, as a client does it: each request acknowledges the page before.
+async fn drain(app: &App, user: &str) -> Cost {
+    drop(app.aws.calls());
+    let (mut cost, mut ack) = (Cost::default(), Vec::new());
+    loop {
+        let frame = if ack.is_empty() { json!({"action": "drain"}) } else { json!({"action": "drain", "ack": ack}) };
+        let page = app.ok(user, frame).await;
+        cost.invocations += 1;
+        cost.frames_out += 1;
+        ack = last_of_each(&page["messages"]);
+        if ack.is_empty() {
+            return cost.with(&app.aws.calls());
+        }
+    }
+}
+
+/// The entries that acknowledge a page.
+fn last_of_each(messages: &Value) -> Vec<Value> {
+    let mut entries: Vec<Value> = Vec::new();
+    for message in messages.as_array().into_iter().flatten() {
+        entries.retain(|entry| entry["conversation_id"] != message["conversation_id"]);
+        entries.push(json!({"conversation_id": message["conversation_id"], "seq": message["seq"]}));
+    }
+    entries
+}
+
+async fn listing() -> Rows {
+    let mut rows = Rows::new();
+    for (name, conversations) in [
+        ("inbox: 20 of 10 conversations", 10),
+        ("inbox: 20 of 1,000 conversations", 1_000),
+        ("inbox: 20 of 100,000 conversations", 100_000),
+    ] {
+        let app = crate::growth::with_conversations(conversations).await;
+        rows.push((name, app.cost([("bob", json!({"action": "inbox", "limit": 20}))]).await));
+    }
+    let mut app = App::new(None);
+    let mut conversation = Value::Null;
+    for _ in 0..200 {
+        conversation = app.say("alice", "bob", "a message of some forty characters, say").await.0;
+    }
+    let page = json!({"action": "history", "conversation_id": conversation, "limit": 50});
+    rows.push(("history: 50 messages", app.cost([("bob", page)]).await));
+    rows
+}
+
+async fn connecting() -> Rows {
+    let app = App::new(None);
+    app.online(&["alice"]).await;
+    let calls = app.aws.calls();
+    vec![("connect", Cost { invocations: 2, ..Cost::default() }.with(&calls))]
+}

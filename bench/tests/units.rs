@@ -1,0 +1,9 @@
+//! What each operation costs is pinned: a change that costs more must show it.
+#![allow(clippy::unwrap_used, reason = "tests: a panic is the report")]
+
+#[tokio::test(start_paused = true)]
+async fn each_operation_costs_what_the_documentation_says() {
+    let documented = bench::report::section("units").unwrap();
+    let counted = bench::units::table().await;
+    assert_eq!(counted, documented, "`cargo run -p bench -- --only units` writes what is counted now");
+}
