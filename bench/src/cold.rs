@@ -21,6 +21,8 @@ use tokio::process::Command;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout};
 
+use crate::report;
+
 const STARTS: usize = 30;
 const WARM: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,15 +50,18 @@ pub async fn table() -> anyhow::Result<String> {
         "| program | start → first `next`, ms | first invocation, ms | a warm one, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|\n",
     );
     let smallest = functions().get("smallest").context("the smallest program was not built")?;
+    let bar = report::progress(1 + FUNCTIONS.len());
     let row = starts(smallest, &BTreeMap::new(), "ping").await?;
     row.write(&mut table, "the smallest `lambda_runtime` program", smallest)?;
     for (name, event) in FUNCTIONS {
+        bar.inc(1);
         let function = template.functions.get(name).with_context(|| format!("no {name} in the template"))?;
         let mut environment = function.environment.clone();
         environment.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let binary = functions().get(&function.binary).context("it was not built")?;
         starts(binary, &environment, event).await?.write(&mut table, &function.binary, binary)?;
     }
+    bar.finish_and_clear();
     Ok(table)
 }
 

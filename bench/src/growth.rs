@@ -6,92 +6,104 @@ use serde_json::{Value, json};
 use testkit::cloud::Request;
 
 use crate::app::{App, Cost, up_to};
+use crate::{plot, report};
 
-/// What it costs as things grow. Flat, or the line under the table says what it grows with.
-pub async fn table() -> String {
+/// What it costs as things grow, as a table, and a plot beside it. Flat, or the text under the table says what it grows with.
+pub async fn table() -> anyhow::Result<String> {
     let mut table =
         String::from("| what grows | operation | read units | write units | calls |\n|---|---|---|---|---|\n");
-    for (what, operation, cost) in
-        [by_conversations().await, by_history().await, by_devices().await, by_size().await].concat()
-    {
+    let (bar, mut all) = (report::progress(4), Vec::new());
+    by_devices(&mut all).await;
+    bar.inc(1);
+    by_size(&mut all).await;
+    bar.inc(1);
+    by_messages(&mut all).await;
+    bar.inc(1);
+    by_conversations(&mut all).await;
+    bar.finish_and_clear();
+    for Row { count, what, operation, cost } in &all {
         let (reads, writes) = (cost.units.reads(), cost.units.writes());
-        writeln!(table, "| {what} | {operation} | {reads} | {writes} | {} |", cost.calls).ok();
+        writeln!(table, "| {count} {what} | {operation} | {reads} | {writes} | {} |", cost.calls).ok();
     }
-    table
+    let line = |name, operation: &str, what: &str| {
+        let rows = all.iter().filter(|row| row.operation == operation && row.what == what);
+        (name, rows.map(|row| (row.count as f64, row.cost.units.reads() + row.cost.units.writes())).collect())
+    };
+    let lines = [
+        line("send, by messages in the conversation", "send", MESSAGES),
+        line("send, by conversations of the user", "send", CONVERSATIONS),
+        line("inbox page, by conversations", "inbox page of 10", CONVERSATIONS),
+        line("read of half, by messages", READ_OF_HALF, MESSAGES),
+    ];
+    plot::lines_by_powers("growth", "conversations or messages there are", "read and write units", &lines)?;
+    Ok(table)
 }
 
-type Rows = Vec<(String, &'static str, Cost)>;
+const CONVERSATIONS: &str = "conversations of the user";
+const MESSAGES: &str = "messages in the conversation";
+const DEVICES: &str = "devices of the recipient";
+const BYTES: &str = "bytes of body";
+const READ_OF_HALF: &str = "read of the older half, at once";
 
-async fn by_conversations() -> Rows {
-    let mut rows = Rows::new();
-    for conversations in [10, 1_000, 100_000] {
-        let what = format!("{conversations} conversations of the user");
-        let mut app = with_conversations(conversations).await;
+struct Row {
+    count: usize,
+    what: &'static str,
+    operation: &'static str,
+    cost: Cost,
+}
+
+async fn by_conversations(rows: &mut Vec<Row>) {
+    for count in [10, 1_000, 100_000] {
+        let mut app = with_conversations(count).await;
         app.online(&["bob"]).await;
-        rows.push((
-            what.clone(),
-            "inbox page of 10",
-            app.cost([("bob", json!({"action": "inbox", "limit": 10}))]).await,
-        ));
-        rows.push((what.clone(), "ping", app.cost([("bob", json!({"action": "ping"}))]).await));
+        let mut row = |operation, cost| rows.push(Row { count, what: CONVERSATIONS, operation, cost });
+        row("inbox page of 10", app.cost([("bob", json!({"action": "inbox", "limit": 10}))]).await);
+        row("ping", app.cost([("bob", json!({"action": "ping"}))]).await);
         let next = app.message("bob", "hi");
-        rows.push((what, "send", app.cost([("peer-1", next)]).await));
+        row("send", app.cost([("peer-0", next)]).await);
     }
-    rows
 }
 
-async fn by_history() -> Rows {
-    let mut rows = Rows::new();
-    for length in [10, 1_000, 10_000] {
-        let what = format!("{length} messages in the conversation");
+async fn by_messages(rows: &mut Vec<Row>) {
+    for count in [10, 1_000, 10_000] {
         let mut app = App::new(None);
         app.online(&["alice", "bob"]).await;
         let (mut conversation, mut seq) = (Value::Null, 0);
-        for _ in 0..length {
+        for _ in 0..count {
             (conversation, seq) = app.say("alice", "bob", "hi").await;
         }
+        let mut row = |operation, cost| rows.push(Row { count, what: MESSAGES, operation, cost });
         let page = json!({"action": "history", "conversation_id": conversation, "limit": 10});
-        rows.push((what.clone(), "history page of 10", app.cost([("bob", page)]).await));
-        rows.push((what.clone(), "ack", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
-        let half = up_to("read", &conversation, seq / 2);
-        rows.push((what.clone(), "read of the older half, at once", app.cost([("bob", half)]).await));
-        rows.push((what.clone(), "read of the rest", app.cost([("bob", up_to("read", &conversation, seq))]).await));
+        row("history page of 10", app.cost([("bob", page)]).await);
+        row("ack", app.cost([("bob", up_to("ack", &conversation, seq))]).await);
+        row(READ_OF_HALF, app.cost([("bob", up_to("read", &conversation, seq / 2))]).await);
+        row("read of the rest", app.cost([("bob", up_to("read", &conversation, seq))]).await);
         let next = app.message("bob", "hi");
-        rows.push((what, "send", app.cost([("alice", next)]).await));
+        row("send", app.cost([("alice", next)]).await);
     }
-    rows
 }
 
-async fn by_devices() -> Rows {
-    let mut rows = Rows::new();
-    for devices in [0, 1, 5, 20] {
+async fn by_devices(rows: &mut Vec<Row>) {
+    for count in [0, 1, 5, 20] {
         let mut app = App::new(None);
         app.online(&["alice"]).await;
         drop(app.say("alice", "bob", "hi").await);
-        for device in 0..devices {
+        for device in 0..count {
             app.device("bob", device).await;
         }
         let next = app.message("bob", "hi");
-        rows.push((format!("{devices} devices of the recipient"), "send", app.cost([("alice", next)]).await));
+        rows.push(Row { count, what: DEVICES, operation: "send", cost: app.cost([("alice", next)]).await });
     }
-    rows
 }
 
-async fn by_size() -> Rows {
-    let mut rows = Rows::new();
-    for (bytes, what) in [
-        (10, "body of 10 bytes"),
-        (1_000, "body of 1,000 bytes"),
-        (4_000, "body of 4,000 bytes"),
-        (16_000, "body of 16,000 bytes"),
-    ] {
+async fn by_size(rows: &mut Vec<Row>) {
+    for count in [10, 1_000, 4_000, 16_000] {
         let mut app = App::new(None);
         app.online(&["alice", "bob"]).await;
         drop(app.say("alice", "bob", "hi").await);
-        let next = app.message("bob", &"x".repeat(bytes));
-        rows.push((what.to_owned(), "send", app.cost([("alice", next)]).await));
+        let next = app.message("bob", &"x".repeat(count));
+        rows.push(Row { count, what: BYTES, operation: "send", cost: app.cost([("alice", next)]).await });
     }
-    rows
 }
 
 /// An app whose user `bob` has that many conversations, of one message each.

@@ -15,5 +15,6 @@ pub mod growth;
 pub mod load;
 pub mod money;
 pub mod path;
+pub mod plot;
 pub mod report;
 pub mod units;

@@ -9,22 +9,31 @@ use tests::Stage;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::{plot, report};
+
 /// How long each row is measured, after it has run for a while.
 const MEASURED: Duration = Duration::from_secs(8);
 const WARM_UP: Duration = Duration::from_secs(2);
+
+const PAIRS: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
 /// Pairs of clients chat as fast as the answers come, then at half of the best rate.
 pub async fn table() -> anyhow::Result<String> {
     let mut table = String::from(
         "| pairs of clients | asked for | sent and delivered, messages/s | p50 send → recipient, ms | p95 | p99 |\n|---|---|---|---|---|---|\n",
     );
-    let mut best = 0.0;
-    for pairs in [1, 4, 16, 64] {
+    let (mut best, mut plotted) = (0.0, Vec::new());
+    let bar = report::progress(PAIRS.len() + 1);
+    for pairs in PAIRS {
+        bar.inc(1);
         let row = measure(pairs, None).await?;
         best = f64::max(best, row.rate);
+        plotted.push((pairs as f64, row.rate));
         row.write(&mut table, pairs, "as fast as it goes");
     }
+    plot::lines("load", "pairs of clients", "messages/s", &[("sent and delivered", plotted)])?;
     let half = measure(16, Some(best / 2.0)).await?;
+    bar.finish_and_clear();
     half.write(&mut table, 16, &format!("{:.0}/s", best / 2.0));
     Ok(table)
 }

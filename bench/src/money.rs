@@ -15,6 +15,8 @@ mod price {
     pub(super) const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
     pub(super) const WRITE_UNIT: f64 = 0.625 / 1e6;
     pub(super) const READ_UNIT: f64 = 0.125 / 1e6;
+    /// A byte into CloudWatch Logs.
+    pub(super) const LOG_BYTE: f64 = 0.50 / 1e9;
     /// A socket that is open for a minute.
     pub(super) const CONNECTION_MINUTE: f64 = 0.25 / 1e6;
 }
@@ -24,12 +26,15 @@ const LAMBDA_GB: f64 = 0.5;
 /// A call to AWS, while the function waits and is paid for: the mean of `path`'s latencies, one after another, which is more than it is.
 const CALL_S: f64 = 0.009;
 const FUNCTION_S: f64 = 0.001;
+/// What an event leaves in the log: our line with its metrics, and Lambda's `START`, `END` and `REPORT`.
+const LOG_BYTES: f64 = 1_200.0;
 
 /// Dollars for a million of something, by part.
 #[derive(Clone, Copy, Default)]
 pub struct Bill {
     pub gateway: f64,
     pub lambda: f64,
+    pub logs: f64,
     pub reads: f64,
     pub writes: f64,
 }
@@ -44,13 +49,14 @@ impl Bill {
             lambda: million(
                 cost.invocations as f64 * price::LAMBDA_REQUEST + seconds * LAMBDA_GB * price::LAMBDA_GB_SECOND,
             ),
+            logs: million(cost.invocations as f64 * LOG_BYTES * price::LOG_BYTE),
             reads: million(cost.units.reads() * price::READ_UNIT),
             writes: million(cost.units.writes() * price::WRITE_UNIT),
         }
     }
 
     pub fn total(&self) -> f64 {
-        self.gateway + self.lambda + self.reads + self.writes
+        self.gateway + self.lambda + self.logs + self.reads + self.writes
     }
 }
 
@@ -104,11 +110,12 @@ pub async fn table() -> String {
     relay.units.table_reads = 1.0;
     rows.push(("a WebSocket relay that stores nothing and answers nothing", Bill::of_a_million(&relay), 1.0));
     let mut table = String::from(
-        "| a million messages | API Gateway | Lambda | reads | writes | all |\n|---|---|---|---|---|---|\n",
+        "| a million messages | API Gateway | Lambda | logs | reads | writes | all |\n|---|---|---|---|---|---|---|\n",
     );
-    for (name, Bill { gateway, lambda, reads, writes }, messages) in rows {
-        let all = Bill { gateway, lambda, reads, writes }.total() / messages;
-        let parts = [gateway, lambda, reads, writes].map(|part| format!("${:.2}", part / messages)).join(" | ");
+    for (name, bill, messages) in rows {
+        let Bill { gateway, lambda, logs, reads, writes } = bill;
+        let all = bill.total() / messages;
+        let parts = [gateway, lambda, logs, reads, writes].map(|part| format!("${:.2}", part / messages)).join(" | ");
         writeln!(table, "| {name} | {parts} | **${all:.2}** |").ok();
     }
     table
@@ -124,7 +131,14 @@ pub async fn monthly() -> String {
         let message_cost = messages * 30.0 * online;
         let socket_cost = sockets * 30.0 * 24.0 * 60.0 * price::CONNECTION_MINUTE;
         let all = message_cost + socket_cost;
+        let (messages, sockets) = (with_commas(messages), with_commas(sockets));
         writeln!(table, "| {messages} | {sockets} | ${message_cost:.2} | ${socket_cost:.2} | **${all:.2}** |").ok();
     }
     table
+}
+
+fn with_commas(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }

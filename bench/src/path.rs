@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::app::{App, up_to};
+use crate::{plot, report};
 
 const MESSAGES: usize = 5_000;
 
@@ -68,26 +69,32 @@ pub async fn in_a_row() -> String {
     table
 }
 
-/// From an event to the frames, with latencies as on AWS.
-pub async fn latencies() -> String {
+/// From an event to the frames, with latencies as on AWS: a table, and a plot beside it.
+pub async fn latencies() -> anyhow::Result<String> {
     let mut app = App::new(Some(as_on_aws));
     app.online(&["alice", "bob"]).await;
     let (conversation, _) = app.say("alice", "bob", "hi").await;
     let (mut frames, mut answers, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
+    let bar = report::progress(MESSAGES);
     for seq in 2..2 + MESSAGES as u64 {
+        bar.inc(1);
         let next = app.message("bob", "hi");
         let sent = times(&app, "alice", next).await;
         frames.extend(sent.frame);
         answers.push(sent.answer);
         ticks.extend(times(&app, "bob", up_to("ack", &conversation, seq)).await.frame);
     }
+    bar.finish_and_clear();
     let mut table = format!("| {MESSAGES} messages, in ms | p50 | p95 | p99 |\n|---|---|---|---|\n");
+    let mut plotted = Vec::new();
     for (name, mut times) in
         [("send → recipient's frame", frames), ("send → answer", answers), ("ack → sender's tick", ticks)]
     {
         times.sort();
         let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1_000.0;
         writeln!(table, "| {name} | {:.0} | {:.0} | {:.0} |", at(50), at(95), at(99)).ok();
+        plotted.push((name, (0..100).map(|percent| (at(percent), percent as f64)).collect()));
     }
-    table
+    plot::lines("latencies", "ms", "% of messages within", &plotted)?;
+    Ok(table)
 }

@@ -1,31 +1,48 @@
-//! `docs/bench/README.md`: prose by hand, and tables between markers, which a run replaces.
+//! The documents: prose by hand, and tables between markers, which a run replaces.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use tests::root;
 
-pub fn path() -> PathBuf {
-    tests::root().join("docs/bench/README.md")
+/// Where plots and all tables are but one.
+pub fn folder() -> PathBuf {
+    root().join("docs/bench")
+}
+
+fn document(part: &str) -> PathBuf {
+    match part {
+        "monthly" => root().join("docs/deploying.md"),
+        _ => folder().join("README.md"),
+    }
 }
 
 /// What stands between a part's markers now.
 pub fn section(part: &str) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path())?;
+    let text = std::fs::read_to_string(document(part))?;
     let (start, end) = bounds(&text, part)?;
     Ok(text[start..end].to_owned())
 }
 
 /// Replaces what stands between a part's markers.
 pub fn replace(part: &str, table: &str) -> anyhow::Result<()> {
-    let mut text = std::fs::read_to_string(path())?;
+    let path = document(part);
+    let mut text = std::fs::read_to_string(&path)?;
     let (start, end) = bounds(&text, part)?;
     text.replace_range(start..end, table);
-    Ok(std::fs::write(path(), text)?)
+    Ok(std::fs::write(path, text)?)
 }
 
 fn bounds(text: &str, part: &str) -> anyhow::Result<(usize, usize)> {
     let (begin, end) = (format!("<!-- {part} -->\n"), format!("<!-- end of {part} -->"));
-    let start = text.find(&begin).with_context(|| format!("docs/bench/README.md has no {begin}"))? + begin.len();
-    let end = text[start..].find(&end).with_context(|| format!("docs/bench/README.md has no {end}"))?;
+    let start = text.find(&begin).with_context(|| format!("the document has no {begin}"))? + begin.len();
+    let end = text[start..].find(&end).with_context(|| format!("the document has no {end}"))?;
     Ok((start, start + end))
+}
+
+/// How far a part has come, on a terminal.
+pub fn progress(steps: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}, {elapsed}").expect("a template");
+    ProgressBar::new(steps as u64).with_style(style)
 }

@@ -1,15 +1,22 @@
 //! What each operation costs: request units, calls, invocations and frames. Exact, and so pinned by a test.
 
 use std::fmt::Write as _;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::app::{App, Cost, up_to};
+use crate::report;
 
 /// Every operation and what it costs.
 pub async fn table() -> String {
-    let rows = [sending().await, marking().await, draining().await, listing().await, connecting().await].concat();
+    let (bar, mut rows) = (report::progress(5), Rows::new());
+    for part in [pin!(sending()) as Counting, pin!(marking()), pin!(draining()), pin!(listing()), pin!(connecting())] {
+        rows.extend(part.await);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
     let mut table = String::from(
         "| operation | read units: table + index | write units: table + index | calls | Lambdas | frames in | out |\n\
          |---|---|---|---|---|---|---|\n",
@@ -28,6 +35,7 @@ pub async fn table() -> String {
 }
 
 type Rows = Vec<(&'static str, Cost)>;
+type Counting<'a> = Pin<&'a mut dyn Future<Output = Rows>>;
 
 async fn sending() -> Rows {
     let mut app = App::new(None);
