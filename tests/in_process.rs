@@ -1,5 +1,6 @@
 //! The functions in this process, fed with the events of `events/`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use deliver::Phones;
@@ -64,13 +65,15 @@ impl InProcess {
 
     /// Notes the user as connected at `{user}=`, long enough ago to be no longer young.
     pub async fn connected(&self, user: &str) {
-        self.connected_at(user, &format!("{user}=")).await;
+        self.connected_at(user, &format!("{user}="), "first").await;
     }
 
-    /// As [`connected`](Self::connected), at that connection.
-    pub async fn connected_at(&self, user: &str, connection: &str) {
+    /// As [`connected`](Self::connected), at that connection, with that device.
+    pub async fn connected_at(&self, user: &str, connection: &str, device: &str) {
         let mut event = self.event("connect", user);
         event.payload.request_context.connection_id = Some(connection.to_owned());
+        let query = HashMap::from([("device_id".to_owned(), device.to_owned())]);
+        event.payload.query_string_parameters = query.into();
         assert_eq!(connect::handle(&self.connect, event).await.unwrap().status_code, 200);
         self.clock.advance(Duration::from_mins(1));
     }

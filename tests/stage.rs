@@ -136,6 +136,7 @@ impl Stage {
         let put = self.tables().put_item().table_name("ConnectionsTable");
         let put = put.item("user_id", AttributeValue::S(user.to_owned()));
         let put = put.item("connection_id", AttributeValue::S("dead=".to_owned()));
+        let put = put.item("device_id", AttributeValue::S("dead=".to_owned()));
         let put = put.item("connected_at", AttributeValue::N("1700000000000".to_owned()));
         let put = put.item("expires_at", AttributeValue::N("4102444800".to_owned()));
         put.send().await.unwrap();

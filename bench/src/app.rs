@@ -55,7 +55,7 @@ impl App {
     pub async fn device(&self, user: &str, number: usize) {
         let connection = format!("{user}-{number}=");
         self.aws.with_cloud(|cloud| cloud.socket_open(&connection));
-        self.functions.connected_at(user, &connection).await;
+        self.functions.connected_at(user, &connection, &format!("device-{number}")).await;
     }
 
     pub async fn ok(&self, user: &str, frame: Value) -> Value {

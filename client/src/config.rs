@@ -36,8 +36,8 @@ pub struct Config {
     pub url: String,
     /// The user that the tokens are for (their `sub`).
     pub user_id: String,
-    /// 1 to 64 of `A-Za-z0-9_-`, one per installation.
-    pub device_id: Option<String>,
+    /// 1 to 64 of `A-Za-z0-9_-`, one per installation. A random one for as long as this client lives, unless another is set.
+    pub device_id: String,
     /// Where the outbox and the marks are kept. In memory, unless another is set.
     pub storage: Box<dyn Storage>,
     /// How patient the client is.
@@ -56,17 +56,17 @@ impl Config {
         Self {
             url: url.into(),
             user_id: user_id.into(),
-            device_id: None,
+            device_id: uuid::Uuid::new_v4().to_string(),
             storage: Box::new(MemoryStorage::default()),
             timing: Timing::default(),
             token: Arc::new(move |need| token(need).boxed()),
         }
     }
 
-    /// With the name of this installation, so that the server can tell it from the user's others.
+    /// With the name of this installation, which tells the server which connections of the user's take the place of which.
     #[must_use]
     pub fn device_id(mut self, device_id: impl Into<String>) -> Self {
-        self.device_id = Some(device_id.into());
+        self.device_id = device_id.into();
         self
     }
 

@@ -39,16 +39,12 @@ impl Dialer {
         if !matches!(uri.scheme_str(), Some("ws" | "wss")) || uri.host().is_none_or(str::is_empty) {
             return Err(Error::Config(format!("{url} is no WebSocket address: it begins with wss:// and a host")));
         }
-        let mut url = url.clone();
-        if let Some(device_id) = device_id {
-            let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-            if !(1..=64).contains(&device_id.len()) || !device_id.bytes().all(fits) {
-                return Err(Error::Config("a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -".to_owned()));
-            }
-            url.push(if url.contains('?') { '&' } else { '?' });
-            url.push_str("device_id=");
-            url.push_str(device_id);
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if !(1..=64).contains(&device_id.len()) || !device_id.bytes().all(fits) {
+            return Err(Error::Config("a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -".to_owned()));
         }
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let url = format!("{url}{separator}device_id={device_id}");
         Ok(Self { url, token: token.clone(), timing: timing.bounded() })
     }
 

@@ -99,6 +99,20 @@ async fn a_connection_is_posted_to_until_it_expires() {
 }
 
 #[tokio::test]
+async fn a_device_is_posted_to_at_its_two_newest_connections() {
+    let bench = Bench::new().await;
+    for connection in ["oldest=", "old=", "new="] {
+        let mut event = bench.event("connect", "bob");
+        event.payload.request_context.connection_id = Some(connection.to_owned());
+        connect::handle(&bench.connect_deps(), event).await.unwrap();
+        bench.clock.advance(Duration::from_secs(1));
+    }
+    bench.ok("alice", message_to_bob("m1")).await;
+    let posts = ["oldest=", "old=", "new="].map(|connection| bench.management.posts(connection));
+    assert_eq!(posts, [0, 1, 1]);
+}
+
+#[tokio::test]
 async fn a_frame_that_names_connect_connects_nobody() {
     let bench = Bench::new().await;
     let mut event = file_event("default");

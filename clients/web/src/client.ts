@@ -12,6 +12,7 @@ import { Dialer } from "./socket.ts";
 import { memoryStorage } from "./storage/memory.ts";
 import type { Queued } from "./storage/storage.ts";
 import { watchSurroundings } from "./surroundings.ts";
+import { uuid } from "./uuid.ts";
 
 /**
  * Reads what the last client has left, and connects in the background. Without a network it waits for one, and says so in
@@ -197,13 +198,4 @@ export class Events implements AsyncIterableIterator<ClientEvent> {
     this.#isOver = true;
     this.#wake();
   }
-}
-
-function uuid(): string {
-  // Pages without TLS and React Native have no crypto.randomUUID, and an idempotency key need not be a secret.
-  const random = () =>
-    Math.floor(Math.random() * 2 ** 32)
-      .toString(16)
-      .padStart(8, "0");
-  return globalThis.crypto?.randomUUID?.() ?? random() + random() + random() + random();
 }

@@ -2,6 +2,7 @@
 
 import { PigeonholeError } from "./errors.ts";
 import type { Storage } from "./storage/storage.ts";
+import { uuid } from "./uuid.ts";
 
 /**
  * Why the app is asked for a token.
@@ -21,7 +22,7 @@ export interface Config {
   userId: string;
   /** Asked for a token before each connection is opened. */
   token: (need: TokenNeed) => string | Promise<string>;
-  /** 1 to 64 of `A-Za-z0-9_-`, one per installation. */
+  /** 1 to 64 of `A-Za-z0-9_-`, one per installation. A random one for as long as this client lives, unless it is given. */
   deviceId?: string;
   /** Where the outbox and the marks are kept. In memory, unless another is given. */
   storage?: Storage;
@@ -93,12 +94,9 @@ export const defaultTiming: Readonly<Timing> = {
 };
 
 /** The address with the device's name in it. */
-export function address({ url, deviceId }: Config): string {
+export function address({ url, deviceId = uuid() }: Config): string {
   if (!/^wss?:\/\/[^/]/.test(url)) {
     throw new PigeonholeError("config", `${url} is no WebSocket address: it begins with wss:// and a host`);
-  }
-  if (deviceId === undefined) {
-    return url;
   }
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(deviceId)) {
     throw new PigeonholeError("config", "a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -");

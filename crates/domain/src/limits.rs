@@ -40,6 +40,9 @@ pub const DRAIN_MESSAGES_PER_CONVERSATION_MIN: usize = 8;
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_hours(7 * 24);
 /// API Gateway ends every socket after 2 hours; the rest is for clocks that differ.
 pub const CONNECTION_TTL: Duration = Duration::from_mins(2 * 60 + 5);
+/// A device has two sockets while it replaces one. What is older broke without a goodbye; API Gateway takes frames for it until
+/// it notices, up to ten minutes later, and each of them is paid for.
+pub const CONNECTIONS_PER_DEVICE_MAX: usize = 2;
 /// A post to a socket that is still being set up answers 410 as a dead one does, so a row younger than this is kept.
 pub const CONNECTION_YOUNG: Duration = Duration::from_secs(10);
 /// A conversation moves up the chat list's index at most this often.

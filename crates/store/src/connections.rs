@@ -1,7 +1,10 @@
 //! `connections`: where is this user? A row per socket, so that a late `$disconnect` of an old socket can't remove a new
 //! one. Rows of sockets that nobody closed fall to the TTL, to a 410, or are passed over once expired.
 
-use domain::limits::CONNECTION_TTL;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use domain::limits::{CONNECTION_TTL, CONNECTIONS_PER_DEVICE_MAX};
 use domain::{ConnectionId, DeviceId, Timestamp, UserId};
 
 use crate::item::{Reader, number, text};
@@ -45,7 +48,7 @@ pub enum Freshness {
     Eventual,
 }
 
-/// Where `user` can be reached.
+/// Where `user` can be reached: each device at its newest connections, [`CONNECTIONS_PER_DEVICE_MAX`] at most.
 pub async fn list(
     store: &Store,
     user: &UserId,
@@ -60,21 +63,28 @@ pub async fn list(
         .consistent_read(freshness == Freshness::Strong)
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()))
-        .projection_expression("connection_id, connected_at, expires_at")
+        .projection_expression("connection_id, device_id, connected_at, expires_at")
         .into_paginator()
         .items()
         .send();
     let items = pages.collect::<Result<Vec<_>, _>>().await.map_err(|error| Error::call("Query", table, &error))?;
-    let mut connections = Vec::with_capacity(items.len());
+    let mut open = Vec::with_capacity(items.len());
     for item in &items {
         let row = Reader { item, table };
         // DynamoDB deletes expired rows when it gets to it, hours later.
         if row.number("expires_at")? > now.seconds() {
             let id = ConnectionId::new(row.text("connection_id")?);
-            connections.push(Connection { id, connected_at: row.time("connected_at")? });
+            open.push((row.text("device_id")?, Connection { id, connected_at: row.time("connected_at")? }));
         }
     }
-    Ok(connections)
+    open.sort_by_key(|(_, connection)| Reverse(connection.connected_at));
+    let mut of_device = HashMap::<_, usize>::new();
+    open.retain(|(device, _)| {
+        let newer = of_device.entry(*device).or_default();
+        *newer += 1;
+        *newer <= CONNECTIONS_PER_DEVICE_MAX
+    });
+    Ok(open.into_iter().map(|(_, connection)| connection).collect())
 }
 
 /// Removes a connection that is gone. Nothing happens if its row is gone too.
