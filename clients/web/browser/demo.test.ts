@@ -162,30 +162,28 @@ test("a tab of one's own is another device: it is told what the first one reads 
   const visitor = await arrive();
   const page = await visitor.open("?user=gina&user=hugo");
   const [gina, hugo] = sideBySide(page, "gina", "hugo");
-  await gina.isState("Online");
+  await hugo.isState("Online");
+  await gina.say("for both of your devices");
+  await hugo.hasUnread("gina", 1);
   const [own] = await Promise.all([
     visitor.context.waitForEvent("page"),
     hugo.root.getByRole("link", { name: "hugo in a tab of their own" }).click(),
   ]);
   const second = new Pane(own, "hugo");
   await second.isState("Online");
-  await gina.say("for both of your devices");
-  await second.hasUnread("gina", 1);
-  await hugo.hasUnread("gina", 1);
-  await second.chat("gina").click();
   await second.message("for both").waitFor();
   await gina.hasTicks("for both", "Read");
   await hugo.hasUnread("gina", 0);
   await second.say("written on the second one");
   await hugo.chat("gina").click();
-  await hugo.hasTicks("written on the second", "Delivered");
+  await hugo.hasTicks("written on the second", "Read");
 });
 
 test("older messages come when one scrolls up", async () => {
   const visitor = await arrive();
   const page = await visitor.open("?user=ida&user=jon");
   const [ida, jon] = sideBySide(page, "ida", "jon");
-  const count = 120;
+  const count = 60;
   for (let number = 1; number <= count; number += 1) {
     await ida.say(`line ${number}.`);
   }
@@ -195,10 +193,11 @@ test("older messages come when one scrolls up", async () => {
   await jon.message(`line ${count}.`).waitFor();
   expect(await jon.message("line 1.").count()).toBe(0);
   await jon.message(`line ${count}.`).hover();
-  for (const first of [count - 99, 1]) {
-    await page.mouse.wheel(0, -100_000);
-    await jon.message(`line ${first}.`).waitFor();
-  }
+  const scrollUp = async () => {
+    await page.mouse.wheel(0, -3000);
+    return jon.message("line 1.").count();
+  };
+  await expect.poll(scrollUp, { timeout: TEST_MS_MAX }).toBe(1);
   expect(await jon.bodies()).toEqual(Array.from({ length: count }, (_, at) => `line ${at + 1}.`));
 });
 
@@ -272,7 +271,7 @@ test("on a phone, in the dark: one user at a time", async () => {
   expect(await paul.root.count()).toBe(0);
   await olga.say("The bakery has the seeded rolls again.");
   await olga.hasTicks("seeded rolls", "Delivered");
-  await page.getByRole("button", { name: "paul1" }).click();
+  await page.getByRole("button", { name: "paul, 1 unread" }).click();
   await paul.hasUnread("olga", 1);
   await paul.chat("olga").click();
   await paul.say("Six, please. I’m out of the tunnel in ten minutes.");

@@ -16,18 +16,17 @@ const panes = users.map((user, at) => {
     isOpen: at === 0,
     ownTab: users.length > 1 && peer ? `/?${new URLSearchParams({ user, with: peer })}` : undefined,
     unread: (count) => {
-      const badge = tabs[at]?.querySelector(".badge");
-      if (badge) {
-        badge.textContent = count > 0 ? String(count) : "";
+      const tab = tabs[at];
+      tab?.replaceChildren(user, h("span", { class: "badge" }, count > 0 ? String(count) : ""));
+      if (tab) {
+        put(tab, "aria-label", count > 0 && `${user}, ${count} unread`);
       }
     },
   });
 });
 
 // Where there is room for one of them only.
-const tabs = users.map((user, at) =>
-  h("button", { type: "button", click: () => turnTo(at) }, user, h("span", { class: "badge" })),
-);
+const tabs = users.map((user, at) => h("button", { type: "button", click: () => turnTo(at) }, user));
 
 function turnTo(shown: number): void {
   panes.forEach((pane, at) => {

@@ -76,17 +76,15 @@ export class Conversation {
       return;
     }
     this.#loading.hidden = !chat.isLoading;
-    const { scrollHeight, scrollTop } = this.#scroller;
-    const first = this.#messages.firstElementChild;
-    fill(
-      this.#messages,
-      bubbles(chat, (id) => this.#actions.discard(chat, id)),
-    );
+    const anchor = this.#messages.querySelector<HTMLElement>(".message");
+    const before = anchor?.offsetTop ?? 0;
+    const items = bubbles(chat, (id) => this.#actions.discard(chat, id));
+    fill(this.#messages, items);
     if (this.#isAtEnd) {
       this.#goToEnd();
-    } else if (first !== this.#messages.firstElementChild) {
+    } else if (anchor) {
       // What was in sight stays where it is, under the older messages.
-      this.#scroller.scrollTop = scrollTop + this.#scroller.scrollHeight - scrollHeight;
+      this.#scroller.scrollTop += anchor.offsetTop - before;
     }
   }
 

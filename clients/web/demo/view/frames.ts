@@ -41,6 +41,11 @@ export class Frames {
   }
 }
 
+/** Ids are long, and what is behind them says more. */
+function short(field: string, value: unknown): unknown {
+  return field.endsWith("_id") && typeof value === "string" && value.length > 12 ? `${value.slice(0, 8)}…` : value;
+}
+
 /** In one line, and in many once it is opened. */
 function frame(way: "in" | "out", text: string): HTMLElement {
   let parsed: unknown;
@@ -52,6 +57,6 @@ function frame(way: "in" | "out", text: string): HTMLElement {
   const { action, type, ...rest } = parsed as { action?: string; type?: string };
   const name = [type, action].filter(Boolean).join(" ");
   const arrow = h("span", { class: "way", role: "img", "aria-label": way === "in" ? "received" : "sent" });
-  const summary = h("summary", {}, arrow, h("b", {}, name), ` ${JSON.stringify(rest)}`);
+  const summary = h("summary", {}, arrow, h("b", {}, name), ` ${JSON.stringify(rest, short)}`);
   return h("details", {}, summary, h("pre", {}, JSON.stringify(parsed, null, 2)));
 }
