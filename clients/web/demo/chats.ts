@@ -83,7 +83,8 @@ export class Chats {
       return;
     }
     open.readTo(seq);
-    this.#client.read(open.id, seq).catch(() => {});
+    this.#client.read(open.id, seq);
+    this.#watcher.changed();
   }
 
   async send(chat: Chat, body: string): Promise<void> {
