@@ -45,6 +45,7 @@ test("two users chat side by side: unread badges, ticks, the order of the list",
   await alice.isState("Online");
   await bob.isState("Online");
 
+  await alice.message("No messages yet").waitFor();
   await alice.say("Did the parcel come?");
   await alice.say("It should have been there by ten.");
   // Bob has it, and has not looked.
@@ -146,6 +147,7 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
   await emma.isState("Offline: switched off here");
   await emma.hasTicks("first", "Waiting for a connection");
   await emma.hasTicks("second", "Waiting for a connection");
+  await emma.message("What was said before comes with the connection").waitFor();
 
   await server.kill();
   await finn.isState("Offline");
@@ -153,6 +155,7 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
   await server.start();
   await emma.isState("Online");
   await finn.isState("Online");
+  await emma.message("You: before").waitFor();
   await emma.hasTicks("second", "Delivered");
   expect(await emma.bodies()).toEqual(["before", "first", "second"]);
   await finn.hasUnread("emma", 3);

@@ -28,6 +28,8 @@ export class Chat {
   id: string | undefined;
   newest: Newest | undefined;
   waiting: Waiting[] = [];
+  /** The server has been asked what is in it. */
+  isKnown = false;
   /** Others' messages above `#readTo`, as of `#countedTo`. */
   unread = 0;
   /** The first message that came while this device was not connected. */
@@ -100,6 +102,7 @@ export class Chat {
 
   /** A page of the conversation. */
   remembered({ messages, members }: HistoryResult): void {
+    this.isKnown = true;
     for (const message of messages) {
       this.#keep(message);
     }

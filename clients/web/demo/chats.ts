@@ -39,7 +39,13 @@ export class Chats {
   }
 
   with(peer: string): Chat {
-    const chat = this.#byPeer.get(peer) ?? new Chat(this.me, peer);
+    const found = this.#byPeer.get(peer);
+    if (found) {
+      return found;
+    }
+    const chat = new Chat(this.me, peer);
+    // One that is not on the list is new.
+    chat.isKnown = this.#nextPage === null;
     this.#byPeer.set(peer, chat);
     return chat;
   }
@@ -118,9 +124,12 @@ export class Chats {
     try {
       const { conversations, next_cursor } = await this.#client.inbox(this.#nextPage);
       this.#nextPage = next_cursor;
-      conversations.forEach((row) => {
+      for (const row of conversations) {
         this.#listed(row);
-      });
+      }
+      for (const chat of this.list()) {
+        chat.isKnown ||= next_cursor === null && chat.id === undefined;
+      }
     } finally {
       this.#isListing = false;
     }
@@ -194,7 +203,7 @@ export class Chats {
       this.#discover(message.conversation_id);
       return;
     }
-    chat.id = message.conversation_id;
+    this.#name(chat, message.conversation_id);
     chat.arrived(message, missed);
     if (message.sender_id !== this.me) {
       this.#watcher.said(chat, message);
@@ -220,12 +229,17 @@ export class Chats {
 
   #listed(row: Conversation): void {
     const chat = this.with(row.peer_id);
-    if (chat.id === undefined && chat === this.open) {
-      chat.id = row.conversation_id;
+    this.#name(chat, row.conversation_id);
+    chat.listed(row);
+  }
+
+  /** From now on it is known which conversation this is. */
+  #name(chat: Chat, conversation: string): void {
+    const isNew = chat.id === undefined;
+    chat.id = conversation;
+    if (isNew && !chat.isKnown && chat === this.open) {
       this.#refresh();
     }
-    chat.id = row.conversation_id;
-    chat.listed(row);
   }
 
   #receipt({ kind, conversation_id, user_id, seq }: { kind: "delivered" | "read" } & Receipt): void {

@@ -36,7 +36,9 @@ export function bubbles(chat: Chat, discard: (client_msg_id: string) => void): I
   for (const waiting of chat.waiting) {
     items.push(unsent(waiting, turn(waiting.at, chat.me), () => discard(waiting.client_msg_id)));
   }
-  if (items.length === 0) {
+  if (!chat.isKnown) {
+    items.unshift(separator("day", "What was said before comes with the connection"));
+  } else if (items.length === 0) {
     items.push(separator("nothing", "No messages yet. Say hello."));
   }
   return items;

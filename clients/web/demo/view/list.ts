@@ -116,7 +116,7 @@ function show(row: HTMLElement, chat: Chat, isOpen: boolean): void {
     }
   };
   set("time", at > 0 ? brief(at) : "");
-  set(".preview", own === undefined ? (newest?.text ?? "No messages yet") : `You: ${own}`);
+  set(".preview", own === undefined ? (newest?.text ?? (chat.isKnown ? "No messages yet" : "…")) : `You: ${own}`);
   set(".badge", unread > 0 ? String(unread) : "");
   const button = row.querySelector(".chat");
   if (button) {
