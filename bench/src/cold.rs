@@ -17,7 +17,7 @@ use axum::routing::{get, post};
 use local::{Overrides, Template};
 use tests::{Stage, functions, root};
 use tokio::net::TcpListener;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout};
 
@@ -47,7 +47,7 @@ pub async fn table() -> anyhow::Result<String> {
         ("JWKS_URL", format!("{}/.well-known/jwks.json", stage.server().http_url())),
     ];
     let mut table = String::from(
-        "| program | start → first `next`, ms | first invocation, ms | a warm one, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|\n",
+        "| program | start → warm-up, ms | start → first `next`, ms | first invocation, ms | a warm one, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|---|\n",
     );
     let smallest = functions().get("smallest").context("the smallest program was not built")?;
     let bar = report::progress(1 + FUNCTIONS.len());
@@ -59,7 +59,11 @@ pub async fn table() -> anyhow::Result<String> {
         let mut environment = function.environment.clone();
         environment.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let binary = functions().get(&function.binary).context("it was not built")?;
-        starts(binary, &environment, event).await?.write(&mut table, &function.binary, binary)?;
+        let mut all = starts(binary, &environment, event).await?;
+        for _ in 0..STARTS {
+            all.warming_ms.push(until_warm_up(binary, &environment).await?);
+        }
+        all.write(&mut table, &function.binary, binary)?;
     }
     bar.finish_and_clear();
     Ok(table)
@@ -67,6 +71,8 @@ pub async fn table() -> anyhow::Result<String> {
 
 #[derive(Default)]
 struct Starts {
+    /// Until the first call of its warm-up, of a program that has one.
+    warming_ms: Vec<f64>,
     next_ms: Vec<f64>,
     first_ms: Vec<f64>,
     warm_ms: Vec<f64>,
@@ -76,12 +82,14 @@ struct Starts {
 impl Starts {
     fn write(mut self, table: &mut String, name: &str, binary: &Path) -> anyhow::Result<()> {
         let size = std::fs::metadata(binary)?.len() as f64 / 1e6;
-        let all = [&mut self.next_ms, &mut self.first_ms, &mut self.warm_ms, &mut self.memory_mb];
-        let [next, first, warm, memory] = all.map(|values| {
+        let all =
+            [&mut self.warming_ms, &mut self.next_ms, &mut self.first_ms, &mut self.warm_ms, &mut self.memory_mb];
+        let [warming, next, first, warm, memory] = all.map(|values| {
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied().unwrap_or_default()
         });
-        writeln!(table, "| {name} | {next:.1} | {first:.1} | {warm:.1} | {memory:.1} | {size:.1} |")?;
+        let warming = if self.warming_ms.is_empty() { "has none".to_owned() } else { format!("{warming:.1}") };
+        writeln!(table, "| {name} | {warming} | {next:.1} | {first:.1} | {warm:.1} | {memory:.1} | {size:.1} |")?;
         Ok(())
     }
 }
@@ -122,11 +130,27 @@ async fn one(
     let serving = tokio::spawn(axum::serve(listener, router).into_future());
 
     let began = Instant::now();
+    let process = start(binary, environment, &address)?;
+    timeout(PATIENCE, asks.recv()).await?;
+    all.next_ms.push(ms(began));
+    all.memory_mb.push(memory_mb(process.id().unwrap_or_default())?);
+    for number in 0..=WARM {
+        let began = Instant::now();
+        give.send(event.to_owned())?;
+        timeout(PATIENCE, answers.recv()).await?;
+        if number == 0 { &mut all.first_ms } else { &mut all.warm_ms }.push(ms(began));
+        timeout(PATIENCE, asks.recv()).await?;
+    }
+    serving.abort();
+    Ok(())
+}
+
+fn start(binary: &Path, environment: &BTreeMap<String, String>, runtime_api: &str) -> anyhow::Result<Child> {
     let process = Command::new(binary)
         .env_clear()
         .envs(environment)
         .envs([
-            ("AWS_LAMBDA_RUNTIME_API", address.as_str()),
+            ("AWS_LAMBDA_RUNTIME_API", runtime_api),
             ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
             ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
             ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512"),
@@ -141,18 +165,20 @@ async fn one(
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    timeout(PATIENCE, asks.recv()).await?;
-    all.next_ms.push(ms(began));
-    all.memory_mb.push(memory_mb(process.id().unwrap_or_default())?);
-    for number in 0..=WARM {
-        let began = Instant::now();
-        give.send(event.to_owned())?;
-        timeout(PATIENCE, answers.recv()).await?;
-        if number == 0 { &mut all.first_ms } else { &mut all.warm_ms }.push(ms(began));
-        timeout(PATIENCE, asks.recv()).await?;
-    }
-    serving.abort();
-    Ok(())
+    Ok(process)
+}
+
+/// From a process's start until it calls on AWS, or on its issuer, for the first time.
+async fn until_warm_up(binary: &Path, environment: &BTreeMap<String, String>) -> anyhow::Result<f64> {
+    let everything = TcpListener::bind("127.0.0.1:0").await?;
+    let address = everything.local_addr()?.to_string();
+    let elsewhere = ["AWS_ENDPOINT_URL_DYNAMODB", "CONNECTIONS_ENDPOINT", "JWKS_URL"];
+    let mut environment = environment.clone();
+    environment.extend(elsewhere.map(|name| (name.to_owned(), format!("http://{address}"))));
+    let began = Instant::now();
+    let _process = start(binary, &environment, &address)?;
+    timeout(PATIENCE, everything.accept()).await??;
+    Ok(ms(began))
 }
 
 async fn next(State(api): State<Arc<Api>>) -> impl IntoResponse {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pigeonhole_client::{Client, Config, Event, Timing};
+use pigeonhole_client::{Client, Config, Event};
 use tests::Stage;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ const PAIRS: [usize; 6] = [1, 2, 4, 8, 16, 64];
 /// Pairs of clients chat as fast as the answers come, then at half of the best rate.
 pub async fn table() -> anyhow::Result<String> {
     let mut table = String::from(
-        "| pairs of clients | asked for | sent and delivered, messages/s | p50 send → recipient, ms | p95 | p99 |\n|---|---|---|---|---|---|\n",
+        "| pairs of clients | asked for | sent, delivered and acknowledged, messages/s | p50 send → recipient, ms | p95 | p99 |\n|---|---|---|---|---|---|\n",
     );
     let (mut best, mut plotted) = (0.0, Vec::new());
     let bar = report::progress(PAIRS.len() + 1);
@@ -31,7 +31,7 @@ pub async fn table() -> anyhow::Result<String> {
         plotted.push((pairs as f64, row.rate));
         row.write(&mut table, pairs, "as fast as it goes");
     }
-    plot::lines("load", "pairs of clients", "messages/s", &[("sent and delivered", plotted)])?;
+    plot::lines("load", "pairs of clients", "messages/s", &[("sent, delivered and acknowledged", plotted)])?;
     let half = measure(16, Some(best / 2.0)).await?;
     bar.finish_and_clear();
     half.write(&mut table, 16, &format!("{:.0}/s", best / 2.0));
@@ -62,7 +62,9 @@ async fn measure(pairs: usize, rate: Option<f64>) -> anyhow::Result<Row> {
     let mut talking = JoinSet::new();
     for pair in 0..pairs {
         let every = rate.map(|rate| Duration::from_secs_f64(pairs as f64 / rate));
-        talking.spawn(talk(Arc::clone(&stage), pair, every, start));
+        // Not all in the same moment.
+        let first = every.unwrap_or_default().mul_f64(pair as f64 / pairs as f64);
+        talking.spawn(talk(Arc::clone(&stage), pair, first, every, start));
     }
     let mut latencies: Vec<_> = talking.join_all().await.into_iter().flatten().collect();
     latencies.sort();
@@ -70,18 +72,24 @@ async fn measure(pairs: usize, rate: Option<f64>) -> anyhow::Result<Row> {
 }
 
 /// One writes, the other reads; the time from each send to its arrival, while it was measured.
-async fn talk(stage: Arc<Stage>, pair: usize, every: Option<Duration>, start: Instant) -> Vec<Duration> {
+async fn talk(
+    stage: Arc<Stage>,
+    pair: usize,
+    first: Duration,
+    every: Option<Duration>,
+    start: Instant,
+) -> Vec<Duration> {
     let (writer, reader) = (format!("writer-{pair}"), format!("reader-{pair}"));
     let (writing, mut own) = connect(&stage, &writer).await;
     let (_reading, mut events) = connect(&stage, &reader).await;
     // Nobody looks at the writer's own events, which must not pile up.
     let draining = tokio::spawn(async move { while own.next().await.is_some() {} });
     let mut latencies = Vec::new();
-    let mut due = Instant::now();
+    let mut due = Instant::now() + first;
     while start.elapsed() < MEASURED {
         if let Some(every) = every {
-            due += every;
             sleep(due.saturating_duration_since(Instant::now())).await;
+            due += every;
         }
         let sent = Instant::now();
         let stored = writing
@@ -99,12 +107,15 @@ async fn talk(stage: Arc<Stage>, pair: usize, every: Option<Duration>, start: In
         stored.stored().await.expect("it is stored");
     }
     draining.abort();
+    // All of them count as delivered once nothing is pending.
+    while stage.rows("InboxTable", &reader).await.iter().any(|row| row["pending_from"].is_u64()) {
+        sleep(Duration::from_millis(20)).await;
+    }
     latencies
 }
 
 async fn connect(stage: &Arc<Stage>, user: &str) -> (Client, pigeonhole_client::Events) {
     let token = stage.token(user);
     let give = move |_| std::future::ready(Ok(token.clone()));
-    let timing = Timing { ack_every: Duration::ZERO, ..Timing::default() };
-    Client::connect(Config::new(stage.url(), user, give).timing(timing)).await.expect("a client starts")
+    Client::connect(Config::new(stage.url(), user, give)).await.expect("a client starts")
 }

@@ -1,6 +1,7 @@
 //! API Gateway: the WebSocket API that the template describes, its `@connections`, and the developer's own pages.
 
 mod connections;
+mod demo;
 mod developer;
 mod events;
 mod management;
@@ -10,6 +11,7 @@ mod query;
 mod socket;
 mod upgrade;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +86,7 @@ struct ProxyAnswer {
 }
 
 impl Gateway {
-    pub(crate) fn router(self: Arc<Self>) -> Router {
+    pub(crate) fn router(self: Arc<Self>, demo: &Path) -> Router {
         let stage = &self.api.stage;
         let router = Router::new()
             .route("/token", get(developer::token))
@@ -96,8 +98,7 @@ impl Gateway {
                 &format!("/{stage}/@connections/{{id}}"),
                 get(management::look).post(management::post).delete(management::close),
             )
-            // Another stage as well: were its connections "gone", functions would forget some that are there.
-            .fallback(async || refuse(StatusCode::FORBIDDEN, "Forbidden"));
+            .fallback_service(demo::site(demo));
         router.with_state(self)
     }
 

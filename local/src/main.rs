@@ -101,6 +101,7 @@ fn greet(server: &Server, arguments: &Arguments) {
         .map_or_else(|| "in memory; --data DIR keeps it".to_owned(), |folder| format!("in {}", folder.display()));
     println!(
         "Pigeonhole is ready.
+  demo      {http}/     (two people chat in the browser)
   socket    {socket}
   chat now  cargo run -p chat --{url} alice bob
             cargo run -p chat --{url} bob alice     (in another terminal)

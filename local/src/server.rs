@@ -31,6 +31,8 @@ pub struct Options {
     /// The folder that keeps the tables; without it they are in memory.
     pub data: Option<PathBuf>,
     pub template: PathBuf,
+    /// The folder with the demo's page, as `just demo` builds it.
+    pub demo: PathBuf,
     pub binaries: Binaries,
     pub limits: Limits,
     /// Never deliver `$disconnect`, which on AWS is best effort.
@@ -46,6 +48,7 @@ impl Default for Options {
             port: 3001,
             data: None,
             template: workspace_root().join("template.yaml"),
+            demo: workspace_root().join("clients/web/demo/dist"),
             binaries: Binaries::new(),
             limits: Limits::default(),
             lose_disconnects: false,
@@ -63,7 +66,7 @@ pub struct Server {
 
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        let Options { port, data, template, binaries, limits, lose_disconnects, environment, logs } = options;
+        let Options { port, data, template, demo, binaries, limits, lose_disconnects, environment, logs } = options;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
@@ -90,7 +93,7 @@ impl Server {
         // Without this, small answers wait for the other side's delayed acknowledgement.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
         let stopped = gateway.stop.clone().cancelled_owned();
-        let serving = axum::serve(listener, Arc::clone(&gateway).router()).with_graceful_shutdown(stopped);
+        let serving = axum::serve(listener, Arc::clone(&gateway).router(&demo)).with_graceful_shutdown(stopped);
         tokio::spawn(serving.into_future());
         Ok(Self { address, gateway })
     }

@@ -106,6 +106,11 @@ export class Client {
     this.#driver.act((session, now) => session.wake(now));
   }
 
+  /** Messages that wait for the server's answer, oldest first: after a reload, what is to be shown as not sent yet. */
+  get outbox(): readonly Queued[] {
+    return this.#driver.session.outbox.waiting();
+  }
+
   /** What has been done so far. */
   get stats(): Readonly<Stats> {
     return { ...this.#driver.session.stats };

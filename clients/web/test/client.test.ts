@@ -90,12 +90,15 @@ it("keeps what was written without a network, sends it once there is one, and in
   await expect(offline.sendTo("bob", "four")).rejects.toMatchObject({ code: "closed" });
 
   server = await Server.start();
-  await start({ storage: memoryStorage(saved) });
+  const client = await start({ storage: memoryStorage(saved) });
+  expect(client.outbox.map(({ body }) => body)).toEqual(["one", "two", "three"]);
   const bodies = [];
   for (let seq = 1; seq <= 3; seq += 1) {
     bodies.push((await server.answer("send", { ...message(seq), duplicate: false })).body);
   }
   expect(bodies).toEqual(["one", "two", "three"]);
+  await until(client, (event) => event.type === "message" && event.message.seq === 3);
+  expect(client.outbox).toEqual([]);
 });
 
 it.each([1000, 1001, 1008, 1009, 1011, 4000])("comes back after the server has closed with %i", async (code) => {

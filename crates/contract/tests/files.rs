@@ -39,6 +39,15 @@ fn every_error_code_has_an_example() {
     }
 }
 
+#[test]
+fn apps_are_told_what_each_error_asks_of_them() {
+    let clients = include_str!("../../../docs/clients.md");
+    for code in schema()["definitions"]["ErrorCode"]["oneOf"].as_array().unwrap() {
+        let row = format!("\n| `{}` | ", code["const"].as_str().unwrap());
+        assert!(clients.contains(&row), "docs/clients.md has no row for {code}");
+    }
+}
+
 /// The schemas say what shape a frame has, docs/protocol.md what it means: it has to know every name.
 #[test]
 fn the_protocol_explains_every_name() {

@@ -55,6 +55,13 @@ export class Outbox {
     this.#ready.add(key);
   }
 
+  /** What waits for an answer, oldest first. */
+  waiting(): Queued[] {
+    const entries = [...this.#lanes.values()].flat();
+    entries.sort((one, other) => one.order - other.order);
+    return entries.map(({ queued }) => queued);
+  }
+
   sendWaiting(): void {
     const ready = [...this.#ready];
     this.#ready.clear();
