@@ -82,8 +82,7 @@ struct Starts {
 impl Starts {
     fn write(mut self, table: &mut String, name: &str, binary: &Path) -> anyhow::Result<()> {
         let size = std::fs::metadata(binary)?.len() as f64 / 1e6;
-        let all =
-            [&mut self.warming_ms, &mut self.next_ms, &mut self.first_ms, &mut self.warm_ms, &mut self.memory_mb];
+        let all = [&mut self.warming_ms, &mut self.next_ms, &mut self.first_ms, &mut self.warm_ms, &mut self.memory_mb];
         let [warming, next, first, warm, memory] = all.map(|values| {
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied().unwrap_or_default()

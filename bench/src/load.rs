@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pigeonhole_client::{Client, Config, Event};
 use tests::Stage;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{plot, report};
 
@@ -106,11 +106,16 @@ async fn talk(
         }
         stored.stored().await.expect("it is stored");
     }
+    // They count once all are acknowledged, the last of them when the app asks for what comes after it.
+    let asking = tokio::spawn(async move { while events.next().await.is_some() {} });
+    let acknowledged = async {
+        while stage.rows("InboxTable", &reader).await.iter().any(|row| row["pending_from"].is_u64()) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(MEASURED, acknowledged).await.expect("everything is acknowledged");
     draining.abort();
-    // All of them count as delivered once nothing is pending.
-    while stage.rows("InboxTable", &reader).await.iter().any(|row| row["pending_from"].is_u64()) {
-        sleep(Duration::from_millis(20)).await;
-    }
+    asking.abort();
     latencies
 }
 

@@ -1,6 +1,6 @@
 //! What is written to the log, and what never is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -204,8 +204,8 @@ async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
     for connection in ["bob", "bob-gone", "bob-gone-too", "bob-busy", "bob-busy-too", "bob-busy-three"] {
         let mut event = bench.event("connect", "bob");
         event.payload.request_context.connection_id = Some(format!("{connection}="));
-        // Each another device's.
-        event.payload.query_string_parameters = Default::default();
+        let device = HashMap::from([("device_id".to_owned(), connection.to_owned())]);
+        event.payload.query_string_parameters = device.into();
         connect::handle(&bench.connect_deps(), event).await.unwrap();
     }
     for gone in ["bob-gone=", "bob-gone-too="] {
