@@ -21,13 +21,13 @@ const COLOURS: [RGBColor; 4] =
 /// Writes `docs/bench/{file}.svg`.
 pub fn lines(file: &str, x: &str, y: &str, all: &[Series<'_>]) -> anyhow::Result<()> {
     let (xs, ys) = ranges(all);
-    draw(file, x, y, xs, ys, all)
+    draw(file, (x, y), xs, ys, all, SeriesLabelPosition::LowerRight)
 }
 
 /// The same, with each power of ten as far from the next along x.
 pub fn lines_by_powers(file: &str, x: &str, y: &str, all: &[Series<'_>]) -> anyhow::Result<()> {
     let (xs, ys) = ranges(all);
-    draw(file, x, y, xs.log_scale(), ys, all)
+    draw(file, (x, y), xs.log_scale(), ys, all, SeriesLabelPosition::UpperLeft)
 }
 
 fn ranges(all: &[Series<'_>]) -> (Range<f64>, Range<f64>) {
@@ -37,7 +37,14 @@ fn ranges(all: &[Series<'_>]) -> (Range<f64>, Range<f64>) {
     (least..right, 0.0..top * 1.1)
 }
 
-fn draw<X>(file: &str, x: &str, y: &str, xs: X, ys: Range<f64>, all: &[Series<'_>]) -> anyhow::Result<()>
+fn draw<X>(
+    file: &str,
+    (x, y): (&str, &str),
+    xs: X,
+    ys: Range<f64>,
+    all: &[Series<'_>],
+    legend_at: SeriesLabelPosition,
+) -> anyhow::Result<()>
 where
     X: AsRangedCoord<Value = f64>,
     X::CoordDescType: ValueFormatter<f64>,
@@ -48,12 +55,15 @@ where
     area.fill(&WHITE).map_err(failed)?;
     let mut chart = ChartBuilder::on(&area)
         .margin(12)
+        .margin_right(36)
         .x_label_area_size(40)
         .y_label_area_size(56)
         .build_cartesian_2d(xs, ys)
         .map_err(failed)?;
     let mut mesh = chart.configure_mesh();
     mesh.x_desc(x).y_desc(y).label_style(FONT).light_line_style(TRANSPARENT);
+    let whole = |number: &f64| format!("{number:.0}");
+    mesh.x_label_formatter(&whole).y_label_formatter(&whole);
     mesh.draw().map_err(failed)?;
     for ((name, points), colour) in all.iter().zip(COLOURS.iter().cycle()) {
         let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
@@ -64,7 +74,7 @@ where
             .legend(|(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
     let mut legend = chart.configure_series_labels();
-    legend.label_font(FONT).background_style(WHITE.mix(0.8)).position(SeriesLabelPosition::LowerRight);
+    legend.label_font(FONT).background_style(WHITE.mix(0.8)).position(legend_at);
     legend.draw().map_err(failed)?;
     area.present().map_err(failed)
 }
