@@ -35,7 +35,8 @@ enum Stage {
 enum Drain {
     Idle,
     Asked,
-    /// Shown to the app. Once it is done with everything up to here, the next page is asked for with these as its ack.
+    /// Shown to the app, and not the last. Once it is done with everything up to here, the next page is asked for with these as
+    /// its ack.
     Page(BTreeMap<String, u64>),
 }
 
@@ -108,17 +109,24 @@ impl Session {
     }
 
     pub(super) fn drained(&mut self, page: DrainResult, now: Instant) {
-        if page.messages.is_empty() && !page.more {
-            self.drain_ended(now);
-            return;
-        }
         let mut marks = BTreeMap::new();
         for message in page.messages {
             marks.insert(message.conversation_id.clone(), message.seq);
             let missed = !self.links.told_caught_up && message.sender_id != self.me;
             self.arrived_pending(message, missed, now);
         }
-        self.catch_up.drain = Drain::Page(marks);
+        if page.more {
+            self.catch_up.drain = Drain::Page(marks);
+            return;
+        }
+        // What is stored from now on is pushed to this connection, so nothing is left to ask for; a busy user would be asking
+        // for ever. What the app is done with already has been acknowledged, but perhaps not heard.
+        for (id, seq) in marks {
+            if self.conversations.held(&id) >= seq {
+                self.reports.acknowledge(&id, seq);
+            }
+        }
+        self.drain_ended(now);
     }
 
     fn drain_ended(&mut self, now: Instant) {

@@ -15,7 +15,7 @@ import type { Session } from "./session.ts";
 type Drain =
   | { is: "idle" }
   | { is: "asked" }
-  /** Shown to the app. Once it is done with everything up to here, the next page is asked for with these as its ack. */
+  /** Shown to the app, and not the last. Once it is done with all of it, the next is asked for with these as its ack. */
   | { is: "page"; marks: Map<string, number> };
 
 export class CatchUp {
@@ -144,17 +144,24 @@ export class CatchUp {
   }
 
   #drained({ messages, more }: DrainResult): void {
-    if (messages.length === 0 && !more) {
-      this.#drainEnded();
-      return;
-    }
-    const { links, me, conversations } = this.#session;
+    const { links, me, conversations, reports } = this.#session;
     const marks = new Map<string, number>();
     for (const message of messages) {
       marks.set(message.conversation_id, message.seq);
       conversations.arrivedPending(message, !links.toldCaughtUp && message.sender_id !== me);
     }
-    this.#drain = { is: "page", marks };
+    if (more) {
+      this.#drain = { is: "page", marks };
+      return;
+    }
+    // What is stored from now on is pushed to this connection, so nothing is left to ask for; a busy user would be asking
+    // for ever. What the app is done with already has been acknowledged, but perhaps not heard.
+    for (const [conversation, seq] of marks) {
+      if (conversations.held(conversation) >= seq) {
+        reports.acknowledge(conversation, seq);
+      }
+    }
+    this.#drainEnded();
   }
 
   #drainEnded(): void {
