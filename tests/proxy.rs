@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use testkit::Failure;
+use testkit::{Failure, cloud};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -132,11 +132,12 @@ impl Way {
                 Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
             }
         };
-        match self.fate.of(&self.describe(&request, &access_key)) {
-            None => self.carry_out(&stage, request).await,
+        let call = self.describe(&request, &access_key);
+        match self.fate.of(&call) {
+            None => self.carry_out(&stage, &call, request).await,
             Some(Mishap::Lost) => Err(broken()),
             Some(Mishap::ReplyLost) => {
-                self.carry_out(&stage, request).await?;
+                self.carry_out(&stage, &call, request).await?;
                 Err(broken())
             }
             Some(Mishap::KilledBefore) => {
@@ -144,13 +145,13 @@ impl Way {
                 Err(broken())
             }
             Some(Mishap::KilledAfter) => {
-                self.carry_out(&stage, request).await?;
+                self.carry_out(&stage, &call, request).await?;
                 kill();
                 Err(broken())
             }
             Some(Mishap::Delayed(delay)) => {
                 tokio::time::sleep(delay).await;
-                self.carry_out(&stage, request).await
+                self.carry_out(&stage, &call, request).await
             }
             Some(Mishap::Answer(failure)) => {
                 let Failure::Status(status, body) = failure else { unreachable!("an answer has a status") };
@@ -172,11 +173,23 @@ impl Way {
         }
     }
 
-    async fn carry_out(&self, stage: &Stage, request: Request<Bytes>) -> io::Result<Response<Full<Bytes>>> {
-        let host = match self.service {
-            Service::Database => stage.server().database().endpoint(),
-            Service::Connections => stage.server().http_url(),
-        };
+    async fn carry_out(
+        &self,
+        stage: &Stage,
+        call: &AwsCall,
+        request: Request<Bytes>,
+    ) -> io::Result<Response<Full<Bytes>>> {
+        match self.service {
+            Service::Database => {
+                let body = str::from_utf8(request.body()).map_err(io::Error::other)?;
+                let (status, answer) = cloud::answer(stage.server().database().engine(), &call.operation, body);
+                Ok(Response::builder().status(status).body(Full::from(answer)).unwrap())
+            }
+            Service::Connections => self.pass_on(&stage.server().http_url(), request).await,
+        }
+    }
+
+    async fn pass_on(&self, host: &str, request: Request<Bytes>) -> io::Result<Response<Full<Bytes>>> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
         headers.remove(HOST);

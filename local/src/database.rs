@@ -47,6 +47,11 @@ impl Database {
         format!("http://{}", self.address)
     }
 
+    /// For who has no need of a network in between.
+    pub fn engine(&self) -> &dynoxide::Database {
+        &self.engine
+    }
+
     /// Every table's name and its number of rows.
     pub fn tables(&self) -> anyhow::Result<Map<String, Value>> {
         let tables = self.engine.table_stats().map_err(failed)?;

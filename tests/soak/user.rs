@@ -12,7 +12,7 @@ use tests::{Stage, Wire};
 use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for their answer at once.
-const UNDER_WAY_MAX: usize = 2;
+const UNDER_WAY_MAX: usize = 4;
 /// Of the events that a user sees, one in so many …
 const READ_ONE_IN: u32 = 8;
 const CUT_ONE_IN: u32 = 250;
@@ -245,7 +245,6 @@ fn timing() -> Timing {
     Timing {
         retry_first: Duration::from_millis(50),
         ping_every: Duration::from_secs(10),
-        ack_every: Duration::from_millis(250),
         reconnect_first: Duration::from_millis(20),
         reconnect_max: Duration::from_secs(1),
         lifetime: Duration::from_mins(1),

@@ -128,10 +128,7 @@ impl Cloud {
                 }
                 None => (410, json!({ "message": null }).to_string()),
             },
-            Request::Store { operation, body } => match dispatch(&self.engine, operation, &self.of_now(body)) {
-                Ok(answer) => (200, answer),
-                Err(error) => (error.status_code(), error.to_json()),
-            },
+            Request::Store { operation, body } => answer(&self.engine, operation, &self.of_now(body).to_string()),
         }
     }
 
@@ -232,14 +229,18 @@ impl Request {
 
     /// A read that may be out of date.
     pub fn is_stale_read(&self) -> bool {
-        let Self::Store { operation, body } = self else { return false };
-        matches!(operation.as_str(), "GetItem" | "Query" | "Scan") && body.get("ConsistentRead") != Some(&json!(true))
+        matches!(self, Self::Store { operation, body } if is_stale_read(operation, body))
     }
 
     pub fn writes(&self) -> bool {
         let Self::Store { operation, .. } = self else { return false };
         !matches!(operation.as_str(), "GetItem" | "Query" | "Scan")
     }
+}
+
+/// A read that may be out of date.
+pub(crate) fn is_stale_read(operation: &str, body: &Value) -> bool {
+    matches!(operation, "GetItem" | "Query" | "Scan") && body.get("ConsistentRead") != Some(&json!(true))
 }
 
 fn fresh(tables: &[Table]) -> dynoxide::Database {
@@ -256,14 +257,17 @@ fn text(value: &Value) -> String {
     inner.unwrap_or_default().to_owned()
 }
 
-fn dispatch(engine: &dynoxide::Database, operation: &str, body: &Value) -> Result<String, DynoxideError> {
+/// What DynamoDB answers to a function: its status and body.
+pub fn answer(engine: &dynoxide::Database, operation: &str, body: &str) -> (u16, String) {
+    // From text, as on the wire: the engine reads it differently from a value.
     fn run<Q: DeserializeOwned, A: Serialize>(
-        body: &Value,
+        body: &str,
         call: impl FnOnce(Q) -> Result<A, DynoxideError>,
-    ) -> Result<String, DynoxideError> {
-        // Through text, as on the wire: the engine reads it differently from a value.
-        let request = serde_json::from_str(&body.to_string()).expect("the request is well formed");
-        call(request).map(|answer| serde_json::to_string(&answer).expect("an answer is JSON"))
+    ) -> (u16, String) {
+        match call(serde_json::from_str(body).expect("the request is well formed")) {
+            Ok(answer) => (200, serde_json::to_string(&answer).expect("an answer is JSON")),
+            Err(error) => (error.status_code(), error.to_json()),
+        }
     }
     match operation {
         "GetItem" => run(body, |request| engine.get_item(request)),

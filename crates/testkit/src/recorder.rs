@@ -15,6 +15,8 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::cloud::is_stale_read;
+
 /// A call that the client made, whether or not it arrived.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
@@ -179,9 +181,8 @@ impl Recorder {
     /// one, which may also be read eventually.
     pub fn assert_reads_are_consistent(&self, except_of: &str) {
         for call in self.calls().iter().filter(|call| call.body["TableName"] != except_of) {
-            let reads = matches!(call.operation.as_str(), "GetItem" | "Query" | "Scan");
-            let consistent = call.body.get("ConsistentRead") == Some(&json!(true));
-            assert!(!reads || consistent, "not a consistent read: {} {:#}", call.operation, call.body);
+            let stale = is_stale_read(&call.operation, &call.body);
+            assert!(!stale, "not a consistent read: {} {:#}", call.operation, call.body);
         }
     }
 
