@@ -1,13 +1,13 @@
 //! The template's tables, fresh and empty, in a database of their own.
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Config, Credentials, Region};
 use aws_smithy_http_client::Builder as HttpClientBuilder;
 use local::{Overrides, Table, Template, workspace_root};
 use serde_json::Value;
 
-use crate::Recorder;
+use crate::{Recorder, store_config};
 
 pub struct Database {
     tables: Vec<Table>,
@@ -27,13 +27,8 @@ impl Database {
 
     /// For a client that differs in something from [`Database::client`].
     pub fn config(&self) -> Builder {
-        Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("us-east-1"))
-            .credentials_provider(Credentials::new("test", "test", None, None, "testkit"))
-            .endpoint_url(self.endpoint())
-            // Without TLS, whose certificates would be read anew for each test.
-            .http_client(HttpClientBuilder::new().build_http())
+        // Without TLS, whose certificates would be read anew for each test.
+        store_config(HttpClientBuilder::new().build_http()).endpoint_url(self.endpoint())
     }
 
     pub fn client(&self) -> Client {

@@ -16,6 +16,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use tokio::sync::oneshot;
 
+use crate::clients::{management_config, store_config};
 use crate::cloud::{Cloud, Request, Touch};
 use crate::recorder::{answer, lost};
 use crate::schedule::Fault;
@@ -100,26 +101,13 @@ impl Gate {
     /// schedule, has no end: what one schedule does must not depend on those before.
     pub fn store_client(&self, actor: usize) -> dynamodb::Client {
         let budget = RetryPartition::custom("explorer").token_bucket(TokenBucket::unlimited()).build();
-        let config = dynamodb::Config::builder()
-            .behavior_version(dynamodb::config::BehaviorVersion::latest())
-            .region(dynamodb::config::Region::from_static("us-east-1"))
-            .credentials_provider(dynamodb::config::Credentials::new("test", "test", None, None, "testkit"))
-            .endpoint_url("http://dynamodb.test")
-            .retry_partition(budget)
-            .http_client(Door { gate: self.clone(), actor });
+        let config = store_config(Door { gate: self.clone(), actor }).retry_partition(budget);
         dynamodb::Client::from_conf(config.build())
     }
 
     /// A management API client of that actor's. It tries once, as in production.
     pub fn management_client(&self, actor: usize) -> management::Client {
-        let config = management::Config::builder()
-            .behavior_version(management::config::BehaviorVersion::latest())
-            .region(management::config::Region::from_static("us-east-1"))
-            .credentials_provider(management::config::Credentials::new("test", "test", None, None, "testkit"))
-            .endpoint_url("http://connections.test/v1")
-            .retry_config(management::config::retry::RetryConfig::disabled())
-            .http_client(Door { gate: self.clone(), actor });
-        management::Client::from_conf(config.build())
+        management::Client::from_conf(management_config(Door { gate: self.clone(), actor }).build())
     }
 
     /// A step of the actor's own: it goes on once it is let through.

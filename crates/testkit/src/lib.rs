@@ -9,6 +9,7 @@
     reason = "a panic is the report"
 )]
 
+mod clients;
 mod clock;
 pub mod cloud;
 mod database;
@@ -18,6 +19,7 @@ mod management;
 mod recorder;
 pub mod schedule;
 
+pub use clients::{management_config, store_config};
 pub use clock::ManualClock;
 pub use database::Database;
 pub use gate::{Gate, Passed};

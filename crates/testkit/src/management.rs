@@ -6,9 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use aws_sdk_apigatewaymanagement::Client;
-use aws_sdk_apigatewaymanagement::config::retry::RetryConfig;
+use aws_sdk_apigatewaymanagement::config::Builder;
 use aws_sdk_apigatewaymanagement::config::timeout::TimeoutConfig;
-use aws_sdk_apigatewaymanagement::config::{BehaviorVersion, Builder, Config, Credentials, Region};
 use aws_smithy_http_client::Builder as HttpClientBuilder;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -18,6 +17,8 @@ use axum::routing::post;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
+
+use crate::management_config;
 
 /// Stops when dropped. Frames of all connections are taken, known or not.
 pub struct Management {
@@ -57,18 +58,13 @@ impl Management {
 
     /// For a client that differs in something from [`Management::client`].
     pub fn config(&self) -> Builder {
-        Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("us-east-1"))
-            .credentials_provider(Credentials::new("test", "test", None, None, "testkit"))
-            .endpoint_url(self.endpoint())
-            .http_client(HttpClientBuilder::new().build_http())
+        management_config(HttpClientBuilder::new().build_http()).endpoint_url(self.endpoint())
     }
 
     /// One attempt per post, given up after a second, as in production.
     pub fn client(&self) -> Client {
         let timeout = TimeoutConfig::builder().operation_timeout(domain::limits::POST_TIMEOUT).build();
-        Client::from_conf(self.config().retry_config(RetryConfig::disabled()).timeout_config(timeout).build())
+        Client::from_conf(self.config().timeout_config(timeout).build())
     }
 
     /// What was posted to a connection, in the order of its arrival.
