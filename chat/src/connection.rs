@@ -20,7 +20,6 @@ const FETCH_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct Endpoint {
     pub url: Url,
     pub user_id: String,
-    pub device_id: String,
     pub token: Token,
 }
 
@@ -172,10 +171,10 @@ fn status_line(status: u16) -> String {
 }
 
 fn configure(endpoint: &Endpoint, give_up: UnboundedSender<anyhow::Error>) -> Config {
-    let Endpoint { url, user_id, device_id, token } = endpoint;
+    let Endpoint { url, user_id, token } = endpoint;
     let (token, server) = (token.clone(), Arc::new(url.clone()));
     let give_token = move |need| get_token(token.clone(), need, Arc::clone(&server), give_up.clone());
-    Config::new(url.as_str(), user_id.as_str(), give_token).device_id(device_id.as_str())
+    Config::new(url.as_str(), user_id.as_str(), give_token)
 }
 
 async fn get_token(

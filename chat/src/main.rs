@@ -101,10 +101,9 @@ async fn chat(Args { me, peer, url, token }: Args, offset: UtcOffset) -> Result<
         }
         None => Token::FetchedFrom(local_token_url(&url, &me)?),
     };
-    let device_id = format!("terminal-{:016x}", fastrand::u64(..));
     let (say, outgoing) = unbounded_channel();
     let (news, shown) = unbounded_channel();
-    let endpoint = Endpoint { url, user_id: me.clone(), device_id, token };
+    let endpoint = Endpoint { url, user_id: me.clone(), token };
     let connection = Connection { endpoint, room: Room::new(&me, &peer), peer: peer.clone(), outgoing, news };
     let connection = tokio::spawn(connection.run());
     let ended = if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
