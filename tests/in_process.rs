@@ -7,7 +7,7 @@ use deliver::Phones;
 use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
 use push::Socket;
 use serde_json::{Value, json};
-use store::Store;
+use store::{Store, Tables};
 use testkit::ManualClock;
 
 use crate::root;
@@ -43,17 +43,21 @@ impl InProcess {
         }
     }
 
-    /// The answer to a frame of this user's.
-    pub async fn run(&self, user: &str, frame: Value) -> Value {
-        let event = message(user, &frame.to_string());
-        let response = match frame["action"].as_str().unwrap() {
+    /// What the function of that action answers, or of that file of `events/`.
+    pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
+        match action {
             "send" => send::handle(&self.send, event).await,
             "drain" | "ack" | "ping" => drain::handle(&self.drain, event).await,
             "read" => read::handle(&self.read, event).await,
             "inbox" | "history" => inbox::handle(&self.inbox, event).await,
             _ => connect::handle(&self.connect, event).await,
-        };
-        frame_of(&response)
+        }
+    }
+
+    /// The answer to a frame of this user's.
+    pub async fn run(&self, user: &str, frame: Value) -> Value {
+        let event = message(user, &frame.to_string());
+        frame_of(&self.handle(frame["action"].as_str().unwrap(), event).await)
     }
 
     /// The result of an action that succeeds.
@@ -74,7 +78,7 @@ impl InProcess {
         event.payload.request_context.connection_id = Some(connection.to_owned());
         let query = HashMap::from([("device_id".to_owned(), device.to_owned())]);
         event.payload.query_string_parameters = query.into();
-        assert_eq!(connect::handle(&self.connect, event).await.unwrap().status_code, 200);
+        assert_eq!(self.handle("connect", event).await.unwrap().status_code, 200);
         self.clock.advance(Duration::from_mins(1));
     }
 
@@ -85,6 +89,25 @@ impl InProcess {
         event["requestContext"]["connectionId"] = json!(format!("{user}="));
         event["requestContext"]["connectedAt"] = json!(self.clock.now().millis());
         to_event(event)
+    }
+}
+
+/// The tables, by their logical ids in the template.
+pub fn tables<'a>(name: impl Fn(&str) -> &'a str) -> Tables {
+    let name = |logical_id| name(logical_id).to_owned();
+    Tables {
+        connections: name("ConnectionsTable"),
+        messages: name("MessagesTable"),
+        idempotency: name("IdempotencyTable"),
+        inbox: name("InboxTable"),
+    }
+}
+
+/// The frame that raises a mark: `ack` or `read`.
+pub fn up_to(action: &str, conversation: &Value, seq: u64) -> Value {
+    match action {
+        "ack" => json!({"action": "ack", "up_to": [{"conversation_id": conversation, "seq": seq}]}),
+        _ => json!({"action": action, "conversation_id": conversation, "seq": seq}),
     }
 }
 

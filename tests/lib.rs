@@ -16,7 +16,7 @@ mod story;
 mod users;
 mod wire;
 
-pub use in_process::{InProcess, file_event, frame_of, message, to_event};
+pub use in_process::{InProcess, file_event, frame_of, message, tables, to_event, up_to};
 pub use phone::{ConnectError, Frame, Phone};
 pub use proxy::{AwsCall, Fate, Mishap, Proxy};
 pub use stage::{Stage, functions, root};

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use push::Socket;
 use serde_json::{Value, json};
-use store::{Store, Tables};
+use store::Store;
 use testkit::ManualClock;
 use tests::InProcess;
 
@@ -30,13 +30,7 @@ pub struct Cost {
 impl App {
     pub fn new(pace: Option<Pace>) -> Self {
         let aws = Aws::new(pace);
-        let name = |logical_id: &str| aws.with_cloud(|cloud| cloud.table_name(logical_id).to_owned());
-        let tables = Tables {
-            connections: name("ConnectionsTable"),
-            messages: name("MessagesTable"),
-            idempotency: name("IdempotencyTable"),
-            inbox: name("InboxTable"),
-        };
+        let tables = aws.with_cloud(|cloud| tests::tables(|logical_id| cloud.table_name(logical_id)));
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let store = Store::new(aws.store_client(), tables);
         let functions = InProcess::new(store, Socket::new(aws.management_client()), clock);
@@ -98,13 +92,5 @@ impl Cost {
         }
         self.calls += calls.len();
         self
-    }
-}
-
-/// The frame that raises a mark: `ack` or `read`.
-pub fn up_to(action: &str, conversation: &Value, seq: u64) -> Value {
-    match action {
-        "ack" => json!({"action": "ack", "up_to": [{"conversation_id": conversation, "seq": seq}]}),
-        _ => json!({"action": action, "conversation_id": conversation, "seq": seq}),
     }
 }

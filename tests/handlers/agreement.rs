@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use domain::{Request, UserId};
 use local::{Overrides, Template};
 use serde_json::{Value, json};
-
-use crate::bench::file_event;
+use tests::file_event;
 
 fn template() -> Template {
     Template::load(&tests::root().join("template.yaml"), &Overrides::new()).unwrap()

@@ -6,8 +6,9 @@ use domain::limits::CONNECTION_TTL;
 use lambda::Response;
 use serde_json::{Value, json};
 use testkit::Failure;
+use tests::{file_event, frame_of, to_event};
 
-use crate::bench::{Bench, file_event, frame_of, message_to_bob, to_event};
+use crate::bench::{Bench, message_to_bob};
 
 fn selected(response: &Response) -> Option<&str> {
     response.headers.get("sec-websocket-protocol").map(|value| value.to_str().unwrap())
@@ -16,7 +17,7 @@ fn selected(response: &Response) -> Option<&str> {
 #[tokio::test]
 async fn a_connection_is_noted_with_its_device_and_its_end() {
     let bench = Bench::new().await;
-    let response = connect::handle(&bench.connect_deps(), bench.event("connect", "alice")).await.unwrap();
+    let response = bench.handle("connect", bench.event("connect", "alice")).await.unwrap();
     assert_eq!((response.status_code, selected(&response)), (200, Some("pigeonhole.v1")));
     let at = bench.clock.now();
     let rows = bench.database.scan("ConnectionsTable");
@@ -48,7 +49,7 @@ async fn a_subprotocol_is_selected_only_if_it_was_offered() {
         if offered.is_string() {
             event["headers"]["SEC-WebSocket-protocol"] = offered.clone();
         }
-        let response = connect::handle(&bench.connect_deps(), to_event(event)).await.unwrap();
+        let response = bench.handle("connect", to_event(event)).await.unwrap();
         assert_eq!(selected(&response), expected, "{offered}");
     }
 }
@@ -57,7 +58,7 @@ async fn a_subprotocol_is_selected_only_if_it_was_offered() {
 async fn a_connection_that_cannot_be_noted_does_not_open() {
     let bench = Bench::new().await;
     bench.recorder.fail_next("PutItem", Failure::internal());
-    let response = connect::handle(&bench.connect_deps(), bench.event("connect", "alice")).await.unwrap();
+    let response = bench.handle("connect", bench.event("connect", "alice")).await.unwrap();
     assert_eq!(response.status_code, 503);
 }
 
@@ -66,11 +67,11 @@ async fn a_disconnect_removes_its_own_connection_only() {
     let bench = Bench::new().await;
     bench.connected("alice").await;
     bench.connected("bob").await;
-    connect::handle(&bench.connect_deps(), bench.event("disconnect", "alice")).await.unwrap();
+    bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
     let rows: Vec<Value> = bench.database.scan("ConnectionsTable");
     assert_eq!((rows.len(), &rows[0]["user_id"]), (1, &json!("bob")));
     // Once more, for a row that is gone: nothing happens.
-    connect::handle(&bench.connect_deps(), bench.event("disconnect", "alice")).await.unwrap();
+    bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
     assert_eq!(bench.database.scan("ConnectionsTable").len(), 1);
 }
 
@@ -80,8 +81,8 @@ async fn a_late_disconnect_of_an_old_socket_leaves_the_new_one() {
     bench.connected("alice").await;
     let mut newer = bench.event("connect", "alice");
     newer.payload.request_context.connection_id = Some("newer=".to_owned());
-    connect::handle(&bench.connect_deps(), newer).await.unwrap();
-    connect::handle(&bench.connect_deps(), bench.event("disconnect", "alice")).await.unwrap();
+    bench.handle("connect", newer).await.unwrap();
+    bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
     let rows = bench.database.scan("ConnectionsTable");
     assert_eq!((rows.len(), &rows[0]["connection_id"]), (1, &json!("newer=")));
 }
@@ -89,7 +90,7 @@ async fn a_late_disconnect_of_an_old_socket_leaves_the_new_one() {
 #[tokio::test]
 async fn a_connection_is_posted_to_until_it_expires() {
     let bench = Bench::new().await;
-    connect::handle(&bench.connect_deps(), bench.event("connect", "bob")).await.unwrap();
+    bench.handle("connect", bench.event("connect", "bob")).await.unwrap();
     bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_secs(1)));
     bench.ok("alice", message_to_bob("m1")).await;
     assert_eq!(bench.posted("bob"), ["message.new"]);
@@ -104,7 +105,7 @@ async fn a_device_is_posted_to_at_its_two_newest_connections() {
     for connection in ["oldest=", "old=", "new="] {
         let mut event = bench.event("connect", "bob");
         event.payload.request_context.connection_id = Some(connection.to_owned());
-        connect::handle(&bench.connect_deps(), event).await.unwrap();
+        bench.handle("connect", event).await.unwrap();
         bench.clock.advance(Duration::from_secs(1));
     }
     bench.ok("alice", message_to_bob("m1")).await;
@@ -118,7 +119,7 @@ async fn a_frame_that_names_connect_connects_nobody() {
     let mut event = file_event("default");
     event["requestContext"]["routeKey"] = json!("$connect");
     event["body"] = json!("{\"action\":\"$connect\",\"id\":\"1\"}");
-    let answer = frame_of(&connect::handle(&bench.connect_deps(), to_event(event)).await);
+    let answer = frame_of(&bench.handle("connect", to_event(event)).await);
     assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!("unknown_action"), &json!("1")));
     assert!(bench.operations().is_empty());
 }

@@ -5,25 +5,19 @@ use lambda::{Call, Context, LambdaEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, file_event, to_event};
+use tests::{file_event, to_event};
 
-/// Runs a file as it is.
-async fn run(bench: &Bench, file: &str) -> Value {
-    let event = to_event(file_event(file));
-    let response = match file {
-        "send" => send::handle(&bench.send_deps(), event).await,
-        "drain" | "ack" | "ping" => drain::handle(&bench.drain_deps(), event).await,
-        "read" => read::handle(&bench.read_deps(), event).await,
-        "inbox" | "history" => inbox::handle(&bench.inbox_deps(), event).await,
-        _ => connect::handle(&bench.connect_deps(), event).await,
-    };
-    serde_json::to_value(response.unwrap()).unwrap()
-}
+use crate::bench::Bench;
 
 #[tokio::test]
 async fn the_events_tell_one_story() {
     let bench = Bench::new().await;
-    tests::events_tell_one_story(async |file| run(&bench, file).await).await;
+    let functions = bench.started();
+    let invoke = async |file: &str| {
+        let response = functions.handle(file, to_event(file_event(file))).await;
+        serde_json::to_value(response.unwrap()).unwrap()
+    };
+    tests::events_tell_one_story(invoke).await;
     assert!(bench.database.scan("ConnectionsTable").is_empty());
 }
 

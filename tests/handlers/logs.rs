@@ -180,7 +180,7 @@ async fn a_connection_that_comes_and_goes_counts_too() {
     let story = async {
         bench.connected("alice").await;
         bench.recorder.fail_next("DeleteItem", Failure::internal());
-        connect::handle(&bench.connect_deps(), bench.event("disconnect", "alice")).await.unwrap();
+        bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
     };
     let ((), log) = logged(story).await;
     let counted: BTreeMap<String, i64> =
@@ -206,7 +206,7 @@ async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
         event.payload.request_context.connection_id = Some(format!("{connection}="));
         let device = HashMap::from([("device_id".to_owned(), connection.to_owned())]);
         event.payload.query_string_parameters = device.into();
-        connect::handle(&bench.connect_deps(), event).await.unwrap();
+        bench.handle("connect", event).await.unwrap();
     }
     for gone in ["bob-gone=", "bob-gone-too="] {
         bench.management.gone(gone);

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use testkit::Failure;
 
-use crate::bench::{Bench, message_to_bob, up_to};
+use tests::up_to;
+
+use crate::bench::{Bench, message_to_bob};
 
 /// Alice has sent bob this many messages.
 async fn conversation(bench: &Bench, messages: u64) -> Value {

@@ -7,7 +7,9 @@ use serde_json::json;
 use testkit::Failure;
 use tokio::time::Instant;
 
-use crate::bench::{Bench, frame_of, message, message_to_bob};
+use tests::{frame_of, message};
+
+use crate::bench::{Bench, message_to_bob};
 
 #[tokio::test]
 async fn the_message_is_stored_before_anyone_is_looked_for() {
@@ -182,7 +184,7 @@ async fn connections_that_are_gone_lose_their_row_unless_they_are_young() {
     assert_eq!(left[0]["user_id"], "carol", "only whose connection is gone, and nobody else's");
 
     // Connected just now: it could still be being set up.
-    connect::handle(&bench.connect_deps(), bench.event("connect", "bob")).await.unwrap();
+    bench.handle("connect", bench.event("connect", "bob")).await.unwrap();
     bench.clock.advance(Duration::from_millis(9_999));
     bench.ok("alice", message_to_bob("m2")).await;
     assert_eq!(bench.database.scan("ConnectionsTable").len(), 2);
@@ -269,7 +271,7 @@ async fn an_event_without_the_authorizers_word_is_an_error_of_the_function() {
     let bench = Bench::new().await;
     let mut event = message("alice", &message_to_bob("m1").to_string());
     event.payload.request_context.authorizer = lambda::WebSocketEvent::default().request_context.authorizer;
-    let error = send::handle(&bench.send_deps(), event).await.unwrap_err();
+    let error = bench.handle("send", event).await.unwrap_err();
     assert!(error.error_message.contains("principalId"), "{error:?}");
     assert!(bench.operations().is_empty());
 }
@@ -278,17 +280,13 @@ async fn an_event_without_the_authorizers_word_is_an_error_of_the_function() {
 async fn another_functions_action_is_unknown_here() {
     let bench = Bench::new().await;
     for action in [json!({"action": "ping"}), json!({"action": "inbox"})] {
-        let answer = frame_of(&send::handle(&bench.send_deps(), message("alice", &action.to_string())).await);
+        let answer = frame_of(&bench.handle("send", message("alice", &action.to_string())).await);
         assert_eq!(answer["error"]["code"], "unknown_action");
     }
     let send = message_to_bob("m1").to_string();
-    for response in [
-        drain::handle(&bench.drain_deps(), message("alice", &send)).await,
-        read::handle(&bench.read_deps(), message("alice", &send)).await,
-        inbox::handle(&bench.inbox_deps(), message("alice", &send)).await,
-        connect::handle(&bench.connect_deps(), message("alice", &send)).await,
-    ] {
-        assert_eq!(frame_of(&response)["error"]["code"], "unknown_action");
+    for function in ["drain", "read", "inbox", "connect"] {
+        let answer = frame_of(&bench.handle(function, message("alice", &send)).await);
+        assert_eq!(answer["error"]["code"], "unknown_action");
     }
     assert!(bench.operations().is_empty(), "refused at no cost");
 }
