@@ -15,6 +15,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use testkit::cloud::{Cloud, Request};
+use testkit::{management_config, store_config};
 use tokio::time::{Instant, sleep};
 
 /// Request units, as DynamoDB bills them on demand.
@@ -85,24 +86,11 @@ impl Aws {
     }
 
     pub fn store_client(&self) -> dynamodb::Client {
-        let config = dynamodb::Config::builder()
-            .behavior_version(dynamodb::config::BehaviorVersion::latest())
-            .region(dynamodb::config::Region::from_static("us-east-1"))
-            .credentials_provider(dynamodb::config::Credentials::new("bench", "bench", None, None, "bench"))
-            .endpoint_url("http://dynamodb.test")
-            .http_client(self.clone());
-        dynamodb::Client::from_conf(config.build())
+        dynamodb::Client::from_conf(store_config(self.clone()).build())
     }
 
     pub fn management_client(&self) -> management::Client {
-        let config = management::Config::builder()
-            .behavior_version(management::config::BehaviorVersion::latest())
-            .region(management::config::Region::from_static("us-east-1"))
-            .credentials_provider(management::config::Credentials::new("bench", "bench", None, None, "bench"))
-            .endpoint_url("http://connections.test/v1")
-            .retry_config(management::config::retry::RetryConfig::disabled())
-            .http_client(self.clone());
-        management::Client::from_conf(config.build())
+        management::Client::from_conf(management_config(self.clone()).build())
     }
 
     async fn call(&self, mut request: Request) -> HttpResponse {

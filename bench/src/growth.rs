@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use testkit::cloud::Request;
+use tests::up_to;
 
-use crate::app::{App, Cost, up_to};
+use crate::app::{App, Cost};
 use crate::{plot, report};
 
 /// What it costs as things grow, as a table, and a plot beside it. Flat, or the text under the table says what it grows with.

@@ -46,11 +46,7 @@ struct Row {
 
 impl Row {
     fn write(&self, table: &mut String, pairs: usize, asked: &str) {
-        let at = |percent: usize| {
-            let last = self.latencies.len().saturating_sub(1);
-            let latency = self.latencies.get((self.latencies.len() * percent / 100).min(last));
-            latency.copied().unwrap_or_default().as_secs_f64() * 1_000.0
-        };
+        let at = |percent| report::percentile_ms(&self.latencies, percent);
         writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99))
             .ok();
     }

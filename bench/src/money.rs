@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use tests::up_to;
 
-use crate::app::{App, Cost, up_to};
+use crate::app::{App, Cost};
 
 /// List prices in us-east-1 in US dollars, without the free tier, as of November 2026.
 mod price {
@@ -84,16 +85,10 @@ pub async fn ways() -> Ways {
     let mut app = App::new(None);
     app.online(&["alice"]).await;
     drop(app.say("alice", "bob", "hi").await);
-    let messages: Vec<_> =
-        (0..100).map(|_| ("alice", app.message("bob", "a message of some forty characters, say"))).collect();
-    let mut drained = app.cost(messages).await;
-    let page = ("bob", json!({"action": "drain"}));
-    let read = ("bob", up_to("read", &conversation, 101));
-    let drain = app.cost([page, read]).await;
-    drained.units += drain.units;
-    drained.calls += drain.calls;
-    drained.invocations += drain.invocations;
-    drained.frames_out += drain.frames_out;
+    let message = |_| ("alice", app.message("bob", "a message of some forty characters, say"));
+    let mut frames: Vec<_> = (0..100).map(message).collect();
+    frames.extend([("bob", json!({"action": "drain"})), ("bob", up_to("read", &conversation, 101))]);
+    let drained = app.cost(frames).await;
     Ways { online, online_with_ack, drained }
 }
 

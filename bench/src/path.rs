@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
+use tests::up_to;
 use tokio::time::Instant;
 
-use crate::app::{App, up_to};
+use crate::app::App;
 use crate::{plot, report};
 
 const MESSAGES: usize = 5_000;
@@ -54,17 +55,14 @@ pub async fn in_a_row() -> String {
     let mut app = App::new(Some(one_second));
     app.online(&["alice", "bob"]).await;
     let mut rows = Vec::new();
-    for (send, ack, read) in [
-        ("send, from a process that has just started", "ack, the same", "read, the same"),
-        ("send, from one that has posted to them before", "ack, the same", "read, the same"),
-    ] {
+    for send in ["send, from a process that has just started", "send, from one that has posted to them before"] {
         let next = app.message("bob", "hi");
         rows.push((send, times(&app, "alice", next.clone()).await));
         // Its answer says where it is.
         let stored = app.ok("alice", next).await;
         let (conversation, seq) = (&stored["conversation_id"], stored["seq"].as_u64().unwrap_or_default());
-        rows.push((ack, times(&app, "bob", up_to("ack", conversation, seq)).await));
-        rows.push((read, times(&app, "bob", up_to("read", conversation, seq)).await));
+        rows.push(("ack, the same", times(&app, "bob", up_to("ack", conversation, seq)).await));
+        rows.push(("read, the same", times(&app, "bob", up_to("read", conversation, seq)).await));
     }
     let next = app.message("carol", "hi");
     rows.push(("send, to somebody offline", times(&app, "alice", next).await));
@@ -98,7 +96,7 @@ pub async fn latencies() -> anyhow::Result<String> {
         [("send → recipient's frame", frames), ("send → answer", answers), ("ack → sender's tick", ticks)]
     {
         times.sort();
-        let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1_000.0;
+        let at = |percent| report::percentile_ms(&times, percent);
         writeln!(table, "| {name} | {:.0} | {:.0} | {:.0} |", at(50), at(95), at(99)).ok();
         plotted.push((name, (0..100).map(|percent| (at(percent), percent as f64)).collect()));
     }

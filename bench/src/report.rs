@@ -1,6 +1,7 @@
 //! The documents: prose by hand, and tables between markers, which a run replaces.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -39,6 +40,12 @@ fn bounds(text: &str, part: &str) -> anyhow::Result<(usize, usize)> {
     let start = text.find(&begin).with_context(|| format!("the document has no {begin}"))? + begin.len();
     let end = text[start..].find(&end).with_context(|| format!("the document has no {end}"))?;
     Ok((start, start + end))
+}
+
+/// Of sorted times, the one that so many percent of them are within, in ms; 0 of none.
+pub fn percentile_ms(sorted: &[Duration], percent: usize) -> f64 {
+    let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(index).copied().unwrap_or_default().as_secs_f64() * 1_000.0
 }
 
 /// How far a part has come, on a terminal.

@@ -1,21 +1,26 @@
 //! What each operation costs: request units, calls, invocations and frames. Exact, and so pinned by a test.
 
 use std::fmt::Write as _;
-use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tests::up_to;
 
-use crate::app::{App, Cost, up_to};
+use crate::app::{App, Cost};
 use crate::report;
 
 /// Every operation and what it costs.
 pub async fn table() -> String {
-    let (bar, mut rows) = (report::progress(5), Rows::new());
-    for part in [pin!(sending()) as Counting, pin!(marking()), pin!(draining()), pin!(listing()), pin!(connecting())] {
-        rows.extend(part.await);
-        bar.inc(1);
-    }
+    let bar = report::progress(5);
+    let mut rows = sending().await;
+    bar.inc(1);
+    rows.extend(marking().await);
+    bar.inc(1);
+    rows.extend(draining().await);
+    bar.inc(1);
+    rows.extend(listing().await);
+    bar.inc(1);
+    rows.extend(connecting().await);
     bar.finish_and_clear();
     let mut table = String::from(
         "| operation | read units: table + index | write units: table + index | calls | Lambdas | frames in | out |\n\
@@ -35,7 +40,6 @@ pub async fn table() -> String {
 }
 
 type Rows = Vec<(&'static str, Cost)>;
-type Counting<'a> = Pin<&'a mut dyn Future<Output = Rows>>;
 
 async fn sending() -> Rows {
     let mut app = App::new(None);
