@@ -122,19 +122,22 @@ async fn draining() -> Rows {
     rows
 }
 
-/// Page by page, as a client does it: each request acknowledges the page before.
+/// Page by page, as a client does it: each request acknowledges the page before, and an ack the last.
 async fn drain(app: &App, user: &str) -> Cost {
     drop(app.aws.calls());
-    let (mut cost, mut ack) = (Cost::default(), Vec::new());
+    let (mut frame, mut frames) = (json!({"action": "drain"}), 0);
     loop {
-        let frame = if ack.is_empty() { json!({"action": "drain"}) } else { json!({"action": "drain", "ack": ack}) };
         let page = app.ok(user, frame).await;
-        cost.invocations += 1;
-        cost.frames_out += 1;
-        ack = last_of_each(&page["messages"]);
-        if ack.is_empty() {
-            return cost.with(&app.aws.calls());
-        }
+        frames += 1;
+        let (held, more) = (last_of_each(&page["messages"]), page["more"] == true);
+        frame = match (more, held.is_empty()) {
+            (true, _) => json!({"action": "drain", "ack": held}),
+            (false, false) => json!({"action": "ack", "up_to": held}),
+            // The last page was empty, or this was the last ack.
+            (false, true) => {
+                return Cost { invocations: frames, frames_out: frames, ..Cost::default() }.with(&app.aws.calls());
+            }
+        };
     }
 }
 
