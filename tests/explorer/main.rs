@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{available_parallelism, scope};
 use std::time::Instant;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use testkit::explorer::{Bounds, Explored, Faults, explore, replay};
 use testkit::schedule::{Step, parse_steps};
 
@@ -42,15 +43,19 @@ fn every_order_of_calls_keeps_every_promise() {
     let scenarios: Vec<_> = SCENARIOS.iter().filter(|scenario| only.is_empty() || scenario.name == only).collect();
     let (started, next, bounds) = (Instant::now(), AtomicUsize::new(0), bounds());
     println!("{:22}{}", "schedules", KINDS.map(|(_, name)| format!("{name:>14}")).concat());
+    let style = ProgressStyle::with_template("{spinner} {human_pos} runs, {elapsed}").expect("a template");
+    let runs = ProgressBar::new_spinner().with_style(style);
     scope(|threads| {
         for _ in 0..available_parallelism().map_or(1, usize::from) {
             threads.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    println!("{}", row(**scenario, bounds));
+                    let row = row(**scenario, bounds, &runs);
+                    runs.suspend(|| println!("{row}"));
                 }
             });
         }
     });
+    runs.finish_and_clear();
     println!(
         "a + is where the bound of {} was reached; {:.1} s in all",
         bounds.runs_max,
@@ -67,9 +72,9 @@ fn bounds() -> Bounds {
 }
 
 /// A scenario's line in the table: how many schedules there are of each kind, and how many runs led nowhere new.
-fn row(scenario: Scenario, bounds: Bounds) -> String {
+fn row(scenario: Scenario, bounds: Bounds, runs: &ProgressBar) -> String {
     let started = Instant::now();
-    let all = KINDS.map(|(faults, _)| explored(scenario, faults, bounds));
+    let all = KINDS.map(|(faults, _)| explored(scenario, faults, bounds, runs));
     let numbers =
         all.map(|Explored { schedules, bounded, .. }| format!("{schedules:13}{}", if bounded { "+" } else { " " }));
     let redundant: usize = all.iter().map(|explored| explored.redundant).sum();
@@ -78,10 +83,10 @@ fn row(scenario: Scenario, bounds: Bounds) -> String {
     format!("{:22}{}  up to {steps_max} steps, {redundant} more runs, {seconds:.1} s", scenario.name, numbers.concat())
 }
 
-fn explored(scenario: Scenario, faults: Faults, bounds: Bounds) -> Explored {
+fn explored(scenario: Scenario, faults: Faults, bounds: Bounds, runs: &ProgressBar) -> Explored {
     let explored = on_stage(async || {
         let stage = Stage::new(scenario).await;
-        explore(&stage, stage.gate(), faults, bounds).await
+        explore(&stage, stage.gate(), faults, bounds, || runs.inc(1)).await
     });
     explored.unwrap_or_else(|broken| {
         let steps: Vec<_> = broken.steps.iter().map(Step::to_string).collect();

@@ -101,7 +101,7 @@ pub struct Bounds {
     pub every_state: bool,
 }
 
-/// Goes through all orders within the bounds.
+/// Goes through all orders within the bounds, and says so after each run.
 ///
 /// # Errors
 /// The first schedule in which something does not hold.
@@ -110,6 +110,7 @@ pub async fn explore(
     gate: &Gate,
     faults: Faults,
     bounds: Bounds,
+    ran: impl Fn(),
 ) -> Result<Explored, Counterexample> {
     let mut path = Path::new(bounds.every_state);
     let mut explored = Explored::default();
@@ -121,6 +122,7 @@ pub async fn explore(
             }
             Ended::Redundant => explored.redundant += 1,
         }
+        ran();
         if !path.advance() {
             return Ok(explored);
         }
@@ -503,7 +505,7 @@ mod tests {
 
         async fn explore(&self, every_state: bool) -> Result<Explored, String> {
             let bounds = Bounds { runs_max: usize::MAX, every_state };
-            let explored = explore(self, &self.gate, Faults::None, bounds).await;
+            let explored = explore(self, &self.gate, Faults::None, bounds, || {}).await;
             explored.map_err(|broken| broken.steps.iter().map(Step::to_string).collect::<Vec<_>>().join(","))
         }
     }
