@@ -128,8 +128,8 @@ impl Way {
         let access_key = access_key(&request).unwrap_or_default();
         let kill = || {
             if let Some(pid) = stage.server().caller(&access_key) {
-                // Two of its calls may have been chosen at once, and it dies only once.
-                Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+                // Two of its calls may have been chosen at once, and it dies only once: what `kill` says of that is no news.
+                Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
             }
         };
         let call = self.describe(&request, &access_key);
