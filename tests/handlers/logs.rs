@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lambda::Clock;
 use serde_json::{Value, json};
@@ -87,9 +88,35 @@ async fn one_line_says_what_came_of_an_event() {
     );
     assert_eq!(line["conversation_id"], answer["conversation_id"]);
     assert_eq!((&line["message"], &line["level"]), (&json!("answered"), &json!("INFO")));
-    for duration in ["duration_ms", "store_ms", "push_ms"] {
-        assert!(line[duration].is_number(), "{line}");
-    }
+}
+
+#[tokio::test]
+async fn the_line_says_where_the_time_went() {
+    let bench = Bench::new().await;
+    bench.connected("bob").await;
+    let (write, connections) = (bench.recorder.hold_next("TransactWriteItems"), bench.recorder.hold_next("Query"));
+    let slow = async {
+        write.reached().await;
+        bench.clock.advance(Duration::from_millis(30));
+        write.release();
+        connections.reached().await;
+        bench.clock.advance(Duration::from_millis(7));
+        connections.release();
+    };
+    let (_, log) = logged(async { tokio::join!(bench.ok("alice", message_to_bob("m1")), slow) }).await;
+    let line = &lines(&log).into_iter().find(|line| line["route"] == "send").unwrap();
+    assert_eq!([&line["store_ms"], &line["push_ms"], &line["duration_ms"]], [30, 7, 37]);
+
+    let put = bench.recorder.hold_next("PutItem");
+    let slow = async {
+        put.reached().await;
+        bench.clock.advance(Duration::from_millis(5));
+        put.release();
+    };
+    let connect = bench.handle("connect", bench.event("connect", "alice"));
+    let (_, log) = logged(async { tokio::join!(connect, slow) }).await;
+    let line = &lines(&log).into_iter().find(|line| line["route"] == "$connect").unwrap();
+    assert_eq!(line["duration_ms"], 5);
 }
 
 /// The line's metrics as CloudWatch would take them: the dimensions' values and the name, and the number.

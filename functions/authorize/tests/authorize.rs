@@ -3,6 +3,7 @@
 
 mod fixture;
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use authorize::{Expected, FetchError, Invalid, Keys, handle};
@@ -10,8 +11,9 @@ use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::signature::RsaPublicKeyComponents;
 use axum::http::HeaderValue;
 use data_encoding::{BASE64, BASE64URL_NOPAD};
+use domain::Timestamp;
 use jsonwebtoken::Algorithm;
-use lambda::LambdaEvent;
+use lambda::{Clock, LambdaEvent};
 use lambda_runtime::Context;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -70,6 +72,19 @@ async fn an_admission_is_a_policy_for_the_very_method_and_carries_exp_as_text() 
         "context": { "exp": LATER.to_string() },
     });
     assert_eq!(answer.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn the_line_in_the_log_says_how_long_it_took() {
+    let (mut world, signer) = world_and_signer().await;
+    let token = signer.token(&claims());
+    world.admits(&token).await;
+    // Five milliseconds later each time somebody looks.
+    let now_ms = AtomicI64::new(START_MS);
+    world.deps.clock = Clock::new(move || Timestamp::from_millis(now_ms.fetch_add(5, Ordering::SeqCst)));
+    let (_, log) = world.ask(with_token(&token)).await;
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.last().unwrap()["duration_ms"], 5, "{log}");
 }
 
 #[tokio::test]
