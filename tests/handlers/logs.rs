@@ -226,6 +226,15 @@ async fn a_connection_that_comes_and_goes_counts_too() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_refused_is_no_failure_of_ours() {
+    let bench = Bench::new().await;
+    let mut event = bench.event("connect", "alice");
+    event.payload.query_string_parameters = HashMap::from([("device_id".to_owned(), "x".repeat(1000))]).into();
+    let (response, log) = logged(bench.handle("connect", event)).await;
+    assert_eq!((response.unwrap().status_code, &lines(&log)[0]["outcome"]), (400, &json!("bad_request")));
+}
+
+#[tokio::test]
 async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
     let bench = Bench::new().await;
     for connection in ["bob", "bob-gone", "bob-gone-too", "bob-busy", "bob-busy-too", "bob-busy-three"] {

@@ -1,7 +1,12 @@
 //! What a function remembers of the phones that it posted to.
 
-use domain::limits::CONNECTION_TTL;
+use std::time::Duration;
+
+use deliver::{Delivery, Phones};
+use domain::limits::{CONNECTION_TTL, USERS_REMEMBERED_MAX};
+use domain::{ConnectionId, UserId};
 use serde_json::Value;
+use store::connections::Connection;
 use testkit::Failure;
 use tests::InProcess;
 
@@ -78,7 +83,36 @@ async fn a_phone_that_is_gone_is_forgotten_and_loses_its_row() {
 async fn no_phone_is_remembered_longer_than_a_socket_lives() {
     let warm = Warm::new().await;
     warm.bench.recorder.fail_always("Query", Failure::internal());
-    warm.bench.clock.advance(CONNECTION_TTL);
+    // He connected a minute ago.
+    warm.bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_mins(1)));
     warm.send("m2").await;
     assert_eq!(warm.posts("bob="), 1);
+}
+
+#[tokio::test]
+async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
+    let bench = Bench::new().await;
+    let InProcess { store, socket, .. } = bench.started();
+    let phones = Phones::new(store, socket);
+    let (bob, now) = (UserId::parse("bob").unwrap(), bench.clock.now());
+    let at = |id: &str| Connection { id: ConnectionId::new(id), connected_at: now };
+    phones.remember(&bob, at("bob="));
+    for number in 1..USERS_REMEMBERED_MAX {
+        phones.remember(&UserId::parse(&format!("user-{number}")).unwrap(), at("elsewhere="));
+    }
+    phones.remember(&bob, at("second="));
+    bench.recorder.fail_always("Query", Failure::internal());
+    let to_bob = [Delivery { user: &bob, frame: "{}".to_owned(), except: None }];
+    let posted = async || phones.deliver(now, &to_bob).await[0].posted;
+    assert_eq!(posted().await, 2);
+    phones.remember(&UserId::parse("one-more").unwrap(), at("elsewhere="));
+    assert_eq!(posted().await, 0);
+}
+
+#[tokio::test]
+async fn warming_up_goes_to_api_gateway_before_the_first_event() {
+    let bench = Bench::new().await;
+    let InProcess { store, socket, .. } = bench.started();
+    Phones::new(store, socket).warm_up().await;
+    assert_eq!(bench.management.posts("warm-up"), 1);
 }
