@@ -29,15 +29,12 @@ impl Deps {
     ///
     /// # Errors
     /// [`BadVariable`] names the variable.
-    pub fn from_env() -> Result<Self, BadVariable> {
-        let keys = Keys::at(&lambda::env("JWKS_URL")?);
+    pub fn from_env(env: impl Fn(&'static str) -> Result<String, BadVariable>) -> Result<Self, BadVariable> {
+        let keys = Keys::at(&env("JWKS_URL")?);
         Ok(Self {
             keys: keys.map_err(|error| BadVariable::new("JWKS_URL", format!("is no usable URL: {error}")))?,
-            expected: Expected {
-                issuer: lambda::env("TOKEN_ISSUER").ok(),
-                audience: lambda::env("TOKEN_AUDIENCE").ok(),
-            },
-            query_string_tokens: match lambda::env("QUERY_STRING_TOKENS")?.as_str() {
+            expected: Expected { issuer: env("TOKEN_ISSUER").ok(), audience: env("TOKEN_AUDIENCE").ok() },
+            query_string_tokens: match env("QUERY_STRING_TOKENS")?.as_str() {
                 "on" => true,
                 "off" => false,
                 _ => return Err(BadVariable::new("QUERY_STRING_TOKENS", "must be on or off")),

@@ -120,7 +120,6 @@ fn in_time(claims: &Claims, now: Timestamp) -> Result<(), Invalid> {
 fn reason(kind: &ErrorKind) -> Invalid {
     match kind {
         ErrorKind::InvalidSignature => Invalid::Signature,
-        ErrorKind::InvalidAlgorithm | ErrorKind::UnsupportedAlgorithm => Invalid::Algorithm,
         ErrorKind::InvalidIssuer | ErrorKind::InvalidAudience => Invalid::IssuerOrAudience,
         ErrorKind::MissingRequiredClaim(claim) if claim == "iss" || claim == "aud" => Invalid::IssuerOrAudience,
         ErrorKind::MissingRequiredClaim(_) | ErrorKind::InvalidClaimFormat(_) | ErrorKind::Json(_) => Invalid::Claims,

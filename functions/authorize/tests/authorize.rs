@@ -6,14 +6,14 @@ mod fixture;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use authorize::{Expected, FetchError, Invalid, Keys, handle};
+use authorize::{Deps, Expected, FetchError, Invalid, Keys, handle};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::signature::RsaPublicKeyComponents;
 use axum::http::HeaderValue;
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use domain::Timestamp;
 use jsonwebtoken::Algorithm;
-use lambda::{Clock, LambdaEvent};
+use lambda::{BadVariable, Clock, LambdaEvent};
 use lambda_runtime::Context;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -144,6 +144,20 @@ async fn the_query_string_counts_only_where_it_is_turned_on() {
     world.refuses_event(event(&[], &[("token", &token)]), &Invalid::NoToken).await;
     world.deps.query_string_tokens = true;
     assert_eq!(world.admits_event(event(&[], &[("token", &token)])).await, alice());
+}
+
+#[tokio::test]
+async fn the_environment_turns_the_query_string_on_or_off() {
+    let deps = |query_string: &str| {
+        Deps::from_env(|name| match name {
+            "JWKS_URL" => Ok("https://login.example.com/keys".to_owned()),
+            "QUERY_STRING_TOKENS" => Ok(query_string.to_owned()),
+            _ => Err(BadVariable::new(name, "is not set")),
+        })
+    };
+    assert!(deps("on").unwrap().query_string_tokens);
+    assert!(!deps("off").unwrap().query_string_tokens);
+    assert!(deps("yes").is_err());
 }
 
 #[tokio::test]
@@ -601,6 +615,17 @@ async fn a_token_that_names_no_key_is_good_if_only_one_key_fits() {
         world.refuses(&signer.clone().nameless().token(&claims()), &Invalid::UnknownKey).await;
     }
     assert_eq!(world.admits(&rsa.nameless().token(&claims())).await, alice());
+}
+
+#[tokio::test]
+async fn keys_of_other_curves_fit_no_token() {
+    let (p256, ed25519) = (Signer::p256("e"), Signer::ed25519("o"));
+    let world = World::serving(&[]).await;
+    let others = [Signer::p384("e").jwk(), ed25519.jwk_with("crv", json!("P-256"))];
+    world.issuer.serve(Served::jwks(others.into_iter().chain([p256.jwk(), ed25519.jwk()])));
+    for signer in [p256, ed25519] {
+        assert_eq!(world.admits(&signer.nameless().token(&claims())).await, alice());
+    }
 }
 
 #[tokio::test]
