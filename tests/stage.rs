@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::{Binaries, Logs, Options, Server, build_functions, workspace_root};
 use serde_json::Value;
+use testkit::{plain_http, store_config};
 
 use crate::phone::{ConnectError, Phone};
 use crate::users::Users;
@@ -106,13 +106,8 @@ impl Stage {
     }
 
     pub fn tables(&self) -> aws_sdk_dynamodb::Client {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("us-east-1"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
-            .endpoint_url(self.server().database().endpoint())
-            .build();
-        aws_sdk_dynamodb::Client::from_conf(config)
+        let config = store_config(plain_http()).endpoint_url(self.server().database().endpoint());
+        aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
     /// The rows of a user, in a table whose partition key is `user_id`.

@@ -3,11 +3,10 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_smithy_http_client::Builder as HttpClientBuilder;
 use local::{Overrides, Table, Template, workspace_root};
 use serde_json::Value;
 
-use crate::{Recorder, store_config};
+use crate::{Recorder, plain_http, store_config};
 
 pub struct Database {
     tables: Vec<Table>,
@@ -27,8 +26,7 @@ impl Database {
 
     /// For a client that differs in something from [`Database::client`].
     pub fn config(&self) -> Builder {
-        // Without TLS, whose certificates would be read anew for each test.
-        store_config(HttpClientBuilder::new().build_http()).endpoint_url(self.endpoint())
+        store_config(plain_http()).endpoint_url(self.endpoint())
     }
 
     pub fn client(&self) -> Client {

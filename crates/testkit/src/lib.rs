@@ -19,7 +19,7 @@ mod management;
 mod recorder;
 pub mod schedule;
 
-pub use clients::{management_config, store_config};
+pub use clients::{management_config, plain_http, store_config};
 pub use clock::ManualClock;
 pub use database::Database;
 pub use gate::{Gate, Passed};

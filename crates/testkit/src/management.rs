@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use aws_sdk_apigatewaymanagement::Client;
 use aws_sdk_apigatewaymanagement::config::Builder;
 use aws_sdk_apigatewaymanagement::config::timeout::TimeoutConfig;
-use aws_smithy_http_client::Builder as HttpClientBuilder;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -18,7 +17,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-use crate::management_config;
+use crate::{management_config, plain_http};
 
 /// Stops when dropped. Frames of all connections are taken, known or not.
 pub struct Management {
@@ -58,7 +57,7 @@ impl Management {
 
     /// For a client that differs in something from [`Management::client`].
     pub fn config(&self) -> Builder {
-        management_config(HttpClientBuilder::new().build_http()).endpoint_url(self.endpoint())
+        management_config(plain_http()).endpoint_url(self.endpoint())
     }
 
     /// One attempt per post, given up after a second, as in production.

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use aws_smithy_http_client::Builder;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::cloud::is_stale_read;
+use crate::plain_http;
 
 /// A call that the client made, whether or not it arrived.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,7 +142,7 @@ impl Default for Recorder {
 
 impl Recorder {
     pub fn new() -> Self {
-        Self { client: Builder::new().build_http(), script: Arc::default() }
+        Self { client: plain_http(), script: Arc::default() }
     }
 
     /// All calls so far, in the order in which they were made.
