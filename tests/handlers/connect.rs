@@ -79,9 +79,7 @@ async fn a_disconnect_removes_its_own_connection_only() {
 async fn a_late_disconnect_of_an_old_socket_leaves_the_new_one() {
     let bench = Bench::new().await;
     bench.connected("alice").await;
-    let mut newer = bench.event("connect", "alice");
-    newer.payload.request_context.connection_id = Some("newer=".to_owned());
-    bench.handle("connect", newer).await.unwrap();
+    bench.started().connected_at("alice", "newer=", "first").await;
     bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
     let rows = bench.database.scan("ConnectionsTable");
     assert_eq!((rows.len(), &rows[0]["connection_id"]), (1, &json!("newer=")));
@@ -103,10 +101,7 @@ async fn a_connection_is_posted_to_until_it_expires() {
 async fn a_device_is_posted_to_at_its_two_newest_connections() {
     let bench = Bench::new().await;
     for connection in ["oldest=", "old=", "new="] {
-        let mut event = bench.event("connect", "bob");
-        event.payload.request_context.connection_id = Some(connection.to_owned());
-        bench.handle("connect", event).await.unwrap();
-        bench.clock.advance(Duration::from_secs(1));
+        bench.started().connected_at("bob", connection, "first").await;
     }
     bench.ok("alice", message_to_bob("m1")).await;
     let posts = ["oldest=", "old=", "new="].map(|connection| bench.management.posts(connection));

@@ -4,7 +4,6 @@ use domain::Timestamp;
 use lambda::{Call, Context, LambdaEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
 use tests::{file_event, to_event};
 
 use crate::bench::Bench;

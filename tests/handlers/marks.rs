@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use testkit::Failure;
-
 use tests::up_to;
 
 use crate::bench::{Bench, message_to_bob};

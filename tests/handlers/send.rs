@@ -5,9 +5,8 @@ use std::time::Duration;
 use domain::limits::FAN_OUT_TIMEOUT;
 use serde_json::json;
 use testkit::Failure;
-use tokio::time::Instant;
-
 use tests::{frame_of, message};
+use tokio::time::Instant;
 
 use crate::bench::{Bench, message_to_bob};
 
