@@ -63,7 +63,7 @@ bench *ARGS:
     cargo build --release --workspace --bins
     target/release/bench {{ARGS}}
 
-# Every order of calls of the functions, with everything that can go wrong once: an hour, where the tests have a minute
+# Every order of calls of the functions, with everything that can go wrong once: more than an hour, where the tests have a minute
 explore:
     PIGEONHOLE_RUNS_MAX=0 cargo test --profile optimised --workspace --test explorer -- --nocapture
 

@@ -5,8 +5,8 @@
 //! A schedule that breaks something is printed with a name, with which it is run again alone:
 //! `PIGEONHOLE_SCHEDULE=send-read:0,1,1,0!killed cargo test -p tests --test explorer -- --nocapture`.
 //!
-//! `PIGEONHOLE_RUNS_MAX` bounds the runs of each kind in each scenario. 0 is for every state that can be reached, where otherwise
-//! it is every order of what touches the same thing, and for a bound that only three functions at once come to.
+//! `PIGEONHOLE_RUNS_MAX` bounds the runs of each kind in each scenario, which go through every order of what touches the same
+//! thing. With 0 they go through every state that can be reached, up to a bound meant for more than two functions at once.
 //! `PIGEONHOLE_SCENARIO` names the only one to run.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
