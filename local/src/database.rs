@@ -12,12 +12,15 @@ use dynoxide::actions::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::template::Table;
 
-const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// From the end of a sweep to the next: at least so long …
+const SWEEP_REST: Duration = Duration::from_mins(1);
+/// … and so many times what the last one took. Each reads all rows that can expire: with a million, one comes after the other.
+const SWEEP_REST_TIMES: u32 = 20;
 
 /// Stops serving when dropped.
 pub struct Database {
@@ -131,13 +134,11 @@ fn keys(table: &Value) -> Value {
 }
 
 async fn sweep(engine: dynoxide::Database) {
-    let mut ticks = interval(SWEEP_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
-        let engine = engine.clone();
+        let (engine, began) = (engine.clone(), Instant::now());
         // A sweep that failed is made good by the next: DynamoDB promises no moment either.
         tokio::task::spawn_blocking(move || engine.sweep_ttl()).await.ok();
+        sleep(SWEEP_REST.max(began.elapsed() * SWEEP_REST_TIMES)).await;
     }
 }
 
