@@ -216,7 +216,7 @@ fn access_key(request: &Request<Bytes>) -> Option<String> {
 
 /// Retries say `attempt=2; max=3`.
 fn is_first_attempt(request: &Request<Bytes>) -> bool {
-    request.headers().get("amz-sdk-request").is_some_and(|attempt| attempt.as_bytes().starts_with(b"attempt=1"))
+    request.headers().get("amz-sdk-request").is_some_and(|attempt| attempt.as_bytes().starts_with(b"attempt=1;"))
 }
 
 fn broken() -> io::Error {

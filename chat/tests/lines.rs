@@ -80,7 +80,8 @@ impl Server {
         };
         let socket = accept_hdr_async(stream, note).await?;
         let (uri, authorization) = seen.context("no request")?;
-        assert!(uri.starts_with("/v1?device_id="), "{uri}");
+        let device = uri.strip_prefix("/v1?device_id=").with_context(|| format!("no device: {uri}"))?;
+        assert_eq!(device.len(), 36, "a UUID: {device}");
         assert_eq!(authorization.context("no authorization")?, format!("Bearer {bearer}"));
         Ok(Self { socket, kept: VecDeque::new() })
     }
