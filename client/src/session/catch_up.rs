@@ -123,7 +123,7 @@ impl Session {
         // for ever. What the app is done with already has been acknowledged, but perhaps not heard.
         for (id, seq) in marks {
             if self.conversations.held(&id) >= seq {
-                self.reports.acknowledge(&id, seq);
+                self.acknowledge_again(&id);
             }
         }
         self.drain_ended(now);

@@ -31,7 +31,7 @@ struct Conversation {
     shown: Option<u64>,
     /// The app is done with everything up to here.
     held: u64,
-    /// The server has confirmed that this is acknowledged.
+    /// The server has confirmed that this is acknowledged, or has not drained it since a restart.
     acked: u64,
     /// What came before its turn, and whether it was missed.
     buffer: BTreeMap<u64, (Message, bool)>,
@@ -51,7 +51,7 @@ impl Conversation {
 
 impl Conversations {
     pub(super) fn new(held: BTreeMap<String, u64>) -> Self {
-        // Should the last acknowledgement have been lost, the first drain brings what it was for.
+        // Should the last acknowledgement have been lost, the first drain brings what it was for: see `arrived_pending`.
         let known =
             |held| Conversation { shown: Some(held), held, acked: held, wanted: held, ..Conversation::default() };
         Self { all: held.into_iter().map(|(id, held)| (id, known(held))).collect(), broken: BTreeSet::new() }
@@ -136,6 +136,10 @@ impl Session {
         if !self.conversations.has_begun(&id) && !self.may_be_there(&id) {
             self.begin(&id, before);
             self.show(&id, now);
+        }
+        if let Some(conversation) = self.conversations.all.get_mut(&id).filter(|known| known.acked > before) {
+            conversation.acked = before;
+            self.outbox.doubt(&id);
         }
     }
 

@@ -104,6 +104,13 @@ impl Outbox {
             || (!self.direct.values().any(|known| known == conversation_id) && users.into_iter().any(to_user))
     }
 
+    /// What was taken for acknowledged there was not.
+    pub(super) fn doubt(&mut self, conversation_id: &str) {
+        if let Some(lane) = self.lanes.get_mut(&Target::Conversation(conversation_id.to_owned())) {
+            lane.entries.iter_mut().for_each(|entry| entry.acked_before = None);
+        }
+    }
+
     /// Messages to this user go to this conversation.
     pub(super) fn learn(&mut self, user: &str, conversation_id: &str) {
         if self.direct.get(user).is_some_and(|known| known == conversation_id) {
@@ -115,7 +122,8 @@ impl Outbox {
         let merged = self.lanes.entry(key.clone()).or_default();
         merged.entries.extend(lane.entries);
         merged.under_way += lane.under_way;
-        merged.entries.make_contiguous().sort_by_key(|entry| entry.order);
+        // What was sent stays in front, where `is_unsure` looks for it.
+        merged.entries.make_contiguous().sort_by_key(|entry| (entry.tries == 0, entry.order));
         self.ready.insert(key);
     }
 }

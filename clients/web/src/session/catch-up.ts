@@ -144,7 +144,7 @@ export class CatchUp {
   }
 
   #drained({ messages, more }: DrainResult): void {
-    const { links, me, conversations, reports } = this.#session;
+    const { links, me, conversations } = this.#session;
     const marks = new Map<string, number>();
     for (const message of messages) {
       marks.set(message.conversation_id, message.seq);
@@ -158,7 +158,7 @@ export class CatchUp {
     // for ever. What the app is done with already has been acknowledged, but perhaps not heard.
     for (const [conversation, seq] of marks) {
       if (conversations.held(conversation) >= seq) {
-        reports.acknowledge(conversation, seq);
+        conversations.acknowledgeAgain(conversation);
       }
     }
     this.#drainEnded();

@@ -21,7 +21,7 @@ class Conversation {
   shown: number | undefined;
   /** The app is done with everything up to here. */
   held = 0;
-  /** The server has confirmed that this is acknowledged. */
+  /** The server has confirmed that this is acknowledged, or has not drained it since a restart. */
   acked = 0;
   /** What came before its turn. */
   buffer = new Map<number, Arrived>();
@@ -52,7 +52,7 @@ export class Conversations {
   constructor(session: Session, held: ReadonlyMap<string, number>) {
     this.#session = session;
     for (const [id, seq] of held) {
-      // Should the last acknowledgement have been lost, the first drain brings what it was for.
+      // Should the last acknowledgement have been lost, the first drain brings what it was for: see `arrivedPending`.
       const known = { shown: seq, held: seq, acked: seq, wanted: seq };
       this.#all.set(id, Object.assign(new Conversation(), known));
     }
@@ -136,6 +136,11 @@ export class Conversations {
     if (!this.hasBegun(id) && !this.#mayBeThere(id)) {
       this.#begin(id, seq - 1);
       this.#show(id);
+    }
+    const conversation = this.#get(id);
+    if (conversation.acked >= seq) {
+      conversation.acked = seq - 1;
+      this.#session.outbox.doubt(id);
     }
   }
 

@@ -163,6 +163,13 @@ export class Outbox {
     );
   }
 
+  /** What was taken for acknowledged there was not. */
+  doubt(conversation: string): void {
+    for (const entry of this.#lanes.get(toConversation(conversation)) ?? []) {
+      entry.ackedBefore = undefined;
+    }
+  }
+
   /** Messages to this user go to this conversation. */
   learn(user: string, conversation: string): void {
     if (this.#direct.get(user) === conversation) {
@@ -176,7 +183,8 @@ export class Outbox {
     this.#lanes.delete(toUser(user));
     const key = toConversation(conversation);
     const merged = [...(this.#lanes.get(key) ?? []), ...lane];
-    merged.sort((one, other) => one.order - other.order);
+    // What was sent stays in front, where `isUnsure` looks for it.
+    merged.sort((one, other) => Number(one.tries === 0) - Number(other.tries === 0) || one.order - other.order);
     this.#lanes.set(key, merged);
     this.#ready.add(key);
   }
