@@ -2,7 +2,8 @@
 //! lost, refused and delayed; then everything that was sent is accounted for.
 //!
 //! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) change how much and which. The seed decides
-//! every choice of users and faults; the order in which threads come to make them is the machine's.
+//! every choice of users and faults; the order in which threads come to make them is the machine's. After Ctrl-C nothing more
+//! is sent, and what was is accounted for.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod faults;
@@ -37,7 +38,8 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let stage = proxy.stage().await;
 
     let started = Instant::now();
-    let (counts, settled) = (Arc::new(Counts::default()), CancellationToken::new());
+    let (counts, enough, settled) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
+    tokio::spawn(stop_by_hand(enough.clone()));
     let name = |number: usize| format!("user-{}", number % USERS);
     let mut chatting = JoinSet::new();
     for number in 0..USERS {
@@ -45,9 +47,9 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         let share = messages / USERS + usize::from(number < messages % USERS);
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
         let user = User::new(&stage, name(number), peers, share, seed, &counts).await;
-        chatting.spawn(user.chat(settled.clone()));
+        chatting.spawn(user.chat(enough.clone(), settled.clone()));
     }
-    watch(messages as u64, &counts).await;
+    watch(messages as u64, &counts, &enough).await;
     settled.cancel();
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
@@ -58,7 +60,8 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let (tally, count) = (faults.tally(), |count: &AtomicU64| count.load(Relaxed));
     let total = |of: fn(pigeonhole_client::Stats) -> u64| users.iter().map(|user| of(user.stats())).sum::<u64>();
     let fault_count: u64 = tally.faults.values().sum();
-    let lost = 2 * count(&counts.sent) - count(&counts.answered) - count(&counts.received);
+    let sent = count(&counts.sent);
+    let lost = 2 * sent - count(&counts.answered) - count(&counts.received);
     let wrong = [
         ("lost", lost),
         ("out of order", count(&counts.out_of_order)),
@@ -67,9 +70,9 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("wrong unread", count(&counts.wrong_unread)),
         ("users with something left pending", pending),
     ];
-    println!("{messages} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
+    println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
     table(&[
-        ("sent", count(&counts.sent)),
+        ("sent", sent),
         ("answered", count(&counts.answered)),
         ("received", count(&counts.received)),
         ("sent again by clients", total(|stats| stats.resent)),
@@ -85,7 +88,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     table(&wrong);
     assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
     let disturbed = fault_count + count(&counts.cuts) + count(&counts.restarts);
-    assert!(disturbed * 10 >= messages as u64, "only {disturbed} faults: this proves little");
+    assert!(disturbed * 10 >= sent, "only {disturbed} faults: this proves little");
 }
 
 fn parameter<T: FromStr>(name: &str, otherwise: T) -> T {
@@ -95,14 +98,25 @@ fn parameter<T: FromStr>(name: &str, otherwise: T) -> T {
     }
 }
 
+/// At the first Ctrl-C it is enough; at the second the run ends without a word.
+async fn stop_by_hand(enough: CancellationToken) {
+    for _ in 0..2 {
+        tokio::signal::ctrl_c().await.expect("it can be waited for");
+        enough.cancel();
+    }
+    std::process::exit(130);
+}
+
 /// Until everybody has seen everything, or nothing comes any more.
-async fn watch(messages: u64, counts: &Counts) {
+async fn watch(messages: u64, counts: &Counts, enough: &CancellationToken) {
     let bar = ProgressBar::new(messages);
     let style = "{wide_bar} {pos}/{len} received, {per_sec}, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a template"));
     let (mut seen, mut since) = (0, Instant::now());
     loop {
+        let messages = if enough.is_cancelled() { counts.sent.load(Relaxed) } else { messages };
         let (answered, received) = (counts.answered.load(Relaxed), counts.received.load(Relaxed));
+        bar.set_length(messages);
         bar.set_position(received);
         if answered + received != seen {
             (seen, since) = (answered + received, Instant::now());

@@ -95,10 +95,10 @@ impl User {
         }
     }
 
-    /// Chats until told that everybody has seen everything, or that nothing moves any more.
-    pub(crate) async fn chat(mut self, settled: CancellationToken) -> Self {
+    /// Sends until it is enough, and chats until told that everybody has seen everything, or that nothing moves any more.
+    pub(crate) async fn chat(mut self, enough: CancellationToken, settled: CancellationToken) -> Self {
         loop {
-            while self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
+            while !enough.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
                 self.send().await;
             }
             let event = tokio::select! {
