@@ -19,11 +19,11 @@ check: tools
     sam validate --lint
     cargo fmt --all --check
     cargo machete
-    cargo deny --locked check bans licenses sources
+    cargo deny --locked --config .cargo/deny.toml check bans licenses sources
     cargo clippy --locked --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
-# Write the contract, asyncapi.yaml and frames.schema.json, from the types
+# Write docs/contract/, from the types
 contract:
     cargo run -p contract
 
@@ -102,11 +102,11 @@ invoke-check: tools
 
 # Deploy to MiniStack, an AWS on this machine, test end to end, update, delete
 deploy-check: tools
-    .venv/bin/python ministack/check.py
+    .venv/bin/python tools/ministack/check.py
 
 # Deploy to MiniStack and leave it running, to be tried out
 deploy-local port="4566": tools
-    .venv/bin/python ministack/serve.py --port {{port}}
+    .venv/bin/python tools/ministack/serve.py --port {{port}}
 
 # Test a deployed stack end to end. `TOKENS NAME SECONDS` prints a token for a user whom the stack has not seen yet
 smoke url tokens="cargo run --quiet -p local --bin issuer -- token":
@@ -114,4 +114,4 @@ smoke url tokens="cargo run --quiet -p local --bin issuer -- token":
 
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
 fuzz target seconds="60":
-    cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -max_len=40000
+    cd tools/fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -max_len=40000

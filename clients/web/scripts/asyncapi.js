@@ -4,7 +4,7 @@
 import { fileURLToPath } from "node:url";
 import { fromFile, Parser } from "@asyncapi/parser";
 
-const path = fileURLToPath(new URL("../../../asyncapi.yaml", import.meta.url));
+const path = fileURLToPath(new URL("../../../docs/contract/asyncapi.yaml", import.meta.url));
 const { document, diagnostics } = await fromFile(new Parser(), path).parse();
 
 for (const { code, message, path } of diagnostics) {

@@ -91,7 +91,7 @@ export function plain(event: ClientEvent): Json {
   }
 }
 
-const schema = JSON.parse(readFileSync(new URL("../frames.schema.json", folder), "utf8"));
+const schema = JSON.parse(readFileSync(new URL("../docs/contract/frames.schema.json", folder), "utf8"));
 const ajv = new Ajv({ strict: false });
 // Its types are those of a CommonJS module.
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);

@@ -27,7 +27,7 @@ struct Target {
 /// The folder with the workspace's `Cargo.toml` and `template.yaml`.
 pub fn workspace_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_owned()
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
 /// Runs `cargo` with `arguments` (for example `build --bins`) in the workspace and asks it where the results are, which

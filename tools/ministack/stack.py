@@ -14,7 +14,7 @@ from pathlib import Path
 import boto3
 from samcli.yamlhelper import yaml_dump, yaml_parse
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 # What a run leaves behind to look at: MiniStack's log, the functions' logs, the template as it was deployed.
 WORK = ROOT / ".aws-sam" / "ministack"

@@ -47,7 +47,7 @@ fn all_files_are_played() {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
 }
 
 fn play_file(name: &str) {
