@@ -103,6 +103,17 @@ class World:
                 self.say({"type": "from.a.later.version", "conversation_id": "dm"})
                 self.say({"message": "Internal server error", "connectionId": "c", "requestId": "r"})
 
+    def overtake(self):
+        """Another device takes a message of which this one hears nothing; this one hears of a younger one elsewhere."""
+        missed, heard = self.random.sample(self.PEERS, 2)
+        self.append(missed, missed, "only another device knows")
+        self.of(missed).delivered = self.of(missed).last()
+        self.event([self.append(heard, heard, "younger")])
+        return f"dm_{self.user}_{heard}"
+
+    def is_shown(self, name):
+        return self.conversations[name].last() in self.shown.get(name, [])
+
     def event(self, messages):
         self.say({"type": "messages.new", "conversation_id": messages[0]["conversation_id"], "messages": messages})
 

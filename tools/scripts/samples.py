@@ -70,12 +70,16 @@ async def run(driver, seed, users, seconds):
         await asyncio.sleep(0.15)
     for world in worlds.values():
         world.broken = False
-        # What was lost on its way, and is held by another device, is only found by a new connection.
-        if world.connection:
-            world.connection.cut()
-    end = clock() + 60
-    while clock() < end and any([*world.missing()] for world in worlds.values()) and app.returncode is None:
-        await asyncio.sleep(0.1)
+
+    def is_whole():
+        return not any([*world.missing()] for world in worlds.values())
+
+    await cut_until(is_whole, worlds, app)
+    if is_whole():
+        # Not by an event, and not by a drain: by the chat list alone.
+        heard = [(world, world.overtake()) for world in worlds.values()]
+        await until(lambda: all(world.is_shown(name) for world, name in heard), app)
+        await cut_until(is_whole, worlds, app)
     problems = [problem for world in worlds.values() for problem in (*world.wrong, *world.missing())]
     shown = sum(len(seqs) for world in worlds.values() for seqs in world.shown.values())
     app.stdin.close()
@@ -83,6 +87,21 @@ async def run(driver, seed, users, seconds):
     await listening
     server.close()
     return shown, problems
+
+
+async def cut_until(condition, worlds, app):
+    """What was lost on its way, and is held by another device, is only found by a new connection."""
+    for world in worlds.values():
+        if world.connection:
+            world.connection.cut()
+    await until(condition, app)
+
+
+async def until(condition, app):
+    clock = asyncio.get_running_loop().time
+    end = clock() + 60
+    while clock() < end and not condition() and app.returncode is None:
+        await asyncio.sleep(0.1)
 
 
 def check_kotlin(install, seed):
