@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
-/// carry nothing of the request's content or of our insides.
+/// carry nothing of the request's content and no internal details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ErrorCode", tag = "code", rename_all = "snake_case"))]

@@ -10,7 +10,7 @@ pub fn error_chain(error: &dyn Error) -> String {
     let mut next = error.source();
     while let Some(cause) = next {
         // Writing to a String can't fail.
-        write!(text, ": {cause}").unwrap_or_default();
+        let _ = write!(text, ": {cause}");
         next = cause.source();
     }
     text

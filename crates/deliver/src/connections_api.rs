@@ -1,16 +1,23 @@
-//! `PostToConnection`, once.
+//! Posts to live connections, through API Gateway's @connections API.
+//!
+//! Nothing here touches the tables: what a dead connection means for them is for [`Posted`]'s reader to decide.
+
+use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_apigatewaymanagement::Client;
 use aws_sdk_apigatewaymanagement::config::retry::RetryConfig;
 use aws_sdk_apigatewaymanagement::config::timeout::TimeoutConfig;
+use aws_sdk_apigatewaymanagement::error::BoxError;
 use aws_sdk_apigatewaymanagement::primitives::Blob;
-use domain::limits::POST_TIMEOUT;
 use domain::{ConnectionId, error_chain};
+
+/// One post to one connection.
+const POST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The way to live connections. Cheap to clone; made once per process.
 #[derive(Clone, Debug)]
-pub struct Socket {
+pub struct ConnectionsApi {
     client: Client,
 }
 
@@ -21,11 +28,11 @@ pub enum Posted {
     Accepted,
     /// No such connection, or not yet: one that is still being set up answers the same.
     Gone,
-    /// Anything else. The message stays pending, so nothing is lost; `cause` is for the log.
-    Failed { cause: String },
+    /// Anything else. The message stays pending, so nothing is lost.
+    Failed(BoxError),
 }
 
-impl Socket {
+impl ConnectionsApi {
     pub fn new(client: Client) -> Self {
         Self { client }
     }
@@ -33,7 +40,7 @@ impl Socket {
     /// With the endpoint that `CONNECTIONS_ENDPOINT` names, `https://{api}.execute-api.{region}.amazonaws.com/{stage}`.
     /// Not from the event: its domain lacks the stage behind a custom domain.
     ///
-    /// One attempt, for at most [`POST_TIMEOUT`]: retrying a slow phone delays everybody else's frames and the sender's
+    /// One attempt, for at most a second: retrying a slow phone delays everybody else's frames and the sender's
     /// answer, and a frame that was missed is drained.
     ///
     /// # Errors
@@ -56,14 +63,14 @@ impl Socket {
             Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => {
                 Posted::Gone
             }
-            Err(error) => Posted::Failed { cause: error_chain(&error) },
+            Err(error) => Posted::Failed(error.into()),
         }
     }
 
     /// Opens the connection to API Gateway before the first event needs it, by posting to nobody.
     pub async fn warm_up(&self) {
-        if let Posted::Failed { cause } = self.post(&ConnectionId::new("warm-up"), "").await {
-            tracing::debug!(cause, "warm-up failed");
+        if let Posted::Failed(error) = self.post(&ConnectionId::new("warm-up"), "").await {
+            tracing::debug!(error = error_chain(&*error), "warm-up failed");
         }
     }
 }
