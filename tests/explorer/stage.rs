@@ -64,7 +64,7 @@ struct Scene {
 impl Stage {
     pub(crate) async fn new(scenario: Scenario) -> Self {
         let cloud = Cloud::new();
-        let tables = tests::tables(|logical_id| cloud.table_name(logical_id));
+        let tables = testkit::tables(|logical_id| cloud.table_name(logical_id));
         let gate = Gate::new(cloud);
         let client = |actor| {
             let store = Store::new(gate.store_client(actor), tables.clone());

@@ -7,21 +7,18 @@ use domain::limits::{CONNECTION_TTL, USERS_REMEMBERED_MAX};
 use domain::{ConnectionId, UserId};
 use serde_json::Value;
 use store::connections::Connection;
-use testkit::Failure;
-use tests::InProcess;
-
-use crate::bench::{Bench, message_to_bob};
+use testkit::{Failure, InProcess, Workbench, message_to_bob};
 
 /// The functions as processes that go on from one message to the next, and where their frames arrive.
 struct Warm {
-    bench: Bench,
+    bench: Workbench,
     functions: InProcess,
 }
 
 impl Warm {
     /// Alice wrote to Bob a moment ago.
     async fn new() -> Self {
-        let bench = Bench::new().await;
+        let bench = Workbench::new().await;
         bench.connected("bob").await;
         let functions = bench.started();
         let warm = Self { bench, functions };
@@ -91,7 +88,7 @@ async fn no_phone_is_remembered_longer_than_a_socket_lives() {
 
 #[tokio::test]
 async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let InProcess { store, socket, .. } = bench.started();
     let phones = Phones::new(store, socket);
     let (bob, now) = (UserId::parse("bob").unwrap(), bench.clock.now());
@@ -111,7 +108,7 @@ async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
 
 #[tokio::test]
 async fn warming_up_goes_to_api_gateway_before_the_first_event() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let InProcess { store, socket, .. } = bench.started();
     Phones::new(store, socket).warm_up().await;
     assert_eq!(bench.management.posts("warm-up"), 1);

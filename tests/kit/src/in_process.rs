@@ -8,9 +8,8 @@ use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocket
 use push::Socket;
 use serde_json::{Value, json};
 use store::{Store, Tables};
-use testkit::ManualClock;
 
-use crate::root;
+use crate::{ManualClock, workspace_root};
 
 /// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
 pub struct InProcess {
@@ -113,7 +112,7 @@ pub fn up_to(action: &str, conversation: &Value, seq: u64) -> Value {
 
 /// The event of a file, as it is.
 pub fn file_event(file: &str) -> Value {
-    let path = root().join("events").join(format!("{file}.json"));
+    let path = workspace_root().join("events").join(format!("{file}.json"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -15,11 +15,10 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use testkit::{Failure, cloud};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::Stage;
+use crate::{Failure, TestServer, cloud};
 
 /// A call that a function makes.
 pub struct AwsCall {
@@ -60,7 +59,7 @@ impl<F: Fn(&AwsCall) -> Option<Mishap> + Send + Sync + 'static> Fate for F {
 /// Stops when dropped.
 pub struct Proxy {
     environment: BTreeMap<String, String>,
-    stage: Arc<OnceLock<Weak<Stage>>>,
+    server: Arc<OnceLock<Weak<TestServer>>>,
     _serving: JoinSet<()>,
 }
 
@@ -76,30 +75,30 @@ struct Way {
     fate: Arc<dyn Fate>,
     http: reqwest::Client,
     /// Weak, and set late, since the server's functions need us to be there first.
-    stage: Arc<OnceLock<Weak<Stage>>>,
+    server: Arc<OnceLock<Weak<TestServer>>>,
 }
 
 impl Proxy {
     pub async fn open(fate: Arc<dyn Fate>) -> Self {
         let (mut serving, mut environment) = (JoinSet::new(), BTreeMap::new());
-        let (stage, http) = (Arc::new(OnceLock::new()), reqwest::Client::new());
+        let (server, http) = (Arc::new(OnceLock::new()), reqwest::Client::new());
         for (service, variable, path) in [
             (Service::Database, "AWS_ENDPOINT_URL_DYNAMODB", ""),
             (Service::Connections, "CONNECTIONS_ENDPOINT", "/v1"),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             environment.insert(variable.to_owned(), format!("http://{}{path}", listener.local_addr().unwrap()));
-            let way = Way { service, fate: Arc::clone(&fate), http: http.clone(), stage: Arc::clone(&stage) };
+            let way = Way { service, fate: Arc::clone(&fate), http: http.clone(), server: Arc::clone(&server) };
             serving.spawn(serve(listener, way));
         }
-        Self { environment, stage, _serving: serving }
+        Self { environment, server, _serving: serving }
     }
 
     /// A local server whose functions come this way.
-    pub async fn stage(&self) -> Arc<Stage> {
-        let stage = Arc::new(Stage::with(|options| options.environment = self.environment.clone()).await);
-        self.stage.set(Arc::downgrade(&stage)).expect("there is one server");
-        stage
+    pub async fn server(&self) -> Arc<TestServer> {
+        let server = Arc::new(TestServer::with(|options| options.environment = self.environment.clone()).await);
+        self.server.set(Arc::downgrade(&server)).expect("there is one server");
+        server
     }
 }
 
@@ -122,12 +121,12 @@ async fn serve(listener: TcpListener, way: Way) {
 
 impl Way {
     async fn call(&self, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
-        let stage = self.stage.get().and_then(Weak::upgrade).ok_or_else(broken)?;
+        let server = self.server.get().and_then(Weak::upgrade).ok_or_else(broken)?;
         let (parts, body) = request.into_parts();
         let request = Request::from_parts(parts, body.collect().await.map_err(io::Error::other)?.to_bytes());
         let access_key = access_key(&request).unwrap_or_default();
         let kill = || {
-            if let Some(pid) = stage.server().caller(&access_key) {
+            if let Some(pid) = server.local().caller(&access_key) {
                 // Two of its calls may have been chosen at once, and it dies only once: what `kill` says of that is no news.
                 Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
             }
@@ -139,10 +138,10 @@ impl Way {
             call.body.as_object_mut().and_then(|body| body.remove("ClientRequestToken"));
         }
         match mishap {
-            None => self.carry_out(&stage, &call, request).await,
+            None => self.carry_out(&server, &call, request).await,
             Some(Mishap::Lost) => Err(broken()),
             Some(Mishap::ReplyLost) => {
-                self.carry_out(&stage, &call, request).await?;
+                self.carry_out(&server, &call, request).await?;
                 Err(broken())
             }
             Some(Mishap::KilledBefore) => {
@@ -150,13 +149,13 @@ impl Way {
                 Err(broken())
             }
             Some(Mishap::KilledAfter) => {
-                self.carry_out(&stage, &call, request).await?;
+                self.carry_out(&server, &call, request).await?;
                 kill();
                 Err(broken())
             }
             Some(Mishap::Delayed(delay)) => {
                 tokio::time::sleep(delay).await;
-                self.carry_out(&stage, &call, request).await
+                self.carry_out(&server, &call, request).await
             }
             Some(Mishap::Answer(failure)) => {
                 let Failure::Status(status, body) = failure else { unreachable!("an answer has a status") };
@@ -180,17 +179,17 @@ impl Way {
 
     async fn carry_out(
         &self,
-        stage: &Stage,
+        server: &TestServer,
         call: &AwsCall,
         request: Request<Bytes>,
     ) -> io::Result<Response<Full<Bytes>>> {
         match self.service {
             Service::Database => {
-                let engine = stage.server().database().engine();
+                let engine = server.local().database().engine();
                 let (status, answer) = cloud::answer(engine, &call.operation, &call.body.to_string());
                 Ok(Response::builder().status(status).body(Full::from(answer)).unwrap())
             }
-            Service::Connections => self.pass_on(&stage.server().http_url(), request).await,
+            Service::Connections => self.pass_on(&server.local().http_url(), request).await,
         }
     }
 

@@ -8,10 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::Stage;
+use crate::TestServer;
 
 /// A way to the server that can break.
-pub struct Wire {
+pub struct Network {
     address: SocketAddr,
     path: String,
     open: Arc<Mutex<JoinSet<()>>>,
@@ -20,9 +20,9 @@ pub struct Wire {
     _accepting: JoinSet<()>,
 }
 
-impl Wire {
-    pub async fn to(stage: &Stage) -> Self {
-        let url = stage.url().strip_prefix("ws://").expect("a connection without TLS");
+impl Network {
+    pub async fn to(server: &TestServer) -> Self {
+        let url = server.url().strip_prefix("ws://").expect("a connection without TLS");
         let (server, path) = url.split_once('/').unwrap();
         let (server, path) = (server.to_owned(), path.to_owned());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -7,14 +7,14 @@ use lambda::{Diagnostic, Event, Response};
 use push::Socket;
 use serde_json::{Value, json};
 use store::Store;
-use testkit::{Database, Management, ManualClock, Recorder};
-use tests::InProcess;
 
-pub(crate) struct Bench {
-    pub(crate) database: Database,
-    pub(crate) management: Management,
-    pub(crate) recorder: Recorder,
-    pub(crate) clock: ManualClock,
+use crate::{Database, InProcess, Management, ManualClock, Recorder, tables};
+
+pub struct Workbench {
+    pub database: Database,
+    pub management: Management,
+    pub recorder: Recorder,
+    pub clock: ManualClock,
     store: Store,
     socket: Socket,
 }
@@ -27,11 +27,11 @@ fn listen() {
 
 static LISTENER: Once = Once::new();
 
-impl Bench {
-    pub(crate) async fn new() -> Self {
+impl Workbench {
+    pub async fn new() -> Self {
         LISTENER.call_once(listen);
         let (database, management, recorder) = (Database::start().await, Management::start().await, Recorder::new());
-        let tables = tests::tables(|logical_id| database.table_name(logical_id));
+        let tables = tables(|logical_id| database.table_name(logical_id));
         let store = Store::new(database.client_with(&recorder), tables);
         let socket = Socket::new(management.client());
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
@@ -39,54 +39,54 @@ impl Bench {
     }
 
     /// The functions as processes that have just started, and remember nobody.
-    pub(crate) fn started(&self) -> InProcess {
+    pub fn started(&self) -> InProcess {
         InProcess::new(self.store.clone(), self.socket.clone(), self.clock.clone())
     }
 
     /// What the function of that action answers, or of that file of `events/`.
-    pub(crate) async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
+    pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
         self.started().handle(action, event).await
     }
 
     /// Runs the function that the frame's action belongs to. The caller is connected as `{user}=`.
-    pub(crate) async fn run(&self, user: &str, frame: Value) -> Value {
+    pub async fn run(&self, user: &str, frame: Value) -> Value {
         self.started().run(user, frame).await
     }
 
     /// The result of an action that succeeds.
-    pub(crate) async fn ok(&self, user: &str, frame: Value) -> Value {
+    pub async fn ok(&self, user: &str, frame: Value) -> Value {
         self.started().ok(user, frame).await
     }
 
     /// The code of an action that is refused.
-    pub(crate) async fn refused(&self, user: &str, frame: Value) -> String {
+    pub async fn refused(&self, user: &str, frame: Value) -> String {
         let answer = self.run(user, frame).await;
         answer["error"]["code"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     /// Notes the user as connected at `{user}=`, long enough ago to be no longer young.
-    pub(crate) async fn connected(&self, user: &str) {
+    pub async fn connected(&self, user: &str) {
         self.started().connected(user).await;
     }
 
     /// An event of `events/`, from this user, connected now.
-    pub(crate) fn event(&self, file: &str, user: &str) -> Event {
+    pub fn event(&self, file: &str, user: &str) -> Event {
         self.started().event(file, user)
     }
 
-    pub(crate) fn row(&self, user: &str) -> Value {
+    pub fn row(&self, user: &str) -> Value {
         let rows = self.database.scan("InboxTable");
         rows.into_iter().find(|row| row["user_id"] == user).unwrap_or_else(|| panic!("{user} has no row"))
     }
 
     /// The types of the frames that were posted to the user.
-    pub(crate) fn posted(&self, user: &str) -> Vec<String> {
+    pub fn posted(&self, user: &str) -> Vec<String> {
         let frames = self.management.frames(&format!("{user}="));
         frames.iter().map(|frame| frame["type"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The operations since the last look.
-    pub(crate) fn operations(&self) -> Vec<String> {
+    pub fn operations(&self) -> Vec<String> {
         let operations = self.recorder.operations();
         self.recorder.assert_reads_are_consistent(self.database.table_name("ConnectionsTable"));
         self.recorder.clear();
@@ -94,6 +94,6 @@ impl Bench {
     }
 }
 
-pub(crate) fn message_to_bob(client_msg_id: &str) -> Value {
+pub fn message_to_bob(client_msg_id: &str) -> Value {
     json!({"action": "send", "to": "bob", "client_msg_id": client_msg_id, "kind": "text", "body": "hi"})
 }

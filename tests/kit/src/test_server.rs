@@ -1,20 +1,19 @@
-//! What a test plays on: a local server of its own, or a deployed stack that it shares with others.
+//! The server under test: a local one of the test's own, or a deployed stack that it shares with others.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::{Binaries, Logs, Options, Server, build_functions, workspace_root};
+use local::{Binaries, Logs, Options, Server, build_functions};
 use serde_json::Value;
-use testkit::{plain_http, store_config};
 
 use crate::phone::{ConnectError, Phone};
 use crate::users::Users;
+use crate::{PATIENCE, plain_http, store_config};
 
 /// A running server with tables of its own, which ends with the test; or, where `PIGEONHOLE_URL` names one, a deployed
 /// stack, on which each test has users of its own.
-pub struct Stage {
-    server: Option<Server>,
+pub struct TestServer {
+    local: Option<Server>,
     url: String,
     users: Users,
     pub http: reqwest::Client,
@@ -39,16 +38,11 @@ fn profile() -> Option<String> {
     Some(if name == "debug" { "dev".to_owned() } else { name.to_owned() })
 }
 
-/// The folder with `template.yaml`.
-pub fn root() -> PathBuf {
-    workspace_root()
-}
-
-impl Stage {
+impl TestServer {
     /// The stack that the environment names, or a local server.
     pub async fn open() -> Self {
         match std::env::var("PIGEONHOLE_URL") {
-            Ok(url) => Self { server: None, url, users: Users::issued(), http: reqwest::Client::new() },
+            Ok(url) => Self { local: None, url, users: Users::issued(), http: reqwest::Client::new() },
             Err(_) => Self::with(|_| {}).await,
         }
     }
@@ -59,18 +53,18 @@ impl Stage {
         let mut options = Options { port: 0, binaries, logs: Logs::Silent, ..Options::default() };
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
-        Self { url: server.url(), server: Some(server), users: Users::plain(), http: reqwest::Client::new() }
+        Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }
     }
 
     /// The local server, for what can be done with no other. A test that calls this is marked
     /// `#[cfg_attr(feature = "deployed", ignore = "…")]`.
-    pub fn server(&self) -> &Server {
-        self.server.as_ref().expect("this test needs the local server: mark it as ignored where something is deployed")
+    pub fn local(&self) -> &Server {
+        self.local.as_ref().expect("this test needs the local server: mark it as ignored where something is deployed")
     }
 
     /// Ends the local server.
     pub async fn shutdown(self) {
-        self.server.expect("this test needs the local server").shutdown().await;
+        self.local.expect("this test needs the local server").shutdown().await;
     }
 
     /// Where clients connect.
@@ -94,7 +88,7 @@ impl Stage {
 
     /// A token that expires in that many seconds.
     pub fn token_for(&self, user: &str, expires_in_s: u32) -> String {
-        match &self.server {
+        match &self.local {
             Some(server) => server.token(user, expires_in_s).expect("the local server issues tokens"),
             None => self.users.token(user, expires_in_s),
         }
@@ -106,7 +100,7 @@ impl Stage {
     }
 
     pub fn tables(&self) -> aws_sdk_dynamodb::Client {
-        let config = store_config(plain_http()).endpoint_url(self.server().database().endpoint());
+        let config = store_config(plain_http()).endpoint_url(self.local().database().endpoint());
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
@@ -133,7 +127,7 @@ impl Stage {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(crate::PATIENCE, settled).await.expect("the connections settle");
+        tokio::time::timeout(PATIENCE, settled).await.expect("the connections settle");
     }
 
     /// Notes a connection of the user's that is long gone: whoever posts to it is told so.
