@@ -62,6 +62,24 @@ macro_rules! text_id {
                 f.write_str(&self.0)
             }
         }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.0 == *other
+            }
+        }
     };
 }
 
@@ -146,6 +164,12 @@ impl Seq {
 impl<'de> Deserialize<'de> for Seq {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::new(u64::deserialize(deserializer)?).ok_or_else(|| de::Error::custom("must be at most 2^53 - 1"))
+    }
+}
+
+impl PartialEq<u64> for Seq {
+    fn eq(&self, other: &u64) -> bool {
+        self.0 == *other
     }
 }
 
