@@ -218,7 +218,7 @@ test("a message that can't be sent says why, and markup in one stays text", asyn
   await lea.chat("kim").click();
   await lea.message("<img src=x onerror=alert(1)> <b>bold</b>").waitFor();
   expect(await page.locator(".body img, .body b").count()).toBe(0);
-  await lea.root.getByRole("list", { name: "Frames" }).getByText("message.new").first().waitFor();
+  await lea.root.getByRole("list", { name: "Frames" }).getByText("messages.new").first().waitFor();
   expect(await page.locator("body").textContent()).not.toMatch(/bearer|eyJ/);
 });
 

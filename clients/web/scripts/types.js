@@ -3,7 +3,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
 
-const schema = JSON.parse(await readFile(new URL("../../../docs/contract/frames.schema.json", import.meta.url), "utf8"));
+const schema = JSON.parse(
+  await readFile(new URL("../../../docs/contract/frames.schema.json", import.meta.url), "utf8"),
+);
 const file = new URL("../src/frames.ts", import.meta.url);
 
 const types = await compile(schema, "Frames", {

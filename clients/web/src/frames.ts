@@ -37,7 +37,7 @@ export type ClientMsgId = string;
  */
 export type RequestId = string;
 /**
- * What a message is. More will come.
+ * What a client can send. More will come.
  */
 export type Kind = "text";
 export type SendRequest1 =
@@ -71,7 +71,7 @@ export type ServerFrame =
   | HistoryReply
   | PingReply
   | ErrorFrame
-  | MessageNewEvent
+  | MessagesNewEvent
   | ReceiptDeliveredEvent
   | ReceiptReadEvent
   | GatewayError;
@@ -269,7 +269,10 @@ export interface Message {
    */
   client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
-  kind: Kind;
+  /**
+   * `text` today. A kind that a client does not know is passed on, and shown as nothing.
+   */
+  kind: string;
   message_id: MessageId;
   sender_id: UserId;
   /**
@@ -350,7 +353,10 @@ export interface Conversation {
  * The newest message of a conversation, shortened.
  */
 export interface LastMessage {
-  kind: Kind;
+  /**
+   * `text` today. A kind that a client does not know is passed on, and shown as nothing.
+   */
+  kind: string;
   /**
    * The first characters of its body.
    */
@@ -456,11 +462,17 @@ export interface Problem {
   retryable: boolean;
 }
 /**
- * A message was stored: to the recipient's devices, and to the sender's others.
+ * Messages of one conversation were stored: to the recipient's devices, and to the sender's others.
  */
-export interface MessageNewEvent {
-  message: Message;
-  type: "message.new";
+export interface MessagesNewEvent {
+  conversation_id: ConversationId;
+  /**
+   * Ascending by `seq`, without a hole between them.
+   *
+   * @minItems 1
+   */
+  messages: Message[];
+  type: "messages.new";
 }
 /**
  * A device of `user_id` has everything up to `seq`: two grey ticks.

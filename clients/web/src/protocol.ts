@@ -7,6 +7,7 @@ import type {
   HistoryResult,
   InboxResult,
   Message,
+  MessagesNewEvent,
   PingResult,
   Problem,
   ReadResult,
@@ -64,7 +65,7 @@ export interface Receipt {
 export type Heard =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
-  | { is: "message"; message: Message }
+  | { is: "messages"; messages: Message[] }
   | { is: "receipt"; kind: "delivered" | "read"; receipt: Receipt }
   | { is: "gateway" }
   | { is: "unknown" };
@@ -80,8 +81,8 @@ export function hear(text: string): Heard {
       return { is: "reply", id, result: frame.result };
     case "error":
       return isProblem(frame.error) ? { is: "error", id, problem: frame.error } : { is: "unknown" };
-    case "message.new":
-      return isMessage(frame.message) ? { is: "message", message: frame.message } : { is: "unknown" };
+    case "messages.new":
+      return isMessagesNewEvent(frame) ? { is: "messages", messages: frame.messages } : { is: "unknown" };
     case "receipt.delivered":
       return isReceipt(frame) ? { is: "receipt", kind: "delivered", receipt: frame } : { is: "unknown" };
     case "receipt.read":
@@ -120,6 +121,7 @@ function listOf(value: unknown, is: Guard<unknown>): boolean {
 }
 
 const isMessage = has<Message>(["conversation_id", "sender_id", "body", "sent_at"], ["seq"]);
+const isMessagesNewEvent = has<MessagesNewEvent>([], [], ({ messages }) => listOf(messages, isMessage));
 const isReceipt = has<Receipt>(["conversation_id", "user_id"], ["seq"]);
 const isProblem = has<Problem>(["code"], []);
 const isConversation = has<unknown>(["conversation_id"], ["last_seq", "delivered_seq"]);

@@ -38,23 +38,25 @@ function expand(script: unknown, name: string, value: unknown): unknown {
   return script === name ? value : expandMessage(script);
 }
 
-/** `$bob 5`, `$carol 1 in dm_ac`, `$stored 5`. */
+/** `$bob 5`, `$carol 1 in dm_ac`, `$alice 6 as m1`, `$bob 5 on 2026-11-21`, `$stored 5`. */
 function expandMessage(script: unknown): unknown {
-  const found = /^\$(\w+) (\d+)(?: in (\w+))?$/.exec(String(script));
+  const found = /^\$(\w+) (\d+)(?: in (\w+))?(?: as (\w+))?(?: on (\S+))?$/.exec(String(script));
   if (!found) {
     return script;
   }
-  const [, who, number, conversation_id = "dm_ab"] = found;
+  const [, who, number, conversation_id = "dm_ab", client_msg_id, day = "2026-11-20"] = found;
   const digits = String(number).padStart(2, "0");
   const place = {
     conversation_id,
     seq: Number(number),
     message_id: `0198b7a0-0000-7000-8000-0000000000${digits}`,
-    sent_at: `2026-11-20T10:00:${digits}.000Z`,
+    sent_at: `${day}T10:00:${digits}.000Z`,
   };
-  return who === "stored"
-    ? { ...place, duplicate: false }
-    : { ...place, sender_id: who, kind: "text", body: `${who} ${number}` };
+  if (who === "stored") {
+    return { ...place, duplicate: false };
+  }
+  const message = { ...place, sender_id: who, kind: "text", body: `${who} ${number}` };
+  return client_msg_id === undefined ? message : { ...message, client_msg_id };
 }
 
 export function camel(name: string): string {
@@ -97,7 +99,10 @@ const ajv = new Ajv({ strict: false });
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);
 ajv.addSchema(schema, "frames");
 
-export function fits(kind: "Request" | "ServerFrame", frame: Json): void {
+export function fits(
+  kind: "Request" | "ServerFrame" | "HistoryResult" | "Message" | "Conversation",
+  frame: Json,
+): void {
   const validate = ajv.getSchema(`frames#/definitions/${kind}`) ?? fail(`there is no schema of a ${kind}`);
   if (!validate(frame)) {
     fail(`no ${kind}: ${JSON.stringify(frame)}: ${ajv.errorsText(validate.errors)}`);

@@ -142,8 +142,11 @@ export class Session {
           return heard.problem.code === "token_expired"
             ? this.links.tokenExpired(link)
             : this.requests.refused(heard.id, heard.problem);
-        case "message":
-          return this.conversations.arrived(heard.message, false);
+        case "messages":
+          for (const message of heard.messages) {
+            this.conversations.arrived(message, false);
+          }
+          return;
         case "receipt": {
           const { conversation_id, user_id, seq, at } = heard.receipt;
           return this.tell({ type: "receipt", kind: heard.kind, conversation_id, user_id, seq, at });
