@@ -4,8 +4,8 @@ import { type Config, defaultTiming } from "./config.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
-import type { HistoryResult, InboxResult, SendResult } from "./frames.ts";
-import { checkSize, HISTORY_MESSAGES_MAX, INBOX_CONVERSATIONS_MAX, type Side, type Target } from "./protocol.ts";
+import { type HistoryResult, type InboxResult, limits, type SendResult } from "./frames.ts";
+import { checkSize, type Side, type Target } from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
@@ -87,14 +87,14 @@ export class Client {
 
   /** A page of the chat list, most recently active first: the first one, or the one at the `next_cursor` of the page before. */
   inbox(cursor?: string | null): Promise<InboxResult> {
-    return this.#call({ action: "inbox", limit: INBOX_CONVERSATIONS_MAX, ...(cursor ? { cursor } : {}) });
+    return this.#call({ action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...(cursor ? { cursor } : {}) });
   }
 
   /**
    * A page of a conversation, of at most `limit` messages (1 to 100), nearest to the given side. Events know nothing of it:
    * messages that are on it come, or have come, as events all the same, if they are new on this device.
    */
-  history(conversation: string, side: Side = {}, limit = HISTORY_MESSAGES_MAX): Promise<HistoryResult> {
+  history(conversation: string, side: Side = {}, limit: number = limits.HISTORY_LIMIT_MAX): Promise<HistoryResult> {
     return this.#call({ action: "history", conversation_id: conversation, ...side, limit });
   }
 

@@ -18,6 +18,7 @@ export type {
   Message,
   SendResult,
 } from "./frames.ts";
+export { limits } from "./frames.ts";
 export type { Receipt, Side, Target } from "./protocol.ts";
 export type { Stats } from "./session/session.ts";
 export { indexedDbStorage } from "./storage/indexeddb.ts";

@@ -93,18 +93,23 @@ export function plain(event: ClientEvent): Json {
   }
 }
 
-const schema = JSON.parse(readFileSync(new URL("../docs/contract/frames.schema.json", folder), "utf8"));
+export const schema = JSON.parse(readFileSync(new URL("../docs/contract/frames.schema.json", folder), "utf8"));
 const ajv = new Ajv({ strict: false });
 // Its types are those of a CommonJS module.
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);
 ajv.addSchema(schema, "frames");
 
-export function fits(
-  kind: "Request" | "ServerFrame" | "HistoryResult" | "Message" | "Conversation",
-  frame: Json,
-): void {
-  const validate = ajv.getSchema(`frames#/definitions/${kind}`) ?? fail(`there is no schema of a ${kind}`);
+function validator(definition: string) {
+  return ajv.getSchema(`frames#/definitions/${definition}`) ?? fail(`the schema has no ${definition}`);
+}
+
+export function isValid(definition: string, value: unknown): boolean {
+  return validator(definition)(value) === true;
+}
+
+export function fits(definition: string, frame: Json): void {
+  const validate = validator(definition);
   if (!validate(frame)) {
-    fail(`no ${kind}: ${JSON.stringify(frame)}: ${ajv.errorsText(validate.errors)}`);
+    fail(`no ${definition}: ${JSON.stringify(frame)}: ${ajv.errorsText(validate.errors)}`);
   }
 }

@@ -1,8 +1,8 @@
 // Messages on their way to the server, in a lane per conversation.
 
 import type { PigeonholeError } from "../errors.ts";
-import type { SendResult } from "../frames.ts";
-import { isSendResult, type Target } from "../protocol.ts";
+import { isSendResult, type SendResult } from "../frames.ts";
+import type { Target } from "../protocol.ts";
 import type { Queued } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
 
