@@ -1,6 +1,6 @@
 // One chat, as far as this page knows it. No DOM, no network.
 
-import type { Conversation, HistoryResult, Message } from "../src/index.ts";
+import type { Conversation, HistoryResult, Message } from "@pigeonhole/client";
 
 /** An own message that has no number yet. */
 export interface Waiting {

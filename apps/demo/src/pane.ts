@@ -1,6 +1,6 @@
 // A user on the page: the client, what it tells, and what is shown of it.
 
-import { connect, indexedDbStorage } from "../src/index.ts";
+import { connect, indexedDbStorage } from "@pigeonhole/client";
 import { Chats } from "./chats.ts";
 import { Network } from "./network.ts";
 import { kept, takeStorage } from "./tab.ts";

@@ -1,6 +1,6 @@
 // What stands in a conversation: messages, days between them, and where the user was away.
 
-import type { Message } from "../../src/index.ts";
+import type { Message } from "@pigeonhole/client";
 import type { Chat, Ticks, Waiting } from "../chat.ts";
 import { h, type Item, icon } from "./dom.ts";
 import { clock, day } from "./time.ts";

@@ -1,6 +1,6 @@
 // A user's chats: the client's events go in, what the user does goes out. No DOM.
 
-import type { Client, ClientEvent, Conversation, Message, Receipt, State } from "../src/index.ts";
+import type { Client, ClientEvent, Conversation, Message, Receipt, State } from "@pigeonhole/client";
 import { Chat } from "./chat.ts";
 
 /** How much of a conversation is asked for at once. */
