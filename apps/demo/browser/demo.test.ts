@@ -91,7 +91,7 @@ test("who is cut off writes on and misses nothing: all of it waits, drains and t
 
   await ben.connection().click();
   await ben.isState("Online");
-  await ben.message("While you were away").waitFor();
+  await ben.message("2 unread messages").waitFor();
   await anna.hasTicks("Bread", "Read");
   await ben.hasTicks("Shall I bring", "Read");
   // The answer came after what was written meanwhile, for both.

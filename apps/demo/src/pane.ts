@@ -89,7 +89,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   });
   const conversation = new Conversation(user, {
     send: (chat, body) => void chats.send(chat, body),
-    discard: (chat, id) => chats.discard(chat, id),
+    dismiss: (chat, id) => chats.dismiss(chat, id),
     older: () => void chats.lookBack(),
     leave: () => leave(),
   });

@@ -64,11 +64,11 @@ export class Client {
    * @throws `too_large`, `storage` or `closed`: it is not in the outbox, and will not be sent.
    */
   async send(target: Target, body: string): Promise<Sent> {
-    const queued: Queued = { client_msg_id: uuid(), target, body };
-    const { client_msg_id } = queued;
-    checkSize({ action: "send", ...target, client_msg_id, kind: "text", body });
+    const queued: Queued = { clientMsgId: uuid(), target, body };
+    const { clientMsgId } = queued;
+    checkSize({ action: "send", ...target, client_msg_id: clientMsgId, kind: "text", body });
     const { stored } = await this.#driver.send(queued);
-    return { client_msg_id, stored };
+    return { clientMsgId, stored };
   }
 
   /** As `send`, to the direct conversation with this user. */
@@ -133,8 +133,8 @@ export class Client {
 
 /** A message that is in the outbox. */
 export interface Sent {
-  /** What it can be recognised by: its event carries the same. */
-  client_msg_id: string;
+  /** Its event carries the same, as `client_msg_id`. */
+  clientMsgId: string;
   /**
    * Done once the server has stored it, however long there is no connection. Need not be waited for.
    *

@@ -41,15 +41,20 @@ export function checkSize(request: Request): void {
   }
 }
 
+/** `delivered`: a device of theirs holds it, two grey ticks. `read`: they have read it, blue ticks. */
+export type ReceiptKind = "delivered" | "read";
+
 /** How far a member has come, and when. */
-export type Receipt = Omit<ReceiptReadEvent, "type">;
+export interface Receipt extends Omit<ReceiptReadEvent, "type"> {
+  kind: ReceiptKind;
+}
 
 /** What a frame from the server says. `gateway`: it has no `type`, so it is not Pigeonhole's. */
 export type Heard =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
   | { is: "messages"; messages: Message[] }
-  | { is: "receipt"; kind: "delivered" | "read"; receipt: Receipt }
+  | { is: "receipt"; receipt: Receipt }
   | { is: "gateway" }
   | { is: "unknown" };
 
@@ -69,11 +74,10 @@ export function hear(text: string): Heard {
   if (isMessagesNewEvent(frame)) {
     return { is: "messages", messages: frame.messages };
   }
-  if (isReceiptDeliveredEvent(frame)) {
-    return { is: "receipt", kind: "delivered", receipt: frame };
-  }
-  if (isReceiptReadEvent(frame)) {
-    return { is: "receipt", kind: "read", receipt: frame };
+  if (isReceiptDeliveredEvent(frame) || isReceiptReadEvent(frame)) {
+    const { conversation_id, user_id, seq, at } = frame;
+    const kind = frame.type === "receipt.read" ? "read" : "delivered";
+    return { is: "receipt", receipt: { kind, conversation_id, user_id, seq, at } };
   }
   return { is: "unknown" };
 }

@@ -111,8 +111,8 @@ export class Timeline {
     this.#unsent = this.#unsent.filter((unsent) => unsent.clientMsgId !== clientMsgId || unsent.error === undefined);
   }
 
-  /** A member, or the user on any device, this one included, has this message, or has read up to it. */
-  receipt({ kind, user_id, seq }: { kind: "delivered" | "read" } & Pick<Receipt, "user_id" | "seq">): void {
+  /** A member has everything up to here, or has read it. So has the user, by another device or by this one. */
+  receipt({ kind, user_id, seq }: Pick<Receipt, "kind" | "user_id" | "seq">): void {
     this.#raise(user_id, { delivered: seq, read: kind === "read" ? seq : 0 });
   }
 

@@ -52,11 +52,13 @@ it("connects with the token as a subprotocol, catches up, sends, receives, ackno
   await until(client, isState("caught_up"));
   expect(server.offers).toEqual([["pigeonhole.v1", "bearer.a.b.c"]]);
 
-  const { client_msg_id, stored } = await client.sendTo("bob", "hi");
+  const { clientMsgId, stored } = await client.sendTo("bob", "hi");
   const sent = await server.answer("send", { ...message(1), duplicate: false });
-  expect(sent).toEqual({ action: "send", to: "bob", client_msg_id, kind: "text", body: "hi" });
+  expect(sent).toEqual({ action: "send", to: "bob", client_msg_id: clientMsgId, kind: "text", body: "hi" });
   expect(await stored).toMatchObject({ conversation_id: "dm_ab", seq: 1 });
-  expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { client_msg_id } });
+  expect(await until(client, ({ type }) => type === "message")).toMatchObject({
+    message: { client_msg_id: clientMsgId },
+  });
 
   server.say(pushed(2));
   expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { seq: 2 }, missed: false });

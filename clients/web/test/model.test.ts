@@ -227,8 +227,8 @@ class World {
     const conversation_id = conversationWith(peer);
     const known = this.server.said.has(conversation_id);
     const target: Target = byConversation && known ? { conversation_id } : { to: peer };
-    const queued: Queued = { client_msg_id: `m${this.count}`, target, body: "hi" };
-    this.#sent.push({ target, id: queued.client_msg_id });
+    const queued: Queued = { clientMsgId: `m${this.count}`, target, body: "hi" };
+    this.#sent.push({ target, id: queued.clientMsgId });
     apply(this.#saved, { queued });
     this.#session.send(queued, undefined, this.#now);
   }

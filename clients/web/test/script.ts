@@ -4,13 +4,12 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
-import type { Queued } from "../src/storage/storage.ts";
 
 export type Json = Record<string, unknown>;
 
 export interface Scenario {
   name: string;
-  saved?: { outbox?: Queued[]; held?: Record<string, number>; caught_up?: string };
+  saved?: { held?: Record<string, number>; caught_up?: string };
   begin?: "caught_up";
   timing?: Record<string, number>;
   each?: Record<string, unknown[]>;
@@ -85,8 +84,8 @@ export function plain(event: ClientEvent): Json {
     case "conversation":
       return { conversation: event.conversation };
     case "failed": {
-      const { client_msg_id, target, body, error } = event;
-      return { failed: { client_msg_id, ...target, body, code: error.code } };
+      const { clientMsgId, target, body, error } = event;
+      return { failed: { client_msg_id: clientMsgId, ...target, body, code: error.code } };
     }
     case "state":
       return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };

@@ -1,11 +1,11 @@
-// What stands in a conversation: messages, days between them, and where the user was away.
+// What stands in a conversation: messages, days between them, and where the unread ones begin.
 
-import type { Message } from "@pigeonhole/client";
-import type { Chat, Ticks, Waiting } from "../chat.ts";
+import type { Tick, TimelineEntry } from "@pigeonhole/client";
+import { type Chat, isShown } from "../chat.ts";
 import { h, type Item, icon } from "./dom.ts";
 import { clock, day } from "./time.ts";
 
-const meanings: Record<Ticks, string> = {
+const meanings: Record<Tick, string> = {
   waiting: "Waiting for a connection",
   failed: "Not sent",
   stored: "Stored",
@@ -13,29 +13,27 @@ const meanings: Record<Ticks, string> = {
   read: "Read",
 };
 
-export function bubbles(chat: Chat, discard: (client_msg_id: string) => void): Item[] {
-  const items: Item[] = [];
-  let last: { day: string; sender: string } = { day: "", sender: "" };
-  const turn = (at: number, sender: string) => {
-    const today = day(at);
-    if (today !== last.day) {
-      items.push(separator("day", today));
-      last = { day: today, sender: "" };
-    }
-    const isNext = last.sender === sender;
-    last.sender = sender;
+export function bubbles(chat: Chat, dismiss: (clientMsgId: string) => void): Item[] {
+  /** Whose message stands directly above. */
+  let last: string | undefined;
+  const follows = (sender: string | undefined) => {
+    const isNext = sender !== undefined && sender === last;
+    last = sender;
     return isNext;
   };
-  for (const message of chat.messages()) {
-    const isNext = turn(Date.parse(message.sent_at), message.sender_id);
-    if (message.seq === chat.awayFrom) {
-      items.push(separator("away", "While you were away"));
-    }
-    items.push(stored(chat, message, isNext));
-  }
-  for (const waiting of chat.waiting) {
-    items.push(unsent(waiting, turn(waiting.at, chat.me), () => discard(waiting.client_msg_id)));
-  }
+  const items = chat.timeline
+    .entries((at) => day(Date.parse(at)))
+    .flatMap((entry): Item[] => {
+      switch (entry.type) {
+        case "message":
+          return isShown(entry.message) ? [stored(entry, follows(entry.message.sender_id))] : [];
+        case "unsent":
+          return [unsent(entry, follows(chat.me), dismiss)];
+        default:
+          follows(undefined);
+          return [separator(entry.type, words(entry))];
+      }
+    });
   if (!chat.isKnown) {
     items.unshift(separator("day", "What was said before comes with the connection"));
   } else if (items.length === 0) {
@@ -44,30 +42,43 @@ export function bubbles(chat: Chat, discard: (client_msg_id: string) => void): I
   return items;
 }
 
-function separator(kind: string, text: string): Item {
-  return { key: `${kind} ${text}`, create: () => h("li", { class: kind }, h("span", {}, text)) };
+type Entry<T> = Extract<TimelineEntry, { type: T }>;
+
+function words(entry: Entry<"day" | "unread" | "gap">): string {
+  switch (entry.type) {
+    case "day":
+      return entry.day;
+    case "unread":
+      return entry.count === 1 ? "1 unread message" : `${entry.count} unread messages`;
+    case "gap":
+      return "Messages are missing here";
+  }
 }
 
-function stored(chat: Chat, message: Message, isNext: boolean): Item {
-  const { seq, sender_id, client_msg_id, body, sent_at } = message;
-  const isMine = sender_id === chat.me;
+function separator(kind: string, text: string): Item {
+  return { key: `${kind} ${text}`, create: () => h("li", { class: `separator ${kind}` }, h("span", {}, text)) };
+}
+
+function stored({ message, own, tick }: Entry<"message">, isNext: boolean): Item {
+  const { seq, sender_id, client_msg_id, sent_at } = message;
   return {
     // The same as while it waited, so that it stays and only its ticks turn.
     key: client_msg_id ?? String(seq),
-    create: () => bubble(isMine, sender_id, body),
-    update: (element) => mark(element, Date.parse(sent_at), isMine ? chat.ticks(message) : undefined, isNext),
+    create: () => bubble(own, sender_id, message.body),
+    update: (element) => mark(element, Date.parse(sent_at), tick, isNext),
   };
 }
 
-function unsent({ client_msg_id, body, at, why }: Waiting, isNext: boolean, discard: () => void): Item {
+function unsent(entry: Entry<"unsent">, isNext: boolean, dismiss: (clientMsgId: string) => void): Item {
+  const { clientMsgId, body, at, tick, error } = entry;
   return {
-    key: client_msg_id,
+    key: clientMsgId,
     create: () => bubble(true, "", body),
     update: (element) => {
-      mark(element, at, why === undefined ? "waiting" : "failed", isNext);
-      if (why !== undefined && !element.querySelector(".why")) {
-        const forget = h("button", { type: "button", click: discard }, "Discard");
-        element.append(h("p", { class: "why", role: "alert" }, `Not sent: ${why}. `, forget));
+      mark(element, Date.parse(at), tick, isNext);
+      if (error !== undefined && !element.querySelector(".why")) {
+        const forget = h("button", { type: "button", click: () => dismiss(clientMsgId) }, "Discard");
+        element.append(h("p", { class: "why", role: "alert" }, `Not sent: ${error}. `, forget));
       }
     },
   };
@@ -83,7 +94,7 @@ function bubble(isMine: boolean, sender: string, body: string): HTMLElement {
   );
 }
 
-function mark(element: HTMLElement, at: number, ticks: Ticks | undefined, isNext: boolean): void {
+function mark(element: HTMLElement, at: number, ticks: Tick | undefined, isNext: boolean): void {
   element.classList.toggle("next", isNext);
   const meta = element.querySelector(".meta");
   const now = `${at} ${ticks}`;

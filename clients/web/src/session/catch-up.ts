@@ -253,7 +253,7 @@ export class CatchUp {
     this.#stage = "done";
     if (this.#newest !== undefined && (this.#since === undefined || this.#newest > this.#since)) {
       this.#since = this.#newest;
-      this.#session.save({ caught_up: this.#newest });
+      this.#session.save({ caughtUp: this.#newest });
     }
     this.#newest = undefined;
   }
