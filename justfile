@@ -38,7 +38,7 @@ demo:
 # The clients and the contract: AsyncAPI's validation, the web client's checks, both clients by the conformance scripts, and the
 # demo in a browser
 web-check: node chromium
-    cd clients/web && npm run contract && npm run check && npm test
+    cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
     cd apps/demo && npm run check && npm test && npm run build
     cargo test --workspace --lib conformance
     cargo build
