@@ -1,6 +1,6 @@
 // A user on the page: the client, what it tells, and what is shown of it.
 
-import { connect, indexedDbStorage } from "../src/index.ts";
+import { connect, indexedDbStorage } from "@pigeonhole/client";
 import { Chats } from "./chats.ts";
 import { Network } from "./network.ts";
 import { kept, takeStorage } from "./tab.ts";
@@ -89,7 +89,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   });
   const conversation = new Conversation(user, {
     send: (chat, body) => void chats.send(chat, body),
-    discard: (chat, id) => chats.discard(chat, id),
+    dismiss: (chat, id) => chats.dismiss(chat, id),
     older: () => void chats.lookBack(),
     leave: () => leave(),
   });

@@ -1,6 +1,6 @@
 // Who this is, how the connection is doing, and the switch that cuts it.
 
-import type { State, Why } from "../../src/index.ts";
+import type { State, Why } from "@pigeonhole/client";
 import { avatar } from "./avatar.ts";
 import { h, icon, put } from "./dom.ts";
 

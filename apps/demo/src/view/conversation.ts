@@ -7,7 +7,7 @@ import { fill, h, icon } from "./dom.ts";
 
 export interface ConversationActions {
   send(chat: Chat, body: string): void;
-  discard(chat: Chat, client_msg_id: string): void;
+  dismiss(chat: Chat, clientMsgId: string): void;
   older(): void;
   leave(): void;
 }
@@ -78,7 +78,7 @@ export class Conversation {
     this.#loading.hidden = !chat.isLoading;
     const anchor = this.#messages.querySelector<HTMLElement>(".message");
     const before = anchor?.offsetTop ?? 0;
-    const items = bubbles(chat, (id) => this.#actions.discard(chat, id));
+    const items = bubbles(chat, (id) => this.#actions.dismiss(chat, id));
     fill(this.#messages, items);
     if (this.#isAtEnd) {
       this.#goToEnd();

@@ -1,6 +1,6 @@
 // The way to the server: it can be cut here, and shows what passes. Tokens don't: they are no frames.
 
-import type { OpenSocket } from "../src/index.ts";
+import type { OpenSocket } from "@pigeonhole/client";
 
 export interface Passed {
   at: Date;
