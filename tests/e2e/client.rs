@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, ConversationId, Error, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Seq, Side,
-    State, Target, Timing, TokenNeed,
+    Client, Config, ConversationId, Error, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Seq,
+    Side, State, Target, Timing, TokenNeed,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
@@ -103,10 +103,7 @@ async fn two_clients_talk() {
     alice.assert_dense();
 
     let inbox = bob.client.inbox(None).await.unwrap();
-    assert_eq!(
-        (inbox.conversations[0].peer_id.as_str(), inbox.conversations[0].unread),
-        (&*server.id("alice"), 0)
-    );
+    assert_eq!((inbox.conversations[0].peer_id.as_str(), inbox.conversations[0].unread), (&*server.id("alice"), 0));
     let history = bob.client.history(&stored.conversation_id, Side::Newest, 10).await.unwrap();
     assert_eq!((history.messages.len(), history.last_seq.value()), (2, 2));
     let nobodys = ConversationId::parse("dm_nobody").unwrap();
@@ -194,7 +191,7 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     network.deafen();
     let first = alice.send(&server.id("bob"), "one").await;
     let second = alice.send(&server.id("bob"), "two").await;
-    assert_eq!(bob.event("message.new").await["message"]["body"], "one");
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one");
     alice.client.close().await;
     for sent in [first, second] {
         assert_eq!(sent.stored().await.unwrap_err(), Error::Closed);
@@ -204,7 +201,7 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     alice.until(|alice| alice.got.len() == 2).await;
     alice.assert_dense();
     assert_eq!(alice.bodies(), ["one", "two"]);
-    assert_eq!(bob.event("message.new").await["message"]["body"], "one", "a duplicate is pushed again");
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one", "a duplicate is pushed again");
     let conversation = alice.got[0].conversation_id.clone();
     assert_eq!(alice.client.stats().answered, 2);
     let history = bob.history(&conversation).await;

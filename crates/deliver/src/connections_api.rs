@@ -13,7 +13,7 @@ use aws_sdk_apigatewaymanagement::primitives::Blob;
 use domain::{ConnectionId, error_chain};
 
 /// One post to one connection.
-const POST_TIMEOUT: Duration = Duration::from_secs(1);
+pub const POST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The way to live connections. Cheap to clone; made once per process.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl ConnectionsApi {
     /// With the endpoint that `CONNECTIONS_ENDPOINT` names, `https://{api}.execute-api.{region}.amazonaws.com/{stage}`.
     /// Not from the event: its domain lacks the stage behind a custom domain.
     ///
-    /// One attempt, for at most a second: retrying a slow phone delays everybody else's frames and the sender's
+    /// One attempt, for at most [`POST_TIMEOUT`]: retrying a slow phone delays everybody else's frames and the sender's
     /// answer, and a frame that was missed is drained.
     ///
     /// # Errors

@@ -5,5 +5,5 @@
 mod connections_api;
 mod fanout;
 
-pub use connections_api::{ConnectionsApi, Posted};
+pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
 pub use fanout::{Delivered, Delivery, FAN_OUT_TIMEOUT, Fanout, USERS_REMEMBERED_MAX};

@@ -36,6 +36,6 @@ mod tests {
     fn a_note_to_oneself_concerns_nobody_else() {
         let [alice, bob] = ["alice", "bob"].map(|id| UserId::parse(id).unwrap());
         assert_eq!(Audience::direct(alice.clone(), bob.clone()).others(), [bob]);
-        assert_eq!(Audience::direct(alice.clone(), alice).others(), []);
+        assert!(Audience::direct(alice.clone(), alice).others().is_empty());
     }
 }

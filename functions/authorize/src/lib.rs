@@ -43,14 +43,19 @@ impl Deps {
         })
     }
 
-    /// From the environment, with the keys that the first event needs. If they can't be fetched, the first event tries again.
+    /// From the environment, warmed up.
     ///
     /// # Errors
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
         let deps = Self::from_env(lambda::env)?;
-        let _ = deps.keys.refresh(deps.clock.now()).await;
+        deps.warm_up().await;
         Ok(deps)
+    }
+
+    /// Fetches the keys before the first event needs them. If that fails, the first event tries again.
+    pub async fn warm_up(&self) {
+        let _ = self.keys.refresh(self.clock.now()).await;
     }
 }
 

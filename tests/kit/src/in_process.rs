@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use deliver::Phones;
+use deliver::{ConnectionsApi, Fanout};
 use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
-use push::Socket;
 use serde_json::{Value, json};
 use store::{Store, Tables};
+use wire::ACTIONS;
 
 use crate::{ManualClock, workspace_root};
 
 /// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
 pub struct InProcess {
     pub store: Store,
-    pub socket: Socket,
+    pub connections: ConnectionsApi,
     pub clock: ManualClock,
     send: send::Deps,
     drain: drain::Deps,
@@ -24,32 +24,34 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    pub fn new(store: Store, socket: Socket, clock: ManualClock) -> Self {
-        let phones = || Phones::new(store.clone(), socket.clone());
+    pub fn new(store: Store, connections: ConnectionsApi, clock: ManualClock) -> Self {
+        let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
             let clock = clock.clone();
             Clock::new(move || clock.now())
         };
         Self {
-            send: send::Deps { store: store.clone(), phones: phones(), clock: time() },
-            drain: drain::Deps { store: store.clone(), phones: phones(), clock: time() },
-            read: read::Deps { store: store.clone(), phones: phones(), clock: time() },
+            send: send::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            drain: drain::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            read: read::Deps { store: store.clone(), fanout: fanout(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), clock: time() },
             connect: connect::Deps { store: store.clone(), clock: time() },
             store,
-            socket,
+            connections,
             clock,
         }
     }
 
     /// What the function of that action answers, or of that file of `events/`.
     pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
-        match action {
+        let function = ACTIONS.iter().find(|spec| spec.name == action).map_or("connect", |spec| spec.function);
+        match function {
+            "connect" => connect::handle(&self.connect, event).await,
             "send" => send::handle(&self.send, event).await,
-            "drain" | "ack" | "ping" => drain::handle(&self.drain, event).await,
+            "drain" => drain::handle(&self.drain, event).await,
             "read" => read::handle(&self.read, event).await,
-            "inbox" | "history" => inbox::handle(&self.inbox, event).await,
-            _ => connect::handle(&self.connect, event).await,
+            "inbox" => inbox::handle(&self.inbox, event).await,
+            other => panic!("{other} can't be called here yet: add it"),
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Once;
 
-use domain::Timestamp;
+use deliver::ConnectionsApi;
 use lambda::{Diagnostic, Event, Response};
-use push::Socket;
 use serde_json::{Value, json};
 use store::Store;
+use wire::Timestamp;
 
 use crate::{Database, InProcess, Management, ManualClock, Recorder, tables};
 
@@ -16,7 +16,7 @@ pub struct Workbench {
     pub recorder: Recorder,
     pub clock: ManualClock,
     store: Store,
-    socket: Socket,
+    connections: ConnectionsApi,
 }
 
 /// Tests run beside each other, and a place in the code that logs is switched on or off for all threads by the first that
@@ -33,14 +33,14 @@ impl Workbench {
         let (database, management, recorder) = (Database::start().await, Management::start().await, Recorder::new());
         let tables = tables(|logical_id| database.table_name(logical_id));
         let store = Store::new(database.client_with(&recorder), tables);
-        let socket = Socket::new(management.client());
+        let connections = ConnectionsApi::new(management.client());
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        Self { database, management, recorder, clock, store, socket }
+        Self { database, management, recorder, clock, store, connections }
     }
 
     /// The functions as processes that have just started, and remember nobody.
     pub fn started(&self) -> InProcess {
-        InProcess::new(self.store.clone(), self.socket.clone(), self.clock.clone())
+        InProcess::new(self.store.clone(), self.connections.clone(), self.clock.clone())
     }
 
     /// What the function of that action answers, or of that file of `events/`.
