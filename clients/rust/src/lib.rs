@@ -64,6 +64,7 @@ mod event;
 mod session;
 mod stats;
 mod storage;
+mod timeline;
 
 pub use client::{Client, Events, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
@@ -71,6 +72,7 @@ pub use error::Error;
 pub use event::{Event, ReceiptKind, State, Why};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
+pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::{
     ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryResult, InboxResult, InvalidId, Kind,
     LastMessage, Member, Message, MessageId, Receipt, SendResult, Seq, Side, Target, Timestamp, UserId,

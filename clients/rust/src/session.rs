@@ -234,7 +234,7 @@ fn jitter(rng: &mut fastrand::Rng, first: Duration, max: Duration, attempt: u32)
 }
 
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 
 #[cfg(test)]
 mod tests;
