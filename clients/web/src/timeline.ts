@@ -1,4 +1,4 @@
-// The ordered view of one conversation. No I/O and no clock: the app puts in what it is told, and draws what comes out.
+// The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
 import type { Conversation, HistoryResult, Message } from "./frames.ts";
 import type { Receipt, Side } from "./protocol.ts";
@@ -43,8 +43,8 @@ interface Opened {
 /**
  * The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet.
  *
- * Put in what the client tells of this conversation, in any order and as often as it comes: nothing stands there twice, and
- * ticks never fall. All conversations look the same to it, so the app keeps one for each.
+ * Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
+ * tick falls. It does not look at the conversation's id, so the app keeps one for each conversation.
  */
 export class Timeline {
   #userId: string;
@@ -64,7 +64,7 @@ export class Timeline {
     this.#userId = userId;
   }
 
-  // What happens.
+  // Input.
 
   /** A page of the conversation: any, and pages may overlap. */
   history({ messages, last_seq, members }: Pick<HistoryResult, "messages" | "last_seq" | "members">): void {
@@ -135,7 +135,7 @@ export class Timeline {
     this.#opened = undefined;
   }
 
-  // What comes of it.
+  // Output.
 
   /** Everything to draw, in order. `dayOf` gives the day of a time, in the viewer's time zone and words. */
   entries(dayOf: (at: string) => string): TimelineEntry[] {
@@ -237,7 +237,7 @@ export class Timeline {
     return this.#marks.get(this.#userId)?.read ?? 0;
   }
 
-  /** To have read a message is to have it. */
+  /** A read mark counts as a delivered one. */
   #raise(userId: string, { delivered, read }: Marks): void {
     const marks = this.#marks.get(userId) ?? { delivered: 0, read: 0 };
     this.#marks.set(userId, {

@@ -1,4 +1,4 @@
-// One client, in the hands of a script.
+// Plays a script on one client.
 
 import { expect } from "vitest";
 import { defaultTiming, type Timing } from "../src/config.ts";
@@ -130,7 +130,7 @@ export class Play {
     if (does === "restart") {
       this.#session = this.#start();
     } else if (does === "close") {
-      session.leaving(this.#now);
+      session.closing(this.#now);
     } else if (typeof does === "string") {
       throw new Error("an app can't do that");
     } else if (does.send) {
