@@ -85,9 +85,12 @@ export class Timeline {
       this.#unsent = this.#unsent.filter(({ clientMsgId }) => clientMsgId !== client_msg_id);
     }
     this.#lastSeq = Math.max(this.#lastSeq, seq);
-    const before = this.#messages.findLastIndex((other) => other.seq <= seq);
-    if (this.#messages[before]?.seq !== seq) {
-      this.#messages.splice(before + 1, 0, message);
+    let place = this.#messages.length;
+    while ((this.#messages[place - 1]?.seq ?? 0) > seq) {
+      place -= 1;
+    }
+    if (this.#messages[place - 1]?.seq !== seq) {
+      this.#messages.splice(place, 0, message);
     }
   }
 
@@ -180,9 +183,15 @@ export class Timeline {
     if (newest < this.#lastSeq) {
       return { after_seq: newest };
     }
-    const at = this.#messages.findLastIndex(({ seq }, at) => at > 0 && this.#messages[at - 1]?.seq !== seq - 1);
-    const after = this.#messages[at - 1];
-    return after && { after_seq: after.seq };
+    let missing: Side | undefined;
+    let before: number | undefined;
+    for (const { seq } of this.#messages) {
+      if (before !== undefined && seq > before + 1) {
+        missing = { after_seq: before };
+      }
+      before = seq;
+    }
+    return missing;
   }
 
   /** What to ask `history` for when the user scrolls up; `undefined`: nothing is older than what is held. */
