@@ -1,18 +1,24 @@
 // A user's chats: the client's events go in, what the user does goes out. No DOM.
 
-import type { Client, ClientEvent, Conversation, Message, Receipt, State } from "../src/index.ts";
-import { Chat } from "./chat.ts";
+import type { Client, ClientEvent, Conversation, Message, Receipt, Side, State } from "@pigeonhole/client";
+import { Chat, type Newest } from "./chat.ts";
 
 /** How much of a conversation is asked for at once. */
 const PAGE = 50;
 
 export interface Watcher {
-  /** Something is to be shown. Called often. */
+  /** What is shown has changed. Called often. */
   changed(): void;
-  /** A message of somebody else's has come. */
+  /** A message of another user has come. */
   said(chat: Chat, message: Message): void;
   /** Whether the user can see the open chat. */
   isLooking(): boolean;
+}
+
+/** A chat in the list. */
+export interface Listed {
+  chat: Chat;
+  newest: Newest | undefined;
 }
 
 export class Chats {
@@ -26,6 +32,8 @@ export class Chats {
   #byPeer = new Map<string, Chat>();
   #nextPage: string | null | undefined;
   #isListing = false;
+  /** The chats of the messages sent from here, by `client_msg_id`. */
+  #sent = new Map<string, Chat>();
 
   constructor(me: string, client: Client, watcher: Watcher) {
     this.me = me;
@@ -33,9 +41,14 @@ export class Chats {
     this.#watcher = watcher;
   }
 
-  /** The one that was active last comes first. */
-  list(): Chat[] {
-    return [...this.#byPeer.values()].sort((one, other) => other.activeAt() - one.activeAt());
+  /** The most recently active first. */
+  list(): Listed[] {
+    const all = this.#all().map((chat) => ({ chat, newest: chat.newest() }));
+    return all.sort((one, other) => (other.newest?.at ?? 0) - (one.newest?.at ?? 0));
+  }
+
+  #all(): Chat[] {
+    return [...this.#byPeer.values()];
   }
 
   with(peer: string): Chat {
@@ -51,19 +64,19 @@ export class Chats {
   }
 
   get unread(): number {
-    return this.list().reduce((sum, { unread }) => sum + unread, 0);
+    return this.#all().reduce((sum, { timeline }) => sum + timeline.unread(), 0);
   }
 
   /** Until the client is closed. */
   async run(): Promise<void> {
-    for (const { client_msg_id, target, body } of this.#client.outbox) {
+    for (const { clientMsgId, target, body } of this.#client.outbox) {
       if ("to" in target) {
-        this.with(target.to).waiting.push({ client_msg_id, body, at: Date.now() });
+        this.#queued(this.with(target.to), clientMsgId, body);
       }
     }
     this.listMore();
     for await (const event of this.#client.events) {
-      this.#hear(event);
+      this.#onEvent(event);
       this.look();
       this.#watcher.changed();
     }
@@ -72,46 +85,51 @@ export class Chats {
   // What the user does.
 
   show(chat: Chat | undefined): void {
-    if (this.open !== chat && this.open) {
-      this.open.awayFrom = undefined;
-    }
+    this.open?.timeline.close();
     this.open = chat;
     this.#refresh();
     this.look();
     this.#watcher.changed();
   }
 
-  /** What the user can see, they have read. */
+  /** What the user can see, they have read. What was missed is looked at once all of it has come. */
   look(): void {
     const { open } = this;
-    const seq = open?.unreported();
-    if (open?.id === undefined || seq === undefined || !this.#watcher.isLooking()) {
+    if (!this.#watcher.isLooking() || this.state.state === "online") {
+      open?.timeline.close();
       return;
     }
-    open.readTo(seq);
-    this.#client.read(open.id, seq);
-    this.#watcher.changed();
+    open?.timeline.open();
+    const seq = open?.timeline.readUpTo();
+    if (open?.id !== undefined && seq !== undefined) {
+      open.timeline.receipt({ kind: "read", user_id: this.me, seq });
+      this.#client.read(open.id, seq);
+      this.#watcher.changed();
+    }
   }
 
   async send(chat: Chat, body: string): Promise<void> {
-    const at = Date.now();
     try {
-      const { client_msg_id } = await this.#client.sendTo(chat.peer, body);
-      chat.waiting.push({ client_msg_id, body, at });
+      const { clientMsgId } = await this.#client.sendTo(chat.peer, body);
+      this.#queued(chat, clientMsgId, body);
     } catch (error) {
-      chat.waiting.push({
-        client_msg_id: crypto.randomUUID(),
-        body,
-        at,
-        why: error instanceof Error ? error.message : String(error),
-      });
+      const id = crypto.randomUUID();
+      this.#queued(chat, id, body);
+      chat.timeline.failed(id, error instanceof Error ? error.message : String(error));
     }
-    chat.awayFrom = undefined;
+    // To answer is to have seen what was unread, so the separator goes.
+    chat.timeline.close();
+    this.look();
     this.#watcher.changed();
   }
 
-  discard(chat: Chat, client_msg_id: string): void {
-    chat.waiting = chat.waiting.filter((waiting) => waiting.client_msg_id !== client_msg_id);
+  #queued(chat: Chat, clientMsgId: string, body: string): void {
+    this.#sent.set(clientMsgId, chat);
+    chat.timeline.queued(clientMsgId, body, new Date().toISOString());
+  }
+
+  dismiss(chat: Chat, clientMsgId: string): void {
+    chat.timeline.dismiss(clientMsgId);
     this.#watcher.changed();
   }
 
@@ -125,9 +143,9 @@ export class Chats {
       const { conversations, next_cursor } = await this.#client.inbox(this.#nextPage);
       this.#nextPage = next_cursor;
       for (const row of conversations) {
-        this.#listed(row);
+        this.#onRow(row);
       }
-      for (const chat of this.list()) {
+      for (const chat of this.#all()) {
         chat.isKnown ||= next_cursor === null && chat.id === undefined;
       }
     } finally {
@@ -139,72 +157,61 @@ export class Chats {
   /** Older messages of the open chat. */
   async lookBack(): Promise<void> {
     const chat = this.open;
-    const first = chat?.messages()[0]?.seq ?? 1;
-    if (chat?.id === undefined || first === 1 || chat.isLoading) {
+    const side = chat?.timeline.moreBefore();
+    if (chat?.id === undefined || !side || chat.isLoading) {
       return;
     }
     chat.isLoading = true;
     this.#watcher.changed();
     try {
-      chat.remembered(await this.#client.history(chat.id, { before_seq: first }, PAGE));
+      chat.addPage(await this.#client.history(chat.id, side, PAGE));
     } finally {
       chat.isLoading = false;
     }
     this.#watcher.changed();
   }
 
-  // What the client tells.
+  // Events of the client.
 
-  #hear(event: ClientEvent): void {
+  #onEvent(event: ClientEvent): void {
     switch (event.type) {
       case "message":
-        this.#arrived(event.message, event.missed);
+        this.#onMessage(event.message);
         break;
       case "receipt":
-        this.#receipt(event);
+        this.#onReceipt(event);
         break;
       case "conversation":
-        this.#listed(event.conversation);
+        this.#onRow(event.conversation);
         break;
       case "state":
-        this.#turned(event);
+        this.#onState(event);
         break;
       case "failed":
-        this.#failed(event.client_msg_id, event.error.message);
+        this.#sent.get(event.clientMsgId)?.timeline.failed(event.clientMsgId, event.error.message);
         break;
     }
   }
 
-  #failed(client_msg_id: string, why: string): void {
-    const waiting = this.list().flatMap((chat) => chat.waiting);
-    const failed = waiting.find((candidate) => candidate.client_msg_id === client_msg_id);
-    if (failed) {
-      failed.why = why;
-    }
-  }
-
-  #turned(state: State): void {
+  #onState(state: State): void {
     this.state = state;
     if (state.state === "offline") {
       this.retryAt = Date.now() + state.retryInMs;
-    }
-    if (state.state === "online" && this.open) {
-      this.open.awayFrom = undefined;
     }
     if (state.state === "caught_up") {
       this.#refresh();
     }
   }
 
-  #arrived(message: Message, missed: boolean): void {
+  #onMessage(message: Message): void {
     const chat = this.#chatOf(message);
     if (!chat) {
-      // Written on another device, in a conversation that is new: its members say to whom.
-      this.#discover(message.conversation_id);
+      // Sent by another device, in a conversation that is new here: its members say to whom.
+      this.#findPeer(message.conversation_id);
       return;
     }
     this.#name(chat, message.conversation_id);
-    chat.arrived(message, missed);
+    chat.timeline.message(message);
     if (message.sender_id !== this.me) {
       this.#watcher.said(chat, message);
     }
@@ -214,23 +221,26 @@ export class Chats {
     if (sender_id !== this.me) {
       return this.with(sender_id);
     }
-    const isWaiting = (chat: Chat) => chat.waiting.some((waiting) => waiting.client_msg_id === client_msg_id);
-    return this.list().find((chat) => chat.id === conversation_id || isWaiting(chat));
+    return this.#byId(conversation_id) ?? this.#sent.get(client_msg_id ?? "");
   }
 
-  async #discover(conversation: string): Promise<void> {
+  #byId(conversation: string): Chat | undefined {
+    return this.#all().find(({ id }) => id === conversation);
+  }
+
+  async #findPeer(conversation: string): Promise<void> {
     const page = await this.#client.history(conversation, {}, PAGE);
     const peer = page.members.find(({ user_id }) => user_id !== this.me)?.user_id ?? this.me;
     const chat = this.with(peer);
     chat.id = conversation;
-    chat.remembered(page);
+    chat.addPage(page);
     this.#watcher.changed();
   }
 
-  #listed(row: Conversation): void {
+  #onRow(row: Conversation): void {
     const chat = this.with(row.peer_id);
     this.#name(chat, row.conversation_id);
-    chat.listed(row);
+    chat.setRow(row);
   }
 
   /** From now on it is known which conversation this is. */
@@ -242,27 +252,30 @@ export class Chats {
     }
   }
 
-  #receipt({ kind, conversation_id, user_id, seq }: { kind: "delivered" | "read" } & Receipt): void {
-    const chat = this.list().find(({ id }) => id === conversation_id);
-    if (!chat) {
-      return;
-    }
-    if (user_id !== this.me) {
-      chat.peerHas(seq, kind === "read" ? seq : 0);
-    } else if (kind === "read" && !chat.readTo(seq)) {
-      // The list counts what that leaves.
+  #onReceipt(receipt: Receipt): void {
+    const chat = this.#byId(receipt.conversation_id);
+    chat?.timeline.receipt(receipt);
+    if (receipt.user_id === this.me && chat && chat.timeline.unread() > 0) {
+      // The server's list has the number that is left.
       this.#nextPage = undefined;
       this.listMore();
     }
   }
 
-  /** The end of the open chat, and how far its members are: receipts are not kept for those who were away. */
+  /** The end of the open chat, what is missing of it, and its members' marks: receipts are not kept for who was offline. */
   async #refresh(): Promise<void> {
     const chat = this.open;
-    if (chat?.id !== undefined) {
-      chat.remembered(await this.#client.history(chat.id, {}, PAGE));
+    if (chat?.id === undefined) {
+      return;
+    }
+    for (let side: Side | undefined = {}; side; side = chat.timeline.missing()) {
+      const page = await this.#client.history(chat.id, side, PAGE);
+      chat.addPage(page);
       this.look();
       this.#watcher.changed();
+      if (page.messages.length === 0) {
+        return;
+      }
     }
   }
 }

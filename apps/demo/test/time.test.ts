@@ -1,7 +1,7 @@
 // What the demo says of times: the browser's test only ever sees today.
 
 import { expect, it } from "vitest";
-import { brief, day } from "../demo/view/time.ts";
+import { brief, day } from "../src/view/time.ts";
 
 const now = new Date(2026, 10, 21, 0, 30).getTime();
 const at = (date: number, hour: number, month = 10) => new Date(2026, month, date, hour).getTime();

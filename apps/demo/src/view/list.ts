@@ -1,6 +1,7 @@
 // The chats, the one that was active last at the top, and a field to start another.
 
 import type { Chat } from "../chat.ts";
+import type { Listed } from "../chats.ts";
 import { avatar } from "./avatar.ts";
 import { fill, h, icon, put } from "./dom.ts";
 import { brief } from "./time.ts";
@@ -29,14 +30,14 @@ export class List {
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, this.#starter(), scroller);
   }
 
-  update(chats: Chat[], open: Chat | undefined): void {
+  update(chats: Listed[], open: Chat | undefined): void {
     this.#empty.hidden = chats.length > 0;
     fill(
       this.#chats,
-      chats.map((chat) => ({
-        key: chat.peer,
-        create: () => this.#row(chat.peer),
-        update: (row) => show(row, chat, chat === open),
+      chats.map((listed) => ({
+        key: listed.chat.peer,
+        create: () => this.#row(listed.chat.peer),
+        update: (row) => show(row, listed, listed.chat === open),
       })),
     );
   }
@@ -105,18 +106,17 @@ export class List {
   }
 }
 
-function show(row: HTMLElement, chat: Chat, isOpen: boolean): void {
-  const { newest, waiting, unread, me } = chat;
-  const at = chat.activeAt();
-  const own = waiting.at(-1)?.body ?? (newest?.sender_id === me ? newest.text : undefined);
+function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void {
+  const unread = chat.timeline.unread();
+  const nothing = chat.isKnown ? "No messages yet" : "…";
   const set = (name: string, text: string) => {
     const found = row.querySelector(name);
     if (found && found.textContent !== text) {
       found.textContent = text;
     }
   };
-  set("time", at > 0 ? brief(at) : "");
-  set(".preview", own === undefined ? (newest?.text ?? (chat.isKnown ? "No messages yet" : "…")) : `You: ${own}`);
+  set("time", newest ? brief(newest.at) : "");
+  set(".preview", newest ? `${newest.own ? "You: " : ""}${newest.text}` : nothing);
   set(".badge", unread > 0 ? String(unread) : "");
   const button = row.querySelector(".chat");
   if (button) {
