@@ -277,6 +277,9 @@ impl Play {
         if let Some(link) = step["link"].as_u64() {
             assert_eq!(asked.0, link, "{step}");
         }
+        if let Some(name) = step["again"].as_str() {
+            assert_eq!(asked.1["id"], self.named[name].1["id"], "{step}");
+        }
         if let Some(name) = step["as"].as_str() {
             self.named.insert(name.to_owned(), asked.clone());
         }
