@@ -117,7 +117,9 @@ impl Talk {
             Ask::History { conversation_id, side, limit } => {
                 self.client.history(&conversation_id, side, limit).map(Answer::History).boxed()
             }
-            Ask::Read { conversation_id, seq } => self.client.read(&conversation_id, seq).map(Answer::Read).boxed(),
+            Ask::Read { conversation_id, seq } => {
+                self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
+            }
         }
     }
 }

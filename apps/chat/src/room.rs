@@ -239,8 +239,10 @@ impl Room {
     }
 
     fn ask_history(&mut self) {
-        let Some(conversation_id) = self.id.clone().filter(|_| !self.history_asked) else { return };
-        self.history_asked = true;
+        let Some(conversation_id) = self.id.clone() else { return };
+        if std::mem::replace(&mut self.history_asked, true) {
+            return;
+        }
         // Later on it is asked for nothing but how far its members are.
         let (side, limit) = self.shown.map_or((Side::Newest, HISTORY_AT_START), |shown| (Side::After(shown), 1));
         self.asks.push(Ask::History { conversation_id, side, limit });
@@ -309,7 +311,8 @@ impl Room {
     /// What has been shown counts as read: the conversation is open.
     fn report(&mut self) {
         // Until history has answered, it isn't known what this user has read on another device.
-        if let Some(seq) = self.timeline.read_up_to().filter(|_| !self.catching_up)
+        if !self.catching_up
+            && let Some(seq) = self.timeline.read_up_to()
             && let Some(conversation_id) = self.id.clone()
         {
             self.timeline.receipt(ReceiptKind::Read, &self.me, seq);

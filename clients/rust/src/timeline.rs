@@ -1,4 +1,4 @@
-//! The ordered view of one conversation. No I/O and no clock: the app puts in what it is told, and draws what comes out.
+//! The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -9,8 +9,8 @@ use crate::ReceiptKind;
 
 /// The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet.
 ///
-/// Put in what the client tells of this conversation, in any order and as often as it comes: nothing is there twice, and
-/// ticks never fall. It does not know which conversation it is about, so the app keeps one for each.
+/// Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
+/// tick falls. It does not look at the conversation's id, so the app keeps one for each conversation.
 ///
 /// ```
 /// use pigeonhole_client::{ClientMsgId, Tick, Timeline, TimelineEntry, Timestamp, UserId};
@@ -126,7 +126,7 @@ struct Opened {
     is_sure: bool,
 }
 
-/// What happens.
+/// Input.
 impl Timeline {
     /// Empty, as this user sees it.
     pub fn new(user_id: UserId) -> Self {
@@ -157,7 +157,9 @@ impl Timeline {
 
     /// The next message, or any other. An own one takes the place of the unsent one with the same id.
     pub fn message(&mut self, message: Message) {
-        if let Some(id) = message.client_msg_id.as_ref().filter(|_| self.is_own(&message)) {
+        if self.is_own(&message)
+            && let Some(id) = &message.client_msg_id
+        {
             self.stored.insert(id.clone());
             self.unsent.retain(|unsent| unsent.client_msg_id != *id);
         }
@@ -185,7 +187,7 @@ impl Timeline {
         self.unsent.retain(|unsent| unsent.client_msg_id != *client_msg_id || unsent.error.is_none());
     }
 
-    /// A member has the messages up to here, or has read them; the user, too, on any device, this one included.
+    /// A member has everything up to here, or has read it. So has the user, by another device or by this one.
     pub fn receipt(&mut self, kind: ReceiptKind, user_id: &UserId, seq: Seq) {
         let read = if kind == ReceiptKind::Read { seq } else { Seq::ZERO };
         self.raise(user_id, seq, read);
@@ -214,7 +216,7 @@ impl Timeline {
         self.opened = None;
     }
 
-    /// To have read a message is to have it.
+    /// A read mark counts as a delivered one.
     fn raise(&mut self, user_id: &UserId, delivered: Seq, read: Seq) {
         let marks = self.marks.entry(user_id.clone()).or_default();
         marks.delivered = marks.delivered.max(delivered).max(read);
@@ -235,7 +237,7 @@ impl Timeline {
     }
 }
 
-/// What comes of it.
+/// Output.
 impl Timeline {
     /// Everything to draw, in order. `day_of` gives the day of a time, in the viewer's time zone and words.
     pub fn entries<D: Clone + PartialEq>(&self, day_of: impl Fn(Timestamp) -> D) -> Vec<TimelineEntry<'_, D>> {
