@@ -1,4 +1,4 @@
-// Frames in and out. What this version does not know it ignores: fields, `type`s, kinds of conversations.
+// Frames to and from the server. What this version does not know it ignores: fields, `type`s, kinds of conversations.
 
 import { PigeonholeError } from "./errors.ts";
 import {
@@ -30,7 +30,7 @@ export function requestFrame(request: Request, id: number): string {
   return JSON.stringify({ ...request, id: String(id) });
 }
 
-/** Refuses here what would close the socket there, again at each try. */
+/** Refuses what is too large: API Gateway would close the socket, at each try. */
 export function checkSize(request: Request): void {
   const bytes = (text: string) => new TextEncoder().encode(text).length;
   const bodyFits = (body: string) =>
@@ -49,8 +49,8 @@ export interface Receipt extends Omit<ReceiptReadEvent, "type"> {
   kind: ReceiptKind;
 }
 
-/** What a frame from the server says. `gateway`: it has no `type`, so it is not Pigeonhole's. */
-export type Heard =
+/** A frame from the server. `gateway`: it has no `type`, so it is from API Gateway itself. */
+export type Incoming =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
   | { is: "messages"; messages: Message[] }
@@ -58,7 +58,7 @@ export type Heard =
   | { is: "gateway" }
   | { is: "unknown" };
 
-export function hear(text: string): Heard {
+export function parseFrame(text: string): Incoming {
   const frame = parse(text);
   const type = field(frame, "type");
   if (typeof type !== "string") {

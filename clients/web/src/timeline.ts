@@ -1,4 +1,4 @@
-// The ordered view of one conversation. No I/O and no clock: the app puts in what it is told, and draws what comes out.
+// The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
 import type { Conversation, HistoryResult, Message } from "./frames.ts";
 import type { Receipt, Side } from "./protocol.ts";
@@ -43,8 +43,8 @@ interface Opened {
 /**
  * The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet.
  *
- * Put in what the client tells of this conversation, in any order and as often as it comes: nothing stands there twice, and
- * ticks never fall. All conversations look the same to it, so the app keeps one for each.
+ * Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
+ * tick falls. It does not look at the conversation's id, so the app keeps one for each conversation.
  */
 export class Timeline {
   #userId: string;
@@ -64,7 +64,7 @@ export class Timeline {
     this.#userId = userId;
   }
 
-  // What happens.
+  // Input.
 
   /** A page of the conversation: any, and pages may overlap. */
   history({ messages, last_seq, members }: Pick<HistoryResult, "messages" | "last_seq" | "members">): void {
@@ -85,9 +85,12 @@ export class Timeline {
       this.#unsent = this.#unsent.filter(({ clientMsgId }) => clientMsgId !== client_msg_id);
     }
     this.#lastSeq = Math.max(this.#lastSeq, seq);
-    const before = this.#messages.findLastIndex((other) => other.seq <= seq);
-    if (this.#messages[before]?.seq !== seq) {
-      this.#messages.splice(before + 1, 0, message);
+    let place = this.#messages.length;
+    while ((this.#messages[place - 1]?.seq ?? 0) > seq) {
+      place -= 1;
+    }
+    if (this.#messages[place - 1]?.seq !== seq) {
+      this.#messages.splice(place, 0, message);
     }
   }
 
@@ -135,7 +138,7 @@ export class Timeline {
     this.#opened = undefined;
   }
 
-  // What comes of it.
+  // Output.
 
   /** Everything to draw, in order. `dayOf` gives the day of a time, in the viewer's time zone and words. */
   entries(dayOf: (at: string) => string): TimelineEntry[] {
@@ -180,9 +183,15 @@ export class Timeline {
     if (newest < this.#lastSeq) {
       return { after_seq: newest };
     }
-    const at = this.#messages.findLastIndex(({ seq }, at) => at > 0 && this.#messages[at - 1]?.seq !== seq - 1);
-    const after = this.#messages[at - 1];
-    return after && { after_seq: after.seq };
+    let missing: Side | undefined;
+    let before: number | undefined;
+    for (const { seq } of this.#messages) {
+      if (before !== undefined && seq > before + 1) {
+        missing = { after_seq: before };
+      }
+      before = seq;
+    }
+    return missing;
   }
 
   /** What to ask `history` for when the user scrolls up; `undefined`: nothing is older than what is held. */
@@ -237,7 +246,7 @@ export class Timeline {
     return this.#marks.get(this.#userId)?.read ?? 0;
   }
 
-  /** To have read a message is to have it. */
+  /** A read mark counts as a delivered one. */
   #raise(userId: string, { delivered, read }: Marks): void {
     const marks = this.#marks.get(userId) ?? { delivered: 0, read: 0 };
     this.#marks.set(userId, {
