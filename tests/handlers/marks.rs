@@ -1,7 +1,7 @@
 //! `ack` and `read`: one write where nothing is in the way, and the truth where something is.
 
 use serde_json::{Value, json};
-use testkit::{Failure, Workbench, message_to_bob, up_to};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 /// Alice has sent bob this many messages.
 async fn conversation(bench: &Workbench, messages: u64) -> Value {
@@ -13,16 +13,9 @@ async fn conversation(bench: &Workbench, messages: u64) -> Value {
     id
 }
 
-fn conflict() -> Failure {
-    Failure::Status(
-        400,
-        json!({"__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException", "message": "Transaction is ongoing for the item"}),
-    )
-}
-
 #[tokio::test]
 async fn the_last_message_is_acked_and_read_in_one_write_each() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 3).await;
     bench.ok("bob", up_to("ack", &id, 3)).await;
     assert_eq!(bench.operations(), ["UpdateItem", "Query"], "the write, then where alice is");
@@ -32,9 +25,9 @@ async fn the_last_message_is_acked_and_read_in_one_write_each() {
 
 #[tokio::test]
 async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
-    let write = bench.recorder.hold_next("UpdateItem");
+    let write = bench.aws.hold_next("UpdateItem");
     let acking = bench.ok("bob", up_to("ack", &id, 1));
     let sending = async {
         write.reached().await;
@@ -49,9 +42,9 @@ async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
 
 #[tokio::test]
 async fn a_read_beside_a_new_message_does_not_swallow_it() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
-    let write = bench.recorder.hold_next("UpdateItem");
+    let write = bench.aws.hold_next("UpdateItem");
     let reading = bench.ok("bob", up_to("read", &id, 1));
     let sending = async {
         write.reached().await;
@@ -66,16 +59,16 @@ async fn a_read_beside_a_new_message_does_not_swallow_it() {
 
 #[tokio::test]
 async fn a_count_that_a_new_message_outdates_is_made_again() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
     // The first write is refused, since 3 is not the last. The second carries the count.
-    bench.recorder.fail_next("UpdateItem", Failure::Lost);
+    bench.aws.fail_next("UpdateItem", Fault::Lost);
     assert_eq!(bench.refused("bob", up_to("read", &id, 3)).await, "unavailable");
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let reading = bench.ok("bob", up_to("read", &id, 3));
     let sending = async {
         count.reached().await;
-        bench.recorder.clear();
+        bench.aws.clear();
         // By alice's own transaction alone: her pushes would pass through the recorder's queue too.
         bench.ok("alice", message_to_bob("m6")).await;
         count.release();
@@ -87,9 +80,9 @@ async fn a_count_that_a_new_message_outdates_is_made_again() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_the_marks_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
         count.reached().await;
@@ -106,9 +99,9 @@ async fn a_slower_read_of_less_does_not_take_the_marks_back() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_an_ack_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
         count.reached().await;
@@ -123,10 +116,10 @@ async fn a_slower_read_of_less_does_not_take_an_ack_back() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_a_read_of_what_was_acknowledged_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
     bench.ok("bob", up_to("ack", &id, 5)).await;
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
         count.reached().await;
@@ -141,14 +134,14 @@ async fn a_slower_read_of_less_does_not_take_a_read_of_what_was_acknowledged_bac
 
 #[tokio::test]
 async fn a_slower_ack_does_not_take_a_read_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
     bench.ok("bob", up_to("ack", &id, 2)).await;
-    let refused = bench.recorder.hold_next("UpdateItem");
+    let refused = bench.aws.hold_next("UpdateItem");
     let slow = bench.ok("bob", up_to("ack", &id, 4));
     let quick = async {
         refused.reached().await;
-        let write = bench.recorder.hold_next("UpdateItem");
+        let write = bench.aws.hold_next("UpdateItem");
         refused.release();
         // The row is known to the ack by now.
         write.reached().await;
@@ -162,15 +155,15 @@ async fn a_slower_ack_does_not_take_a_read_back() {
 
 #[tokio::test]
 async fn a_row_that_a_transaction_is_writing_is_tried_again() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
     for action in ["ack", "read"] {
-        bench.recorder.fail_next("UpdateItem", conflict());
-        bench.recorder.fail_next("UpdateItem", conflict());
+        bench.aws.fail_next("UpdateItem", Fault::Conflict);
+        bench.aws.fail_next("UpdateItem", Fault::Conflict);
         bench.ok("bob", up_to(action, &id, 1)).await;
         assert_eq!(bench.operations()[..3], ["UpdateItem", "UpdateItem", "UpdateItem"]);
     }
-    bench.recorder.fail_always("UpdateItem", conflict());
+    bench.aws.fail_always("UpdateItem", Fault::Conflict);
     for action in ["ack", "read"] {
         assert_eq!(bench.refused("bob", up_to(action, &id, 1)).await, "conflict");
         assert_eq!(bench.operations(), ["UpdateItem"; 5]);
@@ -179,15 +172,15 @@ async fn a_row_that_a_transaction_is_writing_is_tried_again() {
 
 #[tokio::test]
 async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("alice").await;
     let id = conversation(&bench, 1).await;
-    bench.recorder.fail_next("UpdateItem", Failure::ReplyLost);
+    bench.aws.fail_next("UpdateItem", Fault::ReplyLost);
     assert_eq!(bench.refused("bob", up_to("ack", &id, 1)).await, "unavailable");
     assert!(bench.posted("alice").is_empty());
     bench.ok("bob", up_to("ack", &id, 1)).await;
     assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
-    bench.recorder.fail_next("UpdateItem", Failure::ReplyLost);
+    bench.aws.fail_next("UpdateItem", Fault::ReplyLost);
     assert_eq!(bench.refused("bob", up_to("read", &id, 1)).await, "unavailable");
     bench.ok("bob", up_to("read", &id, 1)).await;
     assert_eq!(bench.posted("alice"), ["receipt.delivered", "receipt.read"]);
@@ -195,7 +188,7 @@ async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
 
 #[tokio::test]
 async fn entries_after_a_failing_one_still_count() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("alice").await;
     let id = conversation(&bench, 1).await;
     let entries = json!([{"conversation_id": "dm_of_others", "seq": 1}, {"conversation_id": id, "seq": 1}]);
@@ -206,7 +199,7 @@ async fn entries_after_a_failing_one_still_count() {
 
 #[tokio::test]
 async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let note = json!({"action": "send", "to": "alice", "client_msg_id": "n1", "kind": "text", "body": "milk"});
     let id = bench.ok("alice", note).await["conversation_id"].clone();
     bench.operations();
@@ -218,11 +211,11 @@ async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
 
 #[tokio::test]
 async fn a_stranger_costs_one_write_that_writes_nothing() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
     for action in ["ack", "read"] {
         assert_eq!(bench.refused("mallory", up_to(action, &id, 1)).await, "not_member");
         assert_eq!(bench.operations(), ["UpdateItem"]);
     }
-    assert_eq!(bench.database.scan("InboxTable").len(), 2);
+    assert_eq!(bench.aws.rows("InboxTable").len(), 2);
 }

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use testkit::cloud::Request;
-use testkit::up_to;
+use testkit::{AwsCall, up_to};
 
 use crate::app::{App, Cost};
 use crate::{plot, report};
@@ -111,8 +110,8 @@ async fn by_size(rows: &mut Vec<Row>) {
 pub async fn with_conversations(count: usize) -> App {
     let mut app = App::new(None);
     drop(app.say("peer-0", "bob", "a message of some forty characters, say").await);
-    let table = app.aws.with_cloud(|cloud| cloud.table_name("InboxTable").to_owned());
-    let rows = app.aws.with_cloud(|cloud| cloud.scan(&table));
+    let table = "InboxTable";
+    let rows = app.aws.with_cloud(|cloud| cloud.scan(table));
     let row = rows.iter().find(|row| row["user_id"]["S"] == "bob").expect("bob has a row").clone();
     // Its copies, differing in what must differ: sending each would take minutes.
     for number in 1..count {
@@ -124,7 +123,8 @@ pub async fn with_conversations(count: usize) -> App {
         for pending in ["pending_from", "pending_since"] {
             item.as_object_mut().expect("a row").remove(pending);
         }
-        let put = Request::Store { operation: "PutItem".to_owned(), body: json!({"TableName": table, "Item": item}) };
+        let put =
+            AwsCall::Database { operation: "PutItem".to_owned(), body: json!({"TableName": table, "Item": item}) };
         let (status, body) = app.aws.with_cloud(|cloud| cloud.perform(&put));
         assert_eq!(status, 200, "{body}");
     }

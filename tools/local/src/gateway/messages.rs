@@ -1,10 +1,10 @@
 //! One message: which route it takes, and what goes back.
 
 use serde_json::{Value, json};
+use template::{Api, Route};
 
 use super::connections::Connection;
 use super::{FRAME_BYTES_MAX, Gateway, LOG_NAME, events, random_id};
-use crate::template::{Api, Route};
 
 const DEFAULT: &str = "$default";
 
