@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Side, State, Target, Timing,
-    TokenNeed,
+    Client, Config, ConversationId, Error, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Seq,
+    Side, State, Target, Timing, TokenNeed,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
@@ -77,7 +77,7 @@ impl App {
 
     /// Each message once, and in order.
     fn assert_dense(&self) {
-        let seqs: Vec<u64> = self.got.iter().map(|message| message.seq).collect();
+        let seqs: Vec<u64> = self.got.iter().map(|message| message.seq.value()).collect();
         assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     }
 }
@@ -88,31 +88,31 @@ async fn two_clients_talk() {
     let mut alice = App::ready(config(&server, server.url(), "alice")).await;
     let mut bob = App::ready(config(&server, server.url(), "bob")).await;
     let stored = alice.send(&server.id("bob"), "hi").await.stored().await.unwrap();
-    assert_eq!((stored.seq, stored.duplicate), (1, false));
+    assert_eq!((stored.seq.value(), stored.duplicate), (1, false));
     bob.until(|bob| bob.got.len() == 1).await;
     let answer = bob.client.send(Target::Conversation(stored.conversation_id.clone()), "hello").await.unwrap();
     assert_eq!(answer.stored().await.unwrap().seq, 2);
-    assert_eq!(bob.client.read(&stored.conversation_id, 1).await.unwrap(), 0);
+    assert_eq!(bob.client.read(&stored.conversation_id, stored.seq).await.unwrap(), 0);
     let mut read = false;
     while !read || alice.got.len() < 2 {
-        if let Event::Receipt(receipt) = alice.event().await {
-            read |= receipt.kind == ReceiptKind::Read && receipt.seq == 1 && receipt.user_id == server.id("bob");
+        if let Event::Receipt { kind, receipt } = alice.event().await {
+            read |= kind == ReceiptKind::Read && receipt.seq == 1 && receipt.user_id == *server.id("bob");
         }
     }
     assert_eq!(alice.bodies(), ["hi", "hello"]);
     alice.assert_dense();
 
     let inbox = bob.client.inbox(None).await.unwrap();
-    assert_eq!(
-        (inbox.conversations[0].peer_id.as_deref(), inbox.conversations[0].unread),
-        (Some(&*server.id("alice")), 0)
-    );
+    assert_eq!((inbox.conversations[0].peer_id.as_str(), inbox.conversations[0].unread), (&*server.id("alice"), 0));
     let history = bob.client.history(&stored.conversation_id, Side::Newest, 10).await.unwrap();
-    assert_eq!((history.messages.len(), history.last_seq), (2, 2));
-    let refused = alice.client.history("dm_nobody", Side::Newest, 10).await.unwrap_err();
-    assert!(matches!(&refused, pigeonhole_client::Error::Refused { code, .. } if code == "not_member"), "{refused}");
-    let refused = alice.send("not a user", "hi").await.stored().await.unwrap_err();
-    assert!(matches!(&refused, pigeonhole_client::Error::Refused { code, .. } if code == "bad_request"), "{refused}");
+    assert_eq!((history.messages.len(), history.last_seq.value()), (2, 2));
+    let nobodys = ConversationId::parse("dm_nobody").unwrap();
+    let refused = alice.client.history(&nobodys, Side::Newest, 10).await.unwrap_err();
+    assert!(matches!(&refused, Error::Refused { code, .. } if code == "not_member"), "{refused}");
+    let refused = alice.client.read(&stored.conversation_id, Seq::ZERO).await.unwrap_err();
+    assert!(matches!(&refused, Error::Refused { code, .. } if code == "bad_request"), "{refused}");
+    let refused = alice.client.send_to("not a user", "hi").await.unwrap_err();
+    assert!(matches!(&refused, Error::InvalidUserId { .. }), "{refused}");
     // What the app is done with is acknowledged, at the latest by the goodbye.
     bob.until(|bob| bob.got.len() == 2).await;
     bob.events.done();
@@ -191,17 +191,17 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     network.deafen();
     let first = alice.send(&server.id("bob"), "one").await;
     let second = alice.send(&server.id("bob"), "two").await;
-    assert_eq!(bob.event("message.new").await["message"]["body"], "one");
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one");
     alice.client.close().await;
     for sent in [first, second] {
-        assert_eq!(sent.stored().await.unwrap_err(), pigeonhole_client::Error::Closed);
+        assert_eq!(sent.stored().await.unwrap_err(), Error::Closed);
     }
 
     let mut alice = App::start(open(server.url())).await;
     alice.until(|alice| alice.got.len() == 2).await;
     alice.assert_dense();
     assert_eq!(alice.bodies(), ["one", "two"]);
-    assert_eq!(bob.event("message.new").await["message"]["body"], "one", "a duplicate is pushed again");
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one", "a duplicate is pushed again");
     let conversation = alice.got[0].conversation_id.clone();
     assert_eq!(alice.client.stats().answered, 2);
     let history = bob.history(&conversation).await;

@@ -10,11 +10,11 @@ async fn every_device_of_the_recipient_hears_and_so_do_the_senders_others() {
     let (mut home, mut work) = (server.phone("bob").await, server.phone("bob").await);
     let sent = phone.send("bob", "m1", "hi").await;
     for device in [&mut home, &mut work] {
-        let message = device.event("message.new").await["message"].clone();
+        let message = device.event("messages.new").await["messages"][0].clone();
         assert_eq!(message["message_id"], sent["message_id"]);
         assert_eq!(message.get("client_msg_id"), None);
     }
-    assert_eq!(tablet.event("message.new").await["message"]["client_msg_id"], "m1");
+    assert_eq!(tablet.event("messages.new").await["messages"][0]["client_msg_id"], "m1");
     phone.expect_silence().await;
 }
 
@@ -26,8 +26,8 @@ async fn one_device_acknowledges_for_all_and_reading_clears_the_badge_everywhere
     let conversation = alice.send("bob", "m1", "hi").await["conversation_id"].as_str().unwrap().to_owned();
     home.ack(&conversation, 1).await;
     assert!(work.drain().await.is_empty(), "a device of the user has it");
-    home.event("message.new").await;
-    work.event("message.new").await;
+    home.event("messages.new").await;
+    work.event("messages.new").await;
 
     home.read(&conversation, 1).await;
     let cleared = work.event("receipt.read").await;
@@ -73,5 +73,5 @@ async fn a_device_that_leaves_does_not_take_the_others_along() {
         (server.phone("alice").await, server.phone("bob").await, server.phone("bob").await);
     home.leave().await;
     alice.send("bob", "m1", "hi").await;
-    assert_eq!(work.event("message.new").await["message"]["body"], "hi");
+    assert_eq!(work.event("messages.new").await["messages"][0]["body"], "hi");
 }

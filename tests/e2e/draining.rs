@@ -98,7 +98,7 @@ async fn a_message_delivered_live_is_pending_until_it_is_acknowledged() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let sent = alice.send("bob", "m1", "hi").await;
-    let live = bob.event("message.new").await;
+    let live = bob.event("messages.new").await;
     let drained = bob.ok(json!({"action": "drain"})).await;
     assert_eq!(drained["messages"], json!([live["message"]]));
     bob.ack(sent["conversation_id"].as_str().unwrap(), 1).await;
@@ -191,7 +191,7 @@ async fn someone_who_connects_while_messages_are_sent_misses_none() {
 }
 
 async fn listen_briefly(bob: &mut Phone, seen: &mut std::collections::BTreeSet<u64>) {
-    let next = bob.event("message.new");
+    let next = bob.event("messages.new");
     if let Ok(frame) = tokio::time::timeout(std::time::Duration::from_millis(20), next).await {
         seen.insert(frame["message"]["seq"].as_u64().unwrap());
     }

@@ -100,7 +100,7 @@ async fn unknown_actions_are_answered_even_the_gateways_own_names() {
     }
     // A frame can't disconnect anyone: she is still found.
     server.phone("bob").await.send("alice", "m1", "hi").await;
-    alice.event("message.new").await;
+    alice.event("messages.new").await;
 }
 
 #[tokio::test]

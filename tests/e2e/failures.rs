@@ -48,7 +48,7 @@ async fn a_function_that_is_killed_costs_one_error_frame_and_no_message() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     alice.send("bob", "m0", "warm").await;
-    let conversation = bob.event("message.new").await["message"]["conversation_id"].clone();
+    let conversation = bob.event("messages.new").await["messages"][0]["conversation_id"].clone();
     for round in 1..=5 {
         let id = format!("m{round}");
         let message = json!({"action": "send", "to": "bob", "client_msg_id": id, "kind": "text", "body": "x"});

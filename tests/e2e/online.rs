@@ -12,7 +12,7 @@ async fn a_message_arrives_and_both_ticks_turn() {
     assert_eq!((&sent["seq"], &sent["duplicate"]), (&json!(1), &json!(false)));
     let conversation = sent["conversation_id"].as_str().unwrap();
 
-    let arrived = bob.event("message.new").await;
+    let arrived = bob.event("messages.new").await;
     assert_eq!(
         arrived["message"],
         json!({
@@ -46,12 +46,12 @@ async fn both_write_into_one_conversation() {
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let first = alice.send("bob", "a1", "ping?").await;
     let conversation = first["conversation_id"].clone();
-    bob.event("message.new").await;
+    bob.event("messages.new").await;
 
     // An answer by the conversation's id reaches the same place as one by the user's.
     let answer = json!({"action": "send", "conversation_id": conversation, "client_msg_id": "b1", "kind": "text", "body": "pong"});
     assert_eq!(bob.ok(answer).await["seq"], 2);
-    assert_eq!(alice.event("message.new").await["message"]["body"], "pong");
+    assert_eq!(alice.event("messages.new").await["messages"][0]["body"], "pong");
     assert_eq!(bob.send("alice", "b2", "and?").await["seq"], 3);
 
     let history = alice.history(conversation.as_str().unwrap()).await;
@@ -67,7 +67,7 @@ async fn a_note_to_oneself_is_never_pending_nor_unread() {
 
     let note = phone.send("alice", "n1", "buy milk").await;
     assert_eq!(note["seq"], 1);
-    let seen = tablet.event("message.new").await;
+    let seen = tablet.event("messages.new").await;
     assert_eq!((&seen["message"]["body"], &seen["message"]["client_msg_id"]), (&json!("buy milk"), &json!("n1")));
     assert_eq!(phone.send("alice", "n2", "and bread").await["seq"], 2);
 
@@ -90,7 +90,7 @@ async fn bodies_arrive_as_they_were_written() {
     let largest = "x".repeat(16 * 1024);
     for (number, body) in [family, largest.as_str(), " ", "null", "{\"action\":\"send\"}"].into_iter().enumerate() {
         alice.send("bob", &format!("m{number}"), body).await;
-        assert_eq!(bob.event("message.new").await["message"]["body"], body);
+        assert_eq!(bob.event("messages.new").await["messages"][0]["body"], body);
     }
     let conversation = alice.conversation("bob").await;
     assert_eq!(conversation["last_message"]["preview"], "{\"action\":\"send\"}");
@@ -103,9 +103,9 @@ async fn user_ids_of_any_issuer_work() {
     let (one, other) = ("auth0|5f7c8ec7c33c6c004bbafe82", "a#b%2F+?=&\"\\'{}~");
     let (mut first, mut second) = (server.phone(one).await, server.phone(other).await);
     first.send(other, "m1", "hi").await;
-    assert_eq!(second.event("message.new").await["message"]["sender_id"], one);
+    assert_eq!(second.event("messages.new").await["messages"][0]["sender_id"], one);
     second.send(one, "m1", "hi back").await;
-    assert_eq!(first.event("message.new").await["message"]["sender_id"], other);
+    assert_eq!(first.event("messages.new").await["messages"][0]["sender_id"], other);
 }
 
 #[tokio::test]

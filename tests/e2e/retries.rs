@@ -20,9 +20,9 @@ async fn a_resent_message_gets_its_first_answer() {
     assert_eq!(again, first);
 
     // It is pushed again, as the same message: the first run may have died before it was.
-    assert_eq!(bob.event("message.new").await["message"]["seq"], 1);
-    assert_eq!(bob.event("message.new").await["message"]["seq"], 2);
-    let repeated = bob.event("message.new").await["message"].clone();
+    assert_eq!(bob.event("messages.new").await["messages"][0]["seq"], 1);
+    assert_eq!(bob.event("messages.new").await["messages"][0]["seq"], 2);
+    let repeated = bob.event("messages.new").await["messages"][0].clone();
     let history = bob.history(first["conversation_id"].as_str().unwrap()).await;
     assert_eq!(history["messages"][0], repeated);
     assert_eq!(history["last_seq"], 2, "stored once");

@@ -9,7 +9,7 @@ async fn a_stranger_is_refused_everywhere_as_if_there_were_nothing() {
     let (mut alice, mut bob, mut mallory) =
         (server.phone("alice").await, server.phone("bob").await, server.phone("mallory").await);
     let real = alice.send("bob", "m1", "secret").await["conversation_id"].as_str().unwrap().to_owned();
-    bob.event("message.new").await;
+    bob.event("messages.new").await;
 
     let attempts = |conversation: &str| {
         [
@@ -45,7 +45,7 @@ async fn nobody_speaks_for_another_by_saying_so() {
         "requestContext": {"authorizer": {"principalId": "alice"}},
     });
     mallory.ok(forged).await;
-    assert_eq!(bob.event("message.new").await["message"]["sender_id"], "mallory");
+    assert_eq!(bob.event("messages.new").await["messages"][0]["sender_id"], "mallory");
     let mut alice = server.phone("alice").await;
     assert!(alice.inbox().await.is_empty());
 }

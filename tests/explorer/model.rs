@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use domain::Timestamp;
 use lambda::{Context, Event, LambdaEvent};
 use serde_json::{Value, json};
 use template::plain_item;
@@ -14,6 +13,7 @@ use testkit::cloud::{Cloud, Rows, socket_touch};
 use testkit::explorer::{Actor, Model};
 use testkit::schedule::Step;
 use testkit::{AwsCall, Fault, Gate, InProcess, ManualClock, Passed, frame_of};
+use wire::Timestamp;
 
 use crate::invariants::{Held, Tables, ensure, number, string};
 use crate::scenarios::{Doing, Scenario};
@@ -350,14 +350,16 @@ impl Inner {
 
     /// A frame came through a socket. What it brings must have been stored before.
     fn received(&self, connection: &str, frame: &Value) -> Result<(), String> {
-        if frame["type"] == "message.new" {
-            let (tables, message) = (self.tables(), &frame["message"]);
-            let stored = tables.messages.iter().find(|row| row["seq"] == message["seq"]);
-            ensure!(
-                stored.is_some_and(|row| row["message_id"] == message["message_id"]),
-                "durable before delivered: {frame} is not stored"
-            );
-            self.hold(owner(connection), message);
+        if frame["type"] == "messages.new" {
+            let tables = self.tables();
+            for message in frame["messages"].as_array().into_iter().flatten() {
+                let stored = tables.messages.iter().find(|row| row["seq"] == message["seq"]);
+                ensure!(
+                    stored.is_some_and(|row| row["message_id"] == message["message_id"]),
+                    "durable before delivered: {frame} is not stored"
+                );
+                self.hold(owner(connection), message);
+            }
         }
         Ok(())
     }

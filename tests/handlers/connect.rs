@@ -88,10 +88,10 @@ async fn a_connection_is_posted_to_until_it_expires() {
     bench.handle("connect", bench.event("connect", "bob")).await.unwrap();
     bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_secs(1)));
     bench.ok("alice", message_to_bob("m1")).await;
-    assert_eq!(bench.posted("bob"), ["message.new"]);
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
     bench.clock.advance(Duration::from_secs(1));
     bench.ok("alice", message_to_bob("m2")).await;
-    assert_eq!(bench.posted("bob"), ["message.new"], "DynamoDB has not deleted the row yet, and nobody is there");
+    assert_eq!(bench.posted("bob"), ["messages.new"], "DynamoDB has not deleted the row yet, and nobody is there");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! The files of `events/`, fed to the handlers.
 
-use domain::Timestamp;
 use lambda::{Call, Context, LambdaEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use testkit::{Workbench, file_event, to_event};
+use wire::Timestamp;
 
 #[tokio::test]
 async fn the_events_tell_one_story() {

@@ -101,7 +101,7 @@ async fn the_line_says_where_the_time_went() {
     };
     let (_, log) = logged(async { tokio::join!(bench.ok("alice", message_to_bob("m1")), slow) }).await;
     let line = &lines(&log).into_iter().find(|line| line["route"] == "send").unwrap();
-    assert_eq!([&line["store_ms"], &line["push_ms"], &line["duration_ms"]], [30, 7, 37]);
+    assert_eq!([&line["store_ms"], &line["fanout_ms"], &line["duration_ms"]], [30, 7, 37]);
 
     let put = bench.aws.hold_next("PutItem");
     let slow = async {
@@ -181,7 +181,7 @@ async fn a_line_about_an_event_has_its_metrics_and_no_other_line_has_any() {
             "stack-of-tests send gone",
             "stack-of-tests send left_pending",
             "stack-of-tests send posted",
-            "stack-of-tests send push_ms",
+            "stack-of-tests send fanout_ms",
             "stack-of-tests send store_ms",
         ]
     );

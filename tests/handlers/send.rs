@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::limits::FAN_OUT_TIMEOUT;
+use deliver::FAN_OUT_TIMEOUT;
 use serde_json::json;
 use testkit::{Fault, PATIENCE, Workbench, frame_of, message, message_to_bob};
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ async fn the_message_is_stored_before_anyone_is_looked_for() {
     bench.ok("alice", message_to_bob("m1")).await;
     // Where the conversation ends; the commit; then where the two are connected.
     assert_eq!(bench.operations(), ["GetItem", "TransactWriteItems", "Query", "Query"]);
-    assert_eq!(bench.posted("bob"), ["message.new"]);
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
     assert!(bench.posted("alice").is_empty(), "the origin has its answer");
 }
 
@@ -35,7 +35,7 @@ async fn nothing_leaves_while_the_commit_is_under_way() {
     };
     let (answer, ()) = tokio::join!(sending, watching);
     assert_eq!(answer["type"], "reply");
-    assert_eq!(bench.posted("bob"), ["message.new"]);
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_commit_whose_answer_is_lost_is_found_by_the_retry() {
 
     let again = bench.ok("alice", message_to_bob("m1")).await;
     assert_eq!((&again["seq"], &again["duplicate"]), (&json!(1), &json!(true)));
-    assert_eq!(bench.posted("bob"), ["message.new"], "delivered by the retry");
+    assert_eq!(bench.posted("bob"), ["messages.new"], "delivered by the retry");
     assert_eq!(bench.row("bob")["unread"], 1);
 }
 

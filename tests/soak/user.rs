@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use fastrand::Rng;
-use pigeonhole_client::{Client, Config, Conversation, Event, Events, MemoryStorage, Message, Stats, Timing};
+use pigeonhole_client::{
+    Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timing, UserId,
+};
 use testkit::{Network, TestServer};
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +45,7 @@ pub(crate) struct User {
     /// The number of the last message to each peer.
     said: BTreeMap<String, u64>,
     under_way: usize,
-    conversations: BTreeMap<String, Shown>,
+    conversations: BTreeMap<ConversationId, Shown>,
     app: App,
     server: Arc<TestServer>,
     network: Network,
@@ -62,11 +64,11 @@ struct App {
 /// What the app has shown of a conversation.
 #[derive(Default)]
 struct Shown {
-    last_seq: u64,
+    last_seq: Seq,
     /// The number of the last message, by sender: each counts its own.
-    numbers: BTreeMap<String, u64>,
+    numbers: BTreeMap<UserId, u64>,
     /// Where the messages of the other are.
-    theirs: Vec<u64>,
+    theirs: Vec<Seq>,
 }
 
 impl User {
@@ -117,8 +119,8 @@ impl User {
                 _ => continue,
             };
             self.show(&message);
-            if message.sender_id != self.name && self.rng.u32(..READ_ONE_IN) == 0 {
-                drop(self.app.client.read(&message.conversation_id, message.seq));
+            if message.sender_id != *self.name && self.rng.u32(..READ_ONE_IN) == 0 {
+                let _ = self.app.client.read(&message.conversation_id, message.seq);
             }
             if self.rng.u32(..CUT_ONE_IN) == 0 {
                 self.network.cut();
@@ -149,11 +151,11 @@ impl User {
         // A sender's numbers rise by one, so a message that is missing, doubled or out of turn in storage shows here too.
         let number = shown.numbers.entry(message.sender_id.clone()).or_default();
         *number += 1;
-        if message.seq != shown.last_seq + 1 || message.body != number.to_string() {
+        if message.seq != shown.last_seq.next() || message.body != number.to_string() {
             self.counts.out_of_order.fetch_add(1, Relaxed);
         }
         shown.last_seq = message.seq;
-        if message.sender_id == self.name {
+        if message.sender_id == *self.name {
             self.under_way -= 1;
             self.counts.answered.fetch_add(1, Relaxed);
         } else {
@@ -177,9 +179,9 @@ impl User {
 
     fn unshow(&mut self, message: &Message) {
         let shown = self.conversations.get_mut(&message.conversation_id).expect("it was shown");
-        shown.last_seq -= 1;
+        shown.last_seq = shown.last_seq.previous();
         *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= 1;
-        if message.sender_id == self.name {
+        if message.sender_id == *self.name {
             self.under_way += 1;
             self.counts.answered.fetch_sub(1, Relaxed);
         } else {
@@ -192,7 +194,7 @@ impl User {
     pub(crate) async fn check_badges(&mut self) {
         let rows = self.app.client.inbox(None).await.expect("the inbox is there").conversations;
         for (id, shown) in &self.conversations {
-            let upto = self.rng.u64(1..=shown.last_seq);
+            let upto = Seq::new(self.rng.u64(1..=shown.last_seq.value())).expect("it is no larger");
             let left = self.app.client.read(id, upto).await.expect("it can be read");
             let row = rows.iter().find(|row| row.conversation_id == *id);
             let right = row.is_some_and(|row: &Conversation| {
@@ -226,7 +228,7 @@ impl User {
 }
 
 impl Shown {
-    fn above(&self, seq: u64) -> u64 {
+    fn above(&self, seq: Seq) -> u64 {
         self.theirs.iter().filter(|theirs| **theirs > seq).count() as u64
     }
 }

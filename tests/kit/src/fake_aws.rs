@@ -65,7 +65,7 @@ impl FakeAws {
     /// One attempt per post, given up after a second, as in production.
     pub fn management_client(&self) -> management::Client {
         let timeout = management::config::timeout::TimeoutConfig::builder();
-        let timeout = timeout.operation_timeout(domain::limits::POST_TIMEOUT).build();
+        let timeout = timeout.operation_timeout(deliver::POST_TIMEOUT).build();
         management::Client::from_conf(management_config(self.connector()).timeout_config(timeout).build())
     }
 

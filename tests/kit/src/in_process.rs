@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use deliver::Phones;
-use domain::{ConnectionId, Timestamp, UserId};
+use deliver::{ConnectionsApi, Fanout};
+use domain::ConnectionId;
 use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
-use push::Socket;
 use serde_json::{Value, json};
 use store::connections::Connection;
 use store::{Store, Tables};
 use template::workspace_root;
+use wire::{ACTIONS, Timestamp, UserId};
 
 use crate::ManualClock;
 
 /// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
 pub struct InProcess {
     pub store: Store,
-    pub socket: Socket,
+    pub connections: ConnectionsApi,
     pub clock: ManualClock,
     send: send::Deps,
     drain: drain::Deps,
@@ -32,28 +32,28 @@ impl InProcess {
         management: aws_sdk_apigatewaymanagement::Client,
         clock: ManualClock,
     ) -> Self {
-        Self::with(Store::new(dynamodb, tables()), Socket::new(management), clock)
+        Self::with(Store::new(dynamodb, tables()), ConnectionsApi::new(management), clock)
     }
 
     /// The functions as processes that have just started, and remember nobody.
     pub fn restarted(&self) -> Self {
-        Self::with(self.store.clone(), self.socket.clone(), self.clock.clone())
+        Self::with(self.store.clone(), self.connections.clone(), self.clock.clone())
     }
 
-    fn with(store: Store, socket: Socket, clock: ManualClock) -> Self {
-        let phones = || Phones::new(store.clone(), socket.clone());
+    fn with(store: Store, connections: ConnectionsApi, clock: ManualClock) -> Self {
+        let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
             let clock = clock.clone();
             Clock::new(move || clock.now())
         };
         Self {
-            send: send::Deps { store: store.clone(), phones: phones(), clock: time() },
-            drain: drain::Deps { store: store.clone(), phones: phones(), clock: time() },
-            read: read::Deps { store: store.clone(), phones: phones(), clock: time() },
+            send: send::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            drain: drain::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            read: read::Deps { store: store.clone(), fanout: fanout(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), clock: time() },
             connect: connect::Deps { store: store.clone(), clock: time() },
             store,
-            socket,
+            connections,
             clock,
         }
     }
@@ -61,19 +61,21 @@ impl InProcess {
     /// Has the functions remember a connection, as if they had posted to it.
     pub fn remember(&self, user: &str, connection: &str, connected_at: Timestamp) {
         let user = UserId::parse(user).unwrap();
-        for phones in [&self.send.phones, &self.drain.phones, &self.read.phones] {
-            phones.remember(&user, Connection { id: ConnectionId::new(connection), connected_at });
+        for fanout in [&self.send.fanout, &self.drain.fanout, &self.read.fanout] {
+            fanout.remember(&user, Connection { id: ConnectionId::new(connection), connected_at });
         }
     }
 
     /// What the function of that action answers, or of that file of `events/`.
     pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
-        match action {
+        let function = ACTIONS.iter().find(|spec| spec.name == action).map_or("connect", |spec| spec.function);
+        match function {
+            "connect" => connect::handle(&self.connect, event).await,
             "send" => send::handle(&self.send, event).await,
-            "drain" | "ack" | "ping" => drain::handle(&self.drain, event).await,
+            "drain" => drain::handle(&self.drain, event).await,
             "read" => read::handle(&self.read, event).await,
-            "inbox" | "history" => inbox::handle(&self.inbox, event).await,
-            _ => connect::handle(&self.connect, event).await,
+            "inbox" => inbox::handle(&self.inbox, event).await,
+            other => panic!("{other} can't be called here yet: add it"),
         }
     }
 

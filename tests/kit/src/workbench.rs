@@ -2,9 +2,9 @@
 
 use std::sync::Once;
 
-use domain::Timestamp;
 use lambda::{Diagnostic, Event, Response};
 use serde_json::{Value, json};
+use wire::Timestamp;
 
 use crate::{FakeAws, InProcess, ManualClock};
 

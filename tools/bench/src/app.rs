@@ -1,8 +1,8 @@
 //! The functions on an AWS that counts.
 
-use domain::Timestamp;
 use serde_json::{Value, json};
 use testkit::{InProcess, ManualClock};
+use wire::Timestamp;
 
 use crate::aws::{Aws, MeasuredCall, Pace, Units};
 
