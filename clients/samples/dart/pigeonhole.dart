@@ -21,6 +21,8 @@ class _Conversation {
   int? shown; // up to here; null: new on this device, and nobody has said yet where it begins
   int last = 0; // the server has messages up to here
   final early = <int, Fields>{}; // what came before its turn
+  DateTime askAt = DateTime(0); // not before this for what is missing
+  int pause = 1; // seconds
   bool get isWhole => (shown ?? -1) >= last;
 }
 
@@ -162,7 +164,7 @@ class Pigeonhole {
   void _repair() {
     if (_asked.containsKey('drain')) return; // Which is likely to bring what is missing.
     _conversations.forEach((id, it) {
-      if (it.isWhole || it.shown == null && _outbox.isNotEmpty) return;
+      if (it.isWhole || DateTime.now().isBefore(it.askAt) || it.shown == null && _outbox.isNotEmpty) return;
       final Fields side = it.shown == null ? {'limit': 1} : {'after_seq': it.shown, 'limit': 100};
       _ask('history', id, {...side, 'conversation_id': id});
     });
@@ -287,7 +289,10 @@ class Pigeonhole {
       final own = _objects(result['members']).firstWhere((member) => member['user_id'] == me);
       _begin(it, own['delivered_seq'] as int);
     }
-    if (it.shown != before) _repair();
+    final isProgress = it.shown != before;
+    it.askAt = isProgress ? DateTime(0) : DateTime.now().add(Duration(seconds: it.pause));
+    it.pause = isProgress ? 1 : min(2 * it.pause, 30);
+    _repair();
   }
 
   void _arrived(Fields message, {bool drained = false}) {

@@ -29,6 +29,8 @@ class Pigeonhole(
         var shown: Long? = null // up to here; null: new on this device, and nobody has said yet where it begins
         var last = 0L // the server has messages up to here
         val early = TreeMap<Long, JSONObject>() // what came before its turn
+        var askAt = 0L // not before this for what is missing
+        var pause = 1_000L
         fun isWhole() = (shown ?: -1) >= last
     }
 
@@ -152,7 +154,7 @@ class Pigeonhole(
         if ("drain" in asked) return // Which is likely to bring what is missing.
         for ((id, it) in conversations) {
             val shown = it.shown
-            if (it.isWhole() || shown == null && outbox.isNotEmpty()) continue
+            if (it.isWhole() || now() < it.askAt || shown == null && outbox.isNotEmpty()) continue
             val side = if (shown == null) mapOf("limit" to 1) else mapOf("after_seq" to shown, "limit" to 100)
             ask("history", id, side + mapOf("conversation_id" to id))
         }
@@ -250,7 +252,10 @@ class Pigeonhole(
         it.last = maxOf(it.last, result.getLong("last_seq"))
         if (isAfter) result.getJSONArray("messages").objects().forEach { arrived(it) }
         else begin(it, result.getJSONArray("members").objects().first { it.getString("user_id") == me }.getLong("delivered_seq"))
-        if (it.shown != before) repair()
+        val isProgress = it.shown != before
+        it.askAt = if (isProgress) 0 else now() + it.pause
+        it.pause = if (isProgress) 1_000 else minOf(2 * it.pause, 30_000)
+        repair()
     }
 
     private fun arrived(message: JSONObject, drained: Boolean = false) {

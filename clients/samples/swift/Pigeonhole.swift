@@ -17,6 +17,8 @@ final class Pigeonhole {
         var shown: Int? // up to here; nil: new on this device, and nobody has said yet where it begins
         var last = 0 // the server has messages up to here
         var early: [Int: Fields] = [:] // what came before its turn
+        var askAt = Date.distantPast // not before this for what is missing
+        var pause = 1.0
         var isWhole: Bool { (shown ?? -1) >= last }
     }
 
@@ -166,7 +168,7 @@ final class Pigeonhole {
 
     private func repair() {
         if asked["drain"] != nil { return } // Which is likely to bring what is missing.
-        for (id, it) in conversations where !it.isWhole {
+        for (id, it) in conversations where !it.isWhole && Date() >= it.askAt {
             if let shown = it.shown {
                 ask("history", id: id, ["conversation_id": id, "after_seq": shown, "limit": 100])
             } else if outbox.isEmpty {
@@ -291,7 +293,10 @@ final class Pigeonhole {
             let own = (result["members"] as? [Fields])?.first { $0["user_id"] as? String == me }
             begin(it, after: own?["delivered_seq"] as? Int ?? it.last)
         }
-        if it.shown != before { repair() }
+        let isProgress = it.shown != before
+        it.askAt = isProgress ? .distantPast : Date() + it.pause
+        it.pause = isProgress ? 1 : min(2 * it.pause, 30)
+        repair()
     }
 
     private func arrived(_ message: Fields, drained: Bool = false) {
