@@ -122,7 +122,7 @@ impl Gate {
     /// A step of the actor's own: it goes on once it is let through.
     pub async fn pass(&self, actor: usize, what: &str, touches: Vec<Touch>) {
         if let Some((_place, passed_rx)) = self.wait(actor, Errand::Own(what.to_owned()), touches) {
-            passed_rx.await.ok();
+            let _ = passed_rx.await;
         }
     }
 
@@ -172,7 +172,7 @@ impl Gate {
         }
         if let Some(answer_tx) = answer_tx {
             // Nobody there: the actor gave up waiting.
-            answer_tx.send(answer).ok();
+            let _ = answer_tx.send(answer);
         }
         passed
     }

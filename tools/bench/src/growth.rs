@@ -23,7 +23,7 @@ pub async fn table() -> anyhow::Result<String> {
     bar.finish_and_clear();
     for Row { count, what, operation, cost } in &all {
         let (reads, writes) = (cost.units.reads(), cost.units.writes());
-        writeln!(table, "| {count} {what} | {operation} | {reads} | {writes} | {} |", cost.calls).ok();
+        let _ = writeln!(table, "| {count} {what} | {operation} | {reads} | {writes} | {} |", cost.calls);
     }
     let line = |name, operation: &str, what: &str| {
         let rows = all.iter().filter(|row| row.operation == operation && row.what == what);
@@ -87,7 +87,7 @@ async fn by_devices(rows: &mut Vec<Row>) {
     for count in [0, 1, 5, 20] {
         let mut app = App::new(None);
         app.online(&["alice"]).await;
-        drop(app.say("alice", "bob", "hi").await);
+        let _ = app.say("alice", "bob", "hi").await;
         for device in 0..count {
             app.device("bob", device).await;
         }
@@ -100,7 +100,7 @@ async fn by_size(rows: &mut Vec<Row>) {
     for count in [10, 1_000, 4_000, 16_000] {
         let mut app = App::new(None);
         app.online(&["alice", "bob"]).await;
-        drop(app.say("alice", "bob", "hi").await);
+        let _ = app.say("alice", "bob", "hi").await;
         let next = app.message("bob", &"x".repeat(count));
         rows.push(Row { count, what: BYTES, operation: "send", cost: app.cost([("alice", next)]).await });
     }
@@ -109,7 +109,7 @@ async fn by_size(rows: &mut Vec<Row>) {
 /// An app whose user `bob` has that many conversations, of one message each.
 pub async fn with_conversations(count: usize) -> App {
     let mut app = App::new(None);
-    drop(app.say("peer-0", "bob", "a message of some forty characters, say").await);
+    let _ = app.say("peer-0", "bob", "a message of some forty characters, say").await;
     let table = "InboxTable";
     let rows = app.aws.with_cloud(|cloud| cloud.scan(table));
     let row = rows.iter().find(|row| row["user_id"]["S"] == "bob").expect("bob has a row").clone();

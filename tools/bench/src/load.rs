@@ -47,8 +47,8 @@ struct Row {
 impl Row {
     fn write(&self, table: &mut String, pairs: usize, asked: &str) {
         let at = |percent| report::percentile_ms(&self.latencies, percent);
-        writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99))
-            .ok();
+        let _ =
+            writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99));
     }
 }
 

@@ -137,7 +137,7 @@ async fn sweep(engine: dynoxide::Database) {
     loop {
         let (engine, began) = (engine.clone(), Instant::now());
         // A sweep that failed is made good by the next: DynamoDB promises no moment either.
-        tokio::task::spawn_blocking(move || engine.sweep_ttl()).await.ok();
+        let _ = tokio::task::spawn_blocking(move || engine.sweep_ttl()).await;
         sleep(SWEEP_REST_MIN.max(began.elapsed() * SWEEP_REST_TIMES)).await;
     }
 }

@@ -141,7 +141,7 @@ impl Server {
         self.gateway.stop.cancel();
         self.gateway.tasks.close();
         // What takes longer is cut off: a function may be stuck.
-        timeout(SHUTDOWN_MAX, self.gateway.tasks.wait()).await.unwrap_or_default();
+        let _ = timeout(SHUTDOWN_MAX, self.gateway.tasks.wait()).await;
         self.gateway.functions.stop().await;
     }
 }

@@ -70,7 +70,7 @@ async fn serve(listener: TcpListener, relay: Relay) {
         });
         connections.spawn(async move {
             // A call that is lost breaks its connection: that is how the caller learns of it.
-            http1::Builder::new().serve_connection(TokioIo::new(stream), call).await.unwrap_or_default();
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), call).await;
         });
         while connections.try_join_next().is_some() {}
     }

@@ -124,8 +124,11 @@ impl RuntimeApi {
 
     fn finish(&self, request_id: &str, answer: Answer) -> StatusCode {
         match lock(&self.running).remove(request_id) {
-            // Whoever asked may have stopped waiting; the function need not know.
-            Some(answer_tx) => answer_tx.send(answer).map_or(StatusCode::ACCEPTED, |()| StatusCode::ACCEPTED),
+            Some(answer_tx) => {
+                // Whoever asked may have stopped waiting; the function need not know.
+                let _ = answer_tx.send(answer);
+                StatusCode::ACCEPTED
+            }
             None => StatusCode::BAD_REQUEST,
         }
     }

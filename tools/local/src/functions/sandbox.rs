@@ -114,7 +114,7 @@ impl Sandbox {
     /// Kills the process and waits for its end.
     pub(super) async fn stop(mut self) {
         // The only failure is that it has ended already.
-        self.process.kill().await.unwrap_or_default();
+        let _ = self.process.kill().await;
     }
 }
 

@@ -9,7 +9,7 @@ use super::{FRAME_BYTES_MAX, Gateway, LOG_NAME, events, random_id};
 const DEFAULT: &str = "$default";
 
 impl Gateway {
-    pub(super) async fn deliver(&self, connection: &Connection, text: &str) {
+    pub(super) async fn on_message(&self, connection: &Connection, text: &str) {
         let request_id = random_id();
         let reply = match select_route(&self.api, text) {
             Some((key, route)) => {
