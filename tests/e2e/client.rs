@@ -204,7 +204,7 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one", "a duplicate is pushed again");
     let conversation = alice.got[0].conversation_id.clone();
     assert_eq!(alice.client.stats().answered, 2);
-    let history = bob.history(&conversation).await;
+    let history = bob.history(conversation.as_str()).await;
     assert_eq!(history["last_seq"], 2);
     alice.events.done();
     alice.client.close().await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use serde_yaml_ng::Value as Yaml;
-use testkit::{AwsCall, Mishap, Proxy, TestServer};
+use testkit::{AwsCall, Proxy, TestServer};
 
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
@@ -16,10 +16,10 @@ type Privilege = (String, String, String);
 async fn the_functions_may_do_what_they_do_and_nothing_else() {
     let asked = Arc::new(Mutex::new(BTreeSet::new()));
     let record = Arc::clone(&asked);
-    let proxy = Proxy::open(Arc::new(move |call: &AwsCall| -> Option<Mishap> {
-        record.lock().unwrap().extend(privileges(call));
+    let proxy = Proxy::open(move |function, call| {
+        record.lock().unwrap().extend(privileges(function, call));
         None
-    }))
+    })
     .await;
     let server = proxy.server().await;
     do_everything(&server).await;
@@ -60,30 +60,30 @@ async fn do_everything(server: &TestServer) {
 }
 
 /// What IAM asks for a call: a transaction takes the permission of each write in it.
-fn privileges(call: &AwsCall) -> Vec<Privilege> {
+fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     let of = |action: &str, resource: &str| {
         let action =
             if resource.starts_with('@') { format!("execute-api:{action}") } else { format!("dynamodb:{action}") };
-        (call.function.clone(), action, resource.to_owned())
+        (function.to_owned(), action, resource.to_owned())
     };
     let resource = |body: &Value| {
         let table = body["TableName"].as_str().unwrap_or_default();
         body["IndexName"].as_str().map_or_else(|| table.to_owned(), |index| format!("{table}/index/{index}"))
     };
-    match call.operation.as_str() {
+    match call.operation() {
         "PostToConnection" => vec![of("ManageConnections", "@connections")],
         "TransactWriteItems" => {
-            let writes = call.body["TransactItems"].as_array().into_iter().flatten();
+            let writes = call.body()["TransactItems"].as_array().into_iter().flatten();
             let writes = writes.flat_map(|write| write.as_object().into_iter().flatten());
             writes.map(|(kind, write)| of(&format!("{kind}Item"), &resource(write))).collect()
         }
-        operation => vec![of(operation, &resource(&call.body))],
+        operation => vec![of(operation, &resource(call.body()))],
     }
 }
 
 /// What the template allows.
 fn allowed() -> BTreeSet<Privilege> {
-    let text = std::fs::read_to_string(testkit::workspace_root().join("template.yaml")).unwrap();
+    let text = std::fs::read_to_string(template::workspace_root().join("template.yaml")).unwrap();
     let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
     let mut allowed = BTreeSet::new();
     for (name, resource) in template["Resources"].as_mapping().unwrap() {

@@ -34,7 +34,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let (messages, seed) = (parameter("PIGEONHOLE_MESSAGES", MESSAGES), parameter("PIGEONHOLE_SEED", 1));
     let faults = Arc::new(Faults::new(seed, FAULT_ONE_IN));
-    let proxy = Proxy::open(faults.clone()).await;
+    let proxy = Proxy::open({
+        let faults = Arc::clone(&faults);
+        move |_, call| faults.draw(call)
+    })
+    .await;
     let server = proxy.server().await;
 
     let started = Instant::now();

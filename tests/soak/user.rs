@@ -15,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for their answer at once.
 const UNDER_WAY_MAX: usize = 4;
-/// Of the events that a user sees, one in so many …
+/// A user reads at one in so many of the events that it sees.
 const READ_ONE_IN: u32 = 8;
+/// A user's network breaks at one in so many of the events.
 const CUT_ONE_IN: u32 = 250;
+/// A user's app restarts at one in so many of the events.
 const RESTART_ONE_IN: u32 = 1000;
 
 /// What went wrong, or could have. All users count into the same one.
@@ -221,7 +223,7 @@ impl User {
     pub(crate) async fn is_pending(&mut self) -> bool {
         // What was shown last is done with as well.
         self.app.events.done();
-        self.server.rows("InboxTable", &self.name).await.iter().any(|row| row.get("pending_from").is_some())
+        self.server.rows("InboxTable", &self.name).iter().any(|row| row.get("pending_from").is_some())
     }
 }
 

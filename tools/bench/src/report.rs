@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use testkit::workspace_root;
+use template::workspace_root;
 
 /// Where plots and all tables are but one.
 pub fn folder() -> PathBuf {

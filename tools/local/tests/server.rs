@@ -1,4 +1,4 @@
-//! The server through its sockets, with `examples/function.rs` behind every route.
+//! The server through its sockets, with `fixtures/function.rs` behind every route.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Client = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// `examples/function.rs`, which `cargo test` builds beside the tests.
+/// `fixtures/function.rs`, which `cargo test` builds beside the tests.
 static FUNCTION: LazyLock<PathBuf> = LazyLock::new(|| {
     let this = std::env::current_exe().unwrap();
     let path = this.ancestors().nth(2).unwrap().join("examples/function");

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::TestServer;
+use super::TestServer;
 
 /// A way to the server that can break.
 pub struct Network {

@@ -70,7 +70,7 @@ impl Issuer {
             .args([&format!("{}{name}", self.prefix), &expires_in_s.to_string()])
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
-            .current_dir(crate::workspace_root())
+            .current_dir(template::workspace_root())
             .output()
             .unwrap_or_else(|error| panic!("{program}, of PIGEONHOLE_TOKENS, cannot run: {error}"));
         assert!(output.status.success(), "the command in PIGEONHOLE_TOKENS failed for {name}");

@@ -15,8 +15,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
+use super::users::Users;
 use crate::PATIENCE;
-use crate::users::Users;
 
 /// A frame from the server.
 pub type Frame = Value;
@@ -181,7 +181,7 @@ impl Phone {
             match message.unwrap_or_else(|_| panic!("{} waited in vain, holding {:?}", self.user, self.kept)) {
                 Some(Ok(Message::Text(text))) => {
                     let mut frame = serde_json::from_str(&text).expect("frames are JSON");
-                    self.hold_against_the_contract(&frame);
+                    self.check_contract(&frame);
                     self.users.to_names(&mut frame);
                     return Ok(frame);
                 }
@@ -194,7 +194,7 @@ impl Phone {
 
     /// The server sends nothing that the contract doesn't know, serves no request that it refuses, and refuses none that it
     /// allows.
-    fn hold_against_the_contract(&self, frame: &Frame) {
+    fn check_contract(&self, frame: &Frame) {
         if let Err(problem) = check_server_frame(frame) {
             panic!("the contract has no such frame: {problem}");
         }
