@@ -9,16 +9,18 @@ default:
 
 # Install the pinned tools into .venv
 tools:
-    @.ci/tools
+    @python3 tools/scripts/install.py
 
 # Everything that must hold, without the tests
 check: tools
     typos
-    .ci/mutants --check
+    ruff check tools
+    ruff format --check tools
+    python tools/scripts/mutants.py --check
     cfn-lint template.yaml
     sam validate --lint
     cargo fmt --all --check
-    cargo machete
+    cargo shear --locked --check-test-targets --deny-warnings
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
     cargo clippy --locked --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
@@ -72,14 +74,15 @@ soak messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
 # Break each rule of the code once, and see which test fails (docs/mutants.md): all, or those with PATTERN in their names
-mutants *PATTERN:
+mutants *PATTERN: tools
     @# Here and not among the tools, because nothing else needs it. Compiled without optimisation: it runs for a second.
     command -v cargo-mutants || CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --debug --no-track --root .venv cargo-mutants@27.1.0
-    .ci/mutants "{{PATTERN}}"
+    python tools/scripts/mutants.py "{{PATTERN}}"
 
 # Format the code
-fmt:
+fmt: tools
     cargo fmt --all
+    ruff format tools
 
 # Build the local server, what it runs, and the terminal chat
 build:
@@ -90,7 +93,7 @@ package: tools
     @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
     command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2 ziglang==0.17.0
     sam build
-    .ci/sizes
+    python tools/scripts/sizes.py
 
 # Build for AWS and deploy, asking for what it needs to know
 deploy: package
