@@ -17,6 +17,7 @@ check: tools
     ruff check tools
     ruff format --check tools
     python tools/scripts/mutants.py --check
+    python tools/scripts/rooms.py
     cfn-lint template.yaml
     sam validate --lint
     cargo fmt --all --check
