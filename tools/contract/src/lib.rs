@@ -25,5 +25,8 @@ pub fn files() -> [(PathBuf, String); 2] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let schema = schema();
     let json = serde_json::to_string_pretty(&schema).expect("it can be written");
-    [(root.join("docs/contract/asyncapi.yaml"), asyncapi::asyncapi(&schema)), (root.join("docs/contract/frames.schema.json"), json + "\n")]
+    [
+        (root.join("docs/contract/asyncapi.yaml"), asyncapi::asyncapi(&schema)),
+        (root.join("docs/contract/frames.schema.json"), json + "\n"),
+    ]
 }
