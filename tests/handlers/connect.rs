@@ -5,10 +5,7 @@ use std::time::Duration;
 use domain::limits::CONNECTION_TTL;
 use lambda::Response;
 use serde_json::{Value, json};
-use testkit::Failure;
-use tests::{file_event, frame_of, to_event};
-
-use crate::bench::{Bench, message_to_bob};
+use testkit::{Failure, Workbench, file_event, frame_of, message_to_bob, to_event};
 
 fn selected(response: &Response) -> Option<&str> {
     response.headers.get("sec-websocket-protocol").map(|value| value.to_str().unwrap())
@@ -16,7 +13,7 @@ fn selected(response: &Response) -> Option<&str> {
 
 #[tokio::test]
 async fn a_connection_is_noted_with_its_device_and_its_end() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let response = bench.handle("connect", bench.event("connect", "alice")).await.unwrap();
     assert_eq!((response.status_code, selected(&response)), (200, Some("pigeonhole.v1")));
     let at = bench.clock.now();
@@ -32,7 +29,7 @@ async fn a_connection_is_noted_with_its_device_and_its_end() {
 
 #[tokio::test]
 async fn a_subprotocol_is_selected_only_if_it_was_offered() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     for (offered, expected) in [
         (json!(null), None),
         (json!("chat"), None),
@@ -56,7 +53,7 @@ async fn a_subprotocol_is_selected_only_if_it_was_offered() {
 
 #[tokio::test]
 async fn a_connection_that_cannot_be_noted_does_not_open() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.recorder.fail_next("PutItem", Failure::internal());
     let response = bench.handle("connect", bench.event("connect", "alice")).await.unwrap();
     assert_eq!(response.status_code, 503);
@@ -64,7 +61,7 @@ async fn a_connection_that_cannot_be_noted_does_not_open() {
 
 #[tokio::test]
 async fn a_disconnect_removes_its_own_connection_only() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("alice").await;
     bench.connected("bob").await;
     bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
@@ -77,7 +74,7 @@ async fn a_disconnect_removes_its_own_connection_only() {
 
 #[tokio::test]
 async fn a_late_disconnect_of_an_old_socket_leaves_the_new_one() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("alice").await;
     bench.started().connected_at("alice", "newer=", "first").await;
     bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
@@ -87,19 +84,19 @@ async fn a_late_disconnect_of_an_old_socket_leaves_the_new_one() {
 
 #[tokio::test]
 async fn a_connection_is_posted_to_until_it_expires() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.handle("connect", bench.event("connect", "bob")).await.unwrap();
     bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_secs(1)));
     bench.ok("alice", message_to_bob("m1")).await;
-    assert_eq!(bench.posted("bob"), ["message.new"]);
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
     bench.clock.advance(Duration::from_secs(1));
     bench.ok("alice", message_to_bob("m2")).await;
-    assert_eq!(bench.posted("bob"), ["message.new"], "DynamoDB has not deleted the row yet, and nobody is there");
+    assert_eq!(bench.posted("bob"), ["messages.new"], "DynamoDB has not deleted the row yet, and nobody is there");
 }
 
 #[tokio::test]
 async fn a_device_is_posted_to_at_its_two_newest_connections() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     for connection in ["oldest=", "old=", "new="] {
         bench.started().connected_at("bob", connection, "first").await;
     }
@@ -110,7 +107,7 @@ async fn a_device_is_posted_to_at_its_two_newest_connections() {
 
 #[tokio::test]
 async fn a_frame_that_names_connect_connects_nobody() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let mut event = file_event("default");
     event["requestContext"]["routeKey"] = json!("$connect");
     event["body"] = json!("{\"action\":\"$connect\",\"id\":\"1\"}");

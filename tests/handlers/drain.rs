@@ -2,13 +2,11 @@
 
 use domain::limits::DRAIN_MESSAGES_MAX;
 use serde_json::json;
-use testkit::Failure;
-
-use crate::bench::{Bench, message_to_bob};
+use testkit::{Failure, Workbench, message_to_bob};
 
 #[tokio::test]
 async fn a_ping_reads_one_index_entry() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     bench.operations();
     let pong = bench.ok("bob", json!({"action": "ping"})).await;
@@ -23,7 +21,7 @@ async fn a_ping_reads_one_index_entry() {
 
 #[tokio::test]
 async fn a_drain_reads_what_is_pending_and_its_messages() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     bench.ok("carol", message_to_bob("m1")).await;
     bench.operations();
@@ -36,7 +34,7 @@ async fn a_drain_reads_what_is_pending_and_its_messages() {
 
 #[tokio::test]
 async fn a_page_that_cannot_be_read_whole_is_no_page() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     bench.recorder.fail_next("Query", Failure::internal());
     assert_eq!(bench.refused("bob", json!({"action": "drain"})).await, "unavailable");
@@ -45,7 +43,7 @@ async fn a_page_that_cannot_be_read_whole_is_no_page() {
 
 #[tokio::test]
 async fn a_refused_ack_keeps_the_page_back() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     bench.operations();
     let request = json!({"action": "drain", "ack": [{"conversation_id": "dm_of_others", "seq": 1}]});
@@ -55,7 +53,7 @@ async fn a_refused_ack_keeps_the_page_back() {
 
 #[tokio::test]
 async fn what_waited_longest_comes_first() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     for (sender, id) in [("dave", "1"), ("alice", "2"), ("carol", "3"), ("alice", "4"), ("dave", "5")] {
         bench.clock.advance(std::time::Duration::from_secs(1));
         bench.ok(sender, message_to_bob(id)).await;
@@ -68,7 +66,7 @@ async fn what_waited_longest_comes_first() {
 
 #[tokio::test]
 async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     // Two conversations share a page, and alice's does not fit into its half.
     let half = DRAIN_MESSAGES_MAX / 2;
     let mut id = json!(null);
@@ -91,7 +89,7 @@ async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
 
 #[tokio::test]
 async fn the_inbox_and_the_history_read_no_more_than_they_show() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
     bench.operations();
     bench.ok("bob", json!({"action": "inbox"})).await;
@@ -106,7 +104,7 @@ async fn the_inbox_and_the_history_read_no_more_than_they_show() {
 
 #[tokio::test]
 async fn a_busy_conversation_moves_in_the_chat_list_once_a_minute() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     let moved = bench.row("bob")["active_at"].clone();
     bench.clock.advance(std::time::Duration::from_secs(59));

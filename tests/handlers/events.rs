@@ -1,22 +1,20 @@
 //! The files of `events/`, fed to the handlers.
 
-use domain::Timestamp;
 use lambda::{Call, Context, LambdaEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tests::{file_event, to_event};
-
-use crate::bench::Bench;
+use testkit::{Workbench, file_event, to_event};
+use wire::Timestamp;
 
 #[tokio::test]
 async fn the_events_tell_one_story() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let functions = bench.started();
     let invoke = async |file: &str| {
         let response = functions.handle(file, to_event(file_event(file))).await;
         serde_json::to_value(response.unwrap()).unwrap()
     };
-    tests::events_tell_one_story(invoke).await;
+    testkit::events_tell_one_story(invoke).await;
     assert!(bench.database.scan("ConnectionsTable").is_empty());
 }
 

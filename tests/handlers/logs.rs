@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use lambda::Clock;
 use serde_json::{Value, json};
-use testkit::Failure;
+use testkit::{Failure, Workbench, message_to_bob};
 use tracing::instrument::WithSubscriber;
-
-use crate::bench::{Bench, message_to_bob};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -42,7 +40,7 @@ async fn logged<T>(run: impl Future<Output = T>) -> (T, String) {
 
 #[tokio::test]
 async fn no_line_has_a_body_a_key_or_a_user_in_it() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("user-alice").await;
     bench.connected("user-bob").await;
     let message = json!({"action": "send", "to": "user-bob", "client_msg_id": "secret-key", "kind": "text", "body": "secret-body"});
@@ -73,7 +71,7 @@ async fn no_line_has_a_body_a_key_or_a_user_in_it() {
 
 #[tokio::test]
 async fn one_line_says_what_came_of_an_event() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("bob").await;
     let message = json!({"action": "send", "to": "bob", "client_msg_id": "m1", "kind": "text", "body": "hi"});
     let (answer, log) = logged(bench.ok("alice", message)).await;
@@ -92,7 +90,7 @@ async fn one_line_says_what_came_of_an_event() {
 
 #[tokio::test]
 async fn the_line_says_where_the_time_went() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("bob").await;
     let (write, connections) = (bench.recorder.hold_next("TransactWriteItems"), bench.recorder.hold_next("Query"));
     let slow = async {
@@ -105,7 +103,7 @@ async fn the_line_says_where_the_time_went() {
     };
     let (_, log) = logged(async { tokio::join!(bench.ok("alice", message_to_bob("m1")), slow) }).await;
     let line = &lines(&log).into_iter().find(|line| line["route"] == "send").unwrap();
-    assert_eq!([&line["store_ms"], &line["push_ms"], &line["duration_ms"]], [30, 7, 37]);
+    assert_eq!([&line["store_ms"], &line["fanout_ms"], &line["duration_ms"]], [30, 7, 37]);
 
     let put = bench.recorder.hold_next("PutItem");
     let slow = async {
@@ -156,7 +154,7 @@ fn lines(log: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_line_about_an_event_has_its_metrics_and_no_other_line_has_any() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("bob").await;
     let message = |to: &str| json!({"action": "send", "to": to, "client_msg_id": "m1", "kind": "text", "body": "hi"});
     bench.management.fail("bob=", 500);
@@ -185,7 +183,7 @@ async fn a_line_about_an_event_has_its_metrics_and_no_other_line_has_any() {
             "stack-of-tests send gone",
             "stack-of-tests send left_pending",
             "stack-of-tests send posted",
-            "stack-of-tests send push_ms",
+            "stack-of-tests send fanout_ms",
             "stack-of-tests send store_ms",
         ]
     );
@@ -203,7 +201,7 @@ async fn a_line_about_an_event_has_its_metrics_and_no_other_line_has_any() {
 
 #[tokio::test]
 async fn a_connection_that_comes_and_goes_counts_too() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let story = async {
         bench.connected("alice").await;
         bench.recorder.fail_next("DeleteItem", Failure::internal());
@@ -227,7 +225,7 @@ async fn a_connection_that_comes_and_goes_counts_too() {
 
 #[tokio::test]
 async fn a_connection_that_is_refused_is_no_failure_of_ours() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let mut event = bench.event("connect", "alice");
     event.payload.query_string_parameters = HashMap::from([("device_id".to_owned(), "x".repeat(1000))]).into();
     let (response, log) = logged(bench.handle("connect", event)).await;
@@ -236,7 +234,7 @@ async fn a_connection_that_is_refused_is_no_failure_of_ours() {
 
 #[tokio::test]
 async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     for connection in ["bob", "bob-gone", "bob-gone-too", "bob-busy", "bob-busy-too", "bob-busy-three"] {
         let mut event = bench.event("connect", "bob");
         event.payload.request_context.connection_id = Some(format!("{connection}="));
@@ -261,7 +259,7 @@ async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
 
 #[tokio::test]
 async fn a_failure_names_the_operation_and_the_table() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.recorder.fail_next("Query", Failure::internal());
     let (code, log) = logged(bench.refused("bob", json!({"action": "ping"}))).await;
     assert_eq!(code, "unavailable");

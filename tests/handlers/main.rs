@@ -3,7 +3,6 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod agreement;
-mod bench;
 mod connect;
 mod drain;
 mod events;

@@ -1,13 +1,10 @@
 //! `ack` and `read`: one write where nothing is in the way, and the truth where something is.
 
 use serde_json::{Value, json};
-use testkit::Failure;
-use tests::up_to;
-
-use crate::bench::{Bench, message_to_bob};
+use testkit::{Failure, Workbench, message_to_bob, up_to};
 
 /// Alice has sent bob this many messages.
-async fn conversation(bench: &Bench, messages: u64) -> Value {
+async fn conversation(bench: &Workbench, messages: u64) -> Value {
     let mut id = Value::Null;
     for number in 1..=messages {
         id = bench.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
@@ -25,7 +22,7 @@ fn conflict() -> Failure {
 
 #[tokio::test]
 async fn the_last_message_is_acked_and_read_in_one_write_each() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 3).await;
     bench.ok("bob", up_to("ack", &id, 3)).await;
     assert_eq!(bench.operations(), ["UpdateItem", "Query"], "the write, then where alice is");
@@ -35,7 +32,7 @@ async fn the_last_message_is_acked_and_read_in_one_write_each() {
 
 #[tokio::test]
 async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 1).await;
     let write = bench.recorder.hold_next("UpdateItem");
     let acking = bench.ok("bob", up_to("ack", &id, 1));
@@ -52,7 +49,7 @@ async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
 
 #[tokio::test]
 async fn a_read_beside_a_new_message_does_not_swallow_it() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 1).await;
     let write = bench.recorder.hold_next("UpdateItem");
     let reading = bench.ok("bob", up_to("read", &id, 1));
@@ -69,7 +66,7 @@ async fn a_read_beside_a_new_message_does_not_swallow_it() {
 
 #[tokio::test]
 async fn a_count_that_a_new_message_outdates_is_made_again() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 5).await;
     // The first write is refused, since 3 is not the last. The second carries the count.
     bench.recorder.fail_next("UpdateItem", Failure::Lost);
@@ -90,7 +87,7 @@ async fn a_count_that_a_new_message_outdates_is_made_again() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_the_marks_back() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 5).await;
     let count = bench.recorder.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
@@ -109,7 +106,7 @@ async fn a_slower_read_of_less_does_not_take_the_marks_back() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_an_ack_back() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 5).await;
     let count = bench.recorder.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
@@ -126,7 +123,7 @@ async fn a_slower_read_of_less_does_not_take_an_ack_back() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_a_read_of_what_was_acknowledged_back() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 5).await;
     bench.ok("bob", up_to("ack", &id, 5)).await;
     let count = bench.recorder.hold_next("Query");
@@ -144,7 +141,7 @@ async fn a_slower_read_of_less_does_not_take_a_read_of_what_was_acknowledged_bac
 
 #[tokio::test]
 async fn a_slower_ack_does_not_take_a_read_back() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 5).await;
     bench.ok("bob", up_to("ack", &id, 2)).await;
     let refused = bench.recorder.hold_next("UpdateItem");
@@ -165,7 +162,7 @@ async fn a_slower_ack_does_not_take_a_read_back() {
 
 #[tokio::test]
 async fn a_row_that_a_transaction_is_writing_is_tried_again() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 1).await;
     for action in ["ack", "read"] {
         bench.recorder.fail_next("UpdateItem", conflict());
@@ -182,7 +179,7 @@ async fn a_row_that_a_transaction_is_writing_is_tried_again() {
 
 #[tokio::test]
 async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("alice").await;
     let id = conversation(&bench, 1).await;
     bench.recorder.fail_next("UpdateItem", Failure::ReplyLost);
@@ -198,7 +195,7 @@ async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
 
 #[tokio::test]
 async fn entries_after_a_failing_one_still_count() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("alice").await;
     let id = conversation(&bench, 1).await;
     let entries = json!([{"conversation_id": "dm_of_others", "seq": 1}, {"conversation_id": id, "seq": 1}]);
@@ -209,7 +206,7 @@ async fn entries_after_a_failing_one_still_count() {
 
 #[tokio::test]
 async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let note = json!({"action": "send", "to": "alice", "client_msg_id": "n1", "kind": "text", "body": "milk"});
     let id = bench.ok("alice", note).await["conversation_id"].clone();
     bench.operations();
@@ -221,7 +218,7 @@ async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
 
 #[tokio::test]
 async fn a_stranger_costs_one_write_that_writes_nothing() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let id = conversation(&bench, 1).await;
     for action in ["ack", "read"] {
         assert_eq!(bench.refused("mallory", up_to(action, &id, 1)).await, "not_member");

@@ -2,26 +2,24 @@
 
 use std::time::Duration;
 
-use deliver::{Delivery, Phones};
-use domain::limits::{CONNECTION_TTL, USERS_REMEMBERED_MAX};
-use domain::{ConnectionId, UserId};
-use serde_json::Value;
+use deliver::{Delivery, Fanout, USERS_REMEMBERED_MAX};
+use domain::ConnectionId;
+use domain::limits::CONNECTION_TTL;
+use serde_json::{Value, json};
 use store::connections::Connection;
-use testkit::Failure;
-use tests::InProcess;
-
-use crate::bench::{Bench, message_to_bob};
+use testkit::{Failure, InProcess, Workbench, message_to_bob};
+use wire::{ServerEvent, UserId};
 
 /// The functions as processes that go on from one message to the next, and where their frames arrive.
 struct Warm {
-    bench: Bench,
+    bench: Workbench,
     functions: InProcess,
 }
 
 impl Warm {
     /// Alice wrote to Bob a moment ago.
     async fn new() -> Self {
-        let bench = Bench::new().await;
+        let bench = Workbench::new().await;
         bench.connected("bob").await;
         let functions = bench.started();
         let warm = Self { bench, functions };
@@ -91,28 +89,30 @@ async fn no_phone_is_remembered_longer_than_a_socket_lives() {
 
 #[tokio::test]
 async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
-    let bench = Bench::new().await;
-    let InProcess { store, socket, .. } = bench.started();
-    let phones = Phones::new(store, socket);
+    let bench = Workbench::new().await;
+    let InProcess { store, connections, .. } = bench.started();
+    let fanout = Fanout::new(store, connections);
     let (bob, now) = (UserId::parse("bob").unwrap(), bench.clock.now());
     let at = |id: &str| Connection { id: ConnectionId::new(id), connected_at: now };
-    phones.remember(&bob, at("bob="));
+    fanout.remember(&bob, at("bob="));
     for number in 1..USERS_REMEMBERED_MAX {
-        phones.remember(&UserId::parse(&format!("user-{number}")).unwrap(), at("elsewhere="));
+        fanout.remember(&UserId::parse(&format!("user-{number}")).unwrap(), at("elsewhere="));
     }
-    phones.remember(&bob, at("second="));
+    fanout.remember(&bob, at("second="));
     bench.recorder.fail_always("Query", Failure::internal());
-    let to_bob = [Delivery { user: &bob, frame: "{}".to_owned(), except: None }];
-    let posted = async || phones.deliver(now, &to_bob).await[0].posted;
+    let receipt = json!({"type": "receipt.read", "conversation_id": "dm_x", "user_id": "alice", "seq": 1, "at": "2027-01-15T08:00:00.000Z"});
+    let event: ServerEvent = serde_json::from_value(receipt).unwrap();
+    let to_bob = [Delivery { user: &bob, event, except: None }];
+    let posted = async || fanout.deliver(now, &to_bob).await[0].frames.posted;
     assert_eq!(posted().await, 2);
-    phones.remember(&UserId::parse("one-more").unwrap(), at("elsewhere="));
+    fanout.remember(&UserId::parse("one-more").unwrap(), at("elsewhere="));
     assert_eq!(posted().await, 0);
 }
 
 #[tokio::test]
 async fn warming_up_goes_to_api_gateway_before_the_first_event() {
-    let bench = Bench::new().await;
-    let InProcess { store, socket, .. } = bench.started();
-    Phones::new(store, socket).warm_up().await;
+    let bench = Workbench::new().await;
+    let InProcess { store, connections, .. } = bench.started();
+    Fanout::new(store, connections).warm_up().await;
     assert_eq!(bench.management.posts("warm-up"), 1);
 }

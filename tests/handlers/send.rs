@@ -2,30 +2,27 @@
 
 use std::time::Duration;
 
-use domain::limits::FAN_OUT_TIMEOUT;
+use deliver::FAN_OUT_TIMEOUT;
 use serde_json::json;
-use testkit::Failure;
-use tests::{frame_of, message};
+use testkit::{Failure, Workbench, frame_of, message, message_to_bob};
 use tokio::time::Instant;
-
-use crate::bench::{Bench, message_to_bob};
 
 #[tokio::test]
 async fn the_message_is_stored_before_anyone_is_looked_for() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("alice").await;
     bench.connected("bob").await;
     bench.operations();
     bench.ok("alice", message_to_bob("m1")).await;
     // Where the conversation ends; the commit; then where the two are connected.
     assert_eq!(bench.operations(), ["GetItem", "TransactWriteItems", "Query", "Query"]);
-    assert_eq!(bench.posted("bob"), ["message.new"]);
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
     assert!(bench.posted("alice").is_empty(), "the origin has its answer");
 }
 
 #[tokio::test]
 async fn nothing_leaves_while_the_commit_is_under_way() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("bob").await;
     bench.operations();
     let commit = bench.recorder.hold_next("TransactWriteItems");
@@ -38,12 +35,12 @@ async fn nothing_leaves_while_the_commit_is_under_way() {
     };
     let (answer, ()) = tokio::join!(sending, watching);
     assert_eq!(answer["type"], "reply");
-    assert_eq!(bench.posted("bob"), ["message.new"]);
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
 }
 
 #[tokio::test]
 async fn a_commit_whose_answer_is_lost_is_found_by_the_retry() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("bob").await;
     bench.recorder.fail_next("TransactWriteItems", Failure::ReplyLost);
     assert_eq!(bench.refused("alice", message_to_bob("m1")).await, "unavailable");
@@ -52,13 +49,13 @@ async fn a_commit_whose_answer_is_lost_is_found_by_the_retry() {
 
     let again = bench.ok("alice", message_to_bob("m1")).await;
     assert_eq!((&again["seq"], &again["duplicate"]), (&json!(1), &json!(true)));
-    assert_eq!(bench.posted("bob"), ["message.new"], "delivered by the retry");
+    assert_eq!(bench.posted("bob"), ["messages.new"], "delivered by the retry");
     assert_eq!(bench.row("bob")["unread"], 1);
 }
 
 #[tokio::test]
 async fn a_commit_that_never_arrived_leaves_nothing() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.recorder.fail_next("TransactWriteItems", Failure::Lost);
     assert_eq!(bench.refused("alice", message_to_bob("m1")).await, "unavailable");
     for table in ["MessagesTable", "IdempotencyTable", "InboxTable"] {
@@ -69,7 +66,7 @@ async fn a_commit_that_never_arrived_leaves_nothing() {
 
 #[tokio::test]
 async fn a_conflict_is_tried_again_five_times_and_then_told() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let conflict = || Failure::cancelled(&["None", "None", "None", "TransactionConflict"]);
     bench.recorder.fail_next("TransactWriteItems", conflict());
     assert_eq!(bench.ok("alice", message_to_bob("m1")).await["seq"], 1);
@@ -85,7 +82,7 @@ async fn a_conflict_is_tried_again_five_times_and_then_told() {
 
 #[tokio::test]
 async fn a_cancellation_for_any_other_reason_is_no_conflict() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let throttled = Failure::cancelled(&["None", "ThrottlingError", "None", "None"]);
     bench.recorder.fail_next("TransactWriteItems", throttled);
     assert_eq!(bench.refused("alice", message_to_bob("m1")).await, "unavailable");
@@ -94,7 +91,7 @@ async fn a_cancellation_for_any_other_reason_is_no_conflict() {
 
 #[tokio::test]
 async fn the_idempotency_row_is_heard_before_a_conflict() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     // Stale in between: the read says that the conversation ends at 1, but it ends at 2 by the time of the write.
     let write = bench.recorder.hold_next("TransactWriteItems");
@@ -112,7 +109,7 @@ async fn the_idempotency_row_is_heard_before_a_conflict() {
 
 #[tokio::test]
 async fn a_stale_read_is_caught_and_read_again() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     bench.operations();
     let write = bench.recorder.hold_next("TransactWriteItems");
@@ -133,7 +130,7 @@ async fn a_stale_read_is_caught_and_read_again() {
 
 #[tokio::test]
 async fn two_first_messages_at_once_meet_in_one_conversation() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let write = bench.recorder.hold_next("TransactWriteItems");
     let one = bench.run("alice", message_to_bob("m1"));
     let two = async {
@@ -150,7 +147,7 @@ async fn two_first_messages_at_once_meet_in_one_conversation() {
 
 #[tokio::test]
 async fn a_message_that_arrives_while_the_sender_catches_up_does_not_hide_what_is_pending() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let conversation = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
     // Bob writes, having read his row before his ack of message 1, which comes in between.
     let write = bench.recorder.hold_next("TransactWriteItems");
@@ -171,7 +168,7 @@ async fn a_message_that_arrives_while_the_sender_catches_up_does_not_hide_what_i
 
 #[tokio::test]
 async fn connections_that_are_gone_lose_their_row_unless_they_are_young() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("bob").await;
     bench.connected("carol").await;
     for user in ["bob=", "carol="] {
@@ -194,7 +191,7 @@ async fn connections_that_are_gone_lose_their_row_unless_they_are_young() {
 
 #[tokio::test]
 async fn a_post_that_fails_fails_nothing_else() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.connected("bob").await;
     for status in [429, 500, 403, 413] {
         bench.management.fail("bob=", status);
@@ -208,7 +205,7 @@ async fn a_post_that_fails_fails_nothing_else() {
 
 #[tokio::test]
 async fn connections_that_cannot_be_read_fail_nothing_else() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.recorder.fail_always("Query", Failure::internal());
     assert_eq!(bench.ok("alice", message_to_bob("m1")).await["seq"], 1);
     assert_eq!(bench.row("bob")["pending_from"], 1);
@@ -216,7 +213,7 @@ async fn connections_that_cannot_be_read_fail_nothing_else() {
 
 #[tokio::test]
 async fn connections_that_take_for_ever_to_read_hold_nobody_up_for_long() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let never = bench.recorder.hold_next("Query");
     let sending = async {
         let answer = bench.ok("alice", message_to_bob("m1")).await;
@@ -237,7 +234,7 @@ async fn connections_that_take_for_ever_to_read_hold_nobody_up_for_long() {
 
 #[tokio::test]
 async fn a_clock_that_goes_back_does_not_take_the_messages_along() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let first = bench.ok("alice", message_to_bob("m1")).await;
     let same = bench.ok("alice", message_to_bob("m2")).await;
     assert_eq!(first["sent_at"], "2027-01-15T08:00:00.000Z");
@@ -247,7 +244,7 @@ async fn a_clock_that_goes_back_does_not_take_the_messages_along() {
 
 #[tokio::test]
 async fn a_conversation_waits_since_its_first_undelivered_message() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     bench.ok("alice", message_to_bob("m1")).await;
     let since = bench.row("bob")["pending_since"].clone();
     bench.clock.advance(Duration::from_secs(1));
@@ -258,7 +255,7 @@ async fn a_conversation_waits_since_its_first_undelivered_message() {
 
 #[tokio::test]
 async fn messages_of_one_moment_have_ids_of_their_own() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let one = bench.ok("alice", message_to_bob("m1")).await;
     let other = bench.ok("carol", message_to_bob("m1")).await;
     assert_eq!(one["sent_at"], other["sent_at"]);
@@ -267,7 +264,7 @@ async fn messages_of_one_moment_have_ids_of_their_own() {
 
 #[tokio::test]
 async fn an_event_without_the_authorizers_word_is_an_error_of_the_function() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     let mut event = message("alice", &message_to_bob("m1").to_string());
     event.payload.request_context.authorizer = lambda::WebSocketEvent::default().request_context.authorizer;
     let error = bench.handle("send", event).await.unwrap_err();
@@ -277,7 +274,7 @@ async fn an_event_without_the_authorizers_word_is_an_error_of_the_function() {
 
 #[tokio::test]
 async fn another_functions_action_is_unknown_here() {
-    let bench = Bench::new().await;
+    let bench = Workbench::new().await;
     for action in [json!({"action": "ping"}), json!({"action": "inbox"})] {
         let answer = frame_of(&bench.handle("send", message("alice", &action.to_string())).await);
         assert_eq!(answer["error"]["code"], "unknown_action");

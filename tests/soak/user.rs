@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use fastrand::Rng;
-use pigeonhole_client::{Client, Config, Conversation, Event, Events, MemoryStorage, Message, Stats, Timing};
-use tests::{Stage, Wire};
+use pigeonhole_client::{
+    Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timing, UserId,
+};
+use testkit::{Network, TestServer};
 use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for their answer at once.
@@ -41,10 +43,10 @@ pub(crate) struct User {
     /// The number of the last message to each peer.
     said: BTreeMap<String, u64>,
     under_way: usize,
-    conversations: BTreeMap<String, Shown>,
+    conversations: BTreeMap<ConversationId, Shown>,
     app: App,
-    stage: Arc<Stage>,
-    wire: Wire,
+    server: Arc<TestServer>,
+    network: Network,
     storage: MemoryStorage,
     rng: Rng,
     counts: Arc<Counts>,
@@ -60,24 +62,24 @@ struct App {
 /// What the app has shown of a conversation.
 #[derive(Default)]
 struct Shown {
-    last_seq: u64,
+    last_seq: Seq,
     /// The number of the last message, by sender: each counts its own.
-    numbers: BTreeMap<String, u64>,
+    numbers: BTreeMap<UserId, u64>,
     /// Where the messages of the other are.
-    theirs: Vec<u64>,
+    theirs: Vec<Seq>,
 }
 
 impl User {
     pub(crate) async fn new(
-        stage: &Arc<Stage>,
+        server: &Arc<TestServer>,
         name: String,
         peers: Vec<String>,
         to_send: usize,
         seed: u64,
         counts: &Arc<Counts>,
     ) -> Self {
-        let (wire, storage) = (Wire::to(stage).await, MemoryStorage::default());
-        let app = App::start(stage, &wire, &name, &storage).await;
+        let (network, storage) = (Network::to(server).await, MemoryStorage::default());
+        let app = App::start(server, &network, &name, &storage).await;
         Self {
             name,
             peers,
@@ -86,8 +88,8 @@ impl User {
             under_way: 0,
             conversations: BTreeMap::new(),
             app,
-            stage: Arc::clone(stage),
-            wire,
+            server: Arc::clone(server),
+            network,
             storage,
             rng: Rng::with_seed(seed),
             counts: Arc::clone(counts),
@@ -115,11 +117,11 @@ impl User {
                 _ => continue,
             };
             self.show(&message);
-            if message.sender_id != self.name && self.rng.u32(..READ_ONE_IN) == 0 {
-                drop(self.app.client.read(&message.conversation_id, message.seq));
+            if message.sender_id != *self.name && self.rng.u32(..READ_ONE_IN) == 0 {
+                let _ = self.app.client.read(&message.conversation_id, message.seq);
             }
             if self.rng.u32(..CUT_ONE_IN) == 0 {
-                self.wire.cut();
+                self.network.cut();
                 self.counts.cuts.fetch_add(1, Relaxed);
             }
             if self.rng.u32(..RESTART_ONE_IN) == 0 {
@@ -147,11 +149,11 @@ impl User {
         // A sender's numbers rise by one, so a message that is missing, doubled or out of turn in storage shows here too.
         let number = shown.numbers.entry(message.sender_id.clone()).or_default();
         *number += 1;
-        if message.seq != shown.last_seq + 1 || message.body != number.to_string() {
+        if message.seq != shown.last_seq.next() || message.body != number.to_string() {
             self.counts.out_of_order.fetch_add(1, Relaxed);
         }
         shown.last_seq = message.seq;
-        if message.sender_id == self.name {
+        if message.sender_id == *self.name {
             self.under_way -= 1;
             self.counts.answered.fetch_add(1, Relaxed);
         } else {
@@ -162,22 +164,22 @@ impl User {
 
     /// The app is killed, and started again with what its storage holds.
     async fn restart(&mut self, last: &Message) {
-        self.wire.cut();
+        self.network.cut();
         self.app.client.clone().close().await;
         self.stats = self.stats();
         // It was not done with the last message, which may therefore come again: it has not been shown yet.
         if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
             self.unshow(last);
         }
-        self.app = App::start(&self.stage, &self.wire, &self.name, &self.storage).await;
+        self.app = App::start(&self.server, &self.network, &self.name, &self.storage).await;
         self.counts.restarts.fetch_add(1, Relaxed);
     }
 
     fn unshow(&mut self, message: &Message) {
         let shown = self.conversations.get_mut(&message.conversation_id).expect("it was shown");
-        shown.last_seq -= 1;
+        shown.last_seq = shown.last_seq.previous();
         *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= 1;
-        if message.sender_id == self.name {
+        if message.sender_id == *self.name {
             self.under_way += 1;
             self.counts.answered.fetch_sub(1, Relaxed);
         } else {
@@ -190,7 +192,7 @@ impl User {
     pub(crate) async fn check_badges(&mut self) {
         let rows = self.app.client.inbox(None).await.expect("the inbox is there").conversations;
         for (id, shown) in &self.conversations {
-            let upto = self.rng.u64(1..=shown.last_seq);
+            let upto = Seq::new(self.rng.u64(1..=shown.last_seq.value())).expect("it is no larger");
             let left = self.app.client.read(id, upto).await.expect("it can be read");
             let row = rows.iter().find(|row| row.conversation_id == *id);
             let right = row.is_some_and(|row: &Conversation| {
@@ -219,21 +221,21 @@ impl User {
     pub(crate) async fn is_pending(&mut self) -> bool {
         // What was shown last is done with as well.
         self.app.events.done();
-        self.stage.rows("InboxTable", &self.name).await.iter().any(|row| row.get("pending_from").is_some())
+        self.server.rows("InboxTable", &self.name).await.iter().any(|row| row.get("pending_from").is_some())
     }
 }
 
 impl Shown {
-    fn above(&self, seq: u64) -> u64 {
+    fn above(&self, seq: Seq) -> u64 {
         self.theirs.iter().filter(|theirs| **theirs > seq).count() as u64
     }
 }
 
 impl App {
-    async fn start(stage: &Arc<Stage>, wire: &Wire, name: &str, storage: &MemoryStorage) -> Self {
-        let token = stage.token(name);
+    async fn start(server: &Arc<TestServer>, network: &Network, name: &str, storage: &MemoryStorage) -> Self {
+        let token = server.token(name);
         let give = move |_| std::future::ready(Ok(token.clone()));
-        let config = Config::new(wire.url(), name, give).device_id(format!("{name}s-phone"));
+        let config = Config::new(network.url(), name, give).device_id(format!("{name}s-phone"));
         let (client, events) = Client::connect(config.storage(storage.clone()).timing(timing())).await.unwrap();
         Self { client, events }
     }

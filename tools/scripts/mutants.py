@@ -24,12 +24,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests/mutations.toml"
 REPORT = ROOT / "docs/mutants.md"
-PACKAGES = ["store", "send", "drain", "read", "deliver", "connect", "inbox", "authorize"]
+PACKAGES = ["store", "send", "drain", "read", "actions", "deliver", "connect", "inbox", "authorize"]
+
+# Those whose rules have unit tests, by their folders.
+UNITS = {"domain": "crates/domain/", "pigeonhole-wire": "crates/wire/", "actions": "crates/actions/"}
 
 # By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All
 # with the features of the whole workspace, so that nothing is built twice.
 SUITES = {
-    "domain": (["--package", "domain", "--lib"], [], 100),
+    "units": ([*(f"--package={name}" for name in UNITS), "--lib"], [], 100),
     "authorize": (["--workspace", "--test", "authorize"], [], 200),
     # The one that is left out builds the whole workspace, to see that every function is in the template.
     "handlers": (["--workspace", "--test", "handlers"], ["--skip", "every_function_is_deployed"], 100),
@@ -47,8 +50,8 @@ def suites(files):
     # Which only reads: no order of its calls makes a difference.
     if any(file.startswith("functions/inbox/") for file in files):
         return ["handlers", "e2e"]
-    rules = ["domain"] if any(file.startswith("crates/domain/") for file in files) else []
-    return [*rules, "handlers", "explorer", "e2e"]
+    units = ["units"] if any(file.startswith(tuple(UNITS.values())) for file in files) else []
+    return [*units, "handlers", "explorer", "e2e"]
 
 
 class Mutant:
@@ -251,7 +254,7 @@ def report(mutants, results):
         "handlers": "the functions on a workbench (`tests/handlers`)",
         "explorer": f"the explorer, with {RUNS_MAX} runs of each kind (`tests/explorer`)",
         "e2e": "end to end (`tests/e2e`)",
-        "domain": "the unit tests of `domain`",
+        "units": "the unit tests of `domain`, `wire` and `actions`",
         "authorize": "the authorizer's own tests",
     }
     lines = [

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 
 use crate::storage::{MemoryStorage, Storage};
 
-const NEVER: Duration = Duration::from_hours(10 * 365 * 24);
+const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Why the app is asked for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Default for Timing {
             answer_wait: Duration::from_secs(5),
             retry_first: Duration::from_millis(200),
             silence_max: Duration::from_secs(15),
-            ping_every: Duration::from_mins(5),
+            ping_every: Duration::from_secs(5 * 60),
             ack_every: Duration::from_secs(1),
             gap_wait: Duration::from_millis(200),
             gap_retry: Duration::from_secs(1),
@@ -169,8 +169,8 @@ impl Default for Timing {
             dial_wait: Duration::from_secs(10),
             write_wait: Duration::from_secs(10),
             close_wait: Duration::from_secs(1),
-            lifetime: Duration::from_mins(115),
-            lifetime_jitter: Duration::from_mins(5),
+            lifetime: Duration::from_secs(115 * 60),
+            lifetime_jitter: Duration::from_secs(5 * 60),
         }
     }
 }

@@ -25,9 +25,9 @@
 //!         Event::Message { message, .. } => {
 //!             println!("{}: {}", message.sender_id, message.body);
 //!             // It is on the screen. The future need not be waited for.
-//!             drop(client.read(&message.conversation_id, message.seq));
+//!             let _ = client.read(&message.conversation_id, message.seq);
 //!         }
-//!         Event::Receipt(receipt) => println!("{:?} by {} up to {}", receipt.kind, receipt.user_id, receipt.seq),
+//!         Event::Receipt { kind, receipt } => println!("{kind:?} by {} up to {}", receipt.user_id, receipt.seq),
 //!         Event::State(state) => println!("{state:?}"),
 //!         _ => {}
 //!     }
@@ -53,6 +53,7 @@
 //! them, `dial` is one connection, `client` is the app's end.
 
 #![warn(missing_docs)]
+#![allow(clippy::let_underscore_must_use, reason = "where it is written, the result may be ignored")]
 
 mod client;
 mod config;
@@ -60,7 +61,6 @@ mod dial;
 mod driver;
 mod error;
 mod event;
-mod protocol;
 mod session;
 mod stats;
 mod storage;
@@ -68,7 +68,10 @@ mod storage;
 pub use client::{Client, Events, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
-pub use event::{Event, Receipt, ReceiptKind, State, Why};
-pub use protocol::{Conversation, History, Inbox, LastMessage, Member, Message, Side, Stored, Target};
+pub use event::{Event, ReceiptKind, State, Why};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
+pub use wire::{
+    ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryResult, InboxResult, InvalidId, Kind,
+    LastMessage, Member, Message, MessageId, Receipt, SendResult, Seq, Side, Target, Timestamp, UserId,
+};

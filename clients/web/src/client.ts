@@ -4,8 +4,8 @@ import { type Config, defaultTiming } from "./config.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
-import type { HistoryResult, InboxResult, SendResult } from "./frames.ts";
-import { checkSize, HISTORY_MESSAGES_MAX, INBOX_CONVERSATIONS_MAX, type Side, type Target } from "./protocol.ts";
+import { type HistoryResult, type InboxResult, limits, type SendResult } from "./frames.ts";
+import { checkSize, type Side, type Target } from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
@@ -64,11 +64,11 @@ export class Client {
    * @throws `too_large`, `storage` or `closed`: it is not in the outbox, and will not be sent.
    */
   async send(target: Target, body: string): Promise<Sent> {
-    const queued: Queued = { client_msg_id: uuid(), target, body };
-    const { client_msg_id } = queued;
-    checkSize({ action: "send", ...target, client_msg_id, kind: "text", body });
+    const queued: Queued = { clientMsgId: uuid(), target, body };
+    const { clientMsgId } = queued;
+    checkSize({ action: "send", ...target, client_msg_id: clientMsgId, kind: "text", body });
     const { stored } = await this.#driver.send(queued);
-    return { client_msg_id, stored };
+    return { clientMsgId, stored };
   }
 
   /** As `send`, to the direct conversation with this user. */
@@ -87,14 +87,14 @@ export class Client {
 
   /** A page of the chat list, most recently active first: the first one, or the one at the `next_cursor` of the page before. */
   inbox(cursor?: string | null): Promise<InboxResult> {
-    return this.#call({ action: "inbox", limit: INBOX_CONVERSATIONS_MAX, ...(cursor ? { cursor } : {}) });
+    return this.#call({ action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...(cursor ? { cursor } : {}) });
   }
 
   /**
    * A page of a conversation, of at most `limit` messages (1 to 100), nearest to the given side. Events know nothing of it:
    * messages that are on it come, or have come, as events all the same, if they are new on this device.
    */
-  history(conversation: string, side: Side = {}, limit = HISTORY_MESSAGES_MAX): Promise<HistoryResult> {
+  history(conversation: string, side: Side = {}, limit: number = limits.HISTORY_LIMIT_MAX): Promise<HistoryResult> {
     return this.#call({ action: "history", conversation_id: conversation, ...side, limit });
   }
 
@@ -133,8 +133,8 @@ export class Client {
 
 /** A message that is in the outbox. */
 export interface Sent {
-  /** What it can be recognised by: its event carries the same. */
-  client_msg_id: string;
+  /** Its event carries the same, as `client_msg_id`. */
+  clientMsgId: string;
   /**
    * Done once the server has stored it, however long there is no connection. Need not be waited for.
    *

@@ -1,6 +1,7 @@
 // Where to connect, as whom, and how patiently.
 
 import { PigeonholeError } from "./errors.ts";
+import { limits } from "./frames.ts";
 import type { Storage } from "./storage/storage.ts";
 import { uuid } from "./uuid.ts";
 
@@ -98,7 +99,7 @@ export function address({ url, deviceId = uuid() }: Config): string {
   if (!/^wss?:\/\/[^/]/.test(url)) {
     throw new PigeonholeError("config", `${url} is no WebSocket address: it begins with wss:// and a host`);
   }
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(deviceId)) {
+  if (!/^[A-Za-z0-9_-]+$/.test(deviceId) || deviceId.length > limits.DEVICE_ID_CHARS_MAX) {
     throw new PigeonholeError("config", "a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -");
   }
   return `${url}${url.includes("?") ? "&" : "?"}device_id=${deviceId}`;

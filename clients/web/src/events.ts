@@ -24,7 +24,6 @@ interface MessageEvent {
  */
 interface ReceiptEvent extends Receipt {
   type: "receipt";
-  kind: "delivered" | "read";
 }
 
 /**
@@ -52,7 +51,7 @@ export type State =
 /** A message that will never be stored: the server refused it for good. It is out of the outbox. */
 interface FailedEvent {
   type: "failed";
-  client_msg_id: string;
+  clientMsgId: string;
   target: Target;
   body: string;
   error: PigeonholeError;

@@ -37,7 +37,7 @@ export type ClientMsgId = string;
  */
 export type RequestId = string;
 /**
- * What a message is. More will come.
+ * What a client can send. More will come.
  */
 export type Kind = "text";
 export type SendRequest1 =
@@ -71,7 +71,7 @@ export type ServerFrame =
   | HistoryReply
   | PingReply
   | ErrorFrame
-  | MessageNewEvent
+  | MessagesNewEvent
   | ReceiptDeliveredEvent
   | ReceiptReadEvent
   | GatewayError;
@@ -91,7 +91,8 @@ export type ErrorCode =
   | "not_member"
   | "id_reused"
   | "conflict"
-  | "unavailable";
+  | "unavailable"
+  | (string & {});
 
 /**
  * "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
@@ -269,7 +270,10 @@ export interface Message {
    */
   client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
-  kind: Kind;
+  /**
+   * `text` today. A kind that a client does not know is passed on, and shown as nothing.
+   */
+  kind: string;
   message_id: MessageId;
   sender_id: UserId;
   /**
@@ -350,7 +354,10 @@ export interface Conversation {
  * The newest message of a conversation, shortened.
  */
 export interface LastMessage {
-  kind: Kind;
+  /**
+   * `text` today. A kind that a client does not know is passed on, and shown as nothing.
+   */
+  kind: string;
   /**
    * The first characters of its body.
    */
@@ -456,11 +463,17 @@ export interface Problem {
   retryable: boolean;
 }
 /**
- * A message was stored: to the recipient's devices, and to the sender's others.
+ * Messages of one conversation were stored: to the recipient's devices, and to the sender's others.
  */
-export interface MessageNewEvent {
-  message: Message;
-  type: "message.new";
+export interface MessagesNewEvent {
+  conversation_id: ConversationId;
+  /**
+   * Ascending by `seq`, without a hole between them.
+   *
+   * @minItems 1
+   */
+  messages: Message[];
+  type: "messages.new";
 }
 /**
  * A device of `user_id` has everything up to `seq`: two grey ticks.
@@ -495,4 +508,158 @@ export interface GatewayError {
   connectionId: string;
   message: string;
   requestId: string;
+}
+
+/** What the server allows. */
+export const limits = {
+  BODY_BYTES_MAX: 16384,
+  BODY_JSON_BYTES_MAX: 24576,
+  FRAME_BYTES_MAX: 32768,
+  ACK_ENTRIES_MAX: 25,
+  HISTORY_LIMIT_MAX: 100,
+  HISTORY_LIMIT_DEFAULT: 50,
+  INBOX_LIMIT_MAX: 50,
+  INBOX_LIMIT_DEFAULT: 20,
+  CLIENT_MSG_ID_CHARS_MAX: 64,
+  DEVICE_ID_CHARS_MAX: 64,
+  REQUEST_ID_CHARS_MAX: 64,
+  USER_ID_CHARS_MAX: 128,
+  CONVERSATION_ID_CHARS_MAX: 128,
+  PREVIEW_CHARS_MAX: 100,
+  SEQ_MAX: 9007199254740991,
+} as const;
+
+type Fields = Record<string, unknown>;
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem);
+}
+
+export function isAckResult(value: unknown): value is AckResult {
+  return isObject(value);
+}
+
+export function isConversation(value: unknown): value is Conversation {
+  return isObject(value) &&
+    typeof value.conversation_id === "string" &&
+    Number.isSafeInteger(value.delivered_seq) &&
+    value.kind === "direct" &&
+    isLastMessage(value.last_message) &&
+    Number.isSafeInteger(value.last_seq) &&
+    typeof value.peer_id === "string" &&
+    Number.isSafeInteger(value.read_seq) &&
+    Number.isSafeInteger(value.unread);
+}
+
+export function isDrainResult(value: unknown): value is DrainResult {
+  return isObject(value) &&
+    isListOf(value.messages, isMessage) &&
+    typeof value.more === "boolean";
+}
+
+export function isErrorFrame(value: unknown): value is ErrorFrame {
+  return isObject(value) &&
+    (value.action === undefined || typeof value.action === "string") &&
+    isProblem(value.error) &&
+    (value.id === undefined || typeof value.id === "string") &&
+    value.type === "error";
+}
+
+export function isHistoryResult(value: unknown): value is HistoryResult {
+  return isObject(value) &&
+    Number.isSafeInteger(value.last_seq) &&
+    isListOf(value.members, isMember) &&
+    isListOf(value.messages, isMessage) &&
+    typeof value.more === "boolean";
+}
+
+export function isInboxResult(value: unknown): value is InboxResult {
+  return isObject(value) &&
+    isListOf(value.conversations, isConversation) &&
+    (typeof value.next_cursor === "string" || value.next_cursor === null);
+}
+
+export function isLastMessage(value: unknown): value is LastMessage {
+  return isObject(value) &&
+    typeof value.kind === "string" &&
+    typeof value.preview === "string" &&
+    typeof value.sender_id === "string" &&
+    typeof value.sent_at === "string" &&
+    Number.isSafeInteger(value.seq);
+}
+
+export function isMember(value: unknown): value is Member {
+  return isObject(value) &&
+    Number.isSafeInteger(value.delivered_seq) &&
+    Number.isSafeInteger(value.read_seq) &&
+    typeof value.user_id === "string";
+}
+
+export function isMessage(value: unknown): value is Message {
+  return isObject(value) &&
+    typeof value.body === "string" &&
+    (value.client_msg_id === undefined || typeof value.client_msg_id === "string") &&
+    typeof value.conversation_id === "string" &&
+    typeof value.kind === "string" &&
+    typeof value.message_id === "string" &&
+    typeof value.sender_id === "string" &&
+    typeof value.sent_at === "string" &&
+    Number.isSafeInteger(value.seq);
+}
+
+export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
+  return isObject(value) &&
+    typeof value.conversation_id === "string" &&
+    isListOf(value.messages, isMessage) &&
+    value.type === "messages.new";
+}
+
+export function isPingResult(value: unknown): value is PingResult {
+  return isObject(value) &&
+    typeof value.pending === "boolean" &&
+    typeof value.server_time === "string";
+}
+
+export function isProblem(value: unknown): value is Problem {
+  return isObject(value) &&
+    typeof value.code === "string" &&
+    typeof value.message === "string" &&
+    (value.retry_after_ms === undefined || Number.isSafeInteger(value.retry_after_ms)) &&
+    typeof value.retryable === "boolean";
+}
+
+export function isReadResult(value: unknown): value is ReadResult {
+  return isObject(value) &&
+    Number.isSafeInteger(value.unread);
+}
+
+export function isReceiptDeliveredEvent(value: unknown): value is ReceiptDeliveredEvent {
+  return isObject(value) &&
+    typeof value.at === "string" &&
+    typeof value.conversation_id === "string" &&
+    Number.isSafeInteger(value.seq) &&
+    value.type === "receipt.delivered" &&
+    typeof value.user_id === "string";
+}
+
+export function isReceiptReadEvent(value: unknown): value is ReceiptReadEvent {
+  return isObject(value) &&
+    typeof value.at === "string" &&
+    typeof value.conversation_id === "string" &&
+    Number.isSafeInteger(value.seq) &&
+    value.type === "receipt.read" &&
+    typeof value.user_id === "string";
+}
+
+export function isSendResult(value: unknown): value is SendResult {
+  return isObject(value) &&
+    typeof value.conversation_id === "string" &&
+    typeof value.duplicate === "boolean" &&
+    typeof value.message_id === "string" &&
+    typeof value.sent_at === "string" &&
+    Number.isSafeInteger(value.seq);
 }

@@ -12,7 +12,7 @@ import {
   PigeonholeError,
   type TokenNeed,
 } from "../src/index.ts";
-import { message, nodeSocket, Server } from "./server.ts";
+import { message, nodeSocket, pushed, Server } from "./server.ts";
 
 let server: Server;
 const clients: Client[] = [];
@@ -52,13 +52,15 @@ it("connects with the token as a subprotocol, catches up, sends, receives, ackno
   await until(client, isState("caught_up"));
   expect(server.offers).toEqual([["pigeonhole.v1", "bearer.a.b.c"]]);
 
-  const { client_msg_id, stored } = await client.sendTo("bob", "hi");
+  const { clientMsgId, stored } = await client.sendTo("bob", "hi");
   const sent = await server.answer("send", { ...message(1), duplicate: false });
-  expect(sent).toEqual({ action: "send", to: "bob", client_msg_id, kind: "text", body: "hi" });
+  expect(sent).toEqual({ action: "send", to: "bob", client_msg_id: clientMsgId, kind: "text", body: "hi" });
   expect(await stored).toMatchObject({ conversation_id: "dm_ab", seq: 1 });
-  expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { client_msg_id } });
+  expect(await until(client, ({ type }) => type === "message")).toMatchObject({
+    message: { client_msg_id: clientMsgId },
+  });
 
-  server.say({ type: "message.new", message: message(2) });
+  server.say(pushed(2));
   expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { seq: 2 }, missed: false });
   client.events.done();
   expect(await server.asked("ack")).toMatchObject({ up_to: [{ conversation_id: "dm_ab", seq: 2 }] });
@@ -218,7 +220,7 @@ it("refuses a message that can't be kept, and writes later what can't be written
   await server.catchUp();
   full = true;
   await expect(client.sendTo("bob", "hi")).rejects.toMatchObject({ code: "storage" });
-  server.say({ type: "message.new", message: message(1) });
+  server.say(pushed(1));
   await until(client, ({ type }) => type === "message");
   client.events.done();
   // Acknowledged all the same: it is only shown a second time if it is lost here.
@@ -233,7 +235,7 @@ it("acknowledges nothing that the app has not asked past, and what it has when i
   const client = await start({ timing: { ackEvery: 60_000 } });
   await server.catchUp();
   for (const seq of [1, 2, 3]) {
-    server.say({ type: "message.new", message: message(seq) });
+    server.say(pushed(seq));
   }
   const seqs = [];
   for await (const event of client.events) {

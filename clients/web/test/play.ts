@@ -25,12 +25,10 @@ export class Play {
   #named = new Map<string, { link: LinkId; frame: Json }>();
 
   constructor({ saved, timing = {} }: Scenario) {
-    this.#saved = {
-      ...nothingSaved(),
-      ...saved,
-      outbox: [...(saved?.outbox ?? [])],
-      held: new Map(Object.entries(saved?.held ?? {})),
-    };
+    this.#saved = { ...nothingSaved(), held: new Map(Object.entries(saved?.held ?? {})) };
+    if (saved?.caught_up !== undefined) {
+      this.#saved.caughtUp = saved.caught_up;
+    }
     const changed = Object.entries(timing).map(([name, value]) => [camel(name), value]);
     this.#timing = { ...defaultTiming, ...Object.fromEntries(changed) };
     this.#session = this.#start();
@@ -136,10 +134,10 @@ export class Play {
     } else if (typeof does === "string") {
       throw new Error("an app can't do that");
     } else if (does.send) {
-      const { client_msg_id, body, ...target } = does.send;
-      const queued = { client_msg_id, target, body };
+      const { client_msg_id: clientMsgId, body, ...target } = does.send;
+      const queued = { clientMsgId, target, body };
       apply(this.#saved, { queued });
-      session.send(queued, this.#waiter(client_msg_id), this.#now);
+      session.send(queued, this.#waiter(clientMsgId), this.#now);
     } else if (does.read) {
       session.read(does.read.conversation_id, does.read.seq, this.#waiter(as), this.#now);
     } else if (does.done) {
@@ -266,9 +264,9 @@ export class Play {
 
   #expectSaved({ outbox = [], held = {}, caught_up }: Step): void {
     const saved = {
-      outbox: this.#saved.outbox.map(({ client_msg_id }) => client_msg_id),
+      outbox: this.#saved.outbox.map(({ clientMsgId }) => clientMsgId),
       held: Object.fromEntries(this.#saved.held),
-      caught_up: this.#saved.caught_up,
+      caught_up: this.#saved.caughtUp,
     };
     expect(saved).toEqual({ outbox, held, caught_up });
   }

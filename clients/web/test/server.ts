@@ -106,3 +106,8 @@ export function message(seq: number, conversation_id = "dm_ab") {
     sent_at: "2026-11-20T10:00:05.000Z",
   };
 }
+
+/** Messages of others, as the server pushes them. */
+export function pushed(...seqs: number[]) {
+  return { type: "messages.new", conversation_id: "dm_ab", messages: seqs.map((seq) => message(seq)) };
+}

@@ -114,6 +114,23 @@ it("refuses what no frame holds before it is sent, and an answer that makes no s
   expect(codes).toEqual(["too_large", "too_large", "unreadable"]);
 });
 
+it("reads a page of the chat list without conversations of kinds that it does not know", () => {
+  const session = online();
+  const pages: unknown[] = [];
+  const waiter = { resolve: (page: unknown) => pages.push(page), reject: () => {} };
+  const last_message = { seq: 1, sender_id: "bob", kind: "text", preview: "hi", sent_at: "2026-11-20T10:00:01.000Z" };
+  const row = { conversation_id: "dm_ab", unread: 0, delivered_seq: 1, read_seq: 1, last_seq: 1, last_message };
+  const direct = { ...row, kind: "direct", peer_id: "bob" };
+  session.call({ action: "inbox" }, waiter, 0);
+  reply(session, "3", { conversations: [{ ...row, kind: "group" }, direct], next_cursor: null });
+  for (const output of session.takeOutputs()) {
+    if (output.do === "answer") {
+      output.settle();
+    }
+  }
+  expect(pages).toEqual([{ conversations: [direct], next_cursor: null }]);
+});
+
 it("waits before it replaces a connection again whose replacement broke", () => {
   const session = online(() => 1);
   session.wake(lifetime);

@@ -1,4 +1,4 @@
-//! The contract with client developers, out of the types in `domain`: `asyncapi.yaml` and `frames.schema.json`.
+//! The contract with client developers, out of the types in `wire`: `asyncapi.yaml` and `frames.schema.json`.
 //!
 //! `just contract` writes them, a test sees to it that they are current, and other tests check the frames they see
 //! against them. No function depends on this.

@@ -48,7 +48,7 @@ impl Default for Options {
             port: 3001,
             data: None,
             template: workspace_root().join("template.yaml"),
-            demo: workspace_root().join("clients/web/demo/dist"),
+            demo: workspace_root().join("apps/demo/dist"),
             binaries: Binaries::new(),
             limits: Limits::default(),
             lose_disconnects: false,

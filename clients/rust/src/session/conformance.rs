@@ -1,5 +1,6 @@
 //! The session against the scripts in conformance/, whose README says what the steps mean.
 
+mod frames;
 mod play;
 mod script;
 
@@ -43,7 +44,7 @@ fn all_files_are_played() {
         .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_suffix(".yaml").map(str::to_owned))
         .collect();
     names.sort();
-    assert_eq!(names, ["catching-up", "connecting", "receiving", "replacing", "sending"]);
+    assert_eq!(names, ["catching-up", "connecting", "receiving", "replacing", "sending", "timeline"]);
 }
 
 fn folder() -> PathBuf {

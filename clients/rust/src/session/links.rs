@@ -87,7 +87,7 @@ impl Session {
             self.tell_state(State::Online);
         }
         self.start_catch_up(now);
-        self.settle(now);
+        self.advance(now);
     }
 
     pub(crate) fn dial_failed(&mut self, link: LinkId, why: Why, now: Instant) {
@@ -97,15 +97,15 @@ impl Session {
         self.links.dialing = None;
         if let Why::TokenRefused { status } = why {
             self.links.need = TokenNeed::Refused(status);
-            // The token may just be an old one: the app has one chance to give another before anybody worries.
+            // The token may just be an old one: the app may give another before this is reported.
             if !std::mem::replace(&mut self.links.fresh_asked, true) {
                 self.links.dial_at = Some(now);
-                self.settle(now);
+                self.advance(now);
                 return;
             }
         }
         self.dial_later(why, now);
-        self.settle(now);
+        self.advance(now);
     }
 
     /// The connection has ended, and not because it was closed here.
@@ -121,7 +121,7 @@ impl Session {
         } else if self.links.open.is_empty() || self.next_dial_due(now) {
             self.dial_later(why, now);
         }
-        self.settle(now);
+        self.advance(now);
     }
 
     pub(super) fn token_expired(&mut self, link: LinkId, now: Instant) {
@@ -132,7 +132,8 @@ impl Session {
         self.lost(link, Why::TokenExpired, now);
     }
 
-    pub(super) fn heard(&mut self, link: LinkId, now: Instant) {
+    /// The server has said something on this connection.
+    pub(super) fn is_alive(&mut self, link: LinkId, now: Instant) {
         let replacing = self.links.dialing.is_some() || self.links.dial_at.is_some();
         if let Some(link) = self.links.open.get_mut(&link) {
             link.heard_at = now;
@@ -167,7 +168,13 @@ impl Session {
         self.outputs.push(Output::Dial { link, need: self.links.need });
     }
 
-    pub(super) fn bury_silent(&mut self, now: Instant) {
+    /// A connection that is waited for is opened now.
+    pub(super) fn dial_soon(&mut self, now: Instant) {
+        self.links.attempt = 0;
+        self.links.dial_at = self.links.dial_at.map(|at| at.min(now));
+    }
+
+    pub(super) fn close_silent(&mut self, now: Instant) {
         let silence_max = self.timing.silence_max;
         while self.links.next_silence(&self.requests, silence_max).is_some_and(|at| at <= now) {
             let dead = self.links.open.iter().find(|(id, link)| {

@@ -1,15 +1,8 @@
 // After a connect: first what is pending, page by page; then, by the chat list, what other devices of this user took
 // meanwhile. And pings, which find what was pushed and did not arrive.
 
-import type { DrainResult, InboxResult } from "../frames.ts";
-import {
-  ACK_MARKS_MAX,
-  INBOX_CONVERSATIONS_MAX,
-  isDrainResult,
-  isInboxResult,
-  isPingResult,
-  type Mark,
-} from "../protocol.ts";
+import { type DrainResult, type InboxResult, isDrainResult, isPingResult, limits } from "../frames.ts";
+import { type Mark, readInbox } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 type Drain =
@@ -139,7 +132,7 @@ export class CatchUp {
     const marks = [...this.#drain.marks];
     const isDone = marks.every(([conversation, seq]) => this.#session.conversations.held(conversation) >= seq);
     // What doesn't fit comes again on the next page, and is acknowledged then.
-    const ack = marks.slice(0, ACK_MARKS_MAX).map(([conversation_id, seq]) => ({ conversation_id, seq }));
+    const ack = marks.slice(0, limits.ACK_ENTRIES_MAX).map(([conversation_id, seq]) => ({ conversation_id, seq }));
     return isDone ? ack : undefined;
   }
 
@@ -194,14 +187,14 @@ export class CatchUp {
     const since = this.#since === undefined ? {} : { since: aMinuteBefore(this.#since) };
     const from = cursor === undefined ? {} : { cursor };
     this.#session.requests.ask(
-      { action: "inbox", limit: INBOX_CONVERSATIONS_MAX, ...from, ...since },
+      { action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...from, ...since },
       {
         answered: (result) => {
-          const readable = isInboxResult(result);
-          if (readable) {
-            this.#listed(result);
+          const page = readInbox(result);
+          if (page) {
+            this.#listed(page);
           }
-          return readable;
+          return page !== undefined;
         },
         refused: () => {
           this.#stage = "repairing";
@@ -221,13 +214,11 @@ export class CatchUp {
     }
     const { outbox, conversations } = this.#session;
     for (const row of rows) {
-      const { conversation_id, kind, peer_id, last_message, last_seq } = row;
-      if (last_message && (this.#newest === undefined || this.#newest < last_message.sent_at)) {
+      const { conversation_id, peer_id, last_message, last_seq } = row;
+      if (this.#newest === undefined || this.#newest < last_message.sent_at) {
         this.#newest = last_message.sent_at;
       }
-      if (kind === "direct" && peer_id) {
-        outbox.learn(peer_id, conversation_id);
-      }
+      outbox.learn(peer_id, conversation_id);
       conversations.row(row);
       this.#awaited.set(conversation_id, last_seq);
       this.#session.tell({ type: "conversation", conversation: row });
@@ -262,16 +253,13 @@ export class CatchUp {
     this.#stage = "done";
     if (this.#newest !== undefined && (this.#since === undefined || this.#newest > this.#since)) {
       this.#since = this.#newest;
-      this.#session.save({ caught_up: this.#newest });
+      this.#session.save({ caughtUp: this.#newest });
     }
     this.#newest = undefined;
   }
 }
 
-/**
- * What is stored at the same time can become visible in another order than that of its times. RFC 3339 allows any offset
- * from UTC, so this needs no calendar: it is a minute earlier where the clock is a minute ahead.
- */
+/** What is stored at the same time can become visible in another order than that of its times. */
 function aMinuteBefore(utc: string): string {
-  return utc.replace(/Z$/, "+00:01");
+  return new Date(Date.parse(utc) - 60_000).toISOString();
 }

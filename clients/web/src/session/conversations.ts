@@ -4,8 +4,7 @@
 //            the server   the app    handed
 //            knows        is done    to the app
 
-import type { HistoryResult, Message, Conversation as Row } from "../frames.ts";
-import { HISTORY_MESSAGES_MAX, isHistoryResult } from "../protocol.ts";
+import { type HistoryResult, isHistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
 import type { Session } from "./session.ts";
 
 /** Repairs under way at once: after a long absence there can be one for each conversation. */
@@ -253,7 +252,7 @@ export class Conversations {
   #repair(id: string, conversation: Conversation): void {
     const after = conversation.shown;
     // Without a beginning: only to learn up to where this user holds it.
-    const part = after === undefined ? { limit: 1 } : { after_seq: after, limit: HISTORY_MESSAGES_MAX };
+    const part = after === undefined ? { limit: 1 } : { after_seq: after, limit: limits.HISTORY_LIMIT_MAX };
     const ended = () => {
       this.#repairs -= 1;
       conversation.repairAsked = false;

@@ -1,8 +1,8 @@
 // Messages on their way to the server, in a lane per conversation.
 
 import type { PigeonholeError } from "../errors.ts";
-import type { SendResult } from "../frames.ts";
-import { isSendResult, type Target } from "../protocol.ts";
+import { isSendResult, type SendResult } from "../frames.ts";
+import type { Target } from "../protocol.ts";
 import type { Queued } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
 
@@ -85,7 +85,7 @@ export class Outbox {
       stats.resent += 1;
     }
     entry.tries += 1;
-    const { client_msg_id, target, body } = entry.queued;
+    const { clientMsgId: client_msg_id, target, body } = entry.queued;
     requests.ask(
       { action: "send", ...target, client_msg_id, kind: "text", body },
       {
@@ -106,7 +106,7 @@ export class Outbox {
   }
 
   #stored(entry: Entry, stored: SendResult): void {
-    const { client_msg_id, target, body } = entry.queued;
+    const { clientMsgId, target, body } = entry.queued;
     const { conversation_id, seq, message_id, sent_at } = stored;
     const { conversations, stats, me } = this.#session;
     this.#remove(entry);
@@ -114,7 +114,7 @@ export class Outbox {
       this.learn(target.to, conversation_id);
     }
     stats.answered += 1;
-    this.#undone.set(conversation_id, [...(this.#undone.get(conversation_id) ?? []), client_msg_id]);
+    this.#undone.set(conversation_id, [...(this.#undone.get(conversation_id) ?? []), clientMsgId]);
     if (conversations.hasBegun(conversation_id)) {
       this.forgetSent(conversation_id);
     }
@@ -129,18 +129,18 @@ export class Outbox {
       kind: "text",
       body,
       sent_at,
-      client_msg_id,
-    } as const;
+      client_msg_id: clientMsgId,
+    };
     conversations.arrived(own, false);
   }
 
   #refused(entry: Entry, error: PigeonholeError): void {
-    const { client_msg_id, target, body } = entry.queued;
+    const { clientMsgId, target, body } = entry.queued;
     this.#remove(entry);
     this.#session.stats.failed += 1;
-    this.#session.save({ done: client_msg_id });
+    this.#session.save({ done: clientMsgId });
     this.#session.refuse(entry.waiter, error);
-    this.#session.tell({ type: "failed", client_msg_id, target, body, error });
+    this.#session.tell({ type: "failed", clientMsgId, target, body, error });
   }
 
   /** Restarts need not know of what was answered in this conversation. */

@@ -1,7 +1,8 @@
 // What the server is told: what this device holds, and what the user has read.
 
 import type { PigeonholeError } from "../errors.ts";
-import { ACK_MARKS_MAX, checkSize, isReadResult, type Mark } from "../protocol.ts";
+import { isAckResult, isReadResult, limits } from "../frames.ts";
+import { checkSize, type Mark } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
 /** How far the user has read a conversation. Gone a while after the server knows. */
@@ -48,9 +49,12 @@ export class Reports {
       this.#session.requests.ask(
         { action: "ack", up_to },
         {
-          answered: () => {
-            this.acknowledged(up_to);
-            return true;
+          answered: (result) => {
+            const readable = isAckResult(result);
+            if (readable) {
+              this.acknowledged(up_to);
+            }
+            return readable;
           },
           // It would be refused again. The entries that were not at fault stand.
           refused: () => this.acknowledged(up_to),
@@ -73,7 +77,7 @@ export class Reports {
 
   /** As many marks as one request may carry. */
   take(): Mark[] {
-    const marks = [...this.#unacked].slice(0, ACK_MARKS_MAX);
+    const marks = [...this.#unacked].slice(0, limits.ACK_ENTRIES_MAX);
     for (const [conversation] of marks) {
       this.#unacked.delete(conversation);
     }
@@ -94,7 +98,7 @@ export class Reports {
 
   #isAckDue(): boolean {
     const { size } = this.#unacked;
-    return size >= ACK_MARKS_MAX || (size > 0 && this.#ackFrom <= this.#session.now);
+    return size >= limits.ACK_ENTRIES_MAX || (size > 0 && this.#ackFrom <= this.#session.now);
   }
 
   // Reading.

@@ -111,7 +111,7 @@ export class Session {
     this.calls = new Calls(this);
     this.outbox = new Outbox(this, saved.outbox);
     this.conversations = new Conversations(this, saved.held);
-    this.catchUp = new CatchUp(this, saved.caught_up);
+    this.catchUp = new CatchUp(this, saved.caughtUp);
     this.reports = new Reports(this);
   }
 
@@ -142,12 +142,13 @@ export class Session {
           return heard.problem.code === "token_expired"
             ? this.links.tokenExpired(link)
             : this.requests.refused(heard.id, heard.problem);
-        case "message":
-          return this.conversations.arrived(heard.message, false);
-        case "receipt": {
-          const { conversation_id, user_id, seq, at } = heard.receipt;
-          return this.tell({ type: "receipt", kind: heard.kind, conversation_id, user_id, seq, at });
-        }
+        case "messages":
+          for (const message of heard.messages) {
+            this.conversations.arrived(message, false);
+          }
+          return;
+        case "receipt":
+          return this.tell({ type: "receipt", ...heard.receipt });
         case "gateway":
           // It doesn't say which request it is about.
           return this.requests.retryAllSoon(link);

@@ -3,7 +3,7 @@
 import { PigeonholeError } from "../errors.ts";
 import type { Change, Queued, Saved, Storage } from "./storage.ts";
 
-const VERSION = 1;
+const VERSION = 2;
 /** A page that is being reloaded lets go of its storage within this. */
 const LOCK_WAIT = 2000;
 
@@ -90,7 +90,11 @@ async function lock(name: string): Promise<() => void> {
 function open(name: string): Promise<IDBDatabase> {
   const request = indexedDB.open(name, VERSION);
   request.onupgradeneeded = () => {
-    request.result.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "client_msg_id");
+    // Version 1 was never released.
+    for (const store of [...request.result.objectStoreNames]) {
+      request.result.deleteObjectStore(store);
+    }
+    request.result.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
     request.result.createObjectStore("held");
     request.result.createObjectStore("rest");
   };
@@ -100,14 +104,14 @@ function open(name: string): Promise<IDBDatabase> {
 async function read(database: IDBDatabase): Promise<Saved> {
   const transaction = database.transaction(["outbox", "held", "rest"]);
   const store = (name: string) => transaction.objectStore(name);
-  const [outbox, ids, seqs, caught_up] = await Promise.all([
+  const [outbox, ids, seqs, caughtUp] = await Promise.all([
     answer<Queued[]>(store("outbox").getAll()),
     answer(store("held").getAllKeys()),
     answer<number[]>(store("held").getAll()),
-    answer<string | undefined>(store("rest").get("caught_up")),
+    answer<string | undefined>(store("rest").get("caughtUp")),
   ]);
   const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
-  return caught_up === undefined ? { outbox, held } : { outbox, held, caught_up };
+  return caughtUp === undefined ? { outbox, held } : { outbox, held, caughtUp };
 }
 
 function put(transaction: IDBTransaction, change: Change): void {
@@ -126,7 +130,7 @@ function put(transaction: IDBTransaction, change: Change): void {
     // The client only ever raises it.
     store("held").put(change.held.seq, change.held.conversation_id);
   } else {
-    store("rest").put(change.caught_up, "caught_up");
+    store("rest").put(change.caughtUp, "caughtUp");
   }
 }
 
