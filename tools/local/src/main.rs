@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use local::{Binaries, Limits, Options, Overrides, Server, Template, build_functions};
+use local::{Binaries, Limits, Options, Server, build_functions};
+use template::{Overrides, Template};
 use tokio::signal::unix::{SignalKind, signal};
 
 const PORT_DEFAULT: u16 = 3001;
