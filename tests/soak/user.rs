@@ -99,15 +99,15 @@ impl User {
         }
     }
 
-    /// Sends until it is enough, and chats until told that everybody has seen everything, or that nothing moves any more.
-    pub(crate) async fn chat(mut self, enough: CancellationToken, settled: CancellationToken) -> Self {
+    /// Sends until `stop`, and chats until `done`: everybody has seen everything, or nothing arrives any more.
+    pub(crate) async fn chat(mut self, stop: CancellationToken, done: CancellationToken) -> Self {
         loop {
-            while !enough.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
+            while !stop.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
                 self.send().await;
             }
             let event = tokio::select! {
                 event = self.app.events.next() => event.expect("the client is open"),
-                () = settled.cancelled() => return self,
+                () = done.cancelled() => return self,
             };
             let message = match event {
                 Event::Message { message, .. } => message,

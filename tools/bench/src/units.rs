@@ -34,7 +34,8 @@ pub async fn table() -> String {
         let writes = both(units.table_writes, units.index_writes);
         // Where a Lambda ran there was a frame, or an upgrade.
         let frames_in = if name.starts_with("connect") { 0 } else { invocations };
-        let _ = writeln!(table, "| {name} | {reads} | {writes} | {calls} | {invocations} | {frames_in} | {frames_out} |");
+        let _ =
+            writeln!(table, "| {name} | {reads} | {writes} | {calls} | {invocations} | {frames_in} | {frames_out} |");
     }
     table
 }

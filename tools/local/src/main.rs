@@ -56,7 +56,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // Whoever built this server with optimisations has built the functions so as well.
     let optimised = arguments.release || !cfg!(debug_assertions);
     let cargo: &[&str] = if optimised { &["build", "--bins", "--release"] } else { &["build", "--bins"] };
-    // Nothing is there to be stopped yet, so a signal may simply end us, and nobody minds that this blocks.
+    // Nothing has started yet that a signal would have to stop, so this may block.
     let binaries = build_functions(cargo)?;
 
     let mut terminate = signal(SignalKind::terminate())?;
