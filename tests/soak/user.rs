@@ -120,7 +120,7 @@ impl User {
             };
             self.show(&message);
             if message.sender_id != *self.name && self.rng.u32(..READ_ONE_IN) == 0 {
-                let _ = self.app.client.read(&message.conversation_id, message.seq);
+                self.app.client.read(&message.conversation_id, message.seq);
             }
             if self.rng.u32(..CUT_ONE_IN) == 0 {
                 self.network.cut();

@@ -1,4 +1,4 @@
-// One user on the page, found as somebody finds them who can't see it: by roles and names.
+// One user on the page, found as a screen reader finds it: by roles and names.
 
 import type { Locator, Page } from "playwright-core";
 

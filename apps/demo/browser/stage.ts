@@ -1,4 +1,4 @@
-// A real server, and a real browser before it.
+// A real server and a real browser.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -18,7 +18,7 @@ export const TEST_MS_MAX = 120_000;
 /** A connection that has gone silent counts as lost after 15 s. */
 const WAIT_MS_MAX = 40_000;
 
-/** `cargo run`, with tables that outlive it. */
+/** `cargo run`, with tables that survive it. */
 export class Server {
   #data: string;
   #port: number;
@@ -46,7 +46,7 @@ export class Server {
     this.#process = server;
     for await (const line of createInterface(server.stdout)) {
       if (line.includes(`demo      ${this.url}`)) {
-        // Its logs are not wanted, but have to go somewhere.
+        // Its logs are not used, but must be read, or it would block.
         server.stdout.resume();
         return;
       }
@@ -58,7 +58,7 @@ export class Server {
     return `http://127.0.0.1:${this.#port}/`;
   }
 
-  /** As if the machine had lost its power. */
+  /** As in a power failure. */
   async kill(): Promise<void> {
     const server = this.#process;
     const ended = new Promise((resolve) => server?.once("exit", resolve));
@@ -108,7 +108,7 @@ export function launch(): Promise<Browser> {
   });
 }
 
-/** A browser profile on the demo's page. What its console complains of is kept. */
+/** A browser profile on the demo's page. Errors and warnings of its console are kept. */
 export class Visitor {
   readonly complaints: string[] = [];
   /** The network is down on purpose, and the console says so. */

@@ -27,12 +27,12 @@ export class Chat {
     this.timeline = new Timeline(me);
   }
 
-  listed(row: Conversation): void {
+  setRow(row: Conversation): void {
     this.timeline.row(row);
     this.#row = row;
   }
 
-  remembered(page: HistoryResult): void {
+  addPage(page: HistoryResult): void {
     this.timeline.history(page);
     this.isKnown = true;
   }

@@ -1,15 +1,15 @@
 // A user's chats: the client's events go in, what the user does goes out. No DOM.
 
-import type { Client, ClientEvent, Conversation, Message, Receipt, Side, State } from "@pigeonhole/client";
+import type { Client, ClientEvent, Conversation, Message, Receipt, ReceiptKind, Side, State } from "@pigeonhole/client";
 import { Chat, type Newest } from "./chat.ts";
 
 /** How much of a conversation is asked for at once. */
 const PAGE = 50;
 
 export interface Watcher {
-  /** Something is to be shown. Called often. */
+  /** What is shown has changed. Called often. */
   changed(): void;
-  /** A message of somebody else's has come. */
+  /** A message of another user has come. */
   said(chat: Chat, message: Message): void;
   /** Whether the user can see the open chat. */
   isLooking(): boolean;
@@ -32,7 +32,7 @@ export class Chats {
   #byPeer = new Map<string, Chat>();
   #nextPage: string | null | undefined;
   #isListing = false;
-  /** Whom the user's messages went to, by their `client_msg_id`. */
+  /** The chats of the messages sent from here, by `client_msg_id`. */
   #sent = new Map<string, Chat>();
 
   constructor(me: string, client: Client, watcher: Watcher) {
@@ -41,7 +41,7 @@ export class Chats {
     this.#watcher = watcher;
   }
 
-  /** The one that was active last comes first. */
+  /** The most recently active first. */
   list(): Listed[] {
     const all = this.#all().map((chat) => ({ chat, newest: chat.newest() }));
     return all.sort((one, other) => (other.newest?.at ?? 0) - (one.newest?.at ?? 0));
@@ -76,7 +76,7 @@ export class Chats {
     }
     this.listMore();
     for await (const event of this.#client.events) {
-      this.#hear(event);
+      this.#onEvent(event);
       this.look();
       this.#watcher.changed();
     }
@@ -117,7 +117,7 @@ export class Chats {
       this.#queued(chat, id, body);
       chat.timeline.failed(id, error instanceof Error ? error.message : String(error));
     }
-    // Who answers has seen what was unread.
+    // To answer is to have seen what was unread, so the separator goes.
     chat.timeline.close();
     this.look();
     this.#watcher.changed();
@@ -143,7 +143,7 @@ export class Chats {
       const { conversations, next_cursor } = await this.#client.inbox(this.#nextPage);
       this.#nextPage = next_cursor;
       for (const row of conversations) {
-        this.#listed(row);
+        this.#onRow(row);
       }
       for (const chat of this.#all()) {
         chat.isKnown ||= next_cursor === null && chat.id === undefined;
@@ -164,28 +164,28 @@ export class Chats {
     chat.isLoading = true;
     this.#watcher.changed();
     try {
-      chat.remembered(await this.#client.history(chat.id, side, PAGE));
+      chat.addPage(await this.#client.history(chat.id, side, PAGE));
     } finally {
       chat.isLoading = false;
     }
     this.#watcher.changed();
   }
 
-  // What the client tells.
+  // Events of the client.
 
-  #hear(event: ClientEvent): void {
+  #onEvent(event: ClientEvent): void {
     switch (event.type) {
       case "message":
-        this.#arrived(event.message);
+        this.#onMessage(event.message);
         break;
       case "receipt":
-        this.#receipt(event);
+        this.#onReceipt(event);
         break;
       case "conversation":
-        this.#listed(event.conversation);
+        this.#onRow(event.conversation);
         break;
       case "state":
-        this.#turned(event);
+        this.#onState(event);
         break;
       case "failed":
         this.#sent.get(event.clientMsgId)?.timeline.failed(event.clientMsgId, event.error.message);
@@ -193,7 +193,7 @@ export class Chats {
     }
   }
 
-  #turned(state: State): void {
+  #onState(state: State): void {
     this.state = state;
     if (state.state === "offline") {
       this.retryAt = Date.now() + state.retryInMs;
@@ -203,11 +203,11 @@ export class Chats {
     }
   }
 
-  #arrived(message: Message): void {
+  #onMessage(message: Message): void {
     const chat = this.#chatOf(message);
     if (!chat) {
-      // Written on another device, in a conversation that is new: its members say to whom.
-      this.#discover(message.conversation_id);
+      // Sent by another device, in a conversation that is new here: its members say to whom.
+      this.#findPeer(message.conversation_id);
       return;
     }
     this.#name(chat, message.conversation_id);
@@ -228,19 +228,19 @@ export class Chats {
     return this.#all().find(({ id }) => id === conversation);
   }
 
-  async #discover(conversation: string): Promise<void> {
+  async #findPeer(conversation: string): Promise<void> {
     const page = await this.#client.history(conversation, {}, PAGE);
     const peer = page.members.find(({ user_id }) => user_id !== this.me)?.user_id ?? this.me;
     const chat = this.with(peer);
     chat.id = conversation;
-    chat.remembered(page);
+    chat.addPage(page);
     this.#watcher.changed();
   }
 
-  #listed(row: Conversation): void {
+  #onRow(row: Conversation): void {
     const chat = this.with(row.peer_id);
     this.#name(chat, row.conversation_id);
-    chat.listed(row);
+    chat.setRow(row);
   }
 
   /** From now on it is known which conversation this is. */
@@ -252,17 +252,17 @@ export class Chats {
     }
   }
 
-  #receipt(receipt: Receipt): void {
+  #onReceipt(receipt: Receipt & { kind: ReceiptKind }): void {
     const chat = this.#byId(receipt.conversation_id);
     chat?.timeline.receipt(receipt);
     if (receipt.user_id === this.me && chat && chat.timeline.unread() > 0) {
-      // The list counts what that leaves.
+      // The server's list has the number that is left.
       this.#nextPage = undefined;
       this.listMore();
     }
   }
 
-  /** The end of the open chat, and how far its members are: receipts are not kept for those who were away. */
+  /** The end of the open chat, what is missing of it, and its members' marks: receipts are not kept for who was offline. */
   async #refresh(): Promise<void> {
     const chat = this.open;
     if (chat?.id === undefined) {
@@ -270,7 +270,7 @@ export class Chats {
     }
     for (let side: Side | undefined = {}; side; side = chat.timeline.missing()) {
       const page = await this.#client.history(chat.id, side, PAGE);
-      chat.remembered(page);
+      chat.addPage(page);
       this.look();
       this.#watcher.changed();
       if (page.messages.length === 0) {

@@ -1,4 +1,4 @@
-// The page: two users side by side, or the one whom the address names.
+// The page: two users side by side, or the one that the URL names.
 
 import { pane } from "./pane.ts";
 import { h, put } from "./view/dom.ts";
@@ -25,7 +25,7 @@ const panes = users.map((user, at) => {
   });
 });
 
-// Where there is room for one of them only.
+// For screens with room for one user only.
 const tabs = users.map((user, at) => h("button", { type: "button", click: () => turnTo(at) }, user));
 
 function turnTo(shown: number): void {

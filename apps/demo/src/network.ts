@@ -1,4 +1,4 @@
-// The way to the server: it can be cut here, and shows what passes. Tokens don't: they are no frames.
+// The sockets: they can be cut here, and every frame is reported. Tokens are not: they are in no frame.
 
 import type { OpenSocket } from "@pigeonhole/client";
 
@@ -23,7 +23,7 @@ export class Network {
     return this.#isCut;
   }
 
-  /** From the client's side this looks as if the phone had entered a tunnel. */
+  /** The client sees what it sees when a phone loses its network. */
   cut(): void {
     this.#isCut = true;
     for (const socket of this.#sockets) {

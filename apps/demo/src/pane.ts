@@ -1,4 +1,4 @@
-// A user on the page: the client, what it tells, and what is shown of it.
+// A user on the page: a client, and the views that show what it tells.
 
 import { connect, indexedDbStorage } from "@pigeonhole/client";
 import { Chats } from "./chats.ts";
@@ -12,7 +12,7 @@ import { List } from "./view/list.ts";
 
 export interface PaneOptions {
   user: string;
-  /** Somebody to begin with. */
+  /** A user to start a chat with. */
   peer: string | undefined;
   /** Whether the chat with them is open at first. */
   isOpen: boolean;
@@ -132,7 +132,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   await chats.run();
 }
 
-/** The local server gives one to anybody. */
+/** The local server gives a token to anybody. */
 async function token(user: string): Promise<string> {
   const response = await fetch(`/token?${new URLSearchParams({ user })}`);
   if (!response.ok) {

@@ -1,9 +1,9 @@
-// What belongs to this tab, and outlives its reload.
+// What belongs to this tab, and survives its reload.
 
-/** A page that is being reloaded lets go of its locks within this. */
+/** A page that is being reloaded releases its locks within this. */
 const RELOAD_MS_MAX = 2000;
 
-/** A value under a name that no other tab sees. */
+/** A value that only this tab sees. */
 export function kept(name: string): { get(): string | null; set(value: string | undefined): void } {
   return {
     get: () => sessionStorage.getItem(name),

@@ -1,4 +1,4 @@
-//! What the app holds in its hands.
+//! What an app uses.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use futures_util::Stream;
-use futures_util::future::poll_fn;
+use futures_util::future::{BoxFuture, FutureExt, poll_fn};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
@@ -23,7 +23,7 @@ use crate::session::{Call, Session};
 use crate::storage::Queued;
 use crate::{Config, Error, Event, Stats};
 
-/// A user's connection to Pigeonhole, as long as there is one of its clones.
+/// A user's connection to Pigeonhole. It is closed when its last clone is dropped.
 ///
 /// What it is asked for is asked at once, or when there is a connection again, however long that takes; a future that is
 /// dropped changes nothing about that.
@@ -98,19 +98,12 @@ impl Client {
     /// The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report
     /// a second for each conversation; calls that come sooner share the next one.
     ///
-    /// Reported as soon as this is called; the future, which gives the number of messages that are left unread, need not be
-    /// waited for.
-    ///
-    /// # Errors
+    /// It is reported without being awaited. Awaited, it gives the number of messages that are left unread, or fails with
     /// [`Error::Refused`] or [`Error::Closed`].
-    pub fn read(
-        &self,
-        conversation_id: &ConversationId,
-        seq: Seq,
-    ) -> impl Future<Output = Result<u64, Error>> + Send + 'static + use<> {
+    pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> ReadReport {
         let (unread_tx, unread_rx) = oneshot::channel();
         self.command(Command::Read { conversation_id: conversation_id.clone(), seq, unread_tx });
-        answer(unread_rx)
+        ReadReport { unread_rx }
     }
 
     /// A page of the chat list, of at most 50 conversations: the first one, or the one at the `next_cursor` of the page before.
@@ -144,8 +137,8 @@ impl Client {
         answer(history_rx)
     }
 
-    /// Tries now whatever waits for a better moment: a reconnect does not wait for its time, and a connection that looks
-    /// alive is checked. For an app that comes to the foreground or learns that the network has changed.
+    /// Tries at once what waits to be tried again: a reconnect does not wait for its time, and a connection that looks alive
+    /// is checked. For an app that comes to the foreground or learns that the network has changed.
     pub fn wake(&self) {
         self.command(Command::Wake);
     }
@@ -165,8 +158,8 @@ impl Client {
         *self.stats_rx.borrow()
     }
 
-    /// Acknowledges what the app is done with, and says goodbye. What is in the outbox stays there. Done once the storage may
-    /// be used by another client.
+    /// Acknowledges what the app is done with, and closes the connection. What is in the outbox stays there. When it is done,
+    /// another client may use the storage.
     pub async fn close(self) {
         let (closed_tx, closed_rx) = oneshot::channel();
         self.command(Command::Close { closed_tx });
@@ -208,6 +201,21 @@ impl Sent {
     /// [`Error::Refused`]: it will never be stored. [`Error::Closed`]: it is still in the outbox.
     pub async fn stored(self) -> Result<SendResult, Error> {
         answer(self.stored_rx).await
+    }
+}
+
+/// A report of what the user has read. It is sent whether this is awaited or dropped.
+#[derive(Debug)]
+pub struct ReadReport {
+    unread_rx: oneshot::Receiver<Result<u64, Error>>,
+}
+
+impl IntoFuture for ReadReport {
+    type Output = Result<u64, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        answer(self.unread_rx).boxed()
     }
 }
 

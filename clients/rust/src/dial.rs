@@ -126,7 +126,7 @@ async fn copy(
     }
 }
 
-/// Says goodbye, and takes what comes before the other side does.
+/// Closes the connection, and handles what still comes before the other side closes it.
 async fn close(mut socket: Socket, on_frame: impl Fn(String), close_wait: Duration) {
     let goodbye = async {
         if socket.close(None).await.is_ok() {

@@ -1,4 +1,4 @@
-//! Drives a [`Session`]: carries its frames over sockets, its changes to the storage, its events to the app.
+//! Executes what a [`Session`] puts out: sends frames over sockets, writes changes to the storage, hands events to the app.
 //!
 //! One task runs this, and one more per connection, which dials and then copies frames in both directions.
 
@@ -44,20 +44,20 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Until the app closes the client, or lets go of it.
+    /// Until the app closes the client, or drops it.
     pub(crate) async fn run(self) {
         let Self { session, storage, dialer, command_rx, event_tx, stats_tx } = self;
         let (news_tx, news_rx) = unbounded_channel();
         let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), news_tx };
-        let keeper = Keeper { storage: Some(storage), unsaved: Vec::new() };
-        let running = Running { session, keeper, links, event_tx, stats_tx, leaving: None };
+        let writer = Writer { storage: Some(storage), unsaved: Vec::new() };
+        let running = Running { session, writer, links, event_tx, stats_tx, leaving: None };
         running.run(command_rx, news_rx).await;
     }
 }
 
 struct Running {
     session: Session,
-    keeper: Keeper,
+    writer: Writer,
     links: Links,
     event_tx: UnboundedSender<Event>,
     stats_tx: watch::Sender<Stats>,
@@ -98,7 +98,7 @@ impl Running {
             _ => None,
         });
         let queued: Vec<Change> = queued.collect();
-        let kept = if queued.is_empty() { Ok(()) } else { self.keeper.save(queued).await };
+        let kept = if queued.is_empty() { Ok(()) } else { self.writer.save(queued).await };
         let now = Instant::now();
         for command in batch {
             match command {
@@ -132,7 +132,7 @@ impl Running {
                 self.links.open.remove(&link);
                 self.session.dial_failed(link, why, now);
             }
-            LinkNews::Frame(link, text) => self.session.on_frame(link, &text, now),
+            LinkNews::Frame(link, text) => self.session.received(link, &text, now),
             LinkNews::Ended(link, why) => {
                 self.links.open.remove(&link);
                 self.session.lost(link, why, now);
@@ -140,19 +140,18 @@ impl Running {
         }
     }
 
-    /// Does what the session wants done. Changes are saved first: no message is acknowledged, and no answer told, before the
-    /// storage has what belongs to it.
+    /// Saves first: nothing is acknowledged, and no answer given, before it is in the storage.
     async fn execute(&mut self) {
         let changes = self.session.take_changes();
         if !changes.is_empty() {
-            self.keeper.save_later(changes).await;
+            self.writer.save_soon(changes).await;
         }
         self.stats_tx.send_if_modified(|stats| std::mem::replace(stats, self.session.stats()) != self.session.stats());
         for output in self.session.take_outputs() {
             match output {
                 Output::Dial { link, need } => self.links.dial(link, need),
                 Output::Frame { link, text } => self.links.write(link, text),
-                // Without a writer, the connection's task says goodbye.
+                // Without the sender, the connection's task closes it.
                 Output::Close { link } => {
                     self.links.open.remove(&link);
                 }
@@ -166,7 +165,7 @@ impl Running {
     }
 
     async fn leave(mut self) {
-        self.session.leaving(Instant::now());
+        self.session.closing(Instant::now());
         self.execute().await;
         let close_wait = self.links.dialer.timing.close_wait;
         self.links.open.clear();
@@ -205,15 +204,15 @@ impl Links {
     }
 }
 
-/// The storage, off the task that must not block.
-struct Keeper {
+/// Writes to the storage, outside the task that must not block, and keeps what could not be written for the next write.
+struct Writer {
     /// `None` only while it is at work.
     storage: Option<Box<dyn Storage>>,
-    /// What could not be written; it goes along with the next write.
+    /// What could not be written.
     unsaved: Vec<Change>,
 }
 
-impl Keeper {
+impl Writer {
     /// Refuses them if they can't be written.
     async fn save(&mut self, changes: Vec<Change>) -> Result<(), Error> {
         let mut all = std::mem::take(&mut self.unsaved);
@@ -228,7 +227,7 @@ impl Keeper {
     }
 
     /// Keeps them for the next write if they can't be written.
-    async fn save_later(&mut self, changes: Vec<Change>) {
+    async fn save_soon(&mut self, changes: Vec<Change>) {
         let mut all = std::mem::take(&mut self.unsaved);
         all.extend(changes);
         let (all, written) = self.write(all).await;

@@ -75,31 +75,31 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Why {
-    /// The server said goodbye.
+    /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
     /// The connection broke.
     #[error("connection lost: {0}")]
     Lost(String),
-    /// The server owes an answer and has said nothing at all for too long.
+    /// The server owes an answer and has sent nothing at all for too long.
     #[error("the server has stopped answering")]
     Silent,
-    /// There is no server there, or no way to it.
+    /// The server can't be reached.
     #[error("can't reach the server: {0}")]
     Unreachable(String),
-    /// The server did not want the connection.
+    /// The server refused the connection.
     #[error("the server refused the connection (HTTP {status})")]
     Refused {
         /// HTTP's status code.
         status: u16,
     },
-    /// The server did not want the token, nor a fresh one.
+    /// The server refused the token, and a new one too.
     #[error("the server refused the token (HTTP {status})")]
     TokenRefused {
         /// HTTP's status code: 401 or 403.
         status: u16,
     },
-    /// The token has expired; the next try asks for a fresh one.
+    /// The token has expired; the next try asks for a new one.
     #[error("the token has expired")]
     TokenExpired,
     /// The app could not give a token. This is what it said.

@@ -1,14 +1,16 @@
-//! The client's state, whatever connections carry it: what waits, what is held, what must be asked.
+//! The client's state, independent of connections: what waits, what is held, what must be asked.
 //!
-//! Nothing here does I/O or looks at a clock. In go frames, calls of the app and the time; out come [`Output`]s. Four rules
-//! carry most of it:
+//! Nothing here does I/O or looks at a clock: frames, calls of the app and the time are inputs, changes and [`Output`]s are what
+//! to do. Four rules explain most of it:
 //!
 //! * A request stays in `asked` until it is answered, and is sent again, unchanged, when its time is up. Every action of
-//!   the protocol may be repeated, so no lost answer needs a case of its own.
+//!   the protocol may be repeated, so a lost answer needs no code of its own.
 //! * Messages wait in their conversation's buffer until everything before them has come, and leave it once, in the order
 //!   of their `seq`.
 //! * Of the messages to one conversation only the oldest is under way. Two at once could be stored the other way round.
 //! * A message is held, and so acknowledged, once the app is done with it: what it had before a crash comes again.
+//!
+//! The web client's session works in the same way, and both pass the scripts in conformance/.
 
 mod calls;
 mod catch_up;
@@ -112,8 +114,8 @@ impl Session {
     }
 
     /// A frame, from a connection that is open or was until now.
-    pub(crate) fn on_frame(&mut self, link: LinkId, text: &str, now: Instant) {
-        self.is_alive(link, now);
+    pub(crate) fn received(&mut self, link: LinkId, text: &str, now: Instant) {
+        self.frame_arrived(link, now);
         match ServerFrame::parse(text) {
             ServerFrame::Reply { id, result } => self.answered(id.as_deref(), result, now),
             ServerFrame::Error { error, .. } if error.code == "token_expired" => self.token_expired(link, now),
@@ -123,7 +125,7 @@ impl Session {
             ServerFrame::Gateway => self.retry_all_soon(link, now),
             ServerFrame::Unknown => {}
         }
-        self.advance(now);
+        self.send_due(now);
     }
 
     fn on_event(&mut self, event: ServerEvent, now: Instant) {
@@ -140,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Tries now whatever waits for a better moment: the app is in the foreground again, or the network has changed.
+    /// Retries that wait are tried now: the network has changed, or the app is in the foreground again.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.dial_soon(now);
         self.ping_soon(now);
@@ -156,7 +158,7 @@ impl Session {
         self.close_silent(now);
         self.resend_due(now);
         self.ping_due(now);
-        self.advance(now);
+        self.send_due(now);
     }
 
     /// When `tick` has something to do, if nothing else happens before.
@@ -177,10 +179,10 @@ impl Session {
         .min()
     }
 
-    /// Before the connections are closed: reports what is held and read, however recent the last report.
-    pub(crate) fn leaving(&mut self, now: Instant) {
-        self.reports.all_due(now);
-        self.advance(now);
+    /// Before the connections are closed: what is held and read is reported, however recent the last report.
+    pub(crate) fn closing(&mut self, now: Instant) {
+        self.reports.flush(now);
+        self.send_due(now);
     }
 
     /// What to remember, before any of the outputs is carried out.
@@ -196,8 +198,8 @@ impl Session {
         self.stats
     }
 
-    /// Asks for whatever the state calls for and is not under way. Called after every change.
-    fn advance(&mut self, now: Instant) {
+    /// Sends every request that is due and not under way. Called after every change.
+    fn send_due(&mut self, now: Instant) {
         self.dial_due(now);
         if self.links.current().is_none() {
             return;
@@ -228,13 +230,13 @@ impl Session {
     }
 }
 
-/// Full jitter: anything from nothing to the ceiling, which doubles with each attempt.
+/// Full jitter: at random between 0 and a maximum that doubles with each attempt.
 fn jitter(rng: &mut fastrand::Rng, first: Duration, max: Duration, attempt: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(attempt)).min(max).mul_f64(rng.f64())
 }
 
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 
 #[cfg(test)]
 mod tests;

@@ -57,7 +57,7 @@ function use(archive) {
   const options = {
     target: "es2022",
     module: "nodenext",
-    lib: ["es2023", "dom"],
+    lib: ["es2022", "dom"],
     types: [],
     strict: true,
     noEmit: true,

@@ -1,4 +1,4 @@
-// Frames in and out. What this version does not know it ignores: fields, `type`s, kinds of conversations.
+// Frames to and from the server. What this version does not know it ignores: fields, `type`s, kinds of conversations.
 
 import { PigeonholeError } from "./errors.ts";
 import {
@@ -30,7 +30,7 @@ export function requestFrame(request: Request, id: number): string {
   return JSON.stringify({ ...request, id: String(id) });
 }
 
-/** Refuses here what would close the socket there, again at each try. */
+/** Refuses what is too large: API Gateway would close the socket, at each try. */
 export function checkSize(request: Request): void {
   const bytes = (text: string) => new TextEncoder().encode(text).length;
   const bodyFits = (body: string) =>
@@ -45,20 +45,18 @@ export function checkSize(request: Request): void {
 export type ReceiptKind = "delivered" | "read";
 
 /** How far a member has come, and when. */
-export interface Receipt extends Omit<ReceiptReadEvent, "type"> {
-  kind: ReceiptKind;
-}
+export type Receipt = Omit<ReceiptReadEvent, "type">;
 
-/** What a frame from the server says. `gateway`: it has no `type`, so it is not Pigeonhole's. */
-export type Heard =
+/** A frame from the server. `gateway`: it has no `type`, so it is from API Gateway itself. */
+export type Incoming =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
   | { is: "messages"; messages: Message[] }
-  | { is: "receipt"; receipt: Receipt }
+  | { is: "receipt"; kind: ReceiptKind; receipt: Receipt }
   | { is: "gateway" }
   | { is: "unknown" };
 
-export function hear(text: string): Heard {
+export function parseFrame(text: string): Incoming {
   const frame = parse(text);
   const type = field(frame, "type");
   if (typeof type !== "string") {
@@ -77,7 +75,7 @@ export function hear(text: string): Heard {
   if (isReceiptDeliveredEvent(frame) || isReceiptReadEvent(frame)) {
     const { conversation_id, user_id, seq, at } = frame;
     const kind = frame.type === "receipt.read" ? "read" : "delivered";
-    return { is: "receipt", receipt: { kind, conversation_id, user_id, seq, at } };
+    return { is: "receipt", kind, receipt: { conversation_id, user_id, seq, at } };
   }
   return { is: "unknown" };
 }

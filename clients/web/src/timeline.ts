@@ -1,7 +1,7 @@
-// The ordered view of one conversation. No I/O and no clock: the app puts in what it is told, and draws what comes out.
+// The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
 import type { Conversation, HistoryResult, Message } from "./frames.ts";
-import type { Receipt, Side } from "./protocol.ts";
+import type { Receipt, ReceiptKind, Side } from "./protocol.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -16,14 +16,17 @@ export type TimelineEntry =
   | { type: "gap"; afterSeq: number; beforeSeq: number }
   /** A stored message; others' have no tick. */
   | { type: "message"; message: Message; own: boolean; tick: "stored" | "delivered" | "read" | undefined }
-  /** An own message that is not stored. `error` says why it never will be. */
+  /** An own message that is not stored. */
   | ({ type: "unsent"; tick: "waiting" | "failed" } & Unsent);
 
-interface Unsent {
+/** An own message that is not stored. */
+export interface Unsent {
+  /** What `send` gave. */
   clientMsgId: string;
   body: string;
   /** When the user wrote it: RFC 3339, as `sent_at` of a message. */
   at: string;
+  /** Why it will never be stored: what `failed` was called with. */
   error?: string;
 }
 
@@ -43,8 +46,8 @@ interface Opened {
 /**
  * The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet.
  *
- * Put in what the client tells of this conversation, in any order and as often as it comes: nothing stands there twice, and
- * ticks never fall. All conversations look the same to it, so the app keeps one for each.
+ * Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
+ * tick falls. It does not look at the conversation's id, so the app keeps one for each conversation.
  */
 export class Timeline {
   #userId: string;
@@ -64,7 +67,7 @@ export class Timeline {
     this.#userId = userId;
   }
 
-  // What happens.
+  // Input.
 
   /** A page of the conversation: any, and pages may overlap. */
   history({ messages, last_seq, members }: Pick<HistoryResult, "messages" | "last_seq" | "members">): void {
@@ -85,9 +88,12 @@ export class Timeline {
       this.#unsent = this.#unsent.filter(({ clientMsgId }) => clientMsgId !== client_msg_id);
     }
     this.#lastSeq = Math.max(this.#lastSeq, seq);
-    const before = this.#messages.findLastIndex((other) => other.seq <= seq);
-    if (this.#messages[before]?.seq !== seq) {
-      this.#messages.splice(before + 1, 0, message);
+    let place = this.#messages.length;
+    while ((this.#messages[place - 1]?.seq ?? 0) > seq) {
+      place -= 1;
+    }
+    if (this.#messages[place - 1]?.seq !== seq) {
+      this.#messages.splice(place, 0, message);
     }
   }
 
@@ -112,7 +118,7 @@ export class Timeline {
   }
 
   /** A member has everything up to here, or has read it. So has the user, by another device or by this one. */
-  receipt({ kind, user_id, seq }: Pick<Receipt, "kind" | "user_id" | "seq">): void {
+  receipt({ kind, user_id, seq }: { kind: ReceiptKind } & Pick<Receipt, "user_id" | "seq">): void {
     this.#raise(user_id, { delivered: seq, read: kind === "read" ? seq : 0 });
   }
 
@@ -135,7 +141,7 @@ export class Timeline {
     this.#opened = undefined;
   }
 
-  // What comes of it.
+  // Output.
 
   /** Everything to draw, in order. `dayOf` gives the day of a time, in the viewer's time zone and words. */
   entries(dayOf: (at: string) => string): TimelineEntry[] {
@@ -180,9 +186,15 @@ export class Timeline {
     if (newest < this.#lastSeq) {
       return { after_seq: newest };
     }
-    const at = this.#messages.findLastIndex(({ seq }, at) => at > 0 && this.#messages[at - 1]?.seq !== seq - 1);
-    const after = this.#messages[at - 1];
-    return after && { after_seq: after.seq };
+    let missing: Side | undefined;
+    let before: number | undefined;
+    for (const { seq } of this.#messages) {
+      if (before !== undefined && seq > before + 1) {
+        missing = { after_seq: before };
+      }
+      before = seq;
+    }
+    return missing;
   }
 
   /** What to ask `history` for when the user scrolls up; `undefined`: nothing is older than what is held. */
@@ -237,7 +249,7 @@ export class Timeline {
     return this.#marks.get(this.#userId)?.read ?? 0;
   }
 
-  /** To have read a message is to have it. */
+  /** A read mark counts as a delivered one. */
   #raise(userId: string, { delivered, read }: Marks): void {
     const marks = this.#marks.get(userId) ?? { delivered: 0, read: 0 };
     this.#marks.set(userId, {

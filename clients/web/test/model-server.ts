@@ -1,4 +1,4 @@
-// As much of the server as a client can notice, as alice sees it.
+// A small model of the server, as alice sees it.
 
 import type { Target } from "../src/protocol.ts";
 

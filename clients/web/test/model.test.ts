@@ -110,7 +110,7 @@ class World {
 
   #start(): Session {
     const saved = copy(this.#saved);
-    // As unlike as chance can be, and the same each time.
+    // Looks random, and is the same each time.
     let number = this.count;
     const random = () => {
       number = (number * 16807 + 11) % 2147483647;
@@ -211,12 +211,12 @@ class World {
     this.server.fails = how;
   }
 
-  // The people.
+  // The users.
 
   say(peer: string, sender: string, count: number): void {
     const conversation_id = conversationWith(peer);
     this.server.append(conversation_id, sender, `${sender}-${this.count}`, "hello");
-    // With what was said last before it: some frames bring a part that is known.
+    // With the messages before it: of some frames, a part is known.
     const messages = this.server.said.get(conversation_id)?.messages.slice(-count) ?? [];
     for (const wire of this.#wires.values()) {
       wire.down.push(JSON.stringify({ type: "messages.new", conversation_id, messages }));
@@ -264,7 +264,7 @@ class World {
   /** Everything works from now on. Returns once nothing is left to be done. */
   heal(): void {
     this.server.fails = undefined;
-    // What was pushed and lost, and is held by another device, is only found by a new connection.
+    // What was posted and lost, and is held by another device, is only found by a new connection.
     while (this.#wires.size > 0) {
       this.cut(0);
       this.collect();

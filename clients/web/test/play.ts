@@ -1,4 +1,4 @@
-// One client, in the hands of a script.
+// Plays a script on one client.
 
 import { expect } from "vitest";
 import { defaultTiming, type Timing } from "../src/config.ts";
@@ -130,7 +130,9 @@ export class Play {
     if (does === "restart") {
       this.#session = this.#start();
     } else if (does === "close") {
-      session.leaving(this.#now);
+      session.closing(this.#now);
+    } else if (does === "wake") {
+      session.wake(this.#now);
     } else if (typeof does === "string") {
       throw new Error("an app can't do that");
     } else if (does.send) {
@@ -223,6 +225,8 @@ export class Play {
       if (typeof ok !== "object") {
         expect(answer).toEqual({ ok });
       }
+    } else if ("outbox" in step) {
+      expect(this.#session.outbox.waiting().map(({ clientMsgId }) => clientMsgId)).toEqual(step.outbox);
     } else if ("stats" in step) {
       const stats = Object.entries(step.stats).map(([name, count]) => [camel(name), count]);
       expect(this.#session.stats).toMatchObject(Object.fromEntries(stats));
@@ -243,6 +247,9 @@ export class Play {
     });
     if (step.link) {
       expect(asked.link, "link").toBe(step.link);
+    }
+    if (step.again) {
+      expect(asked.frame.id, "id").toBe(this.#named.get(step.again)?.frame.id);
     }
     if (step.as) {
       this.#named.set(step.as, asked);

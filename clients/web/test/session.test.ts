@@ -1,4 +1,4 @@
-// What the scripts in conformance/ can't say of the session, since they don't know what chance brings.
+// What the scripts in conformance/ can't test of the session, since the random numbers matter.
 
 import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
@@ -32,7 +32,7 @@ function frames(outputs: Output[]): unknown[] {
   return outputs.flatMap((output) => (output.do === "send" ? [JSON.parse(output.frame)] : []));
 }
 
-it("backs off anywhere between nothing and a ceiling that doubles", () => {
+it("backs off at random between 0 and a maximum that doubles", () => {
   const waits = (chance: number) => {
     const session = start(() => chance);
     return Array.from({ length: 9 }, (_, attempt) => {
@@ -66,14 +66,14 @@ it("replaces a connection up to five minutes before its time", () => {
   expect(replacedAt(1)).toBe(lifetime - lifetimeJitter);
 });
 
-it("asks at once whether the connection still lives when it is woken", () => {
+it("sends a ping at once when it is woken", () => {
   const session = online();
   session.wake(1000);
   session.wake(1001);
   expect(frames(session.takeOutputs())).toEqual([{ action: "ping", id: "3" }]);
   reply(session, "3", { pending: false, server_time: "" }, 1100);
   expect(session.nextTick()).toBe(1000 + pingEvery);
-  // And learns soon that it doesn't.
+  // Without an answer, the connection is closed soon.
   session.wake(2000);
   while (session.nextTick() < 2000 + silenceMax) {
     session.tick(session.nextTick());
@@ -98,7 +98,7 @@ it("dials at once when it is woken, however often that has failed", () => {
   expect(session.takeOutputs()).toEqual([]);
 });
 
-it("refuses what no frame holds before it is sent, and an answer that makes no sense", () => {
+it("refuses what is too large for a frame before it is sent, and an answer that can't be read", () => {
   const session = online();
   const codes: string[] = [];
   const waiter = { resolve: () => {}, reject: ({ code }: PigeonholeError) => codes.push(code) };

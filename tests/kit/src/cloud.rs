@@ -74,10 +74,15 @@ impl Cloud {
                 self.engine.delete_item(serde_json::from_value(delete).unwrap()).unwrap();
             }
             for row in wanted.iter().filter(|row| !stored.contains(row)) {
-                let put = json!({ "TableName": table.name, "Item": row });
-                self.engine.put_item(serde_json::from_value(put).unwrap()).unwrap();
+                self.put(&table.name, row);
             }
         }
+    }
+
+    /// Writes a row, as DynamoDB writes it.
+    pub fn put(&self, table: &str, row: &Value) {
+        let put = json!({ "TableName": table, "Item": row });
+        self.engine.put_item(serde_json::from_value(put).unwrap()).unwrap();
     }
 
     /// All rows of a table, as DynamoDB writes them.

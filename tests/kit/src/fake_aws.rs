@@ -30,6 +30,7 @@ struct Inner {
 }
 
 enum Step {
+    Pass,
     Fail(Fault),
     Hold(Hold),
 }
@@ -80,6 +81,26 @@ impl FakeAws {
         self.lock().calls.clone()
     }
 
+    /// Waits until the operation has been asked for that often since the last [`clear`](Self::clear).
+    pub async fn until(&self, operation: &str, count: usize) {
+        while self.operations().iter().filter(|asked| *asked == operation).count() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Writes rows into a table, in `DynamoDB`'s own form, as some other version of the functions would. Each row replaces the one
+    /// with its key.
+    pub fn put_rows(&self, table: &str, rows: &[Value]) {
+        for row in rows {
+            self.lock().cloud.put(table, row);
+        }
+    }
+
+    /// All rows of a table in `DynamoDB`'s own form.
+    pub fn raw_rows(&self, table: &str) -> Vec<Value> {
+        self.lock().cloud.scan(table)
+    }
+
     /// The operations of these calls.
     pub fn operations(&self) -> Vec<String> {
         self.lock().calls.iter().map(|call| call.operation().to_owned()).collect()
@@ -115,6 +136,11 @@ impl FakeAws {
         self.lock().always.insert(name.to_owned(), fault);
     }
 
+    /// Lets the next call through: what is told afterwards is for the one after it.
+    pub fn pass_next(&self, name: &str) {
+        self.then(name, Step::Pass);
+    }
+
     /// Holds the next call on its way.
     pub fn hold_next(&self, name: &str) -> Hold {
         let hold = Hold::default();
@@ -136,7 +162,7 @@ impl FakeAws {
 
     async fn answer(self, call: AwsCall) -> Option<(u16, String)> {
         let fault = match self.record(&call) {
-            None => None,
+            None | Some(Step::Pass) => None,
             Some(Step::Hold(hold)) => {
                 hold.wait().await;
                 None

@@ -21,7 +21,7 @@ export class Conversation {
   readonly element: HTMLElement;
   #actions: ConversationActions;
   #chat: Chat | undefined;
-  /** What was begun to be written, by peer. */
+  /** Unsent texts in the field, by peer. */
   #drafts = new Map<string, string>();
   #title = h("div", { class: "title" });
   #messages = h("ol", { class: "messages", tabindex: 0, "aria-label": "Messages" });
@@ -63,7 +63,7 @@ export class Conversation {
       h("div", { class: "view" }, this.#scroller, this.#toEnd),
       h("form", { class: "composer", submit }, this.#field, send),
     );
-    // What makes the view smaller, such as a keyboard on the screen, leaves the end in sight.
+    // When the view gets smaller, by a keyboard on the screen for example, the end stays visible.
     new ResizeObserver(() => this.#isAtEnd && this.#goToEnd()).observe(this.#scroller);
   }
 
@@ -83,7 +83,7 @@ export class Conversation {
     if (this.#isAtEnd) {
       this.#goToEnd();
     } else if (anchor) {
-      // What was in sight stays where it is, under the older messages.
+      // What was visible stays where it is, below the older messages.
       this.#scroller.scrollTop += anchor.offsetTop - before;
     }
   }
@@ -109,7 +109,7 @@ export class Conversation {
   }
 
   #typed(event: KeyboardEvent): void {
-    // Enter may also end the choice of a character.
+    // Enter may also choose a character of an input method.
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       this.#send();

@@ -2,7 +2,7 @@
 
 type Value = string | number | boolean | undefined | ((event: never) => void);
 
-/** An element. Functions among the attributes are listeners. Texts stay texts, whatever is in them. */
+/** An element. Functions among the attributes are listeners. Texts are never parsed as HTML. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Record<string, Value> = {},
@@ -60,7 +60,7 @@ export function fill(parent: Element, items: Item[]): void {
       parent.insertBefore(element, next);
     }
   }
-  // To move an element is to take its focus away.
+  // An element that is moved loses its focus.
   if (focused instanceof HTMLElement && focused !== document.activeElement && parent.contains(focused)) {
     focused.focus({ preventScroll: true });
   }
@@ -68,7 +68,7 @@ export function fill(parent: Element, items: Item[]): void {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A picture of strokes, 20 by 20. */
+/** An icon of strokes, 20 by 20. */
 export function icon(name: keyof typeof strokes): SVGElement {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 20 20");

@@ -41,12 +41,12 @@ export class Frames {
   }
 }
 
-/** Ids are long, and what is behind them says more. */
+/** Ids are long, and the fields after them matter more. */
 function short(field: string, value: unknown): unknown {
   return field.endsWith("_id") && typeof value === "string" && value.length > 12 ? `${value.slice(0, 8)}…` : value;
 }
 
-/** In one line, and in many once it is opened. */
+/** One line, which opens to many. */
 function frame(way: "in" | "out", text: string): HTMLElement {
   let parsed: unknown;
   try {

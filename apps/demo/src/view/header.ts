@@ -28,7 +28,7 @@ export class Header {
   constructor(user: string, { connect, ownTab }: HeaderActions) {
     const turned = () => connect(this.#switch.checked);
     this.#switch = h("input", { type: "checkbox", role: "switch", change: turned });
-    // The countdown is no news: beside the status, so that nobody has to listen to it.
+    // Beside the status and not in it, so that screen readers don't read out every second.
     const who = h(
       "div",
       { class: "who" },

@@ -51,7 +51,7 @@ impl Session {
             }
             call => self.calls.waiting.push_back(call),
         }
-        self.advance(now);
+        self.send_due(now);
     }
 
     pub(super) fn ask_calls(&mut self, now: Instant) {

@@ -1,5 +1,5 @@
 //! After a connect: first what is pending, page by page; then, by the chat list, what other devices of this user took
-//! meanwhile. And pings, which find what was pushed and did not arrive.
+//! meanwhile. And pings, which find what was posted and did not arrive.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const SINCE_OVERLAP: Duration = Duration::from_secs(60);
 pub(super) struct CatchUp {
     stage: Stage,
     drain: Drain,
-    /// Something may have become pending that the page on its way was read too early for.
+    /// Something may have become pending after the page that is on its way was read.
     again: bool,
     ping_at: Option<Instant>,
     /// A ping waits for its answer.
@@ -29,7 +29,7 @@ pub(super) struct CatchUp {
     since: Option<Timestamp>,
     /// What `since` becomes once all is here.
     newest: Option<Timestamp>,
-    /// Conversations that must have come that far.
+    /// How far conversations must have come.
     awaited: BTreeMap<ConversationId, Seq>,
 }
 
@@ -44,8 +44,7 @@ enum Stage {
 enum Drain {
     Idle,
     Asked,
-    /// Shown to the app, and not the last. Once it is done with everything up to here, the next page is asked for with these as
-    /// its ack.
+    /// Shown to the app, and not the last. Once it is done with all of it, the next is asked for with these as its ack.
     Page(BTreeMap<ConversationId, Seq>),
 }
 
@@ -142,8 +141,8 @@ impl Session {
             self.catch_up.drain = Drain::Page(marks);
             return;
         }
-        // What is stored from now on is pushed to this connection, so nothing is left to ask for; a busy user would be asking
-        // for ever. What the app is done with already has been acknowledged, but perhaps not heard.
+        // What is stored from now on is posted to this connection, so nothing is left to ask for; a busy user would never stop
+        // asking. What the app is done with already was acknowledged, but perhaps that did not arrive.
         for (id, seq) in marks {
             if self.conversations.held(&id) >= seq {
                 self.acknowledge_again(&id);
@@ -171,7 +170,7 @@ impl Session {
         self.start_catch_up(now);
     }
 
-    /// An entry of its ack was refused. The others count; a drain without any shows what is still pending.
+    /// An entry of its ack was refused. The others are applied, and the drain is asked for again without an ack.
     pub(super) fn drain_refused(&mut self, ack: &[AckEntry], now: Instant) {
         if ack.is_empty() {
             self.drain_ended(now);
@@ -194,13 +193,13 @@ impl Session {
         for row in inbox.conversations {
             self.catch_up.newest = self.catch_up.newest.max(Some(row.last_message.sent_at));
             match row.kind {
-                ConversationKind::Direct => self.outbox.direct_with(&row.peer_id, &row.conversation_id),
+                ConversationKind::Direct => self.outbox.remember_direct(&row.peer_id, &row.conversation_id),
             }
             self.row(&row, now);
             self.catch_up.awaited.insert(row.conversation_id.clone(), row.last_seq);
             self.tell(Event::ConversationChanged(row));
         }
-        // The first list can be long. What this device does not know yet need not be compared with anything.
+        // The first list can be long. A conversation that this device does not know yet is not compared with anything.
         let enough = self.catch_up.since.is_none()
             && self.conversations.known().all(|id| self.catch_up.awaited.contains_key(id));
         match inbox.next_cursor {

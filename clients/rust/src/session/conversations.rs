@@ -1,4 +1,4 @@
-//! How far each conversation has come on this device, and what it lacks.
+//! How far each conversation has come on this device, and what is missing.
 //!
 //! ```text
 //! 1 ………… acked ………… held ………… shown     (missing)     buffered … wanted
@@ -23,19 +23,19 @@ const REPAIRS_MAX: usize = 4;
 #[derive(Default)]
 pub(super) struct Conversations {
     all: BTreeMap<ConversationId, Conversation>,
-    /// Those that lack something.
+    /// Those in which messages are missing.
     broken: BTreeSet<ConversationId>,
 }
 
 #[derive(Default)]
 struct Conversation {
-    /// Handed to the app up to here. `None`: new on this device, and nobody has said yet where it begins.
+    /// Handed to the app up to here. `None`: new on this device, and where it begins is not known yet.
     shown: Option<Seq>,
     /// The app is done with everything up to here.
     held: Seq,
     /// The server has confirmed that this is acknowledged, or has not drained it since a restart.
     acked: Seq,
-    /// What came before its turn, and whether it was missed.
+    /// What came out of order, and whether it was missed.
     buffer: BTreeMap<Seq, (Message, bool)>,
     /// The server has messages up to here.
     wanted: Seq,
@@ -53,7 +53,7 @@ impl Conversation {
 
 impl Conversations {
     pub(super) fn new(held: BTreeMap<ConversationId, Seq>) -> Self {
-        // Should the last acknowledgement have been lost, the first drain brings what it was for: see `arrived_pending`.
+        // If the last acknowledgement was lost, the first drain brings those messages again: see `arrived_pending`.
         let known =
             |held| Conversation { shown: Some(held), held, acked: held, wanted: held, ..Conversation::default() };
         Self { all: held.into_iter().map(|(id, held)| (id, known(held))).collect(), broken: BTreeSet::new() }
@@ -106,10 +106,10 @@ impl Session {
                 self.reports.acknowledge(conversation_id, seq);
             }
         }
-        self.advance(now);
+        self.send_due(now);
     }
 
-    /// A message has come, from wherever.
+    /// A message has come, by any way.
     pub(super) fn arrived(&mut self, message: Message, missed: bool, now: Instant) {
         let id = message.conversation_id.clone();
         let conversation = self.conversations.all.entry(id.clone()).or_default();
@@ -119,7 +119,7 @@ impl Session {
             return;
         }
         conversation.wanted = conversation.wanted.max(message.seq);
-        let first = message.seq.previous() == Seq::ZERO;
+        let first = message.seq == Seq::ZERO.next();
         conversation.buffer.insert(message.seq, (message, missed));
         if first {
             self.begin(&id, Seq::ZERO);
@@ -127,11 +127,11 @@ impl Session {
         self.show(&id, now);
     }
 
-    /// A drained one: what comes before it, some device of this user has acknowledged.
+    /// A drained message: some device of this user has acknowledged everything before it.
     pub(super) fn arrived_pending(&mut self, message: Message, missed: bool, now: Instant) {
         let (id, before) = (message.conversation_id.clone(), message.seq.previous());
         self.arrived(message, missed, now);
-        if !self.conversations.has_begun(&id) && !self.may_hold_unanswered(&id) {
+        if !self.conversations.has_begun(&id) && !self.may_hold_own(&id) {
             self.begin(&id, before);
             self.show(&id, now);
         }
@@ -147,14 +147,14 @@ impl Session {
         let after = conversation.buffer.keys().next().map_or(after, |first| after.min(first.previous()));
         conversation.shown = Some(after);
         (conversation.held, conversation.acked) = (after, conversation.acked.max(after));
-        // After a restart, too: what is shown from here on and not held by then must be missed.
+        // Saved, so that what is shown from here on and not held is found missing after a restart.
         self.save(Change::Held { conversation_id: id.clone(), seq: after });
         self.forget_sent(id);
     }
 
-    /// Whether an own message without an answer may be in this conversation, which has not begun. The server counts such a
-    /// message as delivered, so the conversation must not begin where the server says before it is known.
-    fn may_hold_unanswered(&self, id: &ConversationId) -> bool {
+    /// Whether an own message without an answer may be in this conversation, which has not begun. The server takes such a
+    /// message for delivered, so until it is answered the conversation must not begin where the server says.
+    fn may_hold_own(&self, id: &ConversationId) -> bool {
         let Some(conversation) = self.conversations.all.get(id) else { return false };
         let users = conversation.buffer.values().map(|(message, _)| &message.sender_id);
         self.outbox.is_unsure(id, users, &self.me)
@@ -164,15 +164,15 @@ impl Session {
     pub(super) fn row(&mut self, row: &Row, now: Instant) {
         let conversation = self.conversations.all.entry(row.conversation_id.clone()).or_default();
         conversation.wanted = conversation.wanted.max(row.last_seq);
-        // Whatever can be on its way has had the time of a drain.
+        // What was on its way has arrived by now: a drain took longer.
         conversation.repair_at.get_or_insert(now);
-        if !self.may_hold_unanswered(&row.conversation_id) {
+        if !self.may_hold_own(&row.conversation_id) {
             self.begin(&row.conversation_id, row.delivered_seq.min(row.last_seq));
         }
         self.show(&row.conversation_id, now);
     }
 
-    /// Hands over what is next in order, and sees whether anything is missing then.
+    /// Hands over what is next in order, then checks whether anything is missing.
     fn show(&mut self, id: &ConversationId, now: Instant) {
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         let mut next = Vec::new();
@@ -207,10 +207,10 @@ impl Session {
         self.conversations.broken.iter().filter_map(|id| self.repair_at(id)).min()
     }
 
-    /// When this one is to be repaired, if nothing stands against it.
+    /// When this one is to be repaired; never, while something prevents it.
     fn repair_at(&self, id: &ConversationId) -> Option<Instant> {
         let conversation = self.conversations.all.get(id).filter(|conversation| !conversation.repair_asked)?;
-        conversation.repair_at.filter(|_| conversation.shown.is_some() || !self.may_hold_unanswered(id))
+        if conversation.shown.is_some() || !self.may_hold_own(id) { conversation.repair_at } else { None }
     }
 
     fn may_repair(&self) -> bool {
@@ -227,7 +227,7 @@ impl Session {
             conversation.repair_asked = true;
             let (side, limit) = match conversation.shown {
                 Some(shown) => (Side::After(shown), HISTORY_LIMIT_MAX),
-                // Only to learn up to where this user holds it.
+                // Without a beginning, it is asked only up to where this user holds it.
                 None => (Side::Newest, 1),
             };
             self.ask(Errand::Repair(HistoryRequest { conversation_id: id, side, limit }), now);
@@ -240,18 +240,18 @@ impl Session {
         conversation.repair_asked = false;
         conversation.wanted = conversation.wanted.max(history.last_seq);
         let before = conversation.shown;
-        if before.is_none() && !self.may_hold_unanswered(id) {
+        if before.is_none() && !self.may_hold_own(id) {
             let own = history.members.iter().find(|member| member.user_id == self.me);
             self.begin(id, own.map_or(history.last_seq, |own| own.delivered_seq));
         }
-        // The answer to a question of before the conversation began brings its end, not what it lacks.
+        // Asked before the conversation began, so this is its end, not what is missing.
         let messages = if from_gap { history.messages } else { Vec::new() };
         for message in messages {
             let known = self.conversations.all.get(id).is_some_and(|conversation| {
                 conversation.shown.is_some_and(|shown| message.seq <= shown)
                     || conversation.buffer.contains_key(&message.seq)
             });
-            // It was asked for from the gap on, so what stands behind the gap comes along.
+            // The page begins at the gap, and can have messages from behind it.
             if !known {
                 let missed = !self.links.told_caught_up && message.sender_id != self.me;
                 self.arrived(message, missed, now);
@@ -278,7 +278,7 @@ impl Session {
         }
     }
 
-    /// What is missing will never come: the user is no longer a member. What is there is handed over without it.
+    /// What is missing will never come: the user is no longer a member. What has come is handed over without it.
     pub(super) fn repair_refused(&mut self, id: &ConversationId, now: Instant) {
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         conversation.repair_asked = false;

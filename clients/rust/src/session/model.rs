@@ -374,7 +374,7 @@ impl World {
 
     fn down(&mut self, pick: usize, again: bool) {
         let Some((link, frame)) = self.on_the_way(false, pick, again) else { return };
-        self.session.on_frame(link, &frame, self.now);
+        self.session.received(link, &frame, self.now);
     }
 
     fn open(&mut self) {
@@ -481,7 +481,7 @@ impl World {
     /// Everything works from now on. Returns once nothing is left to be done.
     fn heal(&mut self) {
         self.server.fails = None;
-        // What was pushed and lost, and is held by another device, is only found by a new connection.
+        // What was posted and lost, and is held by another device, is only found by a new connection.
         while !self.wires.is_empty() {
             self.cut(0);
             self.collect();

@@ -17,9 +17,9 @@ pub(super) struct Outbox {
     ready: BTreeSet<Target>,
     /// The direct conversations with these users.
     direct: BTreeMap<UserId, ConversationId>,
-    /// Answered, in conversations that are new on this device and have not begun: until then they stay in the storage, so
-    /// that a restart finds them again.
-    stored_early: BTreeMap<ConversationId, Vec<ClientMsgId>>,
+    /// Answered, in conversations that are new on this device and have not begun: kept in the storage until they do, so that
+    /// they are found after a restart.
+    answered_early: BTreeMap<ConversationId, Vec<ClientMsgId>>,
     last_order: u64,
 }
 
@@ -45,7 +45,7 @@ impl Outbox {
     pub(super) fn new(saved: VecDeque<Queued>) -> Self {
         let mut outbox = Self::default();
         for queued in saved {
-            // Nobody knows whether it was sent.
+            // It may have been sent before.
             let tries = 1;
             outbox.push(queued, None, tries);
         }
@@ -67,7 +67,7 @@ impl Outbox {
         entries.into_iter().map(|entry| entry.queued.clone()).collect()
     }
 
-    /// One lane for a conversation, whichever way its messages name it.
+    /// The same lane for a conversation, whether its messages name the user or the conversation.
     fn lane_of(&self, target: &Target) -> Target {
         match target {
             Target::User(user) => self.direct.get(user).cloned().map_or_else(|| target.clone(), Target::Conversation),
@@ -75,7 +75,7 @@ impl Outbox {
         }
     }
 
-    /// Its answer will not come any more.
+    /// No answer to it will come any more.
     fn lost(&mut self, target: &Target, client_msg_id: &ClientMsgId) {
         let key = self.lane_of(target);
         let Some(lane) = self.lanes.get_mut(&key) else { return };
@@ -109,7 +109,7 @@ impl Outbox {
     ) -> bool {
         let sent = |lane: &Lane| lane.entries.front().is_some_and(|entry| entry.tries > 0);
         let to_user = |user: &UserId| match user {
-            // Sent by another device; its recipient is unknown here.
+            // Sent by another device; the recipient is unknown here.
             user if user == me => self.lanes.iter().any(|(key, lane)| matches!(key, Target::User(_)) && sent(lane)),
             user => self.lanes.get(&Target::User(user.clone())).is_some_and(sent),
         };
@@ -117,7 +117,7 @@ impl Outbox {
             || (!self.direct.values().any(|known| known == conversation_id) && users.into_iter().any(to_user))
     }
 
-    /// The server had acknowledged less there than was thought.
+    /// What was taken for acknowledged in this conversation is not.
     pub(super) fn forget_acked(&mut self, conversation_id: &ConversationId) {
         if let Some(lane) = self.lanes.get_mut(&Target::Conversation(conversation_id.clone())) {
             lane.entries.iter_mut().for_each(|entry| entry.acked_before = None);
@@ -125,7 +125,7 @@ impl Outbox {
     }
 
     /// Messages to this user go to this conversation.
-    pub(super) fn direct_with(&mut self, user: &UserId, conversation_id: &ConversationId) {
+    pub(super) fn remember_direct(&mut self, user: &UserId, conversation_id: &ConversationId) {
         if self.direct.get(user).is_some_and(|known| known == conversation_id) {
             return;
         }
@@ -144,7 +144,7 @@ impl Outbox {
 impl Session {
     pub(crate) fn send(&mut self, queued: Queued, waiter: Option<Waiter<SendResult>>, now: Instant) {
         self.outbox.push(queued, waiter, 0);
-        self.advance(now);
+        self.send_due(now);
     }
 
     pub(super) fn send_waiting(&mut self, now: Instant) {
@@ -180,10 +180,10 @@ impl Session {
         let SendRequest { target, client_msg_id, .. } = request;
         let Some(entry) = self.outbox.remove(target, client_msg_id) else { return };
         if let Target::User(user) = target {
-            self.outbox.direct_with(user, &stored.conversation_id);
+            self.outbox.remember_direct(user, &stored.conversation_id);
         }
         self.stats.answered += 1;
-        let early = self.outbox.stored_early.entry(stored.conversation_id.clone()).or_default();
+        let early = self.outbox.answered_early.entry(stored.conversation_id.clone()).or_default();
         early.push(client_msg_id.clone());
         if self.conversations.has_begun(&stored.conversation_id) {
             self.forget_sent(&stored.conversation_id);
@@ -192,7 +192,7 @@ impl Session {
             self.answer(waiter, Ok(stored.clone()));
         }
         let SendResult { conversation_id, seq, message_id, sent_at, .. } = stored;
-        // If the sender held everything before it, the server counted it as held when it stored it.
+        // If the user held everything before it, the server has raised the delivered mark to it.
         let acknowledged = entry.acked_before.is_some_and(|acked| seq == acked.next());
         self.conversations.stored(&conversation_id, seq, acknowledged);
         let own = Message {
@@ -208,9 +208,9 @@ impl Session {
         self.arrived(own, false, now);
     }
 
-    /// Restarts need not know of what was answered in this conversation.
+    /// What was answered in this conversation need not be remembered any longer.
     pub(super) fn forget_sent(&mut self, conversation_id: &ConversationId) {
-        for client_msg_id in self.outbox.stored_early.remove(conversation_id).into_iter().flatten() {
+        for client_msg_id in self.outbox.answered_early.remove(conversation_id).into_iter().flatten() {
             self.save(Change::Done(client_msg_id));
         }
     }

@@ -1,4 +1,4 @@
-//! What the server is told: what this device holds, and what the user has read.
+//! Reports to the server: what this device holds, and what the user has read.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub(super) struct Reports {
     reads: BTreeMap<ConversationId, Read>,
 }
 
-/// How far the user has read a conversation. Gone a while after the server knows.
+/// How far the user has read a conversation. Dropped some time after the server knows.
 struct Read {
     seq: Seq,
     asked: bool,
@@ -29,7 +29,7 @@ struct Read {
 
 impl Reports {
     pub(super) fn acknowledge(&mut self, conversation_id: &ConversationId, seq: Seq) {
-        // To have read it is to hold it.
+        // A read mark counts as a delivered one.
         if self.reads.get(conversation_id).is_some_and(|read| read.seq >= seq && read.answered < seq) {
             return;
         }
@@ -38,13 +38,13 @@ impl Reports {
     }
 
     /// What waits for its time is due now.
-    pub(super) fn all_due(&mut self, now: Instant) {
+    pub(super) fn flush(&mut self, now: Instant) {
         self.ack_from = None;
         self.reads.values_mut().for_each(|read| read.from = read.from.map(|from| from.min(now)));
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
-        let ack = self.ack_from.filter(|_| !self.unacked.is_empty());
+        let ack = if self.unacked.is_empty() { None } else { self.ack_from };
         let reads = self.reads.values().filter(|read| !read.asked).filter_map(|read| read.from);
         reads.chain(ack).min()
     }
@@ -78,7 +78,7 @@ impl Session {
         });
         read.seq = read.seq.max(seq);
         read.waiting.push((seq, waiter));
-        self.advance(now);
+        self.send_due(now);
     }
 
     pub(super) fn report(&mut self, now: Instant) {

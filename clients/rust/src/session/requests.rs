@@ -1,4 +1,4 @@
-//! What was asked and not answered yet.
+//! Requests without an answer yet.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub(super) enum Errand {
     Ping,
     /// The chat list, after a connect.
     Listing(InboxRequest),
-    /// What a conversation lacks.
+    /// What is missing in a conversation.
     Repair(HistoryRequest),
     Call(Call),
 }
@@ -100,7 +100,7 @@ impl Session {
         let Some(current) = self.links.current() else { return };
         for (id, asked) in self.requests.asked.iter_mut().filter(|(_, asked)| asked.retry_at <= now) {
             asked.attempts = asked.attempts.saturating_add(1);
-            // Longer each time: were it the same, servers that are slow because they are busy would get busier, for ever.
+            // Twice as long each time: at a fixed interval, a slow server would get ever more requests.
             let doublings = asked.attempts.min(ANSWER_WAIT_DOUBLINGS_MAX);
             asked.retry_at = now + self.timing.answer_wait.saturating_mul(1 << doublings);
             if asked.link != current {
@@ -121,12 +121,12 @@ impl Session {
         }
     }
 
-    /// No more answers will come on this connection. Each errand sees to it that it is asked again.
+    /// The connection is gone, so no answer will come on it. Each errand is asked again, if it still has to be.
     pub(super) fn forget_asked_on(&mut self, link: LinkId, now: Instant) {
         let all = std::mem::take(&mut self.requests.asked);
         let (gone, kept): (BTreeMap<_, _>, _) = all.into_iter().partition(|(_, asked)| asked.link == link);
         self.requests.asked = kept;
-        // Backwards, because calls go back to where they were: at the front.
+        // In reverse, because calls are put back at the front of their queue.
         for asked in gone.into_values().rev() {
             match asked.errand {
                 Errand::Send(SendRequest { target, client_msg_id, .. }) => self.send_lost(&target, &client_msg_id),
@@ -142,7 +142,7 @@ impl Session {
     }
 
     pub(super) fn answered(&mut self, id: Option<&str>, result: Value, now: Instant) {
-        // No such request: the second answer to one that was sent twice.
+        // A second answer to a request that was sent twice.
         let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
         let Some(Asked { errand, link, since, attempts, .. }) = self.requests.asked.remove(&id) else { return };
         if let Err(errand) = self.apply(errand, result, now) {
@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    /// Gives the errand back if its result can't be read: it is asked again, since the next result may be another one.
+    /// Gives the errand back if its result can't be read. The request is sent again.
     fn apply(&mut self, errand: Errand, result: Value, now: Instant) -> Result<(), Errand> {
         match errand {
             Errand::Send(request) => {
@@ -206,7 +206,7 @@ impl Session {
             Errand::Send(SendRequest { target, client_msg_id, .. }) => {
                 self.send_refused(&target, &client_msg_id, error);
             }
-            // It would be refused again. The entries that were not at fault count.
+            // It would be refused again. The valid entries are applied.
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, .. } => self.read_refused(&request.conversation_id, &error),
             Errand::Drain(DrainRequest { ack }) => self.drain_refused(&ack, now),

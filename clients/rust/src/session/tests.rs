@@ -101,7 +101,7 @@ fn an_answer_to_a_call_that_makes_no_sense_is_told() {
     let conversation_id = ConversationId::parse("dm_ab").unwrap();
     session.call(Call::History(HistoryRequest { conversation_id, side: Side::Newest, limit: 10 }, waiter), now);
     // The drain of the connect is request 1.
-    session.on_frame(1, r#"{"type":"reply","action":"history","id":"2","result":{"messages":5}}"#, now);
+    session.received(1, r#"{"type":"reply","action":"history","id":"2","result":{"messages":5}}"#, now);
     tell_all(&mut session);
     assert_eq!(answer_rx.try_recv().unwrap().unwrap_err(), Error::Unreadable);
 }

@@ -1,11 +1,11 @@
-// What the server is told: what this device holds, and what the user has read.
+// Reports to the server: what this device holds, and what the user has read.
 
 import type { PigeonholeError } from "../errors.ts";
 import { isAckResult, isReadResult, limits } from "../frames.ts";
 import { checkSize, type Mark } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
-/** How far the user has read a conversation. Gone a while after the server knows. */
+/** How far the user has read a conversation. Dropped some time after the server knows. */
 interface Read {
   seq: number;
   asked: boolean;
@@ -29,7 +29,7 @@ export class Reports {
     this.#session = session;
   }
 
-  hurry(): void {
+  flush(): void {
     this.#ackFrom = NOW;
     for (const read of this.#reads.values()) {
       read.from = NOW;
@@ -56,7 +56,7 @@ export class Reports {
             }
             return readable;
           },
-          // It would be refused again. The entries that were not at fault stand.
+          // It would be refused again. The valid entries are applied.
           refused: () => this.acknowledged(up_to),
           lost: () => this.ackLost(up_to),
         },
@@ -68,7 +68,7 @@ export class Reports {
 
   acknowledge(conversation: string, seq: number): void {
     const read = this.#reads.get(conversation);
-    // To have read it is to hold it.
+    // A read mark counts as a delivered one.
     if (read && read.seq >= seq && read.answered < seq) {
       return;
     }

@@ -30,7 +30,7 @@ export interface Saved {
   caughtUp?: string;
 }
 
-/** Where the client keeps what must outlive it. One client uses it at a time. */
+/** Where the client keeps what must survive a restart. One client uses it at a time. */
 export interface Storage {
   /** Everything that was written before. If this fails there is no client. */
   load(): Promise<Saved>;
@@ -47,12 +47,12 @@ export function nothingSaved(): Saved {
   return { outbox: [], held: new Map() };
 }
 
-/** One that changes of the other don't reach. */
+/** A copy that does not share its outbox and marks. */
 export function copy({ outbox, held, ...rest }: Saved): Saved {
   return { ...rest, outbox: [...outbox], held: new Map(held) };
 }
 
-/** Brings one change in. */
+/** Applies one change. */
 export function apply(saved: Saved, change: Change): void {
   if ("queued" in change) {
     saved.outbox.push(change.queued);

@@ -34,7 +34,7 @@ pub(super) fn check_server_frame(frame: &Value) {
 }
 
 /// Read and written again, it is the same.
-pub(super) fn check<T: DeserializeOwned + Serialize>(found: &Value) {
+pub(crate) fn check<T: DeserializeOwned + Serialize>(found: &Value) {
     let typed: T = serde_json::from_value(found.clone()).unwrap_or_else(|error| panic!("{error}: {found}"));
     assert_eq!(plain(&typed), *found);
 }

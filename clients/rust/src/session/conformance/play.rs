@@ -138,7 +138,7 @@ impl Play {
                 self.session.lost(link, why, self.now);
             }
             "server" => self.say(self.link(step), what),
-            "raw" => self.session.on_frame(self.link(step), what.as_str().unwrap(), self.now),
+            "raw" => self.session.received(self.link(step), what.as_str().unwrap(), self.now),
             _ => {
                 let asked = self.named[what.as_str().unwrap()].clone();
                 self.answer(&asked, step);
@@ -155,7 +155,7 @@ impl Play {
             return self.tick(self.now);
         }
         if what == "close" {
-            return self.session.leaving(self.now);
+            return self.session.closing(self.now);
         }
         if what == "wake" {
             return self.session.wake(self.now);
@@ -220,13 +220,13 @@ impl Play {
 
     fn say(&mut self, link: LinkId, frame: &Value) {
         check_server_frame(frame);
-        self.session.on_frame(link, &frame.to_string(), self.now);
+        self.session.received(link, &frame.to_string(), self.now);
     }
 
     fn answer(&mut self, (link, request): &(LinkId, Value), step: &Value) {
         let frame = |kind: &str, field: &str, what: &Value| json!({"type": kind, "action": request["action"], "id": request["id"], field: what});
         if let Some(broken) = step.get("broken") {
-            self.session.on_frame(*link, &frame("reply", "result", broken).to_string(), self.now);
+            self.session.received(*link, &frame("reply", "result", broken).to_string(), self.now);
         } else if let Some(error) = step.get("error") {
             self.say(*link, &frame("error", "error", error));
         } else {
@@ -276,6 +276,9 @@ impl Play {
         });
         if let Some(link) = step["link"].as_u64() {
             assert_eq!(asked.0, link, "{step}");
+        }
+        if let Some(name) = step["again"].as_str() {
+            assert_eq!(asked.1["id"], self.named[name].1["id"], "{step}");
         }
         if let Some(name) = step["as"].as_str() {
             self.named.insert(name.to_owned(), asked.clone());

@@ -11,7 +11,7 @@ use crate::storage::Saved;
 use crate::{Error, Event, ReceiptKind, State, Stats, Timing, TokenNeed, Why};
 
 /// The steps for each value of `each`, with everything written out.
-pub(super) fn variants(scenario: &Value) -> Vec<Vec<Value>> {
+pub(crate) fn variants(scenario: &Value) -> Vec<Vec<Value>> {
     let steps = scenario["steps"].as_array().unwrap();
     let expanded = |name: &str, value: &Value| steps.iter().map(|step| expand(step, name, value)).collect();
     match scenario["each"].as_object().and_then(|each| each.iter().next()) {
@@ -61,7 +61,7 @@ fn expand_message(text: &str) -> Option<Value> {
 }
 
 /// What a script writes, as the client's type.
-pub(super) fn read<T: DeserializeOwned>(value: &Value) -> T {
+pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"))
 }
 

@@ -1,4 +1,5 @@
 //! `send`: the order of its calls, and what each failing one leads to.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
 //! `$connect`, `$disconnect` and `$default`.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use std::time::Duration;
 

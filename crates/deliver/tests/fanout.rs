@@ -1,4 +1,5 @@
 //! What a function remembers of the phones that it posted to.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use std::time::Duration;
 

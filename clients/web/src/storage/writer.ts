@@ -1,8 +1,8 @@
 import { PigeonholeError } from "../errors.ts";
 import type { Change, Storage } from "./storage.ts";
 
-/** Writes to the storage one after the other, and keeps what could not be written for the next time. */
-export class Keeper {
+/** Writes to the storage, one write after the other, and keeps what could not be written for the next one. */
+export class StorageWriter {
   #storage: Storage;
   /** What could not be written. */
   #unsaved: Change[] = [];
@@ -13,7 +13,7 @@ export class Keeper {
     this.#storage = storage;
   }
 
-  /** Refuses these if they can't be written. */
+  /** Rejects if these can't be written. */
   save(changes: Change[]): Promise<void> {
     return this.#next(async () => {
       try {

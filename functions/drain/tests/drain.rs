@@ -1,8 +1,9 @@
-//! `drain` and `ping`: what they read, and that they read it consistently.
+//! `drain`, `ack` and `ping`: what they read and write, and what they do when something happens beside them.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use domain::limits::DRAIN_MESSAGES_MAX;
-use serde_json::json;
-use testkit::{Fault, Workbench, message_to_bob};
+use serde_json::{Value, json};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 #[tokio::test]
 async fn a_ping_reads_one_index_entry() {
@@ -88,30 +89,103 @@ async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
 }
 
 #[tokio::test]
-async fn the_inbox_and_the_history_read_no_more_than_they_show() {
+async fn entries_are_applied_side_by_side() {
     let bench = Workbench::default();
-    let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
-    bench.operations();
-    bench.ok("bob", json!({"action": "inbox"})).await;
-    assert_eq!(bench.operations(), ["Query"]);
-    bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
-    let mut history = bench.operations();
-    history.sort();
-    assert_eq!(history, ["GetItem", "GetItem", "Query"], "membership first, then messages beside the other's marks");
-    assert_eq!(bench.refused("mallory", json!({"action": "history", "conversation_id": id})).await, "not_member");
-    assert_eq!(bench.operations(), ["GetItem"], "a stranger costs one read");
+    let mut entries = Vec::new();
+    for sender in ["alice", "carol"] {
+        let id = bench.ok(sender, message_to_bob("m1")).await["conversation_id"].clone();
+        entries.push(json!({"conversation_id": id, "seq": 1}));
+    }
+    let [first, second] = [(); 2].map(|()| bench.aws.hold_next("UpdateItem"));
+    let acking = bench.ok("bob", json!({"action": "ack", "up_to": entries}));
+    let both_are_on_their_way = async {
+        first.reached().await;
+        second.reached().await;
+        first.release();
+        second.release();
+    };
+    tokio::join!(acking, both_are_on_their_way);
+    assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], false);
 }
 
 #[tokio::test]
-async fn a_busy_conversation_moves_in_the_chat_list_once_a_minute() {
+async fn the_next_page_is_read_while_the_others_are_told() {
     let bench = Workbench::default();
-    bench.ok("alice", message_to_bob("m1")).await;
-    let moved = bench.row("bob")["active_at"].clone();
-    bench.clock.advance(std::time::Duration::from_secs(59));
+    bench.connected("alice").await;
+    let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
     bench.ok("alice", message_to_bob("m2")).await;
-    assert_eq!(bench.row("bob")["active_at"], moved);
-    bench.clock.advance(std::time::Duration::from_secs(1));
-    bench.ok("alice", message_to_bob("m3")).await;
+    bench.operations();
+    let telling = bench.aws.hold_next("Query");
+    let ack = json!([{"conversation_id": id, "seq": 1}]);
+    let draining = bench.ok("bob", json!({"action": "drain", "ack": ack}));
+    let page_is_read = async {
+        telling.reached().await;
+        // Where alice is, is still unknown.
+        bench.aws.until("Query", 3).await;
+        telling.release();
+    };
+    let (page, ()) = tokio::join!(draining, page_is_read);
+    assert_eq!(page["messages"][0]["seq"], 2);
+    assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
+}
+
+// ---- ack ----
+
+/// Alice has sent bob this many messages.
+async fn conversation(bench: &Workbench, messages: u64) -> Value {
+    let mut id = Value::Null;
+    for number in 1..=messages {
+        id = bench.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
+    }
+    bench.operations();
+    id
+}
+
+#[tokio::test]
+async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
+    let bench = Workbench::default();
+    let id = conversation(&bench, 1).await;
+    let write = bench.aws.hold_next("UpdateItem");
+    let acking = bench.ok("bob", up_to("ack", &id, 1));
+    let sending = async {
+        write.reached().await;
+        bench.ok("alice", message_to_bob("m2")).await;
+        write.release();
+    };
+    tokio::join!(acking, sending);
     let row = bench.row("bob");
-    assert_eq!(row["active_at"], row["last_at"]);
+    assert_eq!((&row["delivered_seq"], &row["pending_from"], &row["last_seq"]), (&json!(1), &json!(2), &json!(2)));
+    assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], true);
+}
+
+#[tokio::test]
+async fn a_slower_ack_does_not_take_a_read_back() {
+    let bench = Workbench::default();
+    let id = conversation(&bench, 5).await;
+    bench.ok("bob", up_to("ack", &id, 2)).await;
+    let refused = bench.aws.hold_next("UpdateItem");
+    let slow = bench.ok("bob", up_to("ack", &id, 4));
+    let quick = async {
+        refused.reached().await;
+        let write = bench.aws.hold_next("UpdateItem");
+        refused.release();
+        // The row is known to the ack by now.
+        write.reached().await;
+        bench.ok("bob", up_to("read", &id, 2)).await;
+        write.release();
+    };
+    tokio::join!(slow, quick);
+    let row = bench.row("bob");
+    assert_eq!((&row["delivered_seq"], &row["read_seq"], &row["unread"]), (&json!(4), &json!(2), &json!(3)));
+}
+
+#[tokio::test]
+async fn entries_after_a_failing_one_still_count() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    let id = conversation(&bench, 1).await;
+    let entries = json!([{"conversation_id": "dm_of_others", "seq": 1}, {"conversation_id": id, "seq": 1}]);
+    assert_eq!(bench.refused("bob", json!({"action": "ack", "up_to": entries})).await, "not_member");
+    assert_eq!(bench.row("bob")["delivered_seq"], 1);
+    assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
 }
