@@ -139,7 +139,7 @@ async fn settle(users: &mut [User]) -> u64 {
     let mut pending = 0;
     for user in users {
         let acknowledged = async {
-            while user.is_pending().await {
+            while user.is_pending() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };

@@ -220,7 +220,7 @@ impl User {
     }
 
     /// Whether the server still has something for this user.
-    pub(crate) async fn is_pending(&mut self) -> bool {
+    pub(crate) fn is_pending(&mut self) -> bool {
         // What was shown last is done with as well.
         self.app.events.done();
         self.server.rows("InboxTable", &self.name).iter().any(|row| row.get("pending_from").is_some())
