@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use serde_yaml_ng::Value as Yaml;
-use tests::{AwsCall, Mishap, Proxy, Stage};
+use testkit::{AwsCall, Mishap, Proxy, TestServer};
 
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
@@ -21,9 +21,9 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
         None
     }))
     .await;
-    let stage = proxy.stage().await;
-    do_everything(&stage).await;
-    stage.until_connections("alice", 0).await;
+    let server = proxy.server().await;
+    do_everything(&server).await;
+    server.until_connections("alice", 0).await;
 
     let (asked, allowed) = (asked.lock().unwrap().clone(), allowed());
     let denied: Vec<_> = asked.difference(&allowed).collect();
@@ -33,15 +33,15 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
 }
 
 /// Every action, with everything that can come of it.
-async fn do_everything(stage: &Stage) {
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+async fn do_everything(server: &TestServer) {
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     // Found dead by everybody who writes to them: the sender of a message, of a receipt, of a tick.
     for mourner in ["send", "ack", "read"] {
         alice.send("bob", &format!("{mourner}-1"), "hi").await;
         let second = alice.send("bob", &format!("{mourner}-2"), "hi").await;
         let (conversation, seq) = (second["conversation_id"].as_str().unwrap(), second["seq"].as_u64().unwrap());
         let row = if mourner == "send" { "bob" } else { "alice" };
-        stage.note_dead_connection(row).await;
+        server.note_dead_connection(row).await;
         match mourner {
             "send" => drop(alice.send("bob", "send-3", "hi").await),
             // Below the last message: the row, and what is left of the conversation, are read.
@@ -83,7 +83,7 @@ fn privileges(call: &AwsCall) -> Vec<Privilege> {
 
 /// What the template allows.
 fn allowed() -> BTreeSet<Privilege> {
-    let text = std::fs::read_to_string(tests::root().join("template.yaml")).unwrap();
+    let text = std::fs::read_to_string(testkit::workspace_root().join("template.yaml")).unwrap();
     let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
     let mut allowed = BTreeSet::new();
     for (name, resource) in template["Resources"].as_mapping().unwrap() {

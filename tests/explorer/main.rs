@@ -8,6 +8,7 @@
 //! `PIGEONHOLE_RUNS_MAX` bounds the runs of each kind in each scenario, which go through every order of what touches the same
 //! thing. With 0 they go through every state that can be reached, up to a bound meant for more than two functions at once.
 //! `PIGEONHOLE_SCENARIO` names the only one to run.
+#![recursion_limit = "256"]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod invariants;

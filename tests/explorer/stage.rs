@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use deliver::Phones;
-use domain::{ConnectionId, Timestamp, UserId};
+use deliver::{ConnectionsApi, Fanout};
+use domain::ConnectionId;
 use lambda::{Clock, Context, Event, LambdaEvent, Response};
-use push::Socket;
 use serde_json::{Value, json};
 use store::connections::Connection;
 use store::{Store, Tables as TableNames};
@@ -17,6 +16,7 @@ use testkit::cloud::{Cloud, Request, Rows, plain, socket_touch};
 use testkit::explorer::{Actor, Play};
 use testkit::schedule::{Fault, Step};
 use testkit::{Gate, ManualClock, Passed};
+use wire::{Timestamp, UserId};
 
 use crate::invariants::{Held, Tables, ensure, number, string};
 use crate::scenarios::{Doing, Scenario};
@@ -34,7 +34,7 @@ struct Inner {
     clock: ManualClock,
     tables: TableNames,
     /// By actor.
-    clients: Vec<(Store, Socket)>,
+    clients: Vec<(Store, ConnectionsApi)>,
     opening: RefCell<Opening>,
     now: RefCell<Scene>,
 }
@@ -64,11 +64,11 @@ struct Scene {
 impl Stage {
     pub(crate) async fn new(scenario: Scenario) -> Self {
         let cloud = Cloud::new();
-        let tables = tests::tables(|logical_id| cloud.table_name(logical_id));
+        let tables = testkit::tables(|logical_id| cloud.table_name(logical_id));
         let gate = Gate::new(cloud);
         let client = |actor| {
             let store = Store::new(gate.store_client(actor), tables.clone());
-            (store, Socket::new(gate.management_client(actor)))
+            (store, ConnectionsApi::new(gate.management_client(actor)))
         };
         let clients = (0..scenario.at_once.len()).map(client).collect();
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
@@ -364,14 +364,16 @@ impl Inner {
 
     /// A frame came through a socket. What it brings must have been stored before.
     fn received(&self, connection: &str, frame: &Value) -> Result<(), String> {
-        if frame["type"] == "message.new" {
-            let (tables, message) = (self.tables(), &frame["message"]);
-            let stored = tables.messages.iter().find(|row| row["seq"] == message["seq"]);
-            ensure!(
-                stored.is_some_and(|row| row["message_id"] == message["message_id"]),
-                "durable before delivered: {frame} is not stored"
-            );
-            self.hold(owner(connection), message);
+        if frame["type"] == "messages.new" {
+            let tables = self.tables();
+            for message in frame["messages"].as_array().into_iter().flatten() {
+                let stored = tables.messages.iter().find(|row| row["seq"] == message["seq"]);
+                ensure!(
+                    stored.is_some_and(|row| row["message_id"] == message["message_id"]),
+                    "durable before delivered: {frame} is not stored"
+                );
+                self.hold(owner(connection), message);
+            }
         }
         Ok(())
     }
@@ -414,16 +416,16 @@ impl Inner {
         Clock::new(move || clock.now())
     }
 
-    /// Of a process that has just started, or has pushed to everybody who was connected when the actors began.
-    fn phones(&self, n: usize) -> Phones {
-        let (store, socket) = self.clients[n].clone();
-        let phones = Phones::new(store, socket);
+    /// Of a process that has just started, or has posted to everybody who was connected when the actors began.
+    fn fanout(&self, n: usize) -> Fanout {
+        let (store, connections) = self.clients[n].clone();
+        let fanout = Fanout::new(store, connections);
         let Opening { sockets, connected_at, .. } = &*self.opening.borrow();
         for id in sockets.keys().filter(|_| self.scenario.remembering) {
             let connection = Connection { id: ConnectionId::new(id), connected_at: *connected_at };
-            phones.remember(&UserId::parse(owner(id)).unwrap(), connection);
+            fanout.remember(&UserId::parse(owner(id)).unwrap(), connection);
         }
-        phones
+        fanout
     }
 
     fn connect_deps(&self, n: usize) -> connect::Deps {
@@ -431,15 +433,15 @@ impl Inner {
     }
 
     fn send_deps(&self, n: usize) -> send::Deps {
-        send::Deps { store: self.clients[n].0.clone(), phones: self.phones(n), clock: self.clock() }
+        send::Deps { store: self.clients[n].0.clone(), fanout: self.fanout(n), clock: self.clock() }
     }
 
     fn drain_deps(&self, n: usize) -> drain::Deps {
-        drain::Deps { store: self.clients[n].0.clone(), phones: self.phones(n), clock: self.clock() }
+        drain::Deps { store: self.clients[n].0.clone(), fanout: self.fanout(n), clock: self.clock() }
     }
 
     fn read_deps(&self, n: usize) -> read::Deps {
-        read::Deps { store: self.clients[n].0.clone(), phones: self.phones(n), clock: self.clock() }
+        read::Deps { store: self.clients[n].0.clone(), fanout: self.fanout(n), clock: self.clock() }
     }
 
     fn inbox_deps(&self, n: usize) -> inbox::Deps {

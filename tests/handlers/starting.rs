@@ -6,12 +6,12 @@ use std::process::Command;
 use local::{Function, Overrides, Template};
 
 fn template() -> Template {
-    Template::load(&tests::root().join("template.yaml"), &Overrides::new()).unwrap()
+    Template::load(&testkit::workspace_root().join("template.yaml"), &Overrides::new()).unwrap()
 }
 
 /// What the function says when it ends instead of starting.
 fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> String {
-    let binary = &tests::functions()[&function.binary];
+    let binary = &testkit::functions()[&function.binary];
     let started = Command::new(binary)
         .env_clear()
         .envs(environment)

@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use fastrand::Rng;
-use testkit::Failure;
-use tests::{AwsCall, Fate, Mishap};
+use testkit::{AwsCall, Failure, Fate, Mishap};
 
 const DELAY_MS: std::ops::Range<u64> = 5..500;
 

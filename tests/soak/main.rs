@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use faults::Faults;
 use indicatif::{ProgressBar, ProgressStyle};
-use tests::Proxy;
+use testkit::Proxy;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use user::{Counts, User};
@@ -35,7 +35,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let (messages, seed) = (parameter("PIGEONHOLE_MESSAGES", MESSAGES), parameter("PIGEONHOLE_SEED", 1));
     let faults = Arc::new(Faults::new(seed, FAULT_ONE_IN));
     let proxy = Proxy::open(faults.clone()).await;
-    let stage = proxy.stage().await;
+    let server = proxy.server().await;
 
     let started = Instant::now();
     let (counts, enough, settled) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
@@ -46,7 +46,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
         let share = messages / USERS + usize::from(number < messages % USERS);
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        let user = User::new(&stage, name(number), peers, share, seed, &counts).await;
+        let user = User::new(&server, name(number), peers, share, seed, &counts).await;
         chatting.spawn(user.chat(enough.clone(), settled.clone()));
     }
     watch(messages as u64, &counts, &enough).await;

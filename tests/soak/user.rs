@@ -10,7 +10,7 @@ use fastrand::Rng;
 use pigeonhole_client::{
     Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timing, UserId,
 };
-use tests::{Stage, Wire};
+use testkit::{Network, TestServer};
 use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for their answer at once.
@@ -45,8 +45,8 @@ pub(crate) struct User {
     under_way: usize,
     conversations: BTreeMap<ConversationId, Shown>,
     app: App,
-    stage: Arc<Stage>,
-    wire: Wire,
+    server: Arc<TestServer>,
+    network: Network,
     storage: MemoryStorage,
     rng: Rng,
     counts: Arc<Counts>,
@@ -71,15 +71,15 @@ struct Shown {
 
 impl User {
     pub(crate) async fn new(
-        stage: &Arc<Stage>,
+        server: &Arc<TestServer>,
         name: String,
         peers: Vec<String>,
         to_send: usize,
         seed: u64,
         counts: &Arc<Counts>,
     ) -> Self {
-        let (wire, storage) = (Wire::to(stage).await, MemoryStorage::default());
-        let app = App::start(stage, &wire, &name, &storage).await;
+        let (network, storage) = (Network::to(server).await, MemoryStorage::default());
+        let app = App::start(server, &network, &name, &storage).await;
         Self {
             name,
             peers,
@@ -88,8 +88,8 @@ impl User {
             under_way: 0,
             conversations: BTreeMap::new(),
             app,
-            stage: Arc::clone(stage),
-            wire,
+            server: Arc::clone(server),
+            network,
             storage,
             rng: Rng::with_seed(seed),
             counts: Arc::clone(counts),
@@ -121,7 +121,7 @@ impl User {
                 self.app.client.read(&message.conversation_id, message.seq);
             }
             if self.rng.u32(..CUT_ONE_IN) == 0 {
-                self.wire.cut();
+                self.network.cut();
                 self.counts.cuts.fetch_add(1, Relaxed);
             }
             if self.rng.u32(..RESTART_ONE_IN) == 0 {
@@ -164,14 +164,14 @@ impl User {
 
     /// The app is killed, and started again with what its storage holds.
     async fn restart(&mut self, last: &Message) {
-        self.wire.cut();
+        self.network.cut();
         self.app.client.clone().close().await;
         self.stats = self.stats();
         // It was not done with the last message, which may therefore come again: it has not been shown yet.
         if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
             self.unshow(last);
         }
-        self.app = App::start(&self.stage, &self.wire, &self.name, &self.storage).await;
+        self.app = App::start(&self.server, &self.network, &self.name, &self.storage).await;
         self.counts.restarts.fetch_add(1, Relaxed);
     }
 
@@ -221,7 +221,7 @@ impl User {
     pub(crate) async fn is_pending(&mut self) -> bool {
         // What was shown last is done with as well.
         self.app.events.done();
-        self.stage.rows("InboxTable", &self.name).await.iter().any(|row| row.get("pending_from").is_some())
+        self.server.rows("InboxTable", &self.name).await.iter().any(|row| row.get("pending_from").is_some())
     }
 }
 
@@ -232,10 +232,10 @@ impl Shown {
 }
 
 impl App {
-    async fn start(stage: &Arc<Stage>, wire: &Wire, name: &str, storage: &MemoryStorage) -> Self {
-        let token = stage.token(name);
+    async fn start(server: &Arc<TestServer>, network: &Network, name: &str, storage: &MemoryStorage) -> Self {
+        let token = server.token(name);
         let give = move |_| std::future::ready(Ok(token.clone()));
-        let config = Config::new(wire.url(), name, give).device_id(format!("{name}s-phone"));
+        let config = Config::new(network.url(), name, give).device_id(format!("{name}s-phone"));
         let (client, events) = Client::connect(config.storage(storage.clone()).timing(timing())).await.unwrap();
         Self { client, events }
     }

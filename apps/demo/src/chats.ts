@@ -1,6 +1,6 @@
 // A user's chats: the client's events go in, what the user does goes out. No DOM.
 
-import type { Client, ClientEvent, Conversation, Message, Receipt, Side, State } from "@pigeonhole/client";
+import type { Client, ClientEvent, Conversation, Message, Receipt, ReceiptKind, Side, State } from "@pigeonhole/client";
 import { Chat, type Newest } from "./chat.ts";
 
 /** How much of a conversation is asked for at once. */
@@ -252,7 +252,7 @@ export class Chats {
     }
   }
 
-  #onReceipt(receipt: Receipt): void {
+  #onReceipt(receipt: Receipt & { kind: ReceiptKind }): void {
     const chat = this.#byId(receipt.conversation_id);
     chat?.timeline.receipt(receipt);
     if (receipt.user_id === this.me && chat && chat.timeline.unread() > 0) {

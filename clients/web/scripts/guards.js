@@ -70,13 +70,11 @@ function check(schema, value, definitions) {
   if (schema.const !== undefined) {
     return `${value} === ${JSON.stringify(schema.const)}`;
   }
-  // Error codes: there may be more than this version knows.
-  if (schema.oneOf?.every((one) => one.type === "string")) {
-    return `typeof ${value} === "string"`;
-  }
-  if (Array.isArray(schema.type)) {
-    const each = schema.type.map((type) => check({ ...schema, type }, value, definitions));
-    return `(${each.join(" || ")})`;
+  const alternatives =
+    schema.oneOf ?? (Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : []);
+  if (alternatives.length > 0) {
+    const each = alternatives.map((one) => check(one, value, definitions));
+    return each.length === 1 ? each[0] : `(${each.join(" || ")})`;
   }
   switch (schema.type) {
     case "null":

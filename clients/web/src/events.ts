@@ -2,7 +2,7 @@
 
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
-import type { Receipt, Target } from "./protocol.ts";
+import type { Receipt, ReceiptKind, Target } from "./protocol.ts";
 
 export type ClientEvent = MessageEvent | ReceiptEvent | ConversationEvent | StateEvent | FailedEvent;
 
@@ -24,6 +24,7 @@ interface MessageEvent {
  */
 interface ReceiptEvent extends Receipt {
   type: "receipt";
+  kind: ReceiptKind;
 }
 
 /**

@@ -1,7 +1,7 @@
 // Generated from frames.schema.json by `npm run types`.
 
 /**
- * Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/domain.
+ * Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/wire.
  */
 export type Frames = Request | ServerFrame;
 /**
@@ -26,7 +26,10 @@ export type SendRequest = {
    * Echoed by the answer.
    */
   id?: RequestId;
-  kind: Kind;
+  /**
+   * What a message is. More will come: what was stored by a later version keeps its kind on the way through this one.
+   */
+  kind: "text";
 } & SendRequest1;
 /**
  * The idempotency key of a `send`, unique per sender and conversation.
@@ -36,10 +39,6 @@ export type ClientMsgId = string;
  * What a request is called by its client, so that the answer can be told from others.
  */
 export type RequestId = string;
-/**
- * What a client can send. More will come.
- */
-export type Kind = "text";
 export type SendRequest1 =
   | {
       to: UserId;
@@ -81,7 +80,7 @@ export type ServerFrame =
 export type MessageId = string;
 /**
  * Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
- * carry nothing of the request's content or of our insides.
+ * carry nothing of the request's content and no internal details.
  */
 export type ErrorCode =
   | "bad_request"
@@ -166,7 +165,7 @@ export interface InboxRequest {
   id?: RequestId;
   limit?: number;
   /**
-   * Only conversations that were active since, with any offset from UTC.
+   * Only conversations that were active since, with any offset from UTC. Goes along with every cursor.
    */
   since?: Timestamp;
 }
@@ -261,7 +260,7 @@ export interface DrainResult {
   more: boolean;
 }
 /**
- * A message as it is stored and as clients see it. It never changes once stored.
+ * A message as one of its conversation's members sees it.
  */
 export interface Message {
   body: string;
@@ -271,7 +270,7 @@ export interface Message {
   client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
   /**
-   * `text` today. A kind that a client does not know is passed on, and shown as nothing.
+   * `text`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
   message_id: MessageId;
@@ -318,7 +317,7 @@ export interface InboxReply {
 export interface InboxResult {
   conversations: Conversation[];
   /**
-   * `null`: this was the last page.
+   * `null`: this was the last page. A page that has one is never empty.
    */
   next_cursor: string | null;
 }
@@ -331,6 +330,9 @@ export interface Conversation {
    * A device of the member holds everything up to here.
    */
   delivered_seq: number;
+  /**
+   * What a conversation is between. More will come.
+   */
   kind: "direct";
   last_message: LastMessage;
   /**
@@ -355,7 +357,7 @@ export interface Conversation {
  */
 export interface LastMessage {
   /**
-   * `text` today. A kind that a client does not know is passed on, and shown as nothing.
+   * What a message is. More will come: what was stored by a later version keeps its kind on the way through this one.
    */
   kind: string;
   /**
@@ -381,6 +383,9 @@ export interface HistoryReply {
   result: HistoryResult;
   type: "reply";
 }
+/**
+ * Nothing in it contradicts anything else in it: no mark and no message is above `last_seq`.
+ */
 export interface HistoryResult {
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -448,6 +453,9 @@ export interface ErrorFrame {
  * Why a request did not succeed.
  */
 export interface Problem {
+  /**
+   * One of [`Refusal`]'s; a client may meet others from a later server.
+   */
   code: ErrorCode;
   /**
    * For the client's developer: names the field that is wrong. Not for users.
@@ -463,12 +471,12 @@ export interface Problem {
   retryable: boolean;
 }
 /**
- * Messages of one conversation were stored: to the recipient's devices, and to the sender's others.
+ * Messages were stored: to each member's connections, but the one that sent them.
  */
 export interface MessagesNewEvent {
   conversation_id: ConversationId;
   /**
-   * Ascending by `seq`, without a hole between them.
+   * One or more, in the order of their `seq` and without a hole between them.
    *
    * @minItems 1
    */
@@ -512,21 +520,21 @@ export interface GatewayError {
 
 /** What the server allows. */
 export const limits = {
+  ACK_ENTRIES_MAX: 25,
   BODY_BYTES_MAX: 16384,
   BODY_JSON_BYTES_MAX: 24576,
-  FRAME_BYTES_MAX: 32768,
-  ACK_ENTRIES_MAX: 25,
-  HISTORY_LIMIT_MAX: 100,
-  HISTORY_LIMIT_DEFAULT: 50,
-  INBOX_LIMIT_MAX: 50,
-  INBOX_LIMIT_DEFAULT: 20,
   CLIENT_MSG_ID_CHARS_MAX: 64,
-  DEVICE_ID_CHARS_MAX: 64,
-  REQUEST_ID_CHARS_MAX: 64,
-  USER_ID_CHARS_MAX: 128,
   CONVERSATION_ID_CHARS_MAX: 128,
+  DEVICE_ID_CHARS_MAX: 64,
+  FRAME_BYTES_MAX: 32768,
+  HISTORY_LIMIT_DEFAULT: 50,
+  HISTORY_LIMIT_MAX: 100,
+  INBOX_LIMIT_DEFAULT: 20,
+  INBOX_LIMIT_MAX: 50,
   PREVIEW_CHARS_MAX: 100,
+  REQUEST_ID_CHARS_MAX: 64,
   SEQ_MAX: 9007199254740991,
+  USER_ID_CHARS_MAX: 128,
 } as const;
 
 type Fields = Record<string, unknown>;

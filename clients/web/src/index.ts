@@ -25,4 +25,4 @@ export { indexedDbStorage } from "./storage/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
 export { memoryStorage } from "./storage/memory.ts";
 export { apply, type Change, nothingSaved, type Queued, type Saved, type Storage } from "./storage/storage.ts";
-export { type Tick, Timeline, type TimelineEntry } from "./timeline.ts";
+export { type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

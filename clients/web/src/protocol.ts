@@ -45,16 +45,14 @@ export function checkSize(request: Request): void {
 export type ReceiptKind = "delivered" | "read";
 
 /** How far a member has come, and when. */
-export interface Receipt extends Omit<ReceiptReadEvent, "type"> {
-  kind: ReceiptKind;
-}
+export type Receipt = Omit<ReceiptReadEvent, "type">;
 
 /** A frame from the server. `gateway`: it has no `type`, so it is from API Gateway itself. */
 export type Incoming =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
   | { is: "messages"; messages: Message[] }
-  | { is: "receipt"; receipt: Receipt }
+  | { is: "receipt"; kind: ReceiptKind; receipt: Receipt }
   | { is: "gateway" }
   | { is: "unknown" };
 
@@ -77,7 +75,7 @@ export function parseFrame(text: string): Incoming {
   if (isReceiptDeliveredEvent(frame) || isReceiptReadEvent(frame)) {
     const { conversation_id, user_id, seq, at } = frame;
     const kind = frame.type === "receipt.read" ? "read" : "delivered";
-    return { is: "receipt", receipt: { kind, conversation_id, user_id, seq, at } };
+    return { is: "receipt", kind, receipt: { conversation_id, user_id, seq, at } };
   }
   return { is: "unknown" };
 }

@@ -1,7 +1,7 @@
 // The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
 import type { Conversation, HistoryResult, Message } from "./frames.ts";
-import type { Receipt, Side } from "./protocol.ts";
+import type { Receipt, ReceiptKind, Side } from "./protocol.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -16,14 +16,17 @@ export type TimelineEntry =
   | { type: "gap"; afterSeq: number; beforeSeq: number }
   /** A stored message; others' have no tick. */
   | { type: "message"; message: Message; own: boolean; tick: "stored" | "delivered" | "read" | undefined }
-  /** An own message that is not stored. `error` says why it never will be. */
+  /** An own message that is not stored. */
   | ({ type: "unsent"; tick: "waiting" | "failed" } & Unsent);
 
-interface Unsent {
+/** An own message that is not stored. */
+export interface Unsent {
+  /** What `send` gave. */
   clientMsgId: string;
   body: string;
   /** When the user wrote it: RFC 3339, as `sent_at` of a message. */
   at: string;
+  /** Why it will never be stored: what `failed` was called with. */
   error?: string;
 }
 
@@ -115,7 +118,7 @@ export class Timeline {
   }
 
   /** A member has everything up to here, or has read it. So has the user, by another device or by this one. */
-  receipt({ kind, user_id, seq }: Pick<Receipt, "kind" | "user_id" | "seq">): void {
+  receipt({ kind, user_id, seq }: { kind: ReceiptKind } & Pick<Receipt, "user_id" | "seq">): void {
     this.#raise(user_id, { delivered: seq, read: kind === "read" ? seq : 0 });
   }
 

@@ -82,9 +82,14 @@ function requiredFields(part: Schema, value: unknown): Place[] {
 const wrongs = [null, true, "wrong", 5, 1.5, {}, []];
 
 function isOfType(field: Schema, value: unknown): boolean {
-  const { type, const: only, oneOf } = resolved(field);
+  const part = resolved(field);
+  const { type, const: only, oneOf } = part;
   if (only !== undefined) {
     return value === only;
+  }
+  // Of error codes, there may be more than the schema has.
+  if (oneOf && part !== schema.definitions.ErrorCode) {
+    return oneOf.some((one: Schema) => isOfType(one, value));
   }
   const types: unknown[] = oneOf ? ["string"] : [type].flat();
   const own = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;

@@ -30,7 +30,7 @@ pub struct Conversation {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum ConversationKind {
-    /// Two users, or one in a note to oneself.
+    // Two users, or one in a note to oneself.
     Direct,
 }
 

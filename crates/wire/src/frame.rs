@@ -53,7 +53,7 @@ pub struct ErrorFrame<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// One of [`Refusal`]'s; a client may meet others from a later server.
+    // One of those of `Refusal`; a client may meet others, from a later server.
     #[cfg_attr(feature = "schema", schemars(with = "Refusal"))]
     pub code: String,
     /// For the client's developer: names the field that is wrong. Not for users.

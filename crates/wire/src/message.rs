@@ -8,7 +8,7 @@ use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX};
 use crate::time::Timestamp;
 
-/// What a message is. More will come: what was stored by a later version keeps its kind on the way through this one.
+/// What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String", inline))]
 pub enum Kind {

@@ -62,7 +62,7 @@ impl Management {
 
     /// One attempt per post, given up after a second, as in production.
     pub fn client(&self) -> Client {
-        let timeout = TimeoutConfig::builder().operation_timeout(domain::limits::POST_TIMEOUT).build();
+        let timeout = TimeoutConfig::builder().operation_timeout(deliver::POST_TIMEOUT).build();
         Client::from_conf(self.config().timeout_config(timeout).build())
     }
 

@@ -1,11 +1,10 @@
 //! The functions on an AWS that counts.
 
-use domain::Timestamp;
-use push::Socket;
+use deliver::ConnectionsApi;
 use serde_json::{Value, json};
 use store::Store;
-use testkit::ManualClock;
-use tests::InProcess;
+use testkit::{InProcess, ManualClock};
+use wire::Timestamp;
 
 use crate::aws::{Aws, Call, Pace, Units};
 
@@ -30,10 +29,10 @@ pub struct Cost {
 impl App {
     pub fn new(pace: Option<Pace>) -> Self {
         let aws = Aws::new(pace);
-        let tables = aws.with_cloud(|cloud| tests::tables(|logical_id| cloud.table_name(logical_id)));
+        let tables = aws.with_cloud(|cloud| testkit::tables(|logical_id| cloud.table_name(logical_id)));
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let store = Store::new(aws.store_client(), tables);
-        let functions = InProcess::new(store, Socket::new(aws.management_client()), clock);
+        let functions = InProcess::new(store, ConnectionsApi::new(aws.management_client()), clock);
         Self { aws, functions, said: 0 }
     }
 

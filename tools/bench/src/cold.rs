@@ -15,7 +15,7 @@ use axum::http::StatusCode;
 use axum::response::{AppendHeaders, IntoResponse};
 use axum::routing::{get, post};
 use local::{Overrides, Template};
-use tests::{Stage, functions, root};
+use testkit::{TestServer, functions, workspace_root};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, mpsc};
@@ -42,12 +42,12 @@ const FUNCTIONS: [(&str, &str); 6] = [
 
 /// Medians over many starts.
 pub async fn table() -> anyhow::Result<String> {
-    let stage = Stage::with(|_| {}).await;
-    let template = Template::load(&root().join("template.yaml"), &Overrides::new())?;
+    let server = TestServer::with(|_| {}).await;
+    let template = Template::load(&workspace_root().join("template.yaml"), &Overrides::new())?;
     let common = [
-        ("AWS_ENDPOINT_URL_DYNAMODB", stage.server().database().endpoint()),
-        ("CONNECTIONS_ENDPOINT", stage.server().management_url()),
-        ("JWKS_URL", format!("{}/.well-known/jwks.json", stage.server().http_url())),
+        ("AWS_ENDPOINT_URL_DYNAMODB", server.local().database().endpoint()),
+        ("CONNECTIONS_ENDPOINT", server.local().management_url()),
+        ("JWKS_URL", format!("{}/.well-known/jwks.json", server.local().http_url())),
     ];
     let mut table = String::from(
         "| program | start → warm-up, ms | start → first `next`, ms | first invocation, ms | a warm one, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|---|\n",
@@ -104,7 +104,7 @@ struct Api {
 }
 
 async fn starts(binary: &Path, environment: &BTreeMap<String, String>, event: &str) -> anyhow::Result<Starts> {
-    let event = std::fs::read_to_string(root().join(format!("events/{event}.json")))?;
+    let event = std::fs::read_to_string(workspace_root().join(format!("events/{event}.json")))?;
     let mut all = Starts::default();
     for _ in 0..STARTS {
         one(binary, environment, &event, &mut all).await.with_context(|| binary.display().to_string())?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use testkit::cloud::Request;
-use tests::up_to;
+use testkit::up_to;
 
 use crate::app::{App, Cost};
 use crate::{plot, report};

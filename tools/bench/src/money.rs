@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tests::up_to;
+use testkit::up_to;
 
 use crate::app::{App, Cost};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
-use tests::up_to;
+use testkit::up_to;
 use tokio::time::Instant;
 
 use crate::app::App;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tests::up_to;
+use testkit::up_to;
 
 use crate::app::{App, Cost};
 use crate::report;

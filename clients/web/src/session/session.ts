@@ -148,7 +148,7 @@ export class Session {
           }
           return;
         case "receipt":
-          return this.tell({ type: "receipt", ...incoming.receipt });
+          return this.tell({ type: "receipt", kind: incoming.kind, ...incoming.receipt });
         case "gateway":
           // It doesn't say which request it is about.
           return this.requests.retryAllSoon(link);
