@@ -26,10 +26,10 @@ async fn a_busy_conversation_moves_in_the_chat_list_once_a_minute() {
     let bench = Workbench::default();
     bench.ok("alice", message_to_bob("m1")).await;
     let moved = bench.row("bob")["active_at"].clone();
-    bench.clock.advance(std::time::Duration::from_secs(59));
+    bench.clock.advance(Duration::from_secs(59));
     bench.ok("alice", message_to_bob("m2")).await;
     assert_eq!(bench.row("bob")["active_at"], moved);
-    bench.clock.advance(std::time::Duration::from_secs(1));
+    bench.clock.advance(Duration::from_secs(1));
     bench.ok("alice", message_to_bob("m3")).await;
     let row = bench.row("bob");
     assert_eq!(row["active_at"], row["last_at"]);
