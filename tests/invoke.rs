@@ -7,9 +7,9 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use local::{Overrides, Template};
 use serde_json::{Value, json};
-use testkit::{PATIENCE, TestServer, events_tell_one_story, functions, workspace_root};
+use template::{Template, workspace_root};
+use testkit::{PATIENCE, TestServer, events_tell_one_story, functions};
 use tokio::process::{Child, Command};
 
 /// Where aws-sam-cli keeps it.
@@ -87,7 +87,7 @@ async fn stop(mut emulator: Child) {
 #[ignore = "wants the emulator from aws-sam-cli, which `just tools` installs; `just invoke-check` runs it"]
 async fn each_event_is_answered_under_lambdas_own_runtime() {
     let server = TestServer::with(|_| {}).await;
-    let template = Template::load(&workspace_root().join("template.yaml"), &Overrides::new()).unwrap();
+    let template = Template::of_workspace().unwrap();
     events_tell_one_story(async |file| invoke(&server, &template, file).await).await;
 
     // Its token's signature is made up.

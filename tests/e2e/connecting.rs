@@ -92,7 +92,7 @@ async fn whoever_is_refused_is_not_noted() {
     let (alice, bob) = (server.token("alice"), server.token("bob"));
     let (theirs, signature) = (bob.rsplit_once('.').unwrap().0, alice.rsplit_once('.').unwrap().1);
     assert_eq!(status(&server, &format!("{theirs}.{signature}")).await, 403);
-    assert_eq!(server.connections("bob").await, 0);
+    assert_eq!(server.connections("bob"), 0);
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_device_id_is_noted() {
     let url = format!("{}?device_id=phone_1", server.url());
     let named = Phone::connect("alice", &url, &server.token("alice")).await;
     assert!(named.is_ok());
-    assert_eq!(server.rows("ConnectionsTable", "alice").await[0]["device_id"], "phone_1");
+    assert_eq!(server.rows("ConnectionsTable", "alice")[0]["device_id"], "phone_1");
 }
 
 #[tokio::test]
@@ -179,8 +179,8 @@ async fn a_device_id_of_another_form_is_refused() {
 async fn connections_come_and_go() {
     let server = TestServer::open().await;
     let (one, two) = (server.phone("alice").await, server.phone("alice").await);
-    assert_eq!(server.connections("alice").await, 2, "noted before the socket opens");
-    let row = &server.rows("ConnectionsTable", "alice").await[0];
+    assert_eq!(server.connections("alice"), 2, "noted before the socket opens");
+    let row = &server.rows("ConnectionsTable", "alice")[0];
     let (at, until) = (row["connected_at"].as_i64().unwrap() / 1000, row["expires_at"].as_i64().unwrap());
     assert_eq!(until - at, 2 * 3600 + 300, "the TTL outlives the longest socket");
     assert_eq!(row["device_id"], row["connection_id"], "without a device id the connection stands in");
@@ -195,7 +195,7 @@ async fn connections_come_and_go() {
 async fn an_expired_connection_row_is_passed_over() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
-    let id = server.rows("ConnectionsTable", "bob").await[0]["connection_id"].as_str().unwrap().to_owned();
+    let id = server.rows("ConnectionsTable", "bob")[0]["connection_id"].as_str().unwrap().to_owned();
     let key = |value: &str| aws_sdk_dynamodb::types::AttributeValue::S(value.to_owned());
     let update = server
         .tables()

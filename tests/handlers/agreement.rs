@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use local::{Overrides, Template};
 use serde_json::{Value, json};
+use template::{Template, workspace_root};
 use testkit::file_event;
 use wire::{ACTIONS, Refusal, Request};
 
 fn template() -> Template {
-    Template::load(&testkit::workspace_root().join("template.yaml"), &Overrides::new()).unwrap()
+    Template::of_workspace().unwrap()
 }
 
 fn names(folder: &str) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(testkit::workspace_root().join(folder)).unwrap();
+    let entries = std::fs::read_dir(workspace_root().join(folder)).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
@@ -91,7 +91,7 @@ fn what_a_table_is(name: &str) -> Value {
 
 #[test]
 fn no_deployment_replaces_a_table() {
-    let text = std::fs::read_to_string(testkit::workspace_root().join("template.yaml")).unwrap();
+    let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
     let tables = template().tables;
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
     let pinned = BTreeSet::from(["ConnectionsTable", "IdempotencyTable", "InboxTable", "MessagesTable"]);
@@ -135,7 +135,7 @@ fn what_expires_is_what_the_store_writes_an_end_for() {
 
 #[test]
 fn every_alarm_is_on_the_dashboard_and_explained() {
-    let read = |file: &str| std::fs::read_to_string(testkit::workspace_root().join(file)).unwrap();
+    let read = |file: &str| std::fs::read_to_string(workspace_root().join(file)).unwrap();
     let (text, docs) = (read("template.yaml"), read("docs/operating.md"));
     let mut alarms = 0;
     for resource in text.split("\n\n").filter(|resource| resource.contains("Type: AWS::CloudWatch::Alarm")) {

@@ -7,14 +7,14 @@ use testkit::{Workbench, file_event, to_event};
 
 #[tokio::test]
 async fn the_events_tell_one_story() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let functions = bench.started();
     let invoke = async |file: &str| {
         let response = functions.handle(file, to_event(file_event(file))).await;
         serde_json::to_value(response.unwrap()).unwrap()
     };
     testkit::events_tell_one_story(invoke).await;
-    assert!(bench.database.scan("ConnectionsTable").is_empty());
+    assert!(bench.aws.rows("ConnectionsTable").is_empty());
 }
 
 /// One member of an event's context, replaced by something that API Gateway would not send.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use local::{Function, Overrides, Template};
+use template::{Function, Template};
 
 fn template() -> Template {
-    Template::load(&testkit::workspace_root().join("template.yaml"), &Overrides::new()).unwrap()
+    Template::of_workspace().unwrap()
 }
 
 /// What the function says when it ends instead of starting.

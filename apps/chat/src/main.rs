@@ -1,4 +1,4 @@
-//! A terminal chat over Pigeonhole: `cargo run -p chat -- alice bob`.
+//! A terminal chat over Pigeonhole: `cargo run --bin chat -- alice bob`.
 //!
 //! `pigeonhole_client` does the work. `connection` talks to it, `room` picks what belongs to the conversation on the screen,
 //! `ui` and `lines` show that.
@@ -55,12 +55,12 @@ Keys:
 
 Examples:
   Two terminals, beside a local server (`cargo run`):
-    cargo run -p chat -- alice bob
-    cargo run -p chat -- bob alice
+    cargo run --bin chat -- alice bob
+    cargo run --bin chat -- bob alice
   Against a deployed stack:
-    PIGEONHOLE_TOKEN=… cargo run -p chat -- alice bob --url wss://….amazonaws.com/v1
+    PIGEONHOLE_TOKEN=… cargo run --bin chat -- alice bob --url wss://….amazonaws.com/v1
   In a script, where each line of standard input is a message and each event is a line:
-    echo 'good morning' | cargo run -q -p chat -- alice bob";
+    echo 'good morning' | cargo run -q --bin chat -- alice bob";
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {

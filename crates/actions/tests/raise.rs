@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use serde_json::{Value, json};
-use testkit::{Failure, Workbench, message_to_bob, up_to};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 /// Alice has sent bob this many messages.
 async fn conversation(bench: &Workbench, messages: u64) -> Value {
@@ -14,16 +14,9 @@ async fn conversation(bench: &Workbench, messages: u64) -> Value {
     id
 }
 
-fn conflict() -> Failure {
-    Failure::Status(
-        400,
-        json!({"__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException", "message": "Transaction is ongoing for the item"}),
-    )
-}
-
 #[tokio::test]
 async fn the_last_message_is_acked_and_read_in_one_write_each() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 3).await;
     bench.ok("bob", up_to("ack", &id, 3)).await;
     assert_eq!(bench.operations(), ["UpdateItem", "Query"], "the write, then where alice is");
@@ -33,15 +26,15 @@ async fn the_last_message_is_acked_and_read_in_one_write_each() {
 
 #[tokio::test]
 async fn a_row_that_a_transaction_is_writing_is_tried_again() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
     for action in ["ack", "read"] {
-        bench.recorder.fail_next("UpdateItem", conflict());
-        bench.recorder.fail_next("UpdateItem", conflict());
+        bench.aws.fail_next("UpdateItem", Fault::Conflict);
+        bench.aws.fail_next("UpdateItem", Fault::Conflict);
         bench.ok("bob", up_to(action, &id, 1)).await;
         assert_eq!(bench.operations()[..3], ["UpdateItem", "UpdateItem", "UpdateItem"]);
     }
-    bench.recorder.fail_always("UpdateItem", conflict());
+    bench.aws.fail_always("UpdateItem", Fault::Conflict);
     for action in ["ack", "read"] {
         assert_eq!(bench.refused("bob", up_to(action, &id, 1)).await, "conflict");
         assert_eq!(bench.operations(), ["UpdateItem"; 5]);
@@ -50,15 +43,15 @@ async fn a_row_that_a_transaction_is_writing_is_tried_again() {
 
 #[tokio::test]
 async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("alice").await;
     let id = conversation(&bench, 1).await;
-    bench.recorder.fail_next("UpdateItem", Failure::ReplyLost);
+    bench.aws.fail_next("UpdateItem", Fault::ReplyLost);
     assert_eq!(bench.refused("bob", up_to("ack", &id, 1)).await, "unavailable");
     assert!(bench.posted("alice").is_empty());
     bench.ok("bob", up_to("ack", &id, 1)).await;
     assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
-    bench.recorder.fail_next("UpdateItem", Failure::ReplyLost);
+    bench.aws.fail_next("UpdateItem", Fault::ReplyLost);
     assert_eq!(bench.refused("bob", up_to("read", &id, 1)).await, "unavailable");
     bench.ok("bob", up_to("read", &id, 1)).await;
     assert_eq!(bench.posted("alice"), ["receipt.delivered", "receipt.read"]);
@@ -66,7 +59,7 @@ async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
 
 #[tokio::test]
 async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let note = json!({"action": "send", "to": "alice", "client_msg_id": "n1", "kind": "text", "body": "milk"});
     let id = bench.ok("alice", note).await["conversation_id"].clone();
     bench.operations();
@@ -78,11 +71,11 @@ async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
 
 #[tokio::test]
 async fn a_stranger_costs_one_write_that_writes_nothing() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
     for action in ["ack", "read"] {
         assert_eq!(bench.refused("mallory", up_to(action, &id, 1)).await, "not_member");
         assert_eq!(bench.operations(), ["UpdateItem"]);
     }
-    assert_eq!(bench.database.scan("InboxTable").len(), 2);
+    assert_eq!(bench.aws.rows("InboxTable").len(), 2);
 }

@@ -8,7 +8,7 @@ use domain::ConnectionId;
 use domain::limits::CONNECTION_TTL;
 use serde_json::{Value, json};
 use store::connections::Connection;
-use testkit::{Failure, InProcess, Workbench, message_to_bob};
+use testkit::{Fault, InProcess, Workbench, message_to_bob};
 use wire::{ServerEvent, UserId};
 
 /// The functions as processes that go on from one message to the next, and where their frames arrive.
@@ -20,7 +20,7 @@ struct Warm {
 impl Warm {
     /// Alice wrote to Bob a moment ago.
     async fn new() -> Self {
-        let bench = Workbench::new().await;
+        let bench = Workbench::default();
         bench.connected("bob").await;
         let functions = bench.started();
         let warm = Self { bench, functions };
@@ -34,14 +34,14 @@ impl Warm {
     }
 
     fn posts(&self, connection: &str) -> usize {
-        self.bench.management.posts(connection)
+        self.bench.aws.posts(connection)
     }
 }
 
 #[tokio::test]
 async fn a_frame_to_a_remembered_phone_does_not_wait_for_the_connections() {
     let warm = Warm::new().await;
-    warm.bench.recorder.fail_always("Query", Failure::internal());
+    warm.bench.aws.fail_always("Query", Fault::Status(500));
     warm.send("m2").await;
     assert_eq!(warm.posts("bob="), 2);
 }
@@ -69,11 +69,11 @@ async fn a_phone_that_said_goodbye_is_posted_to_once_at_most() {
 #[tokio::test]
 async fn a_phone_that_is_gone_is_forgotten_and_loses_its_row() {
     let warm = Warm::new().await;
-    warm.bench.management.gone("bob=");
+    warm.bench.aws.fail_always("bob=", Fault::Status(410));
     // Its row is read before it is deleted, so the connections read do not tell.
     warm.send("m2").await;
-    assert_eq!(warm.bench.database.scan("ConnectionsTable"), Vec::<Value>::new());
-    warm.bench.recorder.fail_always("Query", Failure::internal());
+    assert_eq!(warm.bench.aws.rows("ConnectionsTable"), Vec::<Value>::new());
+    warm.bench.aws.fail_always("Query", Fault::Status(500));
     warm.send("m3").await;
     assert_eq!(warm.posts("bob="), 2);
 }
@@ -81,7 +81,7 @@ async fn a_phone_that_is_gone_is_forgotten_and_loses_its_row() {
 #[tokio::test]
 async fn no_phone_is_remembered_longer_than_a_socket_lives() {
     let warm = Warm::new().await;
-    warm.bench.recorder.fail_always("Query", Failure::internal());
+    warm.bench.aws.fail_always("Query", Fault::Status(500));
     // He connected a minute ago.
     warm.bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_mins(1)));
     warm.send("m2").await;
@@ -90,7 +90,7 @@ async fn no_phone_is_remembered_longer_than_a_socket_lives() {
 
 #[tokio::test]
 async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let InProcess { store, connections, .. } = bench.started();
     let fanout = Fanout::new(store, connections);
     let (bob, now) = (UserId::parse("bob").unwrap(), bench.clock.now());
@@ -100,7 +100,7 @@ async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
         fanout.remember(&UserId::parse(&format!("user-{number}")).unwrap(), at("elsewhere="));
     }
     fanout.remember(&bob, at("second="));
-    bench.recorder.fail_always("Query", Failure::internal());
+    bench.aws.fail_always("Query", Fault::Status(500));
     let receipt = json!({"type": "receipt.read", "conversation_id": "dm_x", "user_id": "alice", "seq": 1, "at": "2027-01-15T08:00:00.000Z"});
     let event: ServerEvent = serde_json::from_value(receipt).unwrap();
     let to_bob = [Delivery { user: &bob, event, except: None }];
@@ -112,8 +112,8 @@ async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
 
 #[tokio::test]
 async fn warming_up_goes_to_api_gateway_before_the_first_event() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let InProcess { store, connections, .. } = bench.started();
     Fanout::new(store, connections).warm_up().await;
-    assert_eq!(bench.management.posts("warm-up"), 1);
+    assert_eq!(bench.aws.posts("warm-up"), 1);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lambda::Clock;
 use serde_json::{Value, json};
-use testkit::{Failure, Workbench, message_to_bob};
+use testkit::{Fault, Workbench, message_to_bob};
 use tracing::instrument::WithSubscriber;
 
 #[derive(Clone, Default)]
@@ -41,19 +41,17 @@ async fn logged<T>(run: impl Future<Output = T>) -> (T, String) {
 
 #[tokio::test]
 async fn no_line_has_a_body_a_key_or_a_user_in_it() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("user-alice").await;
     bench.connected("user-bob").await;
     let message = json!({"action": "send", "to": "user-bob", "client_msg_id": "secret-key", "kind": "text", "body": "secret-body"});
     let story = async {
         bench.ok("user-alice", message.clone()).await;
-        bench.recorder.fail_next("TransactWriteItems", Failure::internal());
+        bench.aws.fail_next("TransactWriteItems", Fault::Status(500));
         bench.run("user-alice", message.clone()).await;
-        bench
-            .recorder
-            .fail_next("TransactWriteItems", Failure::cancelled(&["None", "ThrottlingError", "None", "None"]));
+        bench.aws.fail_next("TransactWriteItems", Fault::Cancelled("ThrottlingError"));
         bench.run("user-alice", message.clone()).await;
-        bench.management.fail("user-bob=", 500);
+        bench.aws.fail_always("user-bob=", Fault::Status(500));
         bench.run("user-alice", message.clone()).await;
         bench.run("user-bob", json!({"action": "drain"})).await;
         bench.run("user-bob", json!({"action": "inbox", "cursor": "secret-body"})).await;
@@ -72,7 +70,7 @@ async fn no_line_has_a_body_a_key_or_a_user_in_it() {
 
 #[tokio::test]
 async fn one_line_says_what_came_of_an_event() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("bob").await;
     let message = json!({"action": "send", "to": "bob", "client_msg_id": "m1", "kind": "text", "body": "hi"});
     let (answer, log) = logged(bench.ok("alice", message)).await;
@@ -91,9 +89,9 @@ async fn one_line_says_what_came_of_an_event() {
 
 #[tokio::test]
 async fn the_line_says_where_the_time_went() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("bob").await;
-    let (write, connections) = (bench.recorder.hold_next("TransactWriteItems"), bench.recorder.hold_next("Query"));
+    let (write, connections) = (bench.aws.hold_next("TransactWriteItems"), bench.aws.hold_next("Query"));
     let slow = async {
         write.reached().await;
         bench.clock.advance(Duration::from_millis(30));
@@ -106,7 +104,7 @@ async fn the_line_says_where_the_time_went() {
     let line = &lines(&log).into_iter().find(|line| line["route"] == "send").unwrap();
     assert_eq!([&line["store_ms"], &line["fanout_ms"], &line["duration_ms"]], [30, 7, 37]);
 
-    let put = bench.recorder.hold_next("PutItem");
+    let put = bench.aws.hold_next("PutItem");
     let slow = async {
         put.reached().await;
         bench.clock.advance(Duration::from_millis(5));
@@ -155,10 +153,10 @@ fn lines(log: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_line_about_an_event_has_its_metrics_and_no_other_line_has_any() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("bob").await;
     let message = |to: &str| json!({"action": "send", "to": to, "client_msg_id": "m1", "kind": "text", "body": "hi"});
-    bench.management.fail("bob=", 500);
+    bench.aws.fail_always("bob=", Fault::Status(500));
     let story = async {
         bench.ok("alice", message("bob")).await;
         bench.refused("alice", json!({"action": "send"})).await;
@@ -202,10 +200,10 @@ async fn a_line_about_an_event_has_its_metrics_and_no_other_line_has_any() {
 
 #[tokio::test]
 async fn a_connection_that_comes_and_goes_counts_too() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let story = async {
         bench.connected("alice").await;
-        bench.recorder.fail_next("DeleteItem", Failure::internal());
+        bench.aws.fail_next("DeleteItem", Fault::Status(500));
         bench.handle("disconnect", bench.event("disconnect", "alice")).await.unwrap();
     };
     let ((), log) = logged(story).await;
@@ -226,7 +224,7 @@ async fn a_connection_that_comes_and_goes_counts_too() {
 
 #[tokio::test]
 async fn a_connection_that_is_refused_is_no_failure_of_ours() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let mut event = bench.event("connect", "alice");
     event.payload.query_string_parameters = HashMap::from([("device_id".to_owned(), "x".repeat(1000))]).into();
     let (response, log) = logged(bench.handle("connect", event)).await;
@@ -235,7 +233,7 @@ async fn a_connection_that_is_refused_is_no_failure_of_ours() {
 
 #[tokio::test]
 async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     for connection in ["bob", "bob-gone", "bob-gone-too", "bob-busy", "bob-busy-too", "bob-busy-three"] {
         let mut event = bench.event("connect", "bob");
         event.payload.request_context.connection_id = Some(format!("{connection}="));
@@ -244,10 +242,10 @@ async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
         bench.handle("connect", event).await.unwrap();
     }
     for gone in ["bob-gone=", "bob-gone-too="] {
-        bench.management.gone(gone);
+        bench.aws.fail_always(gone, Fault::Status(410));
     }
     for busy in ["bob-busy=", "bob-busy-too=", "bob-busy-three="] {
-        bench.management.fail(busy, 429);
+        bench.aws.fail_always(busy, Fault::Status(429));
     }
     let (_, log) = logged(bench.ok("alice", message_to_bob("m1"))).await;
     let line: Value = log
@@ -260,8 +258,8 @@ async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
 
 #[tokio::test]
 async fn a_failure_names_the_operation_and_the_table() {
-    let bench = Workbench::new().await;
-    bench.recorder.fail_next("Query", Failure::internal());
+    let bench = Workbench::default();
+    bench.aws.fail_next("Query", Fault::Status(500));
     let (code, log) = logged(bench.refused("bob", json!({"action": "ping"}))).await;
     assert_eq!(code, "unavailable");
     let line: Value = log

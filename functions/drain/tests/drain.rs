@@ -3,18 +3,18 @@
 
 use domain::limits::DRAIN_MESSAGES_MAX;
 use serde_json::{Value, json};
-use testkit::{Failure, Workbench, message_to_bob, up_to};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 #[tokio::test]
 async fn a_ping_reads_one_index_entry() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.ok("alice", message_to_bob("m1")).await;
     bench.operations();
     let pong = bench.ok("bob", json!({"action": "ping"})).await;
     assert_eq!(pong, json!({"pending": true, "server_time": "2027-01-15T08:00:00.000Z"}));
-    let asked = bench.recorder.calls().pop().unwrap();
+    let asked = bench.aws.calls().pop().unwrap();
     assert_eq!(
-        (&asked.body["IndexName"], &asked.body["Select"], &asked.body["Limit"]),
+        (&asked.body()["IndexName"], &asked.body()["Select"], &asked.body()["Limit"]),
         (&json!("pending"), &json!("COUNT"), &json!(1))
     );
     assert_eq!(bench.operations(), ["Query"]);
@@ -22,7 +22,7 @@ async fn a_ping_reads_one_index_entry() {
 
 #[tokio::test]
 async fn a_drain_reads_what_is_pending_and_its_messages() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.ok("alice", message_to_bob("m1")).await;
     bench.ok("carol", message_to_bob("m1")).await;
     bench.operations();
@@ -35,16 +35,16 @@ async fn a_drain_reads_what_is_pending_and_its_messages() {
 
 #[tokio::test]
 async fn a_page_that_cannot_be_read_whole_is_no_page() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.ok("alice", message_to_bob("m1")).await;
-    bench.recorder.fail_next("Query", Failure::internal());
+    bench.aws.fail_next("Query", Fault::Status(500));
     assert_eq!(bench.refused("bob", json!({"action": "drain"})).await, "unavailable");
     assert_eq!(bench.ok("bob", json!({"action": "drain"})).await["messages"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_refused_ack_keeps_the_page_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.ok("alice", message_to_bob("m1")).await;
     bench.operations();
     let request = json!({"action": "drain", "ack": [{"conversation_id": "dm_of_others", "seq": 1}]});
@@ -54,7 +54,7 @@ async fn a_refused_ack_keeps_the_page_back() {
 
 #[tokio::test]
 async fn what_waited_longest_comes_first() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     for (sender, id) in [("dave", "1"), ("alice", "2"), ("carol", "3"), ("alice", "4"), ("dave", "5")] {
         bench.clock.advance(std::time::Duration::from_secs(1));
         bench.ok(sender, message_to_bob(id)).await;
@@ -67,7 +67,7 @@ async fn what_waited_longest_comes_first() {
 
 #[tokio::test]
 async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     // Two conversations share a page, and alice's does not fit into its half.
     let half = DRAIN_MESSAGES_MAX / 2;
     let mut id = json!(null);
@@ -90,13 +90,13 @@ async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
 
 #[tokio::test]
 async fn entries_are_applied_side_by_side() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let mut entries = Vec::new();
     for sender in ["alice", "carol"] {
         let id = bench.ok(sender, message_to_bob("m1")).await["conversation_id"].clone();
         entries.push(json!({"conversation_id": id, "seq": 1}));
     }
-    let [first, second] = [(); 2].map(|()| bench.recorder.hold_next("UpdateItem"));
+    let [first, second] = [(); 2].map(|()| bench.aws.hold_next("UpdateItem"));
     let acking = bench.ok("bob", json!({"action": "ack", "up_to": entries}));
     let both_are_on_their_way = async {
         first.reached().await;
@@ -110,18 +110,18 @@ async fn entries_are_applied_side_by_side() {
 
 #[tokio::test]
 async fn the_next_page_is_read_while_the_others_are_told() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("alice").await;
     let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
     bench.ok("alice", message_to_bob("m2")).await;
     bench.operations();
-    let telling = bench.recorder.hold_next("Query");
+    let telling = bench.aws.hold_next("Query");
     let ack = json!([{"conversation_id": id, "seq": 1}]);
     let draining = bench.ok("bob", json!({"action": "drain", "ack": ack}));
     let page_is_read = async {
         telling.reached().await;
         // Where alice is, is still unknown.
-        bench.recorder.until("Query", 3).await;
+        bench.aws.until("Query", 3).await;
         telling.release();
     };
     let (page, ()) = tokio::join!(draining, page_is_read);
@@ -143,9 +143,9 @@ async fn conversation(bench: &Workbench, messages: u64) -> Value {
 
 #[tokio::test]
 async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
-    let write = bench.recorder.hold_next("UpdateItem");
+    let write = bench.aws.hold_next("UpdateItem");
     let acking = bench.ok("bob", up_to("ack", &id, 1));
     let sending = async {
         write.reached().await;
@@ -160,14 +160,14 @@ async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
 
 #[tokio::test]
 async fn a_slower_ack_does_not_take_a_read_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
     bench.ok("bob", up_to("ack", &id, 2)).await;
-    let refused = bench.recorder.hold_next("UpdateItem");
+    let refused = bench.aws.hold_next("UpdateItem");
     let slow = bench.ok("bob", up_to("ack", &id, 4));
     let quick = async {
         refused.reached().await;
-        let write = bench.recorder.hold_next("UpdateItem");
+        let write = bench.aws.hold_next("UpdateItem");
         refused.release();
         // The row is known to the ack by now.
         write.reached().await;
@@ -181,7 +181,7 @@ async fn a_slower_ack_does_not_take_a_read_back() {
 
 #[tokio::test]
 async fn entries_after_a_failing_one_still_count() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     bench.connected("alice").await;
     let id = conversation(&bench, 1).await;
     let entries = json!([{"conversation_id": "dm_of_others", "seq": 1}, {"conversation_id": id, "seq": 1}]);

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use serde_json::{Value, json};
-use testkit::{Failure, Workbench, message_to_bob, up_to};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 /// Alice has sent bob this many messages.
 async fn conversation(bench: &Workbench, messages: u64) -> Value {
@@ -16,9 +16,9 @@ async fn conversation(bench: &Workbench, messages: u64) -> Value {
 
 #[tokio::test]
 async fn a_read_beside_a_new_message_does_not_swallow_it() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 1).await;
-    let write = bench.recorder.hold_next("UpdateItem");
+    let write = bench.aws.hold_next("UpdateItem");
     let reading = bench.ok("bob", up_to("read", &id, 1));
     let sending = async {
         write.reached().await;
@@ -33,16 +33,16 @@ async fn a_read_beside_a_new_message_does_not_swallow_it() {
 
 #[tokio::test]
 async fn a_count_that_a_new_message_outdates_is_made_again() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
     // The first write is refused, since 3 is not the last. The second carries the count.
-    bench.recorder.fail_next("UpdateItem", Failure::Lost);
+    bench.aws.fail_next("UpdateItem", Fault::Lost);
     assert_eq!(bench.refused("bob", up_to("read", &id, 3)).await, "unavailable");
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let reading = bench.ok("bob", up_to("read", &id, 3));
     let sending = async {
         count.reached().await;
-        bench.recorder.clear();
+        bench.aws.clear();
         // By alice's own transaction alone: her pushes would pass through the recorder's queue too.
         bench.ok("alice", message_to_bob("m6")).await;
         count.release();
@@ -54,9 +54,9 @@ async fn a_count_that_a_new_message_outdates_is_made_again() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_the_marks_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
         count.reached().await;
@@ -73,9 +73,9 @@ async fn a_slower_read_of_less_does_not_take_the_marks_back() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_an_ack_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
         count.reached().await;
@@ -90,10 +90,10 @@ async fn a_slower_read_of_less_does_not_take_an_ack_back() {
 
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_a_read_of_what_was_acknowledged_back() {
-    let bench = Workbench::new().await;
+    let bench = Workbench::default();
     let id = conversation(&bench, 5).await;
     bench.ok("bob", up_to("ack", &id, 5)).await;
-    let count = bench.recorder.hold_next("Query");
+    let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
         count.reached().await;

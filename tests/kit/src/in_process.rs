@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use deliver::{ConnectionsApi, Fanout};
+use domain::ConnectionId;
 use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
 use serde_json::{Value, json};
+use store::connections::Connection;
 use store::{Store, Tables};
-use wire::ACTIONS;
+use template::workspace_root;
+use wire::{ACTIONS, Timestamp, UserId};
 
-use crate::{ManualClock, workspace_root};
+use crate::ManualClock;
 
 /// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
 pub struct InProcess {
@@ -24,7 +27,21 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    pub fn new(store: Store, connections: ConnectionsApi, clock: ManualClock) -> Self {
+    pub fn new(
+        dynamodb: aws_sdk_dynamodb::Client,
+        management: aws_sdk_apigatewaymanagement::Client,
+        clock: ManualClock,
+    ) -> Self {
+        Self::with(Store::new(dynamodb, tables()), ConnectionsApi::new(management), clock)
+    }
+
+    /// The functions as processes that have just started, and remember nobody.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        Self::with(self.store.clone(), self.connections.clone(), self.clock.clone())
+    }
+
+    fn with(store: Store, connections: ConnectionsApi, clock: ManualClock) -> Self {
         let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
             let clock = clock.clone();
@@ -39,6 +56,14 @@ impl InProcess {
             store,
             connections,
             clock,
+        }
+    }
+
+    /// Has the functions remember a connection, as if they had posted to it.
+    pub fn remember(&self, user: &str, connection: &str, connected_at: Timestamp) {
+        let user = UserId::parse(user).unwrap();
+        for fanout in [&self.send.fanout, &self.drain.fanout, &self.read.fanout] {
+            fanout.remember(&user, Connection { id: ConnectionId::new(connection), connected_at });
         }
     }
 
@@ -93,14 +118,13 @@ impl InProcess {
     }
 }
 
-/// The tables, by their logical ids in the template.
-pub fn tables<'a>(name: impl Fn(&str) -> &'a str) -> Tables {
-    let name = |logical_id| name(logical_id).to_owned();
+/// A table is called as in the template: none has a name of its own.
+fn tables() -> Tables {
     Tables {
-        connections: name("ConnectionsTable"),
-        messages: name("MessagesTable"),
-        idempotency: name("IdempotencyTable"),
-        inbox: name("InboxTable"),
+        connections: "ConnectionsTable".to_owned(),
+        messages: "MessagesTable".to_owned(),
+        idempotency: "IdempotencyTable".to_owned(),
+        inbox: "InboxTable".to_owned(),
     }
 }
 

@@ -2,21 +2,16 @@
 
 use std::sync::Once;
 
-use deliver::ConnectionsApi;
 use lambda::{Diagnostic, Event, Response};
 use serde_json::{Value, json};
-use store::Store;
 use wire::Timestamp;
 
-use crate::{Database, InProcess, Management, ManualClock, Recorder, tables};
+use crate::{FakeAws, InProcess, ManualClock};
 
 pub struct Workbench {
-    pub database: Database,
-    pub management: Management,
-    pub recorder: Recorder,
+    pub aws: FakeAws,
     pub clock: ManualClock,
-    store: Store,
-    connections: ConnectionsApi,
+    functions: InProcess,
 }
 
 /// Tests run beside each other, and a place in the code that logs is switched on or off for all threads by the first that
@@ -27,20 +22,19 @@ fn listen() {
 
 static LISTENER: Once = Once::new();
 
-impl Workbench {
-    pub async fn new() -> Self {
+impl Default for Workbench {
+    fn default() -> Self {
         LISTENER.call_once(listen);
-        let (database, management, recorder) = (Database::start().await, Management::start().await, Recorder::new());
-        let tables = tables(|logical_id| database.table_name(logical_id));
-        let store = Store::new(database.client_with(&recorder), tables);
-        let connections = ConnectionsApi::new(management.client());
-        let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        Self { database, management, recorder, clock, store, connections }
+        let (aws, clock) = (FakeAws::default(), ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
+        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock.clone());
+        Self { aws, clock, functions }
     }
+}
 
+impl Workbench {
     /// The functions as processes that have just started, and remember nobody.
     pub fn started(&self) -> InProcess {
-        InProcess::new(self.store.clone(), self.connections.clone(), self.clock.clone())
+        self.functions.restarted()
     }
 
     /// What the function of that action answers, or of that file of `events/`.
@@ -75,21 +69,21 @@ impl Workbench {
     }
 
     pub fn row(&self, user: &str) -> Value {
-        let rows = self.database.scan("InboxTable");
+        let rows = self.aws.rows("InboxTable");
         rows.into_iter().find(|row| row["user_id"] == user).unwrap_or_else(|| panic!("{user} has no row"))
     }
 
     /// The types of the frames that were posted to the user.
     pub fn posted(&self, user: &str) -> Vec<String> {
-        let frames = self.management.frames(&format!("{user}="));
+        let frames = self.aws.frames(&format!("{user}="));
         frames.iter().map(|frame| frame["type"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The operations since the last look.
     pub fn operations(&self) -> Vec<String> {
-        let operations = self.recorder.operations();
-        self.recorder.assert_reads_are_consistent(self.database.table_name("ConnectionsTable"));
-        self.recorder.clear();
+        let operations = self.aws.operations();
+        self.aws.assert_reads_are_consistent("ConnectionsTable");
+        self.aws.clear();
         operations
     }
 }

@@ -5,20 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{AppendHeaders, IntoResponse};
-use axum::routing::{get, post};
-use local::{Overrides, Template};
-use testkit::{TestServer, functions, workspace_root};
+use local::RuntimeApi;
+use template::{Template, workspace_root};
+use testkit::{TestServer, functions};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout};
 
 use crate::report;
@@ -43,7 +37,7 @@ const FUNCTIONS: [(&str, &str); 6] = [
 /// Medians over many starts.
 pub async fn table() -> anyhow::Result<String> {
     let server = TestServer::with(|_| {}).await;
-    let template = Template::load(&workspace_root().join("template.yaml"), &Overrides::new())?;
+    let template = Template::of_workspace()?;
     let common = [
         ("AWS_ENDPOINT_URL_DYNAMODB", server.local().database().endpoint()),
         ("CONNECTIONS_ENDPOINT", server.local().management_url()),
@@ -96,13 +90,6 @@ impl Starts {
     }
 }
 
-/// The Runtime API, as one process sees it.
-struct Api {
-    asked: mpsc::UnboundedSender<()>,
-    events: Mutex<mpsc::UnboundedReceiver<String>>,
-    answered: mpsc::UnboundedSender<()>,
-}
-
 async fn starts(binary: &Path, environment: &BTreeMap<String, String>, event: &str) -> anyhow::Result<Starts> {
     let event = std::fs::read_to_string(workspace_root().join(format!("events/{event}.json")))?;
     let mut all = Starts::default();
@@ -118,32 +105,18 @@ async fn one(
     event: &str,
     all: &mut Starts,
 ) -> anyhow::Result<()> {
-    let (asked, mut asks) = mpsc::unbounded_channel();
-    let (give, events) = mpsc::unbounded_channel();
-    let (answered, mut answers) = mpsc::unbounded_channel();
-    let api = Arc::new(Api { asked, events: Mutex::new(events), answered });
-    let router = Router::new()
-        .route("/2018-06-01/runtime/invocation/next", get(next))
-        .route("/2018-06-01/runtime/invocation/{id}/response", post(done))
-        .route("/2018-06-01/runtime/invocation/{id}/error", post(done))
-        .with_state(api);
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?.to_string();
-    let serving = tokio::spawn(axum::serve(listener, router).into_future());
-
+    let (api, address, _stop_api) = RuntimeApi::start("bench").await?;
     let began = Instant::now();
-    let process = start(binary, environment, &address)?;
-    timeout(PATIENCE, asks.recv()).await?;
+    let process = start(binary, environment, &address.to_string())?;
+    timeout(PATIENCE, api.ready()).await?;
     all.next_ms.push(ms(began));
     all.memory_mb.push(memory_mb(process.id().unwrap_or_default())?);
     for number in 0..=WARM {
         let began = Instant::now();
-        give.send(event.to_owned())?;
-        timeout(PATIENCE, answers.recv()).await?;
+        timeout(PATIENCE, api.offer(event.to_owned(), PATIENCE)).await???;
         if number == 0 { &mut all.first_ms } else { &mut all.warm_ms }.push(ms(began));
-        timeout(PATIENCE, asks.recv()).await?;
+        timeout(PATIENCE, api.ready()).await?;
     }
-    serving.abort();
     Ok(())
 }
 
@@ -182,22 +155,6 @@ async fn until_warm_up(binary: &Path, environment: &BTreeMap<String, String>) ->
     let _process = start(binary, &environment, &address)?;
     timeout(PATIENCE, everything.accept()).await??;
     Ok(ms(began))
-}
-
-async fn next(State(api): State<Arc<Api>>) -> impl IntoResponse {
-    api.asked.send(()).ok();
-    let event = api.events.lock().await.recv().await.unwrap_or_default();
-    let headers = [
-        ("lambda-runtime-aws-request-id", "bench"),
-        ("lambda-runtime-deadline-ms", "9999999999999"),
-        ("lambda-runtime-invoked-function-arn", "arn:aws:lambda:us-east-1:000000000000:function:bench"),
-    ];
-    (AppendHeaders(headers), event)
-}
-
-async fn done(State(api): State<Arc<Api>>) -> StatusCode {
-    api.answered.send(()).ok();
-    StatusCode::ACCEPTED
 }
 
 fn ms(began: Instant) -> f64 {

@@ -47,8 +47,8 @@ struct Row {
 impl Row {
     fn write(&self, table: &mut String, pairs: usize, asked: &str) {
         let at = |percent| report::percentile_ms(&self.latencies, percent);
-        writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99))
-            .ok();
+        let _ =
+            writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99));
     }
 }
 
@@ -105,7 +105,7 @@ async fn talk(
     // They count once all are acknowledged, the last of them when the app asks for what comes after it.
     let asking = tokio::spawn(async move { while events.next().await.is_some() {} });
     let acknowledged = async {
-        while server.rows("InboxTable", &reader).await.iter().any(|row| row["pending_from"].is_u64()) {
+        while server.rows("InboxTable", &reader).iter().any(|row| row["pending_from"].is_u64()) {
             sleep(Duration::from_millis(20)).await;
         }
     };

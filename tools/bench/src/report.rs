@@ -1,11 +1,11 @@
-//! The documents: prose by hand, and tables between markers, which a run replaces.
+//! The documents: text by hand, and tables between markers, which a run replaces.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use testkit::workspace_root;
+use template::workspace_root;
 
 /// Where plots and all tables are but one.
 pub fn folder() -> PathBuf {

@@ -1,9 +1,10 @@
 //! What `template.yaml` says about routes, functions and tables, with its intrinsics resolved for this machine.
 
 mod intrinsics;
+mod item;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -12,6 +13,14 @@ use intrinsics::Scope;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+
+pub use item::plain_item;
+
+/// The folder with the workspace's `Cargo.toml` and `template.yaml`.
+pub fn workspace_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
 
 /// Values for template parameters, by name. Those that the template does not have are ignored.
 pub type Overrides = BTreeMap<String, String>;
@@ -68,10 +77,15 @@ impl Template {
         Self::parse(&text, overrides).with_context(|| format!("in {}", path.display()))
     }
 
+    /// The workspace's own, with each parameter's default.
+    pub fn of_workspace() -> anyhow::Result<Self> {
+        Self::load(&workspace_root().join("template.yaml"), &Overrides::new())
+    }
+
     pub fn parse(text: &str, overrides: &Overrides) -> anyhow::Result<Self> {
         let document = intrinsics::to_json(serde_yaml_ng::from_str(text)?)?;
         let resources = section(&document, "Resources");
-        let api_id = the_api(resources)?;
+        let api_id = only_api(resources)?;
         let mut scope = Scope::new(&document, overrides);
         for key in section(&document, &format!("Resources/{api_id}/Properties/Routes")).keys() {
             scope.define(&route_logical_id(api_id, key));
@@ -109,7 +123,7 @@ fn kind(resource: &Value) -> &str {
     resource.get("Type").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn the_api(resources: &Map<String, Value>) -> anyhow::Result<&str> {
+fn only_api(resources: &Map<String, Value>) -> anyhow::Result<&str> {
     let mut apis = resources.iter().filter(|(_, resource)| kind(resource) == "AWS::Serverless::WebSocketApi");
     match (apis.next(), apis.next()) {
         (Some((id, _)), None) => Ok(id),
@@ -126,7 +140,7 @@ fn route_logical_id(api_id: &str, key: &str) -> String {
     format!("{api_id}{capitalized}Route")
 }
 
-/// Resolves only the named properties: what this server has no use for may use intrinsics that it does not know.
+/// Resolves only the named properties: what nobody here needs may use intrinsics that are not known here.
 fn properties<T: DeserializeOwned>(scope: &Scope, at: &str, resource: &Value, names: &[&str]) -> anyhow::Result<T> {
     let at = format!("{at}.Properties");
     let wanted: Map<String, Value> = section(resource, "Properties")

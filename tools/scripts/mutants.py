@@ -1,13 +1,12 @@
-#!/usr/bin/env python3
 """Proves that the tests bite: breaks one rule of the code at a time, and sees which test fails.
 
-    .ci/mutants [PATTERN]   runs every mutant, or those whose name or file contains PATTERN, and writes docs/mutants.md
-    .ci/mutants --check     only looks whether every mutation of tests/mutations.toml still fits the code
+    mutants.py [PATTERN]   runs every mutant, or those whose name or file contains PATTERN, and writes docs/mutants.md
+    mutants.py --check     only looks whether every mutation of tests/mutations.toml still fits the code
 
-The mutants are those of tests/mutations.toml, and those that `cargo mutants` makes of the store and the functions. Each is
-built in a copy of the tree with a target folder of its own, and ends at the first test that fails. What was run stays run
-until the mutated file changes: stop it when you like, start it again, and it goes on from there. `rm -r target/mutants`
-begins anew.
+The mutants are those of tests/mutations.toml, and those that `cargo mutants` makes of the store and the functions. Each
+is built in a copy of the tree with a target folder of its own, and ends at the first test that fails. What was run
+stays run until the mutated file changes: stop it when you like, start it again, and it goes on from there.
+`rm -r target/mutants` begins anew.
 """
 
 import hashlib
@@ -22,18 +21,24 @@ import time
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests/mutations.toml"
 REPORT = ROOT / "docs/mutants.md"
-PACKAGES = ["store", "send", "drain", "read", "deliver", "connect", "inbox", "authorize"]
+PACKAGES = ["store", "send", "drain", "read", "actions", "deliver", "connect", "inbox", "authorize"]
 
-# By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All with the
-# features of the whole workspace, so that nothing is built twice.
+# Those whose rules have unit tests, by their folders.
+UNITS = {"domain": "crates/domain/", "pigeonhole-wire": "crates/wire/", "actions": "crates/actions/"}
+
+# The tests of the functions and of what they are made of, and those that need several of them.
+HANDLERS = ["connect", "drain", "fanout", "handlers", "inbox", "raise", "read", "send"]
+
+# By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All
+# with the features of the whole workspace, so that nothing is built twice.
 SUITES = {
-    "domain": (["--package", "domain", "--lib"], [], 100),
+    "units": ([*(f"--package={name}" for name in UNITS), "--lib"], [], 100),
     "authorize": (["--workspace", "--test", "authorize"], [], 200),
     # The one that is left out builds the whole workspace, to see that every function is in the template.
-    "handlers": (["--workspace", "--test", "handlers"], ["--skip", "every_function_is_deployed"], 100),
+    "handlers": (["--workspace", *(f"--test={name}" for name in HANDLERS)], ["--skip=every_function_is_deployed"], 100),
     "explorer": (["--workspace", "--test", "explorer"], ["--nocapture"], 300),
     "e2e": (["--workspace", "--test", "e2e"], [], 300),
 }
@@ -48,8 +53,8 @@ def suites(files):
     # Which only reads: no order of its calls makes a difference.
     if any(file.startswith("functions/inbox/") for file in files):
         return ["handlers", "e2e"]
-    rules = ["domain"] if any(file.startswith("crates/domain/") for file in files) else []
-    return [*rules, "handlers", "explorer", "e2e"]
+    units = ["units"] if any(file.startswith(tuple(UNITS.values())) for file in files) else []
+    return [*units, "handlers", "explorer", "e2e"]
 
 
 class Mutant:
@@ -87,7 +92,8 @@ def by_hand(listed):
 
 def made(listed):
     """What `cargo mutants` would do, without line numbers, so that a sentence about one survives an edit above it."""
-    command = ["cargo", "mutants", "--list", "--json", "--exclude", "main.rs", *(f"--package={name}" for name in PACKAGES)]
+    packages = [f"--package={name}" for name in PACKAGES]
+    command = ["cargo", "mutants", "--list", "--json", "--exclude", "main.rs", *packages]
     entries = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
     entries.sort(key=lambda entry: PACKAGES.index(entry["package"]))
     sentences = {entry["name"]: entry["equivalent"] for entry in listed.get("generated", [])}
@@ -95,17 +101,18 @@ def made(listed):
     for entry in entries:
         file, span = entry["file"], entry["span"]
         text = (ROOT / file).read_text()
-        lines = text.splitlines(keepends=True)
-
-        def offset(at):
-            return sum(map(len, lines[: at["line"] - 1])) + at["column"] - 1
-
-        text = text[: offset(span["start"])] + entry["replacement"] + text[offset(span["end"]) :]
+        start, end = (offset(text, span[end]) for end in ("start", "end"))
+        text = text[:start] + entry["replacement"] + text[end:]
         name = f"{file}: {entry['name'].split(': ', 1)[1]}"
         mutants.append(Mutant(name, "", {file: text}, sentences.pop(name, None), False))
     if sentences:
         fail(f"{LIST.relative_to(ROOT)} explains mutants that are no longer made:\n" + "\n".join(sentences))
     return mutants
+
+
+def offset(text, at):
+    lines = text.splitlines(keepends=True)
+    return sum(map(len, lines[: at["line"] - 1])) + at["column"] - 1
 
 
 class Copy:
@@ -163,30 +170,31 @@ class Copy:
             tests = self.build(targets)
             if tests is None:
                 return {"outcome": "unviable"}
-            executable, folder = tests
-            if failed := first_failed(name, [executable, *arguments], folder, self.env, patience):
-                return {"outcome": "caught", "suite": name, "by": failed}
+            for executable, folder in tests:
+                if failed := first_failed(name, [executable, *arguments], folder, self.env, patience):
+                    return {"outcome": "caught", "suite": name, "by": failed}
         return {"outcome": "survived"}
 
     def build(self, targets):
-        """The tests' executable, and the folder that they run in. `None` if they do not compile."""
+        """The tests' executables, and the folder that each runs in. `None` if they do not compile."""
         command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *targets]
-        built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True)
+        built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
         if built.returncode != 0:
             if "could not compile" not in built.stderr:
                 fail(built.stderr)
             return None
-        for artifact in map(json.loads, built.stdout.splitlines()):
-            if artifact.get("executable") and artifact["profile"]["test"]:
-                return artifact["executable"], Path(artifact["manifest_path"]).parent
-        fail(f"cargo test {' '.join(targets)} builds no tests")
+        tests = [
+            (artifact["executable"], Path(artifact["manifest_path"]).parent)
+            for artifact in map(json.loads, built.stdout.splitlines())
+            if artifact.get("executable") and artifact["profile"]["test"]
+        ]
+        return tests or fail(f"cargo test {' '.join(targets)} builds no tests")
 
 
 def first_failed(suite, command, folder, env, patience):
     """Runs tests until the first that fails, and says which."""
-    tests = subprocess.Popen(
-        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
+    said = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    tests = subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, **said)
     hung = threading.Timer(patience, lambda: os.killpg(tests.pid, signal.SIGKILL))
     hung.start()
     try:
@@ -244,25 +252,27 @@ def report(mutants, results):
             by_suite[suite] = by_suite.get(suite, 0) + 1
     hand = [mutant for mutant in counted if mutant.by_hand]
     unexplained = [mutant for mutant in survivors if not mutant.equivalent]
+    files_left = ", ".join(sorted({file for mutant in left for file in mutant.texts}))
     what = {
-        "handlers": "the functions on a workbench (`tests/handlers`)",
+        "handlers": "the functions on a workbench (`functions/*/tests`, `crates/*/tests`, `tests/handlers`)",
         "explorer": f"the explorer, with {RUNS_MAX} runs of each kind (`tests/explorer`)",
         "e2e": "end to end (`tests/e2e`)",
-        "domain": "the unit tests of `domain`",
+        "units": "the unit tests of `domain`, `wire` and `actions`",
         "authorize": "the authorizer's own tests",
     }
     lines = [
         "# Mutants",
         "",
-        "Made by `just mutants`: do not edit. Each mutant is the code with one rule broken. The suites run one after the",
-        "other, and a mutant ends at the first test that fails; others might have caught it too.",
+        "Made by `just mutants`: do not edit. Each mutant is the code with one rule broken. The suites run one after",
+        "the other, and a mutant ends at the first test that fails; others might have caught it too.",
         "",
         f"**{len(counted)} mutants: {len(counted) - len(survivors)} caught, {len(survivors)} survive**, "
         + (f"of which {len(unexplained)} unexplained." if unexplained else "each with the reason why below."),
         f"{len(hand)} were made by hand, for the conditions of the store's writes and the functions' rules of order",
-        f"(`tests/mutations.toml`), {len(counted) - len(hand)} by `cargo mutants` on {', '.join(PACKAGES[:-1])} and {PACKAGES[-1]}.",
+        f"(`tests/mutations.toml`), {len(counted) - len(hand)} by `cargo mutants` on",
+        f"{', '.join(PACKAGES[:-1])} and {PACKAGES[-1]}.",
         f"Another {len(mutants) - len(counted)} of the latter do not compile, and do not count.",
-        *([f"**{len(left)} were not run**, in {', '.join(sorted({f for m in left for f in m.texts}))}."] if left else []),
+        *([f"**{len(left)} were not run**, in {files_left}."] if left else []),
         "",
         "| caught by | mutants |",
         "|---|---|",
@@ -270,7 +280,7 @@ def report(mutants, results):
         "",
         "## Survivors",
         "",
-        *(f"- {mutant.name if mutant.by_hand else code(mutant.name)}: {mutant.equivalent or '**unexplained**'}" for mutant in survivors),
+        *(f"- {m.name if m.by_hand else code(m.name)}: {m.equivalent or '**unexplained**'}" for m in survivors),
         "",
         "## By hand",
         "",
@@ -333,7 +343,8 @@ def main():
         fail("\n".join([*listing, *(f"is said to survive, and does not: {name}" for name in refuted)]))
 
 
-try:
-    main()
-except KeyboardInterrupt:
-    sys.exit("\nStopped. What was run is kept: run it again to go on.")
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. What was run is kept: run it again to go on.")

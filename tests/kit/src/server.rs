@@ -1,14 +1,22 @@
 //! The server under test: a local one of the test's own, or a deployed stack that it shares with others.
 
+mod network;
+mod phone;
+mod proxy;
+mod users;
+
 use std::sync::OnceLock;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use local::{Binaries, Logs, Options, Server, build_functions};
+pub use network::Network;
+pub use phone::{ConnectError, Frame, Phone};
+pub use proxy::Proxy;
 use serde_json::Value;
+use users::Users;
 
-use crate::phone::{ConnectError, Phone};
-use crate::users::Users;
-use crate::{PATIENCE, plain_http, store_config};
+use crate::{PATIENCE, dynamodb_config};
 
 /// A running server with tables of its own, which ends with the test; or, where `PIGEONHOLE_URL` names one, a deployed
 /// stack, on which each test has users of its own.
@@ -94,44 +102,39 @@ impl TestServer {
         }
     }
 
-    /// The id under which the server knows whom the test calls this.
+    /// The id that the server has for the user whom the test calls `user`.
     pub fn id(&self, user: &str) -> String {
         self.users.id(user)
     }
 
     pub fn tables(&self) -> aws_sdk_dynamodb::Client {
-        let config = store_config(plain_http()).endpoint_url(self.local().database().endpoint());
+        let config = dynamodb_config(plain_http()).endpoint_url(self.local().database().endpoint());
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
-    /// The rows of a user, in a table whose partition key is `user_id`.
-    pub async fn rows(&self, table: &str, user: &str) -> Vec<Value> {
-        let query = self.tables().query().table_name(table).consistent_read(true);
-        let query = query.key_condition_expression("user_id = :user");
-        let rows = query.expression_attribute_values(":user", AttributeValue::S(user.to_owned())).send().await.unwrap();
-        rows.items()
-            .iter()
-            .map(|item| item.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
-            .collect()
+    /// The rows of a user, as plain JSON, in a table whose partition key is `user_id`.
+    pub fn rows(&self, table: &str, user: &str) -> Vec<Value> {
+        let rows = self.local().database().rows(table, usize::MAX).unwrap().expect("the template has the table");
+        rows.into_iter().filter(|row| row["user_id"] == user).collect()
     }
 
     /// How many connections of the user are noted.
-    pub async fn connections(&self, user: &str) -> usize {
-        self.rows("ConnectionsTable", user).await.len()
+    pub fn connections(&self, user: &str) -> usize {
+        self.rows("ConnectionsTable", user).len()
     }
 
     /// Waits until that many are noted: `$disconnect` runs after the socket has closed.
     pub async fn until_connections(&self, user: &str, count: usize) {
-        let settled = async {
-            while self.connections(user).await != count {
+        let reached = async {
+            while self.connections(user) != count {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, settled).await.expect("the connections settle");
+        tokio::time::timeout(PATIENCE, reached).await.expect("the user has that many connections");
     }
 
-    /// Notes a connection of the user's that is long gone: whoever posts to it is told so.
-    pub async fn note_dead_connection(&self, user: &str) {
+    /// Stores a connection of the user's that no longer exists: a post to it is answered with 410.
+    pub async fn store_dead_connection(&self, user: &str) {
         let put = self.tables().put_item().table_name("ConnectionsTable");
         let put = put.item("user_id", AttributeValue::S(user.to_owned()));
         let put = put.item("connection_id", AttributeValue::S("dead=".to_owned()));
@@ -143,7 +146,7 @@ impl TestServer {
 
     /// Makes all connection rows of the user an hour old, as time would.
     pub async fn age_connections(&self, user: &str) {
-        for row in self.rows("ConnectionsTable", user).await {
+        for row in self.rows("ConnectionsTable", user) {
             let at = row["connected_at"].as_i64().unwrap() - 3_600_000;
             let update = self.tables().update_item().table_name("ConnectionsTable");
             let update = update.key("user_id", AttributeValue::S(user.to_owned()));
@@ -155,10 +158,7 @@ impl TestServer {
     }
 }
 
-fn plain(value: &AttributeValue) -> Value {
-    match value {
-        AttributeValue::S(text) => Value::from(text.as_str()),
-        AttributeValue::N(digits) => digits.parse().map(Value::Number).unwrap(),
-        other => panic!("no table has {other:?}"),
-    }
+/// Without TLS, whose certificates would be read anew for each client.
+fn plain_http() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new().build_http()
 }

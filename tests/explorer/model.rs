@@ -1,22 +1,19 @@
-//! The functions on a stage: each actor with clients of its own, all of them before the same gate, and phones that note
-//! what they receive.
+//! The functions as a model to explore: each actor with clients of its own, all of them before the same gate, and phones that
+//! note what they receive.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use deliver::{ConnectionsApi, Fanout};
-use domain::ConnectionId;
-use lambda::{Clock, Context, Event, LambdaEvent, Response};
+use lambda::{Context, Event, LambdaEvent};
 use serde_json::{Value, json};
-use store::connections::Connection;
-use store::{Store, Tables as TableNames};
-use testkit::cloud::{Cloud, Request, Rows, plain, socket_touch};
-use testkit::explorer::{Actor, Play};
-use testkit::schedule::{Fault, Step};
-use testkit::{Gate, ManualClock, Passed};
-use wire::{Timestamp, UserId};
+use template::plain_item;
+use testkit::cloud::{Cloud, Rows, socket_touch};
+use testkit::explorer::{Actor, Model};
+use testkit::schedule::Step;
+use testkit::{AwsCall, Fault, Gate, InProcess, ManualClock, Passed, frame_of};
+use wire::Timestamp;
 
 use crate::invariants::{Held, Tables, ensure, number, string};
 use crate::scenarios::{Doing, Scenario};
@@ -24,34 +21,33 @@ use crate::scenarios::{Doing, Scenario};
 /// More pages than any scenario fills.
 const PAGES_MAX: usize = 8;
 
-/// Clones are the same stage.
+/// Clones are the same model.
 #[derive(Clone)]
-pub(crate) struct Stage(Rc<Inner>);
+pub(crate) struct ChatModel(Rc<Inner>);
 
 struct Inner {
     scenario: Scenario,
     gate: Gate,
     clock: ManualClock,
-    tables: TableNames,
     /// By actor.
-    clients: Vec<(Store, ConnectionsApi)>,
-    opening: RefCell<Opening>,
-    now: RefCell<Scene>,
+    functions: Vec<InProcess>,
+    initial: RefCell<InitialState>,
+    now: RefCell<State>,
 }
 
 /// How things stand when the actors begin.
 #[derive(Default)]
-struct Opening {
+struct InitialState {
     rows: Rows,
     /// All of them opened a minute before.
     sockets: BTreeMap<String, Vec<Value>>,
     connected_at: Timestamp,
-    scene: Scene,
+    state: State,
 }
 
 /// How things stand, apart from what is stored.
 #[derive(Default, Clone)]
-struct Scene {
+struct State {
     tables: Tables,
     held: Held,
     /// Which actors got what they asked for.
@@ -61,21 +57,17 @@ struct Scene {
     broken: Option<String>,
 }
 
-impl Stage {
+impl ChatModel {
     pub(crate) async fn new(scenario: Scenario) -> Self {
-        let cloud = Cloud::new();
-        let tables = testkit::tables(|logical_id| cloud.table_name(logical_id));
-        let gate = Gate::new(cloud);
-        let client = |actor| {
-            let store = Store::new(gate.store_client(actor), tables.clone());
-            (store, ConnectionsApi::new(gate.management_client(actor)))
-        };
-        let clients = (0..scenario.at_once.len()).map(client).collect();
+        let gate = Gate::new(Cloud::new());
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let (opening, now) = (RefCell::default(), RefCell::default());
-        let stage = Self(Rc::new(Inner { scenario, gate, clock, tables, clients, opening, now }));
-        stage.prepare().await;
-        stage
+        let functions =
+            |actor| InProcess::new(gate.dynamodb_client(actor), gate.management_client(actor), clock.clone());
+        let functions = (0..scenario.at_once.len()).map(functions).collect();
+        let (initial, now) = (RefCell::default(), RefCell::default());
+        let model = Self(Rc::new(Inner { scenario, gate, clock, functions, initial, now }));
+        model.prepare().await;
+        model
     }
 
     pub(crate) fn gate(&self) -> &Gate {
@@ -88,27 +80,27 @@ impl Stage {
         inner.now.borrow_mut().done = vec![false; inner.scenario.at_once.len()];
         for doing in inner.scenario.before {
             inner.act(0, *doing, "").await;
-            inner.hear_sockets().unwrap();
+            inner.note_frames().unwrap();
             inner.look().expect("nothing is broken before it begins");
         }
         let connected_at = inner.clock.now();
         // Connections are no longer young.
         inner.clock.advance(Duration::from_mins(1));
-        let mut scene = inner.now.borrow().clone();
-        scene.done.fill(false);
+        let mut state = inner.now.borrow().clone();
+        state.done.fill(false);
         let (rows, sockets) = inner.gate.with_cloud(|cloud| (cloud.rows(), cloud.sockets().clone()));
-        *inner.opening.borrow_mut() = Opening { rows, sockets, connected_at, scene };
+        *inner.initial.borrow_mut() = InitialState { rows, sockets, connected_at, state };
     }
 }
 
-impl Play for Stage {
+impl Model for ChatModel {
     fn begin(&self) -> Vec<Actor> {
-        let Opening { rows, sockets, scene, .. } = &*self.0.opening.borrow();
+        let InitialState { rows, sockets, state, .. } = &*self.0.initial.borrow();
         self.0.gate.with_cloud(|cloud| {
             cloud.restore(rows);
             cloud.sockets_restore(sockets);
         });
-        self.0.now.borrow_mut().clone_from(scene);
+        self.0.now.borrow_mut().clone_from(state);
         let actor = |(n, doing): (usize, &Doing)| {
             let (inner, doing) = (Rc::clone(&self.0), *doing);
             let name = format!("{}/{}", doing.user(), doing.verb());
@@ -118,14 +110,14 @@ impl Play for Stage {
     }
 
     fn after(&self, passed: &Passed) -> Result<(), String> {
-        match &passed.request {
-            Some(request) if request.is_stale_read() && !self.0.is_of_own_devices(passed.actor, request) => {
+        match &passed.call {
+            Some(call) if call.is_stale_read() && !self.0.is_of_own_devices(passed.actor, call) => {
                 return Err(format!("not a consistent read: {}", passed.what));
             }
-            Some(Request::Post { connection, frame }) if passed.status == Some(200) => {
+            Some(AwsCall::Post { connection, frame }) if passed.status == Some(200) => {
                 self.0.received(connection, frame)?;
             }
-            Some(request) if request.writes() && passed.status.is_some() => self.0.look()?,
+            Some(call) if call.writes() && passed.status.is_some() => self.0.look()?,
             _ => {}
         }
         self.0.unbroken()
@@ -181,7 +173,7 @@ impl Inner {
 
     async fn connect(&self, n: usize, user: &str, connection: &str) -> bool {
         let event = self.event(user, connection, "$connect", "CONNECT");
-        let response = connect::handle(&self.connect_deps(n), event).await.unwrap();
+        let response = self.functions(n).handle("connect", event).await.unwrap();
         if response.status_code != 200 {
             return false;
         }
@@ -195,7 +187,7 @@ impl Inner {
         self.gate.pass(n, "socket closes", vec![socket_touch(&connection, true)]).await;
         self.gate.with_cloud(|cloud| cloud.socket_close(&connection));
         let event = self.event(user, &connection, "$disconnect", "DISCONNECT");
-        connect::handle(&self.connect_deps(n), event).await.unwrap().status_code == 200
+        self.functions(n).handle("disconnect", event).await.unwrap().status_code == 200
     }
 
     /// Until nothing is pending; each request acknowledges the page before.
@@ -223,13 +215,7 @@ impl Inner {
         let action = frame["action"].as_str().unwrap();
         let mut event = self.event(user, &format!("{user}="), action, "MESSAGE");
         event.payload.body = Some(frame.to_string());
-        let response = match action {
-            "send" => send::handle(&self.send_deps(n), event).await,
-            "read" => read::handle(&self.read_deps(n), event).await,
-            "history" => inbox::handle(&self.inbox_deps(n), event).await,
-            _ => drain::handle(&self.drain_deps(n), event).await,
-        };
-        let mut answer = frame_of(&response.unwrap());
+        let mut answer = frame_of(&self.functions(n).handle(action, event).await);
         self.gate.pass(n, "has its answer", Vec::new()).await;
         if answer["type"] == "error" && answer["error"]["retryable"] != true {
             self.now.borrow_mut().broken = Some(format!("refused: {answer}"));
@@ -237,11 +223,10 @@ impl Inner {
         (answer["type"] == "reply").then(|| answer["result"].take())
     }
 
-    /// Copies for a user's own other devices are a courtesy, and may miss one that is just connecting.
-    fn is_of_own_devices(&self, actor: usize, request: &Request) -> bool {
-        let Request::Store { body, .. } = request else { return false };
-        let user = self.scenario.at_once[actor].user();
-        body["TableName"] == self.tables.connections.as_str() && body["ExpressionAttributeValues"][":user"]["S"] == user
+    /// Copies for a user's own other devices are not promised, and may miss one that is just connecting.
+    fn is_of_own_devices(&self, actor: usize, call: &AwsCall) -> bool {
+        let (body, user) = (call.body(), self.scenario.at_once[actor].user());
+        body["TableName"] == "ConnectionsTable" && body["ExpressionAttributeValues"][":user"]["S"] == user
     }
 
     /// Those who had no answer, or one that said so, ask again.
@@ -259,19 +244,18 @@ impl Inner {
 
     /// Whoever has a socket has every message, without asking once more.
     fn everybody_connected_has_everything(&self) -> Result<(), String> {
-        self.hear_sockets()?;
-        let rows = self.gate.with_cloud(|cloud| cloud.scan(&self.tables.connections));
-        let rows: Vec<_> = rows.iter().map(plain).collect();
+        self.note_frames()?;
+        let rows = self.rows("ConnectionsTable");
         let sockets: Vec<String> = self.gate.with_cloud(|cloud| cloud.sockets().keys().cloned().collect());
         for socket in &sockets {
             let found = rows.iter().any(|row| row["connection_id"] == socket.as_str());
             ensure!(found, "{socket} is open and can't be found: {rows:?}");
         }
-        let scene = self.now.borrow();
+        let state = self.now.borrow();
         let connected = |user: &str| sockets.iter().any(|id| owner(id) == user);
-        for row in scene.tables.inbox.iter().filter(|row| connected(string(row, "user_id"))) {
+        for row in state.tables.inbox.iter().filter(|row| connected(string(row, "user_id"))) {
             let user = string(row, "user_id");
-            let missing: Vec<_> = scene.tables.by_others(user).filter(|seq| !holds(&scene, user, *seq)).collect();
+            let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
             ensure!(missing.is_empty(), "{user} is connected and never received {missing:?}");
         }
         Ok(())
@@ -299,7 +283,7 @@ impl Inner {
     /// A reconnect, after which nothing may be pending, and the history says what is stored.
     async fn come_back(&self, user: &'static str) -> Result<(), String> {
         self.act(0, Doing::Connect(user), "4").await;
-        self.hear_sockets()?;
+        self.note_frames()?;
         self.look()?;
         self.unbroken()?;
         let Some((messages, conversation)) = self.received_all(user)? else { return Ok(()) };
@@ -315,28 +299,28 @@ impl Inner {
 
     /// That nothing waits for the user and nothing is missing: the messages that are stored, and their conversation.
     fn received_all(&self, user: &'static str) -> Result<Option<(Vec<Value>, Value)>, String> {
-        let scene = self.now.borrow();
-        let Some(row) = scene.tables.inbox.iter().find(|row| row["user_id"] == user) else { return Ok(None) };
+        let state = self.now.borrow();
+        let Some(row) = state.tables.inbox.iter().find(|row| row["user_id"] == user) else { return Ok(None) };
         ensure!(row.get("pending_since").is_none(), "drained, and still pending: {row}");
-        let missing: Vec<_> = scene.tables.by_others(user).filter(|seq| !holds(&scene, user, *seq)).collect();
+        let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
         ensure!(missing.is_empty(), "{user} drained and never received {missing:?}");
-        Ok(Some((scene.tables.messages.clone(), row["conversation_id"].clone())))
+        Ok(Some((state.tables.messages.clone(), row["conversation_id"].clone())))
     }
 
     /// Each `client_msg_id` is one message, and all its answers say the same.
     fn exactly_once(&self) -> Result<(), String> {
-        let scene = self.now.borrow();
+        let state = self.now.borrow();
         let doings = self.scenario.before.iter().chain(self.scenario.at_once);
         for doing in doings {
             let Doing::Send { from, id, .. } = *doing else { continue };
-            let stored: Vec<_> = scene.tables.by_client_msg_id(from, id).collect();
+            let stored: Vec<_> = state.tables.by_client_msg_id(from, id).collect();
             ensure!(stored.len() == 1, "exactly once: {id} is stored {} times", stored.len());
-            let answers = || scene.sent.iter().filter(|(sender, sent, _)| (*sender, *sent) == (from, id));
+            let answers = || state.sent.iter().filter(|(sender, sent, _)| (*sender, *sent) == (from, id));
             let message = stored[0];
             let same = |answer: &Value| ["seq", "message_id"].iter().all(|name| answer[*name] == message[*name]);
-            ensure!(answers().all(|(.., answer)| same(answer)), "answers differ from {message}: {:?}", scene.sent);
+            ensure!(answers().all(|(.., answer)| same(answer)), "answers differ from {message}: {:?}", state.sent);
             let firsts = answers().filter(|(.., answer)| answer["duplicate"] == false).count();
-            ensure!(firsts <= 1, "{id} was the first {firsts} times: {:?}", scene.sent);
+            ensure!(firsts <= 1, "{id} was the first {firsts} times: {:?}", state.sent);
         }
         Ok(())
     }
@@ -344,9 +328,9 @@ impl Inner {
     /// Notes what is stored, and checks it.
     fn look(&self) -> Result<(), String> {
         let tables = self.tables();
-        let mut scene = self.now.borrow_mut();
-        tables.check(&scene.tables, &scene.held)?;
-        scene.tables = tables;
+        let mut state = self.now.borrow_mut();
+        tables.check(&state.tables, &state.held)?;
+        state.tables = tables;
         Ok(())
     }
 
@@ -355,11 +339,13 @@ impl Inner {
     }
 
     fn tables(&self) -> Tables {
-        let rows =
-            |table: &str| -> Vec<Value> { self.gate.with_cloud(|cloud| cloud.scan(table).iter().map(plain).collect()) };
-        let mut messages = rows(&self.tables.messages);
+        let mut messages = self.rows("MessagesTable");
         messages.sort_by_key(|message| number(message, "seq"));
-        Tables { messages, idempotency: rows(&self.tables.idempotency), inbox: rows(&self.tables.inbox) }
+        Tables { messages, idempotency: self.rows("IdempotencyTable"), inbox: self.rows("InboxTable") }
+    }
+
+    fn rows(&self, table: &str) -> Vec<Value> {
+        self.gate.with_cloud(|cloud| cloud.scan(table).iter().map(plain_item).collect())
     }
 
     /// A frame came through a socket. What it brings must have been stored before.
@@ -378,8 +364,8 @@ impl Inner {
         Ok(())
     }
 
-    /// While the gate is open, nobody is told of each frame; so all are heard again.
-    fn hear_sockets(&self) -> Result<(), String> {
+    /// While the gate is open, [`Model::after`] is not called for each frame, so all frames are looked at again.
+    fn note_frames(&self) -> Result<(), String> {
         let sockets = self.gate.with_cloud(|cloud| cloud.sockets().clone());
         for (connection, frames) in &sockets {
             for frame in frames {
@@ -394,8 +380,8 @@ impl Inner {
     }
 
     fn conversation(&self) -> Value {
-        let scene = self.now.borrow();
-        scene.tables.inbox.first().map(|row| row["conversation_id"].clone()).expect("there is a conversation")
+        let state = self.now.borrow();
+        state.tables.inbox.first().map(|row| row["conversation_id"].clone()).expect("there is a conversation")
     }
 
     fn event(&self, user: &str, connection: &str, route: &str, kind: &str) -> Event {
@@ -411,41 +397,14 @@ impl Inner {
         LambdaEvent::new(serde_json::from_value(event).expect("the event parses"), Context::default())
     }
 
-    fn clock(&self) -> Clock {
-        let clock = self.clock.clone();
-        Clock::new(move || clock.now())
-    }
-
-    /// Of a process that has just started, or has posted to everybody who was connected when the actors began.
-    fn fanout(&self, n: usize) -> Fanout {
-        let (store, connections) = self.clients[n].clone();
-        let fanout = Fanout::new(store, connections);
-        let Opening { sockets, connected_at, .. } = &*self.opening.borrow();
-        for id in sockets.keys().filter(|_| self.scenario.remembering) {
-            let connection = Connection { id: ConnectionId::new(id), connected_at: *connected_at };
-            fanout.remember(&UserId::parse(owner(id)).unwrap(), connection);
+    /// Processes that have just started, or have posted to everybody who was connected when the actors began.
+    fn functions(&self, n: usize) -> InProcess {
+        let functions = self.functions[n].restarted();
+        let InitialState { sockets, connected_at, .. } = &*self.initial.borrow();
+        for connection in sockets.keys().filter(|_| self.scenario.remembering) {
+            functions.remember(owner(connection), connection, *connected_at);
         }
-        fanout
-    }
-
-    fn connect_deps(&self, n: usize) -> connect::Deps {
-        connect::Deps { store: self.clients[n].0.clone(), clock: self.clock() }
-    }
-
-    fn send_deps(&self, n: usize) -> send::Deps {
-        send::Deps { store: self.clients[n].0.clone(), fanout: self.fanout(n), clock: self.clock() }
-    }
-
-    fn drain_deps(&self, n: usize) -> drain::Deps {
-        drain::Deps { store: self.clients[n].0.clone(), fanout: self.fanout(n), clock: self.clock() }
-    }
-
-    fn read_deps(&self, n: usize) -> read::Deps {
-        read::Deps { store: self.clients[n].0.clone(), fanout: self.fanout(n), clock: self.clock() }
-    }
-
-    fn inbox_deps(&self, n: usize) -> inbox::Deps {
-        inbox::Deps { store: self.clients[n].0.clone(), clock: self.clock() }
+        functions
     }
 }
 
@@ -453,12 +412,6 @@ fn owner(connection: &str) -> &str {
     connection.split('=').next().unwrap_or_default()
 }
 
-fn holds(scene: &Scene, user: &str, seq: u64) -> bool {
-    scene.held.get(user).is_some_and(|held| held.contains(&seq))
-}
-
-fn frame_of(response: &Response) -> Value {
-    let response = serde_json::to_value(response).unwrap();
-    assert_eq!(response["statusCode"], 200, "API Gateway delivers only these");
-    serde_json::from_str(response["body"].as_str().unwrap()).unwrap()
+fn holds(state: &State, user: &str, seq: u64) -> bool {
+    state.held.get(user).is_some_and(|held| held.contains(&seq))
 }
