@@ -74,6 +74,7 @@ pub use event::{Event, ReceiptKind, State, Why};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
 pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
+pub use wire::limits;
 pub use wire::{
     ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryResult, InboxResult, InvalidId, Kind,
     LastMessage, Member, Message, MessageId, Receipt, SendResult, Seq, Side, Target, Timestamp, UserId,
