@@ -57,7 +57,7 @@ impl App {
 
     async fn event(&mut self) -> Event {
         let event = timeout(PATIENCE, self.events.next()).await;
-        let event = event.unwrap_or_else(|_| panic!("waited in vain, with {:?} and {:?}", self.got, self.states));
+        let event = event.unwrap_or_else(|_| panic!("nothing came; there are {:?} and {:?}", self.got, self.states));
         let event = event.expect("the client is open");
         match &event {
             Event::Message { message, .. } => self.got.push(message.clone()),
@@ -188,7 +188,7 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     let mut bob = server.phone("bob").await;
     let alice = App::ready(open(&network.url())).await;
     // The message gets there, its answer doesn't get back, and then the app ends.
-    network.deafen();
+    network.mute_server();
     let first = alice.send(&server.id("bob"), "one").await;
     let second = alice.send(&server.id("bob"), "two").await;
     assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one");

@@ -178,7 +178,7 @@ async fn someone_who_connects_while_messages_are_sent_misses_none() {
     let connecting = async {
         let mut seen = std::collections::BTreeSet::new();
         while seen.len() < 40 {
-            // A phone that flickers: connects, drains, hears a little, is cut.
+            // A phone on a bad network: it connects, drains, receives a little, and is cut off.
             let mut bob = server.phone("bob").await;
             seen.extend(bob.drain().await.iter().map(|message| message["seq"].as_u64().unwrap()));
             listen_briefly(&mut bob, &mut seen).await;

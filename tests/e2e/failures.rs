@@ -86,7 +86,7 @@ async fn a_missing_table_is_unavailable_and_the_socket_stays() {
         let error = &answer["error"];
         assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)), "{request}");
         assert!(error["retry_after_ms"].is_u64());
-        assert!(!answer.to_string().contains("InboxTable"), "our insides stay inside: {answer}");
+        assert!(!answer.to_string().contains("InboxTable"), "no internal detail leaves the server: {answer}");
         until_logged(&log, &["InboxTable", "ResourceNotFoundException"]).await;
         log.lock().unwrap().clear();
     }

@@ -35,14 +35,14 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
 /// Every action, with everything that can come of it.
 async fn do_everything(server: &TestServer) {
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
-    // Found dead by everybody who writes to them: the sender of a message, of a receipt, of a tick.
-    for mourner in ["send", "ack", "read"] {
-        alice.send("bob", &format!("{mourner}-1"), "hi").await;
-        let second = alice.send("bob", &format!("{mourner}-2"), "hi").await;
+    // A dead connection is found by each function that posts: with a message, with a receipt, with a read mark.
+    for action in ["send", "ack", "read"] {
+        alice.send("bob", &format!("{action}-1"), "hi").await;
+        let second = alice.send("bob", &format!("{action}-2"), "hi").await;
         let (conversation, seq) = (second["conversation_id"].as_str().unwrap(), second["seq"].as_u64().unwrap());
-        let row = if mourner == "send" { "bob" } else { "alice" };
-        server.note_dead_connection(row).await;
-        match mourner {
+        let row = if action == "send" { "bob" } else { "alice" };
+        server.store_dead_connection(row).await;
+        match action {
             "send" => drop(alice.send("bob", "send-3", "hi").await),
             // Below the last message: the row, and what is left of the conversation, are read.
             "ack" => bob.ack(conversation, seq - 1).await,

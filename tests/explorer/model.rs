@@ -223,7 +223,7 @@ impl Inner {
         (answer["type"] == "reply").then(|| answer["result"].take())
     }
 
-    /// Copies for a user's own other devices are a courtesy, and may miss one that is just connecting.
+    /// Copies for a user's own other devices are not promised, and may miss one that is just connecting.
     fn is_of_own_devices(&self, actor: usize, call: &AwsCall) -> bool {
         let (body, user) = (call.body(), self.scenario.at_once[actor].user());
         body["TableName"] == "ConnectionsTable" && body["ExpressionAttributeValues"][":user"]["S"] == user
@@ -364,7 +364,7 @@ impl Inner {
         Ok(())
     }
 
-    /// While the gate is open, nobody is told of each frame; so all are heard again.
+    /// While the gate is open, [`Model::after`] is not called for each frame, so all frames are looked at again.
     fn note_frames(&self) -> Result<(), String> {
         let sockets = self.gate.with_cloud(|cloud| cloud.sockets().clone());
         for (connection, frames) in &sockets {

@@ -99,15 +99,15 @@ impl User {
         }
     }
 
-    /// Sends until it is enough, and chats until told that everybody has seen everything, or that nothing moves any more.
-    pub(crate) async fn chat(mut self, enough: CancellationToken, settled: CancellationToken) -> Self {
+    /// Sends until `stop`, and chats until `done`: everybody has seen everything, or nothing arrives any more.
+    pub(crate) async fn chat(mut self, stop: CancellationToken, done: CancellationToken) -> Self {
         loop {
-            while !enough.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
+            while !stop.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
                 self.send().await;
             }
             let event = tokio::select! {
                 event = self.app.events.next() => event.expect("the client is open"),
-                () = settled.cancelled() => return self,
+                () = done.cancelled() => return self,
             };
             let message = match event {
                 Event::Message { message, .. } => message,
@@ -220,7 +220,7 @@ impl User {
     }
 
     /// Whether the server still has something for this user.
-    pub(crate) async fn is_pending(&mut self) -> bool {
+    pub(crate) fn is_pending(&mut self) -> bool {
         // What was shown last is done with as well.
         self.app.events.done();
         self.server.rows("InboxTable", &self.name).iter().any(|row| row.get("pending_from").is_some())

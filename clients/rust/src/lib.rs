@@ -78,3 +78,8 @@ pub use wire::{
     ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryResult, InboxResult, InvalidId, Kind,
     LastMessage, Member, Message, MessageId, Receipt, SendResult, Seq, Side, Target, Timestamp, UserId,
 };
+
+/// The README's example, so that it compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

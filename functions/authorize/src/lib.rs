@@ -8,6 +8,7 @@ mod keys;
 mod token;
 
 use aws_lambda_events::apigw::ApiGatewayCustomAuthorizerRequestTypeRequest as Request;
+use domain::error_chain;
 use lambda::{BadVariable, Clock, Diagnostic, EventLine, LambdaEvent};
 use serde::Serialize;
 
@@ -81,7 +82,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
         }
         Err(Invalid::KeysUnavailable(error)) => {
             line.error("unavailable", &error, "failed");
-            Err(Diagnostic { error_type: "KeysUnavailable".to_owned(), error_message: error.to_string() })
+            Err(Diagnostic { error_type: "KeysUnavailable".to_owned(), error_message: error_chain(&error) })
         }
         Err(invalid) => {
             line.reason = Some(invalid.to_string());

@@ -23,7 +23,7 @@ async fn a_connection_is_noted_with_its_device_and_its_end() {
     assert_eq!(
         rows,
         [
-            json!({"user_id": "alice", "connection_id": "alice=", "device_id": device, "connected_at": at.millis(), "expires_at": at.seconds() + 7500})
+            json!({"user_id": "alice", "connection_id": "alice=", "device_id": device, "connected_at": at.millis(), "expires_at": at.seconds() + 7500, "v": 1})
         ]
     );
 }

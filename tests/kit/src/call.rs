@@ -15,14 +15,10 @@ impl AwsCall {
     pub fn parse(target: Option<&str>, url: &str, body: &[u8]) -> Self {
         // A post that only opens the connection to the service has no frame.
         let body = serde_json::from_slice(body).unwrap_or_default();
+        let last = |text: &str, separator| text.rsplit(separator).next().unwrap_or_default().to_owned();
         match target {
-            Some(target) => {
-                Self::Database { operation: target.rsplit('.').next().unwrap_or_default().to_owned(), body }
-            }
-            None => {
-                let connection = url.rsplit('/').next().unwrap_or_default().replace("%3D", "=");
-                Self::Post { connection, frame: body }
-            }
+            Some(target) => Self::Database { operation: last(target, '.'), body },
+            None => Self::Post { connection: last(url, '/').replace("%3D", "="), frame: body },
         }
     }
 

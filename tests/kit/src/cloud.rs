@@ -12,7 +12,7 @@ use template::{Table, Template};
 
 use crate::AwsCall;
 
-/// What a call reads or writes. Two calls that touch nothing in common can change places and nobody can tell.
+/// What a call reads or writes. The order of two calls that touch nothing in common makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
     /// A table, or what else there is.
@@ -43,7 +43,7 @@ pub struct Cloud {
     tables: Vec<Table>,
     /// The sockets that are open, with the frames that came through.
     sockets: BTreeMap<String, Vec<Value>>,
-    /// How often everything was put back.
+    /// How often [`restore`](Self::restore) was called.
     restored: u32,
 }
 
@@ -123,7 +123,7 @@ impl Cloud {
         }
     }
 
-    /// The engine answers a transaction whose token it has seen as it did then. What was put back never happened, and a
+    /// The engine answers a transaction whose token it has seen as it did then. After a restore that call never happened, and a
     /// client with the same random numbers makes the same tokens again: so they are made different.
     fn of_now<'a>(&self, body: &'a Value) -> Cow<'a, Value> {
         let Some(token) = body["ClientRequestToken"].as_str() else { return Cow::Borrowed(body) };
@@ -150,7 +150,7 @@ impl Cloud {
         }
     }
 
-    /// A call in few words: `Query(connections, bob)`.
+    /// A call in short: `Query(connections, bob)`.
     pub fn describe(&self, call: &AwsCall) -> String {
         match call {
             AwsCall::Post { connection, frame } => {

@@ -14,7 +14,7 @@ use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config};
 
 /// The template's tables, and sockets that are all open. Clones are the same AWS.
 ///
-/// What a call is told to do is told by a name: the operation of a call to `DynamoDB`, or the connection that is posted to.
+/// `name`, in its methods, is the operation of a call to `DynamoDB`, or the connection that is posted to.
 #[derive(Clone, Default)]
 pub struct FakeAws(Arc<Mutex<Inner>>);
 
@@ -111,7 +111,7 @@ impl FakeAws {
         self.lock().calls.clear();
     }
 
-    /// How often somebody tried to post to a connection, whatever came of it.
+    /// How often somebody tried to post to a connection, whether or not it failed.
     pub fn posts(&self, connection: &str) -> usize {
         self.lock().posts.get(connection).copied().unwrap_or_default()
     }
@@ -177,7 +177,7 @@ impl FakeAws {
         fault.map_or(answer, |fault| fault.refusal(&call))
     }
 
-    /// Records the call and says what is to become of it.
+    /// Records the call, and gives what happens to it.
     fn record(&self, call: &AwsCall) -> Option<Step> {
         let inner = &mut *self.lock();
         let name = match call {

@@ -1,4 +1,4 @@
-//! Every call of every actor waits here until it is let through. The SDK clients are the genuine ones; what waits is
+//! Every call of every actor waits here until it is let through. The SDK clients are the real ones; what waits is
 //! their HTTP request, and what lets it through carries it out in a [`Cloud`].
 
 use std::collections::BTreeMap;

@@ -36,6 +36,7 @@ impl InProcess {
     }
 
     /// The functions as processes that have just started, and remember nobody.
+    #[must_use]
     pub fn restarted(&self) -> Self {
         Self::with(self.store.clone(), self.connections.clone(), self.clock.clone())
     }

@@ -1,7 +1,7 @@
 //! For tests only: the functions in this process, on fresh tables, with recorded and faulty calls and a clock to set; and,
 //! with the feature `server`, a server to connect to over real sockets.
 //!
-//! The SDK clients are the genuine ones. Faults go in at their HTTP connector, below everything that ships.
+//! The SDK clients are the real ones. Faults go in at their HTTP connector, below everything that ships.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

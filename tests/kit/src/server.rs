@@ -102,7 +102,7 @@ impl TestServer {
         }
     }
 
-    /// The id under which the server knows whom the test calls this.
+    /// The id that the server has for the user whom the test calls `user`.
     pub fn id(&self, user: &str) -> String {
         self.users.id(user)
     }
@@ -125,16 +125,16 @@ impl TestServer {
 
     /// Waits until that many are noted: `$disconnect` runs after the socket has closed.
     pub async fn until_connections(&self, user: &str, count: usize) {
-        let settled = async {
+        let reached = async {
             while self.connections(user) != count {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, settled).await.expect("the connections settle");
+        tokio::time::timeout(PATIENCE, reached).await.expect("the user has that many connections");
     }
 
-    /// Notes a connection of the user's that is long gone: whoever posts to it is told so.
-    pub async fn note_dead_connection(&self, user: &str) {
+    /// Stores a connection of the user's that no longer exists: a post to it is answered with 410.
+    pub async fn store_dead_connection(&self, user: &str) {
         let put = self.tables().put_item().table_name("ConnectionsTable");
         let put = put.item("user_id", AttributeValue::S(user.to_owned()));
         let put = put.item("connection_id", AttributeValue::S("dead=".to_owned()));

@@ -1,4 +1,4 @@
-//! The documents: prose by hand, and tables between markers, which a run replaces.
+//! The documents: text by hand, and tables between markers, which a run replaces.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -62,7 +62,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut cargo = vec!["build"];
     cargo.extend(template.functions.values().flat_map(|function| ["--bin", &function.binary]));
     cargo.extend(optimised.then_some("--release"));
-    // Nothing is there to be stopped yet, so a signal may simply end us, and nobody minds that this blocks.
+    // Nothing has started yet that a signal would have to stop, so this may block.
     let binaries = build_functions(&cargo)?;
 
     let mut terminate = signal(SignalKind::terminate())?;

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use serde::Deserialize;
 use serde_json::Value;
 use wire::limits::FRAME_BYTES_MAX;
-use wire::{Action, HistoryRequest, HistoryResult, InboxRequest, InboxResult};
+use wire::{Action, ConversationKind, HistoryRequest, HistoryResult, InboxRequest, InboxResult};
 
 use super::requests::Errand;
 use super::{Session, Waiter};
@@ -63,7 +64,7 @@ impl Session {
     pub(super) fn call_answered(&mut self, call: Call, result: Value) {
         let unreadable = |_| Error::Unreadable;
         match call {
-            Call::Inbox(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Inbox(_, waiter) => self.answer(waiter, read_inbox(result).map_err(unreadable)),
             Call::History(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
         }
     }
@@ -74,4 +75,12 @@ impl Session {
             Call::History(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
+}
+
+/// A page of the chat list, without conversations of kinds that this version does not know.
+pub(super) fn read_inbox(mut result: Value) -> serde_json::Result<InboxResult> {
+    if let Some(Value::Array(rows)) = result.get_mut("conversations") {
+        rows.retain(|row| row.get("kind").is_some_and(|kind| ConversationKind::deserialize(kind).is_ok()));
+    }
+    serde_json::from_value(result)
 }

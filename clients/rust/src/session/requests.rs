@@ -10,7 +10,7 @@ use wire::{
     ReadRequest, ReadResult, Request, RequestId, SendRequest, Seq,
 };
 
-use super::calls::Call;
+use super::calls::{Call, read_inbox};
 use super::{LinkId, Output, Session, jitter};
 use crate::Error;
 
@@ -177,7 +177,7 @@ impl Session {
                 self.pinged(pending);
             }
             Errand::Listing(request) => {
-                let Some(page) = readable(result) else { return Err(Errand::Listing(request)) };
+                let Ok(page) = read_inbox(result) else { return Err(Errand::Listing(request)) };
                 self.listed(page, now);
             }
             Errand::Repair(request) => {

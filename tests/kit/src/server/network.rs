@@ -15,8 +15,8 @@ pub struct Network {
     address: SocketAddr,
     path: String,
     open: Arc<Mutex<JoinSet<()>>>,
-    /// While set, nothing that the server says gets through.
-    deaf: Arc<AtomicBool>,
+    /// While set, nothing from the server gets through.
+    muted: Arc<AtomicBool>,
     _accepting: JoinSet<()>,
 }
 
@@ -27,16 +27,16 @@ impl Network {
         let (server, path) = (server.to_owned(), path.to_owned());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (open, deaf) = (Arc::new(Mutex::new(JoinSet::new())), Arc::new(AtomicBool::new(false)));
+        let (open, muted) = (Arc::new(Mutex::new(JoinSet::new())), Arc::new(AtomicBool::new(false)));
         let mut accepting = JoinSet::new();
-        let (connections, silenced) = (Arc::clone(&open), Arc::clone(&deaf));
+        let (connections, server_muted) = (Arc::clone(&open), Arc::clone(&muted));
         accepting.spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let far = TcpStream::connect(&server).await.unwrap();
-                connections.lock().unwrap().spawn(carry(near, far, Arc::clone(&silenced)));
+                connections.lock().unwrap().spawn(relay(near, far, Arc::clone(&server_muted)));
             }
         });
-        Self { address, path, open, deaf, _accepting: accepting }
+        Self { address, path, open, muted, _accepting: accepting }
     }
 
     /// Where a client connects to go this way.
@@ -44,24 +44,24 @@ impl Network {
         format!("ws://{}/{}", self.address, self.path)
     }
 
-    /// Breaks every connection, wherever it stands: neither side says goodbye.
+    /// Breaks every connection, wherever it stands: neither side sends a close frame.
     pub fn cut(&self) {
         *self.open.lock().unwrap() = JoinSet::new();
     }
 
-    /// From now on nothing that the server says gets through.
-    pub fn deafen(&self) {
-        self.deaf.store(true, Ordering::Relaxed);
+    /// From now on nothing from the server gets through.
+    pub fn mute_server(&self) {
+        self.muted.store(true, Ordering::Relaxed);
     }
 }
 
-async fn carry(near: TcpStream, far: TcpStream, deaf: Arc<AtomicBool>) {
+async fn relay(near: TcpStream, far: TcpStream, muted: Arc<AtomicBool>) {
     let (mut near_in, mut near_out) = near.into_split();
     let (mut far_in, mut far_out) = far.into_split();
     let down = async {
         let mut buffer = vec![0; 4096];
         while let Ok(read @ 1..) = far_in.read(&mut buffer).await {
-            if !deaf.load(Ordering::Relaxed) && near_out.write_all(&buffer[..read]).await.is_err() {
+            if !muted.load(Ordering::Relaxed) && near_out.write_all(&buffer[..read]).await.is_err() {
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! A client as plain as can be: it sends what it is told, and sorts what comes back. Every frame it sees, in either
+//! The simplest client: it sends what a test tells it to, and sorts what comes back. Every frame it sees, in either
 //! direction, is held against the contract.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -178,7 +178,7 @@ impl Phone {
     async fn next(&mut self) -> Result<Frame, Option<CloseCode>> {
         loop {
             let message = timeout(PATIENCE, self.socket.next()).await;
-            match message.unwrap_or_else(|_| panic!("{} waited in vain, holding {:?}", self.user, self.kept)) {
+            match message.unwrap_or_else(|_| panic!("{} got nothing that fits, but {:?}", self.user, self.kept)) {
                 Some(Ok(Message::Text(text))) => {
                     let mut frame = serde_json::from_str(&text).expect("frames are JSON");
                     self.check_contract(&frame);
@@ -200,7 +200,7 @@ impl Phone {
         }
         let Some(request) = frame["id"].as_str().and_then(|id| self.sent.get(id)) else { return };
         let error = &frame["error"];
-        // That a cursor is nobody's shows only once it is read.
+        // The contract can't tell whether a cursor is one that the server made.
         let is_cursor = error["message"].as_str().is_some_and(|message| message.starts_with("cursor: "));
         match request {
             Err(problem) => assert_ne!(frame["type"], "reply", "served though the contract refuses it: {problem}"),
@@ -232,13 +232,13 @@ impl Phone {
         }
     }
 
-    /// Says goodbye.
+    /// Closes the socket, and waits until the server has too.
     pub async fn leave(mut self) {
         self.socket.close(None).await.unwrap();
         self.closed().await;
     }
 
-    /// Goes without a word, as in a tunnel.
+    /// Breaks the connection without a close frame, as in a tunnel.
     pub fn cut(self) {
         drop(self);
     }

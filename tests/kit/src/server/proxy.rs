@@ -89,7 +89,7 @@ impl Relay {
         let comes_once = fault.is_none() && is_first_attempt(&request);
         let kill = || {
             if let Some(pid) = server.local().caller(&access_key) {
-                // Two of its calls may have been chosen at once, and it dies only once: what `kill` says of that is no news.
+                // Two of its calls may have been chosen at once. Then the second `kill` fails, which is fine.
                 Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
             }
         };

@@ -28,7 +28,7 @@ impl Users {
         Self(None)
     }
 
-    /// Their tokens come from the command in `PIGEONHOLE_TOKENS`. It is given a name that it has not heard before, and the
+    /// Their tokens come from the command in `PIGEONHOLE_TOKENS`. It is given a new name, and the
     /// seconds that the token should be good for, and prints the token of a user who is new to the stack.
     pub(crate) fn issued() -> Self {
         let command = std::env::var("PIGEONHOLE_TOKENS").expect("PIGEONHOLE_TOKENS is a command that prints a token");
