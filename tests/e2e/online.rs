@@ -68,7 +68,10 @@ async fn a_note_to_oneself_is_never_pending_nor_unread() {
     let note = phone.send("alice", "n1", "buy milk").await;
     assert_eq!(note["seq"], 1);
     let seen = tablet.event("messages.new").await;
-    assert_eq!((&seen["messages"][0]["body"], &seen["messages"][0]["client_msg_id"]), (&json!("buy milk"), &json!("n1")));
+    assert_eq!(
+        (&seen["messages"][0]["body"], &seen["messages"][0]["client_msg_id"]),
+        (&json!("buy milk"), &json!("n1"))
+    );
     assert_eq!(phone.send("alice", "n2", "and bread").await["seq"], 2);
 
     assert!(!phone.pending().await);

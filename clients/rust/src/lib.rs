@@ -54,7 +54,6 @@
 //! of one conversation, for drawing it.
 
 #![warn(missing_docs)]
-#![allow(clippy::let_underscore_must_use, reason = "where it is written, the result may be ignored")]
 
 mod client;
 mod config;
