@@ -3,7 +3,7 @@
 //! The functions, the Rust client and the contract use these very types. Nothing here does I/O, knows AWS, or decides anything.
 //! Each input is parsed once into a type with a private field ([`UserId`], [`Seq`]); whoever holds one need not check it again.
 //!
-//! [`registry`] lists every action once: its name, the function that serves it, its request, its result and an example. A
+//! [`ACTIONS`] lists every action once: its name, the function that serves it, its request, its result and an example. A
 //! file in `actions/` has the types of each.
 
 pub mod actions;
