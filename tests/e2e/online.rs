@@ -14,7 +14,7 @@ async fn a_message_arrives_and_both_ticks_turn() {
 
     let arrived = bob.event("messages.new").await;
     assert_eq!(
-        arrived["message"],
+        arrived["messages"][0],
         json!({
             "conversation_id": conversation, "seq": 1, "message_id": sent["message_id"], "sender_id": "alice",
             "kind": "text", "body": "hi", "sent_at": sent["sent_at"],
@@ -68,7 +68,10 @@ async fn a_note_to_oneself_is_never_pending_nor_unread() {
     let note = phone.send("alice", "n1", "buy milk").await;
     assert_eq!(note["seq"], 1);
     let seen = tablet.event("messages.new").await;
-    assert_eq!((&seen["message"]["body"], &seen["message"]["client_msg_id"]), (&json!("buy milk"), &json!("n1")));
+    assert_eq!(
+        (&seen["messages"][0]["body"], &seen["messages"][0]["client_msg_id"]),
+        (&json!("buy milk"), &json!("n1"))
+    );
     assert_eq!(phone.send("alice", "n2", "and bread").await["seq"], 2);
 
     assert!(!phone.pending().await);

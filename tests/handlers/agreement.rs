@@ -34,11 +34,38 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
     assert_eq!(template.api.route_member, "action");
     for (key, route) in &template.api.routes {
         assert_eq!(route.replies, !matches!(key.as_str(), "$connect" | "$disconnect"), "{key}");
-        assert!(template.functions.contains_key(&route.function), "{key}");
+        let function = &template.functions[&route.function].binary;
+        let served_by = ACTIONS.iter().find(|action| action.name == key).map_or("connect", |action| action.function);
+        assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
     let others = ["authorize.json".to_owned(), "env.json".to_owned()];
     assert_eq!(names("events"), events.into_iter().chain(others).collect());
+}
+
+#[test]
+fn every_action_is_explained() {
+    let read = |file: &str| std::fs::read_to_string(workspace_root().join(file)).unwrap();
+    let (readme, protocol) = (read("README.md"), read("docs/protocol.md"));
+    for action in ACTIONS {
+        let name = format!("`{}`", action.name);
+        let has_row = |text: &str| text.lines().any(|line| line.starts_with("| ") && line.contains(&name));
+        assert!(has_row(&readme), "README.md has no row for {name}");
+        assert!(has_row(&protocol), "docs/protocol.md has no row for {name}");
+    }
+}
+
+#[test]
+fn every_crate_that_is_deployed_may_log_and_has_its_mutants() {
+    let mutants = std::fs::read_to_string(workspace_root().join("tools/scripts/mutants.py")).unwrap();
+    for function in names("functions") {
+        assert!(lambda::logs_as_ours(&function), "the debug lines of {function} are dropped: crates/lambda/src/log.rs");
+        assert!(mutants.contains(&format!("\"{function}\"")), "no mutants are made of {function}: mutants.py");
+    }
+    for name in names("crates") {
+        let name = if name == "wire" { "pigeonhole_wire".to_owned() } else { name };
+        assert!(lambda::logs_as_ours(&name), "the debug lines of {name} are dropped: crates/lambda/src/log.rs");
+    }
 }
 
 #[test]

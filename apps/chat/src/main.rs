@@ -2,7 +2,6 @@
 //!
 //! `pigeonhole_client` does the work. `connection` talks to it, `room` picks what belongs to the conversation on the screen,
 //! `ui` and `lines` show that.
-#![allow(clippy::let_underscore_must_use, reason = "where it is written, the result may be ignored")]
 
 mod connection;
 mod editor;

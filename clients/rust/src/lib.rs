@@ -54,7 +54,6 @@
 //! of one conversation, for drawing it.
 
 #![warn(missing_docs)]
-#![allow(clippy::let_underscore_must_use, reason = "where it is written, the result may be ignored")]
 
 mod client;
 mod config;
@@ -74,6 +73,7 @@ pub use event::{Event, ReceiptKind, State, Why};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
 pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
+pub use wire::limits;
 pub use wire::{
     ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryResult, InboxResult, InvalidId, Kind,
     LastMessage, Member, Message, MessageId, Receipt, SendResult, Seq, Side, Target, Timestamp, UserId,

@@ -65,7 +65,7 @@ pub enum TimelineEntry<'a, D> {
         /// The first one behind it.
         before_seq: Seq,
     },
-    /// A stored message.
+    /// A stored message. One of a [`Kind`](crate::Kind) that the app does not know is drawn as nothing.
     Message {
         /// The message.
         message: &'a Message,

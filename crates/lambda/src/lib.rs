@@ -11,7 +11,7 @@ pub use clock::Clock;
 pub use env::{BadVariable, env, sdk_config};
 pub use event_line::{EventLine, Measures, millis_between};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
-pub use log::{start_log, subscriber};
+pub use log::{logs_as_ours, start_log, subscriber};
 pub use websocket::{Caller, NotFromApiGateway, Response, answer, caller, line, respond};
 
 /// An event on a WebSocket route.

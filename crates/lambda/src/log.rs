@@ -55,7 +55,11 @@ fn harmless(line: &Metadata<'_>) -> bool {
 }
 
 fn ours(metadata: &Metadata<'_>) -> bool {
-    let name = metadata.target().split("::").next().unwrap_or_default();
+    logs_as_ours(metadata.target().split("::").next().unwrap_or_default())
+}
+
+/// Whether a crate's lines below `info` may be written: those of the project's own crates.
+pub fn logs_as_ours(name: &str) -> bool {
     OURS.contains(&name) || ACTIONS.iter().any(|action| action.function == name)
 }
 
