@@ -27,7 +27,7 @@ export type SendRequest = {
    */
   id?: RequestId;
   /**
-   * What a message is. More will come: what was stored by a later version keeps its kind on the way through this one.
+   * What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
    */
   kind: "text";
 } & SendRequest1;
@@ -357,7 +357,7 @@ export interface Conversation {
  */
 export interface LastMessage {
   /**
-   * What a message is. More will come: what was stored by a later version keeps its kind on the way through this one.
+   * What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
    */
   kind: string;
   /**
@@ -453,9 +453,6 @@ export interface ErrorFrame {
  * Why a request did not succeed.
  */
 export interface Problem {
-  /**
-   * One of [`Refusal`]'s; a client may meet others from a later server.
-   */
   code: ErrorCode;
   /**
    * For the client's developer: names the field that is wrong. Not for users.
@@ -555,7 +552,7 @@ export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.delivered_seq) &&
-    value.kind === "direct" &&
+    typeof value.kind === "string" &&
     isLastMessage(value.last_message) &&
     Number.isSafeInteger(value.last_seq) &&
     typeof value.peer_id === "string" &&
