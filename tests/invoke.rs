@@ -7,25 +7,25 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use local::{Overrides, Template};
 use serde_json::{Value, json};
-use tests::{PATIENCE, Stage, events_tell_one_story, functions, root};
+use template::{Template, workspace_root};
+use testkit::{PATIENCE, TestServer, events_tell_one_story, functions};
 use tokio::process::{Child, Command};
 
 /// Where aws-sam-cli keeps it.
 fn emulator() -> PathBuf {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
     let file = format!("site-packages/samcli/local/rapid/aws-lambda-rie-{architecture}");
-    let pythons = std::fs::read_dir(root().join(".venv/lib")).into_iter().flatten();
+    let pythons = std::fs::read_dir(workspace_root().join(".venv/lib")).into_iter().flatten();
     let mut found = pythons.map(|python| python.unwrap().path().join(&file)).filter(|path| path.exists());
     found.next().unwrap_or_else(|| panic!("`just tools` installs aws-sam-cli, which has the emulator"))
 }
 
 /// The variables of `events/env.json`, which has a container reach this machine; here it is this machine.
-fn environment(stage: &Stage) -> BTreeMap<String, String> {
-    let file = std::fs::read_to_string(root().join("events/env.json")).unwrap();
-    let file = file.replace("http://host.docker.internal:3002", &stage.server().database().endpoint());
-    let file = file.replace("http://host.docker.internal:3001", &stage.server().http_url());
+fn environment(server: &TestServer) -> BTreeMap<String, String> {
+    let file = std::fs::read_to_string(workspace_root().join("events/env.json")).unwrap();
+    let file = file.replace("http://host.docker.internal:3002", &server.local().database().endpoint());
+    let file = file.replace("http://host.docker.internal:3001", &server.local().http_url());
     assert!(!file.contains("docker"), "{file}");
     let parameters = serde_json::from_str::<Value>(&file).unwrap()["Parameters"].take();
     let mut variables: BTreeMap<String, String> = serde_json::from_value(parameters).unwrap();
@@ -43,8 +43,8 @@ fn free_address() -> String {
 }
 
 /// What `sam local invoke FUNCTION --event events/FILE.json --env-vars events/env.json` prints.
-async fn invoke(stage: &Stage, template: &Template, file: &str) -> Value {
-    let event = std::fs::read_to_string(root().join(format!("events/{file}.json"))).unwrap();
+async fn invoke(server: &TestServer, template: &Template, file: &str) -> Value {
+    let event = std::fs::read_to_string(workspace_root().join(format!("events/{file}.json"))).unwrap();
     let route = serde_json::from_str::<Value>(&event).unwrap()["requestContext"]["routeKey"].clone();
     let function = match file {
         "authorize" => template.api.authorizer.as_ref().unwrap(),
@@ -55,7 +55,7 @@ async fn invoke(stage: &Stage, template: &Template, file: &str) -> Value {
         .args(["--runtime-interface-emulator-address", &address, "--runtime-api-address", &free_address()])
         .arg(&functions()[&template.functions[function].binary])
         .env_clear()
-        .envs(environment(stage))
+        .envs(environment(server))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -65,7 +65,7 @@ async fn invoke(stage: &Stage, template: &Template, file: &str) -> Value {
     let url = format!("http://{address}/2015-03-31/functions/function/invocations");
     let answer = tokio::time::timeout(PATIENCE, async {
         loop {
-            match stage.http.post(&url).body(event.clone()).send().await {
+            match server.http.post(&url).body(event.clone()).send().await {
                 Ok(answer) => return answer.json().await.unwrap(),
                 Err(error) => assert!(error.is_connect(), "{error}"),
             }
@@ -86,12 +86,12 @@ async fn stop(mut emulator: Child) {
 #[tokio::test]
 #[ignore = "wants the emulator from aws-sam-cli, which `just tools` installs; `just invoke-check` runs it"]
 async fn each_event_is_answered_under_lambdas_own_runtime() {
-    let stage = Stage::with(|_| {}).await;
-    let template = Template::load(&root().join("template.yaml"), &Overrides::new()).unwrap();
-    events_tell_one_story(async |file| invoke(&stage, &template, file).await).await;
+    let server = TestServer::with(|_| {}).await;
+    let template = Template::of_workspace().unwrap();
+    events_tell_one_story(async |file| invoke(&server, &template, file).await).await;
 
     // Its token's signature is made up.
-    let refused = invoke(&stage, &template, "authorize").await;
+    let refused = invoke(&server, &template, "authorize").await;
     assert_eq!(refused["policyDocument"]["Statement"][0]["Effect"], "Deny", "{refused}");
     assert_eq!(refused["principalId"], "anonymous");
     assert_eq!(refused["context"], json!({}));

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Side, State, Target, Timing,
-    TokenNeed,
+    Client, Config, ConversationId, Error, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Seq,
+    Side, State, Target, Timing, TokenNeed,
 };
-use tests::{PATIENCE, Stage, Wire};
+use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
 
 /// Quick to try again, since nothing here is far away.
@@ -21,10 +21,10 @@ fn timing() -> Timing {
     }
 }
 
-fn config(stage: &Stage, url: &str, user: &str) -> Config {
-    let token = stage.token(user);
+fn config(server: &TestServer, url: &str, user: &str) -> Config {
+    let token = server.token(user);
     let give = move |_| std::future::ready(Ok(token.clone()));
-    Config::new(url, stage.id(user), give).timing(timing())
+    Config::new(url, server.id(user), give).timing(timing())
 }
 
 /// Somebody with the client in their hands.
@@ -57,7 +57,7 @@ impl App {
 
     async fn event(&mut self) -> Event {
         let event = timeout(PATIENCE, self.events.next()).await;
-        let event = event.unwrap_or_else(|_| panic!("waited in vain, with {:?} and {:?}", self.got, self.states));
+        let event = event.unwrap_or_else(|_| panic!("nothing came; there are {:?} and {:?}", self.got, self.states));
         let event = event.expect("the client is open");
         match &event {
             Event::Message { message, .. } => self.got.push(message.clone()),
@@ -77,61 +77,61 @@ impl App {
 
     /// Each message once, and in order.
     fn assert_dense(&self) {
-        let seqs: Vec<u64> = self.got.iter().map(|message| message.seq).collect();
+        let seqs: Vec<u64> = self.got.iter().map(|message| message.seq.value()).collect();
         assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     }
 }
 
 #[tokio::test]
 async fn two_clients_talk() {
-    let stage = Stage::open().await;
-    let mut alice = App::ready(config(&stage, stage.url(), "alice")).await;
-    let mut bob = App::ready(config(&stage, stage.url(), "bob")).await;
-    let stored = alice.send(&stage.id("bob"), "hi").await.stored().await.unwrap();
-    assert_eq!((stored.seq, stored.duplicate), (1, false));
+    let server = TestServer::open().await;
+    let mut alice = App::ready(config(&server, server.url(), "alice")).await;
+    let mut bob = App::ready(config(&server, server.url(), "bob")).await;
+    let stored = alice.send(&server.id("bob"), "hi").await.stored().await.unwrap();
+    assert_eq!((stored.seq.value(), stored.duplicate), (1, false));
     bob.until(|bob| bob.got.len() == 1).await;
     let answer = bob.client.send(Target::Conversation(stored.conversation_id.clone()), "hello").await.unwrap();
     assert_eq!(answer.stored().await.unwrap().seq, 2);
-    assert_eq!(bob.client.read(&stored.conversation_id, 1).await.unwrap(), 0);
+    assert_eq!(bob.client.read(&stored.conversation_id, stored.seq).await.unwrap(), 0);
     let mut read = false;
     while !read || alice.got.len() < 2 {
-        if let Event::Receipt(receipt) = alice.event().await {
-            read |= receipt.kind == ReceiptKind::Read && receipt.seq == 1 && receipt.user_id == stage.id("bob");
+        if let Event::Receipt { kind, receipt } = alice.event().await {
+            read |= kind == ReceiptKind::Read && receipt.seq == 1 && receipt.user_id == *server.id("bob");
         }
     }
     assert_eq!(alice.bodies(), ["hi", "hello"]);
     alice.assert_dense();
 
     let inbox = bob.client.inbox(None).await.unwrap();
-    assert_eq!(
-        (inbox.conversations[0].peer_id.as_deref(), inbox.conversations[0].unread),
-        (Some(&*stage.id("alice")), 0)
-    );
+    assert_eq!((inbox.conversations[0].peer_id.as_str(), inbox.conversations[0].unread), (&*server.id("alice"), 0));
     let history = bob.client.history(&stored.conversation_id, Side::Newest, 10).await.unwrap();
-    assert_eq!((history.messages.len(), history.last_seq), (2, 2));
-    let refused = alice.client.history("dm_nobody", Side::Newest, 10).await.unwrap_err();
-    assert!(matches!(&refused, pigeonhole_client::Error::Refused { code, .. } if code == "not_member"), "{refused}");
-    let refused = alice.send("not a user", "hi").await.stored().await.unwrap_err();
-    assert!(matches!(&refused, pigeonhole_client::Error::Refused { code, .. } if code == "bad_request"), "{refused}");
+    assert_eq!((history.messages.len(), history.last_seq.value()), (2, 2));
+    let nobodys = ConversationId::parse("dm_nobody").unwrap();
+    let refused = alice.client.history(&nobodys, Side::Newest, 10).await.unwrap_err();
+    assert!(matches!(&refused, Error::Refused { code, .. } if code == "not_member"), "{refused}");
+    let refused = alice.client.read(&stored.conversation_id, Seq::ZERO).await.unwrap_err();
+    assert!(matches!(&refused, Error::Refused { code, .. } if code == "bad_request"), "{refused}");
+    let refused = alice.client.send_to("not a user", "hi").await.unwrap_err();
+    assert!(matches!(&refused, Error::InvalidUserId { .. }), "{refused}");
     // What the app is done with is acknowledged, at the latest by the goodbye.
     bob.until(|bob| bob.got.len() == 2).await;
     bob.events.done();
     bob.client.close().await;
-    assert!(!stage.phone("bob").await.pending().await);
+    assert!(!server.phone("bob").await.pending().await);
 }
 
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
 async fn connections_that_break_again_and_again_lose_and_double_nothing() {
     const EACH: usize = 30;
-    let stage = Stage::open().await;
-    let (to_alice, to_bob) = (Wire::to(&stage).await, Wire::to(&stage).await);
-    let mut alice = App::ready(config(&stage, &to_alice.url(), "alice")).await;
-    let mut bob = App::ready(config(&stage, &to_bob.url(), "bob")).await;
+    let server = TestServer::open().await;
+    let (to_alice, to_bob) = (Network::to(&server).await, Network::to(&server).await);
+    let mut alice = App::ready(config(&server, &to_alice.url(), "alice")).await;
+    let mut bob = App::ready(config(&server, &to_bob.url(), "bob")).await;
     let mut sent = Vec::new();
     for number in 0..EACH {
-        sent.push(alice.send(&stage.id("bob"), &format!("a{number}")).await);
-        sent.push(bob.send(&stage.id("alice"), &format!("b{number}")).await);
+        sent.push(alice.send(&server.id("bob"), &format!("a{number}")).await);
+        sent.push(bob.send(&server.id("alice"), &format!("b{number}")).await);
         // In the middle of whatever is under way.
         if number % 5 == 0 {
             to_bob.cut();
@@ -181,45 +181,45 @@ impl Drop for Folder {
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
 async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let folder = Folder::new("outbox");
-    let open = |url: &str| config(&stage, url, "alice").storage(FileStorage::open(folder.0.join("alice")).unwrap());
-    let wire = Wire::to(&stage).await;
-    let mut bob = stage.phone("bob").await;
-    let alice = App::ready(open(&wire.url())).await;
+    let open = |url: &str| config(&server, url, "alice").storage(FileStorage::open(folder.0.join("alice")).unwrap());
+    let network = Network::to(&server).await;
+    let mut bob = server.phone("bob").await;
+    let alice = App::ready(open(&network.url())).await;
     // The message gets there, its answer doesn't get back, and then the app ends.
-    wire.deafen();
-    let first = alice.send(&stage.id("bob"), "one").await;
-    let second = alice.send(&stage.id("bob"), "two").await;
-    assert_eq!(bob.event("message.new").await["message"]["body"], "one");
+    network.mute_server();
+    let first = alice.send(&server.id("bob"), "one").await;
+    let second = alice.send(&server.id("bob"), "two").await;
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one");
     alice.client.close().await;
     for sent in [first, second] {
-        assert_eq!(sent.stored().await.unwrap_err(), pigeonhole_client::Error::Closed);
+        assert_eq!(sent.stored().await.unwrap_err(), Error::Closed);
     }
 
-    let mut alice = App::start(open(stage.url())).await;
+    let mut alice = App::start(open(server.url())).await;
     alice.until(|alice| alice.got.len() == 2).await;
     alice.assert_dense();
     assert_eq!(alice.bodies(), ["one", "two"]);
-    assert_eq!(bob.event("message.new").await["message"]["body"], "one", "a duplicate is pushed again");
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one", "a duplicate is pushed again");
     let conversation = alice.got[0].conversation_id.clone();
     assert_eq!(alice.client.stats().answered, 2);
-    let history = bob.history(&conversation).await;
+    let history = bob.history(conversation.as_str()).await;
     assert_eq!(history["last_seq"], 2);
     alice.events.done();
     alice.client.close().await;
 
     // And the next start has nothing left to send, nor to show.
-    let alice = App::ready(open(stage.url())).await;
+    let alice = App::ready(open(server.url())).await;
     assert_eq!((alice.got.len(), alice.client.stats().sent), (0, 0));
 }
 
 #[tokio::test]
 async fn what_an_app_was_not_done_with_comes_again_and_what_it_was_done_with_does_not() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let storage = MemoryStorage::default();
-    let open = || config(&stage, stage.url(), "bob").storage(storage.clone());
-    let mut alice = stage.phone("alice").await;
+    let open = || config(&server, server.url(), "bob").storage(storage.clone());
+    let mut alice = server.phone("alice").await;
     for number in 1..=3 {
         alice.send("bob", &format!("m{number}"), &format!("{number}")).await;
     }
@@ -234,10 +234,10 @@ async fn what_an_app_was_not_done_with_comes_again_and_what_it_was_done_with_doe
 
 #[tokio::test]
 async fn a_connection_is_replaced_before_its_end_and_nobody_notices() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let brief = Timing { lifetime: Duration::from_millis(100), lifetime_jitter: Duration::ZERO, ..timing() };
-    let mut bob = App::ready(config(&stage, stage.url(), "bob").timing(brief)).await;
-    let mut alice = stage.phone("alice").await;
+    let mut bob = App::ready(config(&server, server.url(), "bob").timing(brief)).await;
+    let mut alice = server.phone("alice").await;
     let mut said = 0;
     while bob.client.stats().reconnects < 5 {
         said += 1;
@@ -251,9 +251,9 @@ async fn a_connection_is_replaced_before_its_end_and_nobody_notices() {
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "an issuer may not make tokens that expire at once")]
 async fn a_token_that_is_refused_or_has_expired_is_replaced() {
-    let stage = Arc::new(Stage::open().await);
+    let server = Arc::new(TestServer::open().await);
     let needs = Arc::new(Mutex::new(Vec::new()));
-    let (issuer, asked) = (Arc::clone(&stage), Arc::clone(&needs));
+    let (issuer, asked) = (Arc::clone(&server), Arc::clone(&needs));
     let give = move |need| {
         asked.lock().unwrap().push(need);
         let token = match need {
@@ -263,12 +263,12 @@ async fn a_token_that_is_refused_or_has_expired_is_replaced() {
         };
         std::future::ready(Ok(token))
     };
-    let mut alice = App::ready(Config::new(stage.url(), stage.id("alice"), give).timing(timing())).await;
+    let mut alice = App::ready(Config::new(server.url(), server.id("alice"), give).timing(timing())).await;
     assert_eq!(alice.states, [State::Connecting, State::Connecting, State::Online, State::CaughtUp]);
     let mut said = 0;
     while !needs.lock().unwrap().contains(&TokenNeed::Expired) {
         said += 1;
-        alice.send(&stage.id("bob"), "hi").await.stored().await.unwrap();
+        alice.send(&server.id("bob"), "hi").await.stored().await.unwrap();
     }
     alice.until(|alice| alice.got.len() == said && alice.states.last() == Some(&State::CaughtUp)).await;
     alice.assert_dense();

@@ -1,33 +1,33 @@
 //! One user, several devices.
 
 use serde_json::json;
-use tests::Stage;
+use testkit::TestServer;
 
 #[tokio::test]
 async fn every_device_of_the_recipient_hears_and_so_do_the_senders_others() {
-    let stage = Stage::open().await;
-    let (mut phone, mut tablet) = (stage.phone("alice").await, stage.phone("alice").await);
-    let (mut home, mut work) = (stage.phone("bob").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut phone, mut tablet) = (server.phone("alice").await, server.phone("alice").await);
+    let (mut home, mut work) = (server.phone("bob").await, server.phone("bob").await);
     let sent = phone.send("bob", "m1", "hi").await;
     for device in [&mut home, &mut work] {
-        let message = device.event("message.new").await["message"].clone();
+        let message = device.event("messages.new").await["messages"][0].clone();
         assert_eq!(message["message_id"], sent["message_id"]);
         assert_eq!(message.get("client_msg_id"), None);
     }
-    assert_eq!(tablet.event("message.new").await["message"]["client_msg_id"], "m1");
+    assert_eq!(tablet.event("messages.new").await["messages"][0]["client_msg_id"], "m1");
     phone.expect_silence().await;
 }
 
 #[tokio::test]
 async fn one_device_acknowledges_for_all_and_reading_clears_the_badge_everywhere() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let (mut alice, mut home, mut work) =
-        (stage.phone("alice").await, stage.phone("bob").await, stage.phone("bob").await);
+        (server.phone("alice").await, server.phone("bob").await, server.phone("bob").await);
     let conversation = alice.send("bob", "m1", "hi").await["conversation_id"].as_str().unwrap().to_owned();
     home.ack(&conversation, 1).await;
     assert!(work.drain().await.is_empty(), "a device of the user has it");
-    home.event("message.new").await;
-    work.event("message.new").await;
+    home.event("messages.new").await;
+    work.event("messages.new").await;
 
     home.read(&conversation, 1).await;
     let cleared = work.event("receipt.read").await;
@@ -37,9 +37,9 @@ async fn one_device_acknowledges_for_all_and_reading_clears_the_badge_everywhere
 
 #[tokio::test]
 async fn a_second_device_catches_up_with_inbox_since_and_history_after() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let (mut alice, mut carol, mut home) =
-        (stage.phone("alice").await, stage.phone("carol").await, stage.phone("bob").await);
+        (server.phone("alice").await, server.phone("carol").await, server.phone("bob").await);
     let quiet = carol.send("bob", "c1", "long ago").await["sent_at"].as_str().unwrap().to_owned();
     let conversation = alice.send("bob", "a1", "1").await["conversation_id"].as_str().unwrap().to_owned();
     // The tablet was here until now; then everything goes to the phone, and is acknowledged and read there.
@@ -51,7 +51,7 @@ async fn a_second_device_catches_up_with_inbox_since_and_history_after() {
     home.read(&conversation, 7).await;
     assert!(home.drain().await.len() <= 1);
 
-    let mut tablet = stage.phone("bob").await;
+    let mut tablet = server.phone("bob").await;
     assert!(tablet.drain().await.is_empty(), "drain is no help here: the phone has it all");
     let active = tablet.ok(json!({"action": "inbox", "since": seen_until})).await["conversations"].clone();
     let active = active.as_array().unwrap();
@@ -68,9 +68,10 @@ async fn a_second_device_catches_up_with_inbox_since_and_history_after() {
 
 #[tokio::test]
 async fn a_device_that_leaves_does_not_take_the_others_along() {
-    let stage = Stage::open().await;
-    let (mut alice, home, mut work) = (stage.phone("alice").await, stage.phone("bob").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, home, mut work) =
+        (server.phone("alice").await, server.phone("bob").await, server.phone("bob").await);
     home.leave().await;
     alice.send("bob", "m1", "hi").await;
-    assert_eq!(work.event("message.new").await["message"]["body"], "hi");
+    assert_eq!(work.event("messages.new").await["messages"][0]["body"], "hi");
 }

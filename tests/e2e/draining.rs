@@ -1,7 +1,7 @@
 //! Someone who was away.
 
 use serde_json::{Value, json};
-use tests::{Phone, Stage};
+use testkit::{Phone, TestServer};
 
 fn key(message: &Value) -> (String, u64) {
     (message["conversation_id"].as_str().unwrap().to_owned(), message["seq"].as_u64().unwrap())
@@ -21,8 +21,8 @@ fn assert_in_order(messages: &[Value]) {
 
 #[tokio::test]
 async fn three_senders_to_someone_offline_then_a_drain_in_pages() {
-    let stage = Stage::open().await;
-    let mut senders = vec![stage.phone("alice").await, stage.phone("carol").await, stage.phone("dave").await];
+    let server = TestServer::open().await;
+    let mut senders = vec![server.phone("alice").await, server.phone("carol").await, server.phone("dave").await];
     let mut sent = Vec::new();
     // Big enough for several pages of 32 KiB.
     for round in 0..8 {
@@ -32,7 +32,7 @@ async fn three_senders_to_someone_offline_then_a_drain_in_pages() {
         }
     }
 
-    let mut bob = stage.phone("bob").await;
+    let mut bob = server.phone("bob").await;
     assert!(bob.pending().await);
     let first = bob.ok(json!({"action": "drain"})).await;
     assert_eq!(first["more"], true);
@@ -54,12 +54,12 @@ async fn three_senders_to_someone_offline_then_a_drain_in_pages() {
 
 #[tokio::test]
 async fn a_connection_cut_in_the_middle_of_a_drain_loses_nothing() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     for number in 1..=20 {
         alice.send("bob", &format!("m{number}"), &"x".repeat(4_000)).await;
     }
-    let mut bob = stage.phone("bob").await;
+    let mut bob = server.phone("bob").await;
     let page = bob.ok(json!({"action": "drain"})).await;
     let got = page["messages"].as_array().unwrap().len() as u64;
     let (conversation, last) = key(page["messages"].as_array().unwrap().last().unwrap());
@@ -68,7 +68,7 @@ async fn a_connection_cut_in_the_middle_of_a_drain_loses_nothing() {
     bob.start(json!({"action": "drain", "ack": [{"conversation_id": conversation, "seq": last}]})).await;
     bob.cut();
 
-    let mut bob = stage.phone("bob").await;
+    let mut bob = server.phone("bob").await;
     let rest = bob.drain().await;
     let seqs: Vec<u64> = rest.iter().map(|message| message["seq"].as_u64().unwrap()).collect();
     // Whether the ack arrived or not, nothing between is missing.
@@ -78,12 +78,12 @@ async fn a_connection_cut_in_the_middle_of_a_drain_loses_nothing() {
 
 #[tokio::test]
 async fn more_conversations_than_an_ack_can_name() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let senders: Vec<String> = (0..30).map(|number| format!("user{number:02}")).collect();
     for sender in &senders {
-        stage.phone(sender).await.send("bob", "m1", "hi").await;
+        server.phone(sender).await.send("bob", "m1", "hi").await;
     }
-    let mut bob = stage.phone("bob").await;
+    let mut bob = server.phone("bob").await;
     let page = bob.ok(json!({"action": "drain"})).await;
     assert_eq!((page["messages"].as_array().unwrap().len(), &page["more"]), (25, &json!(true)));
     let drained = bob.drain().await;
@@ -95,20 +95,20 @@ async fn more_conversations_than_an_ack_can_name() {
 
 #[tokio::test]
 async fn a_message_delivered_live_is_pending_until_it_is_acknowledged() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let sent = alice.send("bob", "m1", "hi").await;
-    let live = bob.event("message.new").await;
+    let live = bob.event("messages.new").await;
     let drained = bob.ok(json!({"action": "drain"})).await;
-    assert_eq!(drained["messages"], json!([live["message"]]));
+    assert_eq!(drained["messages"], live["messages"]);
     bob.ack(sent["conversation_id"].as_str().unwrap(), 1).await;
     assert_eq!(bob.ok(json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
 }
 
 #[tokio::test]
 async fn an_ack_below_the_last_leaves_the_rest_pending() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let conversation = alice.send("bob", "m1", "1").await["conversation_id"].as_str().unwrap().to_owned();
     for number in 2..=5 {
         alice.send("bob", &format!("m{number}"), "x").await;
@@ -131,12 +131,12 @@ async fn an_ack_below_the_last_leaves_the_rest_pending() {
 
 #[tokio::test]
 async fn a_sender_who_has_not_drained_can_still_drain() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     for number in 1..=3 {
         alice.send("bob", &format!("a{number}"), "from alice").await;
     }
-    let mut bob = stage.phone("bob").await;
+    let mut bob = server.phone("bob").await;
     // Writes before looking.
     assert_eq!(bob.send("alice", "b1", "from bob").await["seq"], 4);
     assert!(bob.pending().await);
@@ -153,9 +153,9 @@ async fn a_sender_who_has_not_drained_can_still_drain() {
 
 #[tokio::test]
 async fn an_ack_of_several_conversations_stands_where_one_is_refused() {
-    let stage = Stage::open().await;
-    let mut bob = stage.phone("bob").await;
-    let (mut alice, mut carol) = (stage.phone("alice").await, stage.phone("carol").await);
+    let server = TestServer::open().await;
+    let mut bob = server.phone("bob").await;
+    let (mut alice, mut carol) = (server.phone("alice").await, server.phone("carol").await);
     let from_alice = alice.send("bob", "m1", "hi").await["conversation_id"].clone();
     let from_carol = carol.send("bob", "m1", "hi").await["conversation_id"].clone();
     let entry = |conversation: &Value| json!({"conversation_id": conversation, "seq": 1});
@@ -168,8 +168,8 @@ async fn an_ack_of_several_conversations_stands_where_one_is_refused() {
 
 #[tokio::test]
 async fn someone_who_connects_while_messages_are_sent_misses_none() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let sending = async {
         for number in 1..=40 {
             alice.send("bob", &format!("m{number}"), "x").await;
@@ -178,8 +178,8 @@ async fn someone_who_connects_while_messages_are_sent_misses_none() {
     let connecting = async {
         let mut seen = std::collections::BTreeSet::new();
         while seen.len() < 40 {
-            // A phone that flickers: connects, drains, hears a little, is cut.
-            let mut bob = stage.phone("bob").await;
+            // A phone on a bad network: it connects, drains, receives a little, and is cut off.
+            let mut bob = server.phone("bob").await;
             seen.extend(bob.drain().await.iter().map(|message| message["seq"].as_u64().unwrap()));
             listen_briefly(&mut bob, &mut seen).await;
             bob.cut();
@@ -191,8 +191,8 @@ async fn someone_who_connects_while_messages_are_sent_misses_none() {
 }
 
 async fn listen_briefly(bob: &mut Phone, seen: &mut std::collections::BTreeSet<u64>) {
-    let next = bob.event("message.new");
+    let next = bob.event("messages.new");
     if let Ok(frame) = tokio::time::timeout(std::time::Duration::from_millis(20), next).await {
-        seen.insert(frame["message"]["seq"].as_u64().unwrap());
+        seen.insert(frame["messages"][0]["seq"].as_u64().unwrap());
     }
 }

@@ -1,7 +1,7 @@
 //! Every row of the protocol's error table, and what a hostile client may try. The socket stays open through all of it.
 
 use serde_json::{Value, json};
-use tests::{Phone, Stage};
+use testkit::{Phone, TestServer};
 
 /// Sends a frame as it is; the next frame is the answer.
 async fn answer_to(phone: &mut Phone, frame: &str) -> Value {
@@ -18,8 +18,8 @@ async fn assert_refused(phone: &mut Phone, frame: &str, code: &str, names: &str)
 
 #[tokio::test]
 async fn bad_requests_name_the_field() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     for (frame, names) in [
         ("hello", "frame: "),
         ("{", "frame: "),
@@ -55,8 +55,8 @@ async fn bad_requests_name_the_field() {
 #[tokio::test]
 #[cfg_attr(feature = "ministack", ignore = "MiniStack itself reads the frame, and gives up")]
 async fn deep_nesting_is_refused() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let deep = format!(r#"{{"action":"ping","x":{}{}}}"#, "[".repeat(15_000), "]".repeat(15_000));
     assert_refused(&mut alice, &deep, "bad_request", "frame: ").await;
     assert!(!alice.pending().await, "the socket is still open");
@@ -64,8 +64,8 @@ async fn deep_nesting_is_refused() {
 
 #[tokio::test]
 async fn absurd_sizes_are_refused() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let long_id = json!({"action": "ping", "id": "x".repeat(30_000)}).to_string();
     assert_refused(&mut alice, &long_id, "bad_request", "id: ").await;
     let long_name = json!({"action": "x".repeat(30_000)}).to_string();
@@ -79,8 +79,8 @@ async fn absurd_sizes_are_refused() {
 
 #[tokio::test]
 async fn a_body_over_its_limit_is_too_large() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let send = |body: &str| {
         json!({"action": "send", "to": "bob", "client_msg_id": "m", "kind": "text", "body": body}).to_string()
     };
@@ -92,21 +92,21 @@ async fn a_body_over_its_limit_is_too_large() {
 
 #[tokio::test]
 async fn unknown_actions_are_answered_even_the_gateways_own_names() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     for action in ["fly", "SEND", "$connect", "$disconnect", "$default", "send ", ""] {
         let answer = alice.ask(json!({"action": action})).await;
         assert_eq!((&answer["error"]["code"], &answer["action"]), (&json!("unknown_action"), &json!(action)));
     }
     // A frame can't disconnect anyone: she is still found.
-    stage.phone("bob").await.send("alice", "m1", "hi").await;
-    alice.event("message.new").await;
+    server.phone("bob").await.send("alice", "m1", "hi").await;
+    alice.event("messages.new").await;
 }
 
 #[tokio::test]
 async fn a_key_given_twice_does_not_reach_another_function() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     // Whichever of the two API Gateway routes by, the function answers for what it read.
     let answer = answer_to(&mut alice, r#"{"action":"inbox","action":"ping","id":"x"}"#).await;
     assert!(answer["type"] == "reply" || answer["error"]["code"] == "unknown_action", "{answer}");
@@ -114,8 +114,8 @@ async fn a_key_given_twice_does_not_reach_another_function() {
 
 #[tokio::test]
 async fn answers_echo_action_and_id_where_they_could_be_read() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let unreadable = answer_to(&mut alice, "no json").await;
     assert_eq!((unreadable.get("action"), unreadable.get("id")), (None, None));
     let without_id = answer_to(&mut alice, r#"{"action":"read","conversation_id":"dm_x"}"#).await;
@@ -130,8 +130,8 @@ async fn answers_echo_action_and_id_where_they_could_be_read() {
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "an issuer may not make tokens that expire at once")]
 async fn a_token_that_expires_while_connected_ends_service_not_the_socket() {
-    let stage = Stage::open().await;
-    let mut alice = stage.connect(&stage.token_for("alice", 6)).await.unwrap();
+    let server = TestServer::open().await;
+    let mut alice = server.connect(&server.token_for("alice", 6)).await.unwrap();
     let expired = loop {
         let answer = alice.ask(json!({"action": "ping"})).await;
         if answer["type"] == "error" {
@@ -142,6 +142,6 @@ async fn a_token_that_expires_while_connected_ends_service_not_the_socket() {
     let send = json!({"action": "send", "to": "bob", "client_msg_id": "m", "kind": "text", "body": "x"});
     assert_eq!(alice.refused(send).await, "token_expired");
     assert_eq!(alice.refused(json!({"action": "nonsense"})).await, "token_expired");
-    let mut fresh = stage.phone("alice").await;
+    let mut fresh = server.phone("alice").await;
     assert!(fresh.inbox().await.is_empty(), "nothing was stored");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use local::{Logs, Tokens};
 use serde_json::json;
-use tests::{ConnectError, PATIENCE, Stage};
+use testkit::{ConnectError, PATIENCE, TestServer};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -16,44 +16,44 @@ use crate::client::Folder;
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "has $disconnect lost")]
 async fn a_socket_that_died_unseen_is_found_gone_forgotten_and_its_message_pends() {
-    let stage = Stage::with(|options| options.lose_disconnects = true).await;
-    let (mut alice, bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::with(|options| options.lose_disconnects = true).await;
+    let (mut alice, bob) = (server.phone("alice").await, server.phone("bob").await);
     bob.cut();
-    stage.age_connections("bob").await;
+    server.age_connections("bob").await;
     // The gateway may take a moment to notice; until then it accepts frames for nobody, as AWS does.
     let mut sent = 0;
-    while stage.connections("bob").await == 1 {
+    while server.connections("bob") == 1 {
         sent += 1;
         alice.send("bob", &format!("m{sent}"), "are you there?").await;
     }
-    let mut bob = stage.phone("bob").await;
+    let mut bob = server.phone("bob").await;
     assert_eq!(bob.drain().await.len(), sent);
 }
 
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "has $disconnect lost")]
 async fn a_young_connection_that_is_gone_keeps_its_row() {
-    let stage = Stage::with(|options| options.lose_disconnects = true).await;
-    let (mut alice, bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::with(|options| options.lose_disconnects = true).await;
+    let (mut alice, bob) = (server.phone("alice").await, server.phone("bob").await);
     bob.cut();
     alice.send("bob", "m1", "hi").await;
     alice.send("bob", "m2", "hi").await;
     // It could be one that is still being set up, and answers 410 for that.
-    assert_eq!(stage.connections("bob").await, 1);
+    assert_eq!(server.connections("bob"), 1);
 }
 
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "kills functions")]
 async fn a_function_that_is_killed_costs_one_error_frame_and_no_message() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     alice.send("bob", "m0", "warm").await;
-    let conversation = bob.event("message.new").await["message"]["conversation_id"].clone();
+    let conversation = bob.event("messages.new").await["messages"][0]["conversation_id"].clone();
     for round in 1..=5 {
         let id = format!("m{round}");
         let message = json!({"action": "send", "to": "bob", "client_msg_id": id, "kind": "text", "body": "x"});
         alice.start(message.clone()).await;
-        for pid in stage.server().sandboxes("SendFunction") {
+        for pid in server.local().sandboxes("SendFunction") {
             Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
         }
         // Answered before it died, or not: a client asks again after API Gateway's own error, and hears which.
@@ -70,9 +70,9 @@ async fn a_function_that_is_killed_costs_one_error_frame_and_no_message() {
 #[cfg_attr(feature = "deployed", ignore = "deletes a table")]
 async fn a_missing_table_is_unavailable_and_the_socket_stays() {
     let log = Arc::default();
-    let stage = Stage::with(|options| options.logs = Logs::Keep(Arc::clone(&log))).await;
-    let mut alice = stage.phone("alice").await;
-    stage.tables().delete_table().table_name("InboxTable").send().await.unwrap();
+    let server = TestServer::with(|options| options.logs = Logs::Keep(Arc::clone(&log))).await;
+    let mut alice = server.phone("alice").await;
+    server.tables().delete_table().table_name("InboxTable").send().await.unwrap();
     for request in [
         json!({"action": "send", "to": "bob", "client_msg_id": "m", "kind": "text", "body": "x"}),
         json!({"action": "drain"}),
@@ -86,7 +86,7 @@ async fn a_missing_table_is_unavailable_and_the_socket_stays() {
         let error = &answer["error"];
         assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)), "{request}");
         assert!(error["retry_after_ms"].is_u64());
-        assert!(!answer.to_string().contains("InboxTable"), "our insides stay inside: {answer}");
+        assert!(!answer.to_string().contains("InboxTable"), "no internal detail leaves the server: {answer}");
         until_logged(&log, &["InboxTable", "ResourceNotFoundException"]).await;
         log.lock().unwrap().clear();
     }
@@ -95,9 +95,9 @@ async fn a_missing_table_is_unavailable_and_the_socket_stays() {
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "deletes a table")]
 async fn after_the_commit_nothing_fails_a_send() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
-    stage.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    server.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
     // Nobody can be found, and still the message is stored and answered.
     assert_eq!(alice.send("bob", "m1", "hi").await["seq"], 1);
     assert_eq!(bob.drain().await.len(), 1);
@@ -108,10 +108,10 @@ async fn after_the_commit_nothing_fails_a_send() {
 #[cfg_attr(feature = "deployed", ignore = "deletes a table")]
 async fn without_its_row_a_connection_is_refused() {
     let log = Arc::default();
-    let stage = Stage::with(|options| options.logs = Logs::Keep(Arc::clone(&log))).await;
-    stage.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
+    let server = TestServer::with(|options| options.logs = Logs::Keep(Arc::clone(&log))).await;
+    server.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
     // Whoever is connected must be found by senders.
-    assert_eq!(stage.connect(&stage.token("alice")).await.err(), Some(ConnectError(503)));
+    assert_eq!(server.connect(&server.token("alice")).await.err(), Some(ConnectError(503)));
     until_logged(&log, &["ConnectionsTable", "ResourceNotFoundException"]).await;
 }
 
@@ -145,17 +145,17 @@ async fn while_the_issuer_is_down_nobody_connects_and_who_is_there_stays() {
     let address = listener.local_addr().unwrap();
     let folder = Folder::new("issuer");
     let keys = ("JWKS_URL".to_owned(), format!("http://{address}/"));
-    let stage = Stage::with(|options| options.environment.extend([keys])).await;
-    let issuer = stage.server().http_url();
+    let server = TestServer::with(|options| options.environment.extend([keys])).await;
+    let issuer = server.local().http_url();
     let issuer = Tokens::with_key_file(&folder.0.join("key"), issuer, "pigeonhole".to_owned()).unwrap();
-    let connect = async |user| stage.connect(&issuer.issue(user, 60).unwrap()).await;
+    let connect = async |user| server.connect(&issuer.issue(user, 60).unwrap()).await;
 
     let serving = tokio::spawn(serve_keys(listener, issuer.jwks().to_string()));
     let mut alice = connect("alice").await.unwrap();
     serving.abort();
     assert!(serving.await.unwrap_err().is_cancelled());
     // One that has the keys would go on with them.
-    for pid in stage.server().sandboxes("AuthorizeFunction") {
+    for pid in server.local().sandboxes("AuthorizeFunction") {
         Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
     }
     assert_eq!(connect("bob").await.err(), Some(ConnectError(500)));
@@ -173,14 +173,14 @@ async fn kept_data_is_there_after_a_restart() {
     let folder =
         std::env::temp_dir().join(format!("pigeonhole-{}-{:?}", std::process::id(), std::thread::current().id()));
     let keep = |options: &mut local::Options| options.data = Some(folder.clone());
-    let stage = Stage::with(keep).await;
-    stage.phone("alice").await.send("bob", "m1", "hi").await;
-    stage.shutdown().await;
+    let server = TestServer::with(keep).await;
+    server.phone("alice").await.send("bob", "m1", "hi").await;
+    server.shutdown().await;
 
-    let stage = Stage::with(keep).await;
-    let mut bob = stage.phone("bob").await;
+    let server = TestServer::with(keep).await;
+    let mut bob = server.phone("bob").await;
     let drained = bob.drain().await;
     assert_eq!(drained[0]["body"], "hi");
-    stage.shutdown().await;
+    server.shutdown().await;
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -1,7 +1,7 @@
 //! The chat list and the history, page by page.
 
 use serde_json::{Value, json};
-use tests::{Phone, Stage};
+use testkit::{Phone, TestServer};
 
 async fn pages(phone: &mut Phone, limit: u64) -> Vec<Vec<Value>> {
     let mut pages = Vec::new();
@@ -18,8 +18,8 @@ async fn pages(phone: &mut Phone, limit: u64) -> Vec<Vec<Value>> {
 
 #[tokio::test]
 async fn the_chat_list_is_in_order_of_activity_and_comes_in_pages() {
-    let stage = Stage::open().await;
-    let mut bob = stage.phone("bob").await;
+    let server = TestServer::open().await;
+    let mut bob = server.phone("bob").await;
     for number in 0..7 {
         bob.send(&format!("peer{number}"), "m1", "hi").await;
     }
@@ -31,20 +31,20 @@ async fn the_chat_list_is_in_order_of_activity_and_comes_in_pages() {
 
 #[tokio::test]
 async fn a_new_message_moves_its_conversation_to_the_top() {
-    let stage = Stage::open().await;
-    let mut bob = stage.phone("bob").await;
+    let server = TestServer::open().await;
+    let mut bob = server.phone("bob").await;
     for peer in ["alice", "carol", "dave"] {
         bob.send(peer, "m1", "hi").await;
     }
-    stage.phone("alice").await.send("bob", "a1", "me again").await;
+    server.phone("alice").await.send("bob", "a1", "me again").await;
     let peers: Vec<_> = bob.inbox().await.iter().map(|row| row["peer_id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(peers, ["alice", "dave", "carol"]);
 }
 
 #[tokio::test]
 async fn a_row_of_the_chat_list_says_what_a_list_shows() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let body = "é".repeat(150);
     let sent = alice.send("bob", "m1", &body).await;
     let row = json!({
@@ -57,15 +57,15 @@ async fn a_row_of_the_chat_list_says_what_a_list_shows() {
 
 #[tokio::test]
 async fn an_empty_chat_list_is_a_page_too() {
-    let stage = Stage::open().await;
-    let mut bob = stage.phone("bob").await;
+    let server = TestServer::open().await;
+    let mut bob = server.phone("bob").await;
     assert_eq!(bob.ok(json!({"action": "inbox"})).await, json!({"conversations": [], "next_cursor": null}));
 }
 
 #[tokio::test]
 async fn since_leaves_out_what_was_quiet() {
-    let stage = Stage::open().await;
-    let mut bob = stage.phone("bob").await;
+    let server = TestServer::open().await;
+    let mut bob = server.phone("bob").await;
     bob.send("alice", "m1", "hi").await;
     let middle = bob.send("carol", "m1", "hi").await["sent_at"].clone();
     bob.send("dave", "m1", "hi").await;
@@ -82,9 +82,9 @@ async fn since_leaves_out_what_was_quiet() {
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "an issuer chooses its user ids itself")]
 async fn a_page_of_the_chat_list_fits_a_frame_whatever_is_in_it() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let long = "\"".repeat(100);
-    let mut bob = stage.phone(&format!("{long}bob")).await;
+    let mut bob = server.phone(&format!("{long}bob")).await;
     // Previews whose characters take six bytes each once written as JSON.
     for number in 0..40 {
         bob.send(&format!("{long}{number:03}"), "m1", &"\u{1}".repeat(200)).await;
@@ -104,8 +104,8 @@ fn seqs(page: &Value) -> Vec<u64> {
 
 #[tokio::test]
 async fn history_goes_both_ways() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let conversation = alice.send("bob", "m1", "x").await["conversation_id"].clone();
     for number in 2..=12 {
         alice.send("bob", &format!("m{number}"), "x").await;
@@ -140,8 +140,8 @@ async fn history_goes_both_ways() {
 
 #[tokio::test]
 async fn a_page_of_history_fits_a_frame_and_nothing_is_skipped() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let mut conversation = Value::Null;
     for number in 1..=9 {
         conversation = alice.send("bob", &format!("m{number}"), &"x".repeat(9_000)).await["conversation_id"].clone();

@@ -1,20 +1,20 @@
 //! Two people who are both there.
 
 use serde_json::json;
-use tests::Stage;
+use testkit::TestServer;
 
 #[tokio::test]
 async fn a_message_arrives_and_both_ticks_turn() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
 
     let sent = alice.send("bob", "m1", "hi").await;
     assert_eq!((&sent["seq"], &sent["duplicate"]), (&json!(1), &json!(false)));
     let conversation = sent["conversation_id"].as_str().unwrap();
 
-    let arrived = bob.event("message.new").await;
+    let arrived = bob.event("messages.new").await;
     assert_eq!(
-        arrived["message"],
+        arrived["messages"][0],
         json!({
             "conversation_id": conversation, "seq": 1, "message_id": sent["message_id"], "sender_id": "alice",
             "kind": "text", "body": "hi", "sent_at": sent["sent_at"],
@@ -42,16 +42,16 @@ async fn a_message_arrives_and_both_ticks_turn() {
 
 #[tokio::test]
 async fn both_write_into_one_conversation() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let first = alice.send("bob", "a1", "ping?").await;
     let conversation = first["conversation_id"].clone();
-    bob.event("message.new").await;
+    bob.event("messages.new").await;
 
     // An answer by the conversation's id reaches the same place as one by the user's.
     let answer = json!({"action": "send", "conversation_id": conversation, "client_msg_id": "b1", "kind": "text", "body": "pong"});
     assert_eq!(bob.ok(answer).await["seq"], 2);
-    assert_eq!(alice.event("message.new").await["message"]["body"], "pong");
+    assert_eq!(alice.event("messages.new").await["messages"][0]["body"], "pong");
     assert_eq!(bob.send("alice", "b2", "and?").await["seq"], 3);
 
     let history = alice.history(conversation.as_str().unwrap()).await;
@@ -62,13 +62,16 @@ async fn both_write_into_one_conversation() {
 
 #[tokio::test]
 async fn a_note_to_oneself_is_never_pending_nor_unread() {
-    let stage = Stage::open().await;
-    let (mut phone, mut tablet) = (stage.phone("alice").await, stage.phone("alice").await);
+    let server = TestServer::open().await;
+    let (mut phone, mut tablet) = (server.phone("alice").await, server.phone("alice").await);
 
     let note = phone.send("alice", "n1", "buy milk").await;
     assert_eq!(note["seq"], 1);
-    let seen = tablet.event("message.new").await;
-    assert_eq!((&seen["message"]["body"], &seen["message"]["client_msg_id"]), (&json!("buy milk"), &json!("n1")));
+    let seen = tablet.event("messages.new").await;
+    assert_eq!(
+        (&seen["messages"][0]["body"], &seen["messages"][0]["client_msg_id"]),
+        (&json!("buy milk"), &json!("n1"))
+    );
     assert_eq!(phone.send("alice", "n2", "and bread").await["seq"], 2);
 
     assert!(!phone.pending().await);
@@ -84,13 +87,13 @@ async fn a_note_to_oneself_is_never_pending_nor_unread() {
 
 #[tokio::test]
 async fn bodies_arrive_as_they_were_written() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let family = "👨‍👩‍👧‍👦 café \u{202e}rtl \u{0} \u{7f} \"quoted\" \\back\\ <b>&amp;</b> \r\n\t";
     let largest = "x".repeat(16 * 1024);
     for (number, body) in [family, largest.as_str(), " ", "null", "{\"action\":\"send\"}"].into_iter().enumerate() {
         alice.send("bob", &format!("m{number}"), body).await;
-        assert_eq!(bob.event("message.new").await["message"]["body"], body);
+        assert_eq!(bob.event("messages.new").await["messages"][0]["body"], body);
     }
     let conversation = alice.conversation("bob").await;
     assert_eq!(conversation["last_message"]["preview"], "{\"action\":\"send\"}");
@@ -99,19 +102,19 @@ async fn bodies_arrive_as_they_were_written() {
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "an issuer chooses its user ids itself")]
 async fn user_ids_of_any_issuer_work() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let (one, other) = ("auth0|5f7c8ec7c33c6c004bbafe82", "a#b%2F+?=&\"\\'{}~");
-    let (mut first, mut second) = (stage.phone(one).await, stage.phone(other).await);
+    let (mut first, mut second) = (server.phone(one).await, server.phone(other).await);
     first.send(other, "m1", "hi").await;
-    assert_eq!(second.event("message.new").await["message"]["sender_id"], one);
+    assert_eq!(second.event("messages.new").await["messages"][0]["sender_id"], one);
     second.send(one, "m1", "hi back").await;
-    assert_eq!(first.event("message.new").await["message"]["sender_id"], other);
+    assert_eq!(first.event("messages.new").await["messages"][0]["sender_id"], other);
 }
 
 #[tokio::test]
 async fn time_and_ids_rise_within_a_conversation() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let mut sent = Vec::new();
     for number in 1..=20 {
         sent.push(alice.send("bob", &format!("m{number}"), "x").await);
@@ -124,8 +127,8 @@ async fn time_and_ids_rise_within_a_conversation() {
 
 #[tokio::test]
 async fn unread_is_exact_through_it_all() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let conversation = alice.send("bob", "a1", "1").await["conversation_id"].as_str().unwrap().to_owned();
     for number in 2..=5 {
         alice.send("bob", &format!("a{number}"), "x").await;
@@ -151,8 +154,8 @@ async fn unread_is_exact_through_it_all() {
 
 #[tokio::test]
 async fn history_shows_how_far_each_member_is() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let conversation = alice.send("bob", "a1", "1").await["conversation_id"].as_str().unwrap().to_owned();
     alice.send("bob", "a2", "2").await;
     alice.send("bob", "a3", "3").await;
@@ -166,8 +169,8 @@ async fn history_shows_how_far_each_member_is() {
 
 #[tokio::test]
 async fn reading_implies_having() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let conversation = alice.send("bob", "a1", "1").await["conversation_id"].as_str().unwrap().to_owned();
     alice.send("bob", "a2", "2").await;
     assert!(bob.pending().await);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use serde_yaml_ng::Value as Yaml;
-use tests::{AwsCall, Mishap, Proxy, Stage};
+use testkit::{AwsCall, Proxy, TestServer};
 
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
@@ -16,14 +16,14 @@ type Privilege = (String, String, String);
 async fn the_functions_may_do_what_they_do_and_nothing_else() {
     let asked = Arc::new(Mutex::new(BTreeSet::new()));
     let record = Arc::clone(&asked);
-    let proxy = Proxy::open(Arc::new(move |call: &AwsCall| -> Option<Mishap> {
-        record.lock().unwrap().extend(privileges(call));
+    let proxy = Proxy::open(move |function, call| {
+        record.lock().unwrap().extend(privileges(function, call));
         None
-    }))
+    })
     .await;
-    let stage = proxy.stage().await;
-    do_everything(&stage).await;
-    stage.until_connections("alice", 0).await;
+    let server = proxy.server().await;
+    do_everything(&server).await;
+    server.until_connections("alice", 0).await;
 
     let (asked, allowed) = (asked.lock().unwrap().clone(), allowed());
     let denied: Vec<_> = asked.difference(&allowed).collect();
@@ -33,16 +33,16 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
 }
 
 /// Every action, with everything that can come of it.
-async fn do_everything(stage: &Stage) {
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
-    // Found dead by everybody who writes to them: the sender of a message, of a receipt, of a tick.
-    for mourner in ["send", "ack", "read"] {
-        alice.send("bob", &format!("{mourner}-1"), "hi").await;
-        let second = alice.send("bob", &format!("{mourner}-2"), "hi").await;
+async fn do_everything(server: &TestServer) {
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    // A dead connection is found by each function that posts: with a message, with a receipt, with a read mark.
+    for action in ["send", "ack", "read"] {
+        alice.send("bob", &format!("{action}-1"), "hi").await;
+        let second = alice.send("bob", &format!("{action}-2"), "hi").await;
         let (conversation, seq) = (second["conversation_id"].as_str().unwrap(), second["seq"].as_u64().unwrap());
-        let row = if mourner == "send" { "bob" } else { "alice" };
-        stage.note_dead_connection(row).await;
-        match mourner {
+        let row = if action == "send" { "bob" } else { "alice" };
+        server.store_dead_connection(row).await;
+        match action {
             "send" => drop(alice.send("bob", "send-3", "hi").await),
             // Below the last message: the row, and what is left of the conversation, are read.
             "ack" => bob.ack(conversation, seq - 1).await,
@@ -60,30 +60,30 @@ async fn do_everything(stage: &Stage) {
 }
 
 /// What IAM asks for a call: a transaction takes the permission of each write in it.
-fn privileges(call: &AwsCall) -> Vec<Privilege> {
+fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     let of = |action: &str, resource: &str| {
         let action =
             if resource.starts_with('@') { format!("execute-api:{action}") } else { format!("dynamodb:{action}") };
-        (call.function.clone(), action, resource.to_owned())
+        (function.to_owned(), action, resource.to_owned())
     };
     let resource = |body: &Value| {
         let table = body["TableName"].as_str().unwrap_or_default();
         body["IndexName"].as_str().map_or_else(|| table.to_owned(), |index| format!("{table}/index/{index}"))
     };
-    match call.operation.as_str() {
+    match call.operation() {
         "PostToConnection" => vec![of("ManageConnections", "@connections")],
         "TransactWriteItems" => {
-            let writes = call.body["TransactItems"].as_array().into_iter().flatten();
+            let writes = call.body()["TransactItems"].as_array().into_iter().flatten();
             let writes = writes.flat_map(|write| write.as_object().into_iter().flatten());
             writes.map(|(kind, write)| of(&format!("{kind}Item"), &resource(write))).collect()
         }
-        operation => vec![of(operation, &resource(&call.body))],
+        operation => vec![of(operation, &resource(call.body()))],
     }
 }
 
 /// What the template allows.
 fn allowed() -> BTreeSet<Privilege> {
-    let text = std::fs::read_to_string(tests::root().join("template.yaml")).unwrap();
+    let text = std::fs::read_to_string(template::workspace_root().join("template.yaml")).unwrap();
     let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
     let mut allowed = BTreeSet::new();
     for (name, resource) in template["Resources"].as_mapping().unwrap() {

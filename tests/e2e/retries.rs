@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tests::{Phone, Stage};
+use testkit::{Phone, TestServer};
 
 fn message(client_msg_id: &str, body: &str) -> Value {
     json!({"action": "send", "to": "bob", "client_msg_id": client_msg_id, "kind": "text", "body": body})
@@ -10,8 +10,8 @@ fn message(client_msg_id: &str, body: &str) -> Value {
 
 #[tokio::test]
 async fn a_resent_message_gets_its_first_answer() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let first = alice.ok(message("m1", "hi")).await;
     alice.ok(message("m2", "other")).await;
     let mut again = alice.ok(message("m1", "hi")).await;
@@ -20,9 +20,9 @@ async fn a_resent_message_gets_its_first_answer() {
     assert_eq!(again, first);
 
     // It is pushed again, as the same message: the first run may have died before it was.
-    assert_eq!(bob.event("message.new").await["message"]["seq"], 1);
-    assert_eq!(bob.event("message.new").await["message"]["seq"], 2);
-    let repeated = bob.event("message.new").await["message"].clone();
+    assert_eq!(bob.event("messages.new").await["messages"][0]["seq"], 1);
+    assert_eq!(bob.event("messages.new").await["messages"][0]["seq"], 2);
+    let repeated = bob.event("messages.new").await["messages"][0].clone();
     let history = bob.history(first["conversation_id"].as_str().unwrap()).await;
     assert_eq!(history["messages"][0], repeated);
     assert_eq!(history["last_seq"], 2, "stored once");
@@ -31,8 +31,8 @@ async fn a_resent_message_gets_its_first_answer() {
 
 #[tokio::test]
 async fn a_resend_by_conversation_is_the_same_as_by_user() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     let first = alice.ok(message("m1", "hi")).await;
     let by_conversation = json!({"action": "send", "conversation_id": first["conversation_id"], "client_msg_id": "m1", "kind": "text", "body": "hi"});
     let again = alice.ok(by_conversation).await;
@@ -41,22 +41,22 @@ async fn a_resend_by_conversation_is_the_same_as_by_user() {
 
 #[tokio::test]
 async fn a_client_msg_id_is_not_used_for_another_body() {
-    let stage = Stage::open().await;
-    let mut alice = stage.phone("alice").await;
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
     alice.ok(message("m1", "hi")).await;
     assert_eq!(alice.refused(message("m1", "hi!")).await, "id_reused");
     assert_eq!(alice.send("bob", "m2", "next").await["seq"], 2, "the refused one took no seq");
     // Per sender and conversation: the same id elsewhere is another.
     assert_eq!(alice.send("carol", "m1", "hi!").await["seq"], 1);
-    let mut bob = stage.phone("bob").await;
+    let mut bob = server.phone("bob").await;
     assert_eq!(bob.send("alice", "m1", "mine").await["seq"], 3);
 }
 
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "an issuer chooses its user ids itself")]
 async fn ids_that_look_alike_when_joined_are_kept_apart() {
-    let stage = Stage::open().await;
-    let (mut one, mut other) = (stage.phone("a").await, stage.phone("a#b").await);
+    let server = TestServer::open().await;
+    let (mut one, mut other) = (server.phone("a").await, server.phone("a#b").await);
     assert_eq!(one.send("a#b", "b#c", "from a").await["seq"], 1);
     assert_eq!(other.send("a", "c", "from a#b").await["seq"], 2);
 }
@@ -76,9 +76,9 @@ async fn five(device: &mut Phone) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_same_message_ten_times_at_once_from_two_devices_is_one() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let (mut phone, mut tablet, mut bob) =
-        (stage.phone("alice").await, stage.phone("alice").await, stage.phone("bob").await);
+        (server.phone("alice").await, server.phone("alice").await, server.phone("bob").await);
     let (one, two) = tokio::join!(five(&mut phone), five(&mut tablet));
     let answers: Vec<Value> = one.into_iter().chain(two).collect();
     // One was first. The others were told so, or, where ten at once were too many, to ask again.
@@ -95,8 +95,8 @@ async fn the_same_message_ten_times_at_once_from_two_devices_is_one() {
 
 #[tokio::test]
 async fn eight_devices_writing_at_once_leave_no_hole() {
-    let stage = Stage::open().await;
-    let devices = join_all((0..8).map(|number| stage.phone(if number % 2 == 0 { "alice" } else { "bob" }))).await;
+    let server = TestServer::open().await;
+    let devices = join_all((0..8).map(|number| server.phone(if number % 2 == 0 { "alice" } else { "bob" }))).await;
     let writing = devices.into_iter().enumerate().map(|(number, mut device)| async move {
         let to = if number % 2 == 0 { "bob" } else { "alice" };
         for count in 0..25 {
@@ -113,7 +113,7 @@ async fn eight_devices_writing_at_once_leave_no_hole() {
     });
     join_all(writing).await;
 
-    let mut alice = stage.phone("alice").await;
+    let mut alice = server.phone("alice").await;
     let conversation = alice.conversation("bob").await;
     assert_eq!(conversation["last_seq"], 200);
     assert_eq!(conversation["unread"], 100, "bob's half");
@@ -129,8 +129,8 @@ async fn eight_devices_writing_at_once_leave_no_hole() {
 
 #[tokio::test]
 async fn acks_and_reads_may_be_repeated() {
-    let stage = Stage::open().await;
-    let (mut alice, mut bob) = (stage.phone("alice").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let conversation = alice.send("bob", "m1", "hi").await["conversation_id"].as_str().unwrap().to_owned();
     for _ in 0..3 {
         bob.ack(&conversation, 1).await;

@@ -1,15 +1,15 @@
 //! Someone who is not in the conversation sees nothing of it, and cannot tell whether it exists.
 
 use serde_json::{Value, json};
-use tests::Stage;
+use testkit::TestServer;
 
 #[tokio::test]
 async fn a_stranger_is_refused_everywhere_as_if_there_were_nothing() {
-    let stage = Stage::open().await;
+    let server = TestServer::open().await;
     let (mut alice, mut bob, mut mallory) =
-        (stage.phone("alice").await, stage.phone("bob").await, stage.phone("mallory").await);
+        (server.phone("alice").await, server.phone("bob").await, server.phone("mallory").await);
     let real = alice.send("bob", "m1", "secret").await["conversation_id"].as_str().unwrap().to_owned();
-    bob.event("message.new").await;
+    bob.event("messages.new").await;
 
     let attempts = |conversation: &str| {
         [
@@ -37,23 +37,23 @@ async fn a_stranger_is_refused_everywhere_as_if_there_were_nothing() {
 
 #[tokio::test]
 async fn nobody_speaks_for_another_by_saying_so() {
-    let stage = Stage::open().await;
-    let (mut mallory, mut bob) = (stage.phone("mallory").await, stage.phone("bob").await);
+    let server = TestServer::open().await;
+    let (mut mallory, mut bob) = (server.phone("mallory").await, server.phone("bob").await);
     let forged = json!({
         "action": "send", "to": "bob", "client_msg_id": "x", "kind": "text", "body": "it's me, alice",
         "sender_id": "alice", "user_id": "alice", "principalId": "alice", "from": "alice",
         "requestContext": {"authorizer": {"principalId": "alice"}},
     });
     mallory.ok(forged).await;
-    assert_eq!(bob.event("message.new").await["message"]["sender_id"], "mallory");
-    let mut alice = stage.phone("alice").await;
+    assert_eq!(bob.event("messages.new").await["messages"][0]["sender_id"], "mallory");
+    let mut alice = server.phone("alice").await;
     assert!(alice.inbox().await.is_empty());
 }
 
 #[tokio::test]
 async fn another_users_cursor_is_refused() {
-    let stage = Stage::open().await;
-    let (mut alice, mut mallory) = (stage.phone("alice").await, stage.phone("mallory").await);
+    let server = TestServer::open().await;
+    let (mut alice, mut mallory) = (server.phone("alice").await, server.phone("mallory").await);
     alice.send("bob", "m1", "hi").await;
     alice.send("carol", "m1", "hi").await;
     let cursor = alice.ok(json!({"action": "inbox", "limit": 1})).await["next_cursor"].clone();

@@ -1,4 +1,4 @@
-//! What must hold of the tables, whoever is in the middle of what.
+//! What must hold of the tables at any moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 

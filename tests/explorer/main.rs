@@ -8,11 +8,12 @@
 //! `PIGEONHOLE_RUNS_MAX` bounds the runs of each kind in each scenario, which go through every order of what touches the same
 //! thing. With 0 they go through every state that can be reached, up to a bound meant for more than two functions at once.
 //! `PIGEONHOLE_SCENARIO` names the only one to run.
+#![recursion_limit = "256"]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod invariants;
+mod model;
 mod scenarios;
-mod stage;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{available_parallelism, scope};
@@ -22,8 +23,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use testkit::explorer::{Bounds, Explored, Faults, explore, replay};
 use testkit::schedule::{Step, parse_steps};
 
+use model::ChatModel;
 use scenarios::{SCENARIOS, Scenario};
-use stage::Stage;
 
 /// Of each kind in each scenario, so that all of it takes less than a minute unoptimised.
 const RUNS_MAX: usize = 30;
@@ -87,9 +88,9 @@ fn row(scenario: Scenario, bounds: Bounds, runs: &ProgressBar) -> String {
 }
 
 fn explored(scenario: Scenario, faults: Faults, bounds: Bounds, runs: &ProgressBar) -> Explored {
-    let explored = on_stage(async || {
-        let stage = Stage::new(scenario).await;
-        explore(&stage, stage.gate(), faults, bounds, || runs.inc(1)).await
+    let explored = on_paused_clock(async || {
+        let model = ChatModel::new(scenario).await;
+        explore(&model, model.gate(), faults, bounds, || runs.inc(1)).await
     });
     explored.unwrap_or_else(|broken| {
         let steps: Vec<_> = broken.steps.iter().map(Step::to_string).collect();
@@ -114,15 +115,15 @@ fn run(schedule: &str) {
     let (name, steps) = schedule.split_once(':').expect("a schedule is a scenario's name, a colon and steps");
     let scenario = SCENARIOS.into_iter().find(|scenario| scenario.name == name).expect("there is no such scenario");
     let steps = parse_steps(steps).unwrap();
-    let outcome = on_stage(async || {
-        let stage = Stage::new(scenario).await;
-        replay(&stage, stage.gate(), &steps).await
+    let outcome = on_paused_clock(async || {
+        let model = ChatModel::new(scenario).await;
+        replay(&model, model.gate(), &steps).await
     });
     outcome.unwrap_or_else(|broken| panic!("{schedule}\n{broken}"));
 }
 
 /// With a clock that stands still but for those who sleep.
-fn on_stage<T>(play: impl AsyncFnOnce() -> T) -> T {
+fn on_paused_clock<T>(run: impl AsyncFnOnce() -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(play())
+    runtime.block_on(run())
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Request, UserId};
-use local::{Overrides, Template};
 use serde_json::{Value, json};
-use tests::file_event;
+use template::{Template, workspace_root};
+use testkit::file_event;
+use wire::{ACTIONS, Refusal, Request};
 
 fn template() -> Template {
-    Template::load(&tests::root().join("template.yaml"), &Overrides::new()).unwrap()
+    Template::of_workspace().unwrap()
 }
 
 fn names(folder: &str) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(tests::root().join(folder)).unwrap();
+    let entries = std::fs::read_dir(workspace_root().join(folder)).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
@@ -20,7 +20,7 @@ fn names(folder: &str) -> BTreeSet<String> {
 fn every_function_is_deployed_and_every_deployed_one_is_here() {
     let deployed: BTreeSet<String> = template().functions.values().map(|function| function.binary.clone()).collect();
     assert_eq!(deployed, names("functions"));
-    let built: BTreeSet<String> = tests::functions().keys().cloned().collect();
+    let built: BTreeSet<String> = testkit::functions().keys().cloned().collect();
     assert!(deployed.is_subset(&built), "{deployed:?} are built as {built:?}");
 }
 
@@ -28,13 +28,15 @@ fn every_function_is_deployed_and_every_deployed_one_is_here() {
 fn every_action_has_a_route_that_answers_and_every_route_an_event() {
     let template = template();
     let routes: BTreeSet<&str> = template.api.routes.keys().map(String::as_str).collect();
-    let actions = BTreeSet::from(["send", "drain", "ack", "ping", "read", "inbox", "history"]);
+    let actions: BTreeSet<&str> = ACTIONS.iter().map(|action| action.name).collect();
     let builtin = BTreeSet::from(["$connect", "$disconnect", "$default"]);
     assert_eq!(routes, actions.union(&builtin).copied().collect());
     assert_eq!(template.api.route_member, "action");
     for (key, route) in &template.api.routes {
         assert_eq!(route.replies, !matches!(key.as_str(), "$connect" | "$disconnect"), "{key}");
-        assert!(template.functions.contains_key(&route.function), "{key}");
+        let function = &template.functions[&route.function].binary;
+        let served_by = ACTIONS.iter().find(|action| action.name == key).map_or("connect", |action| action.function);
+        assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
     let others = ["authorize.json".to_owned(), "env.json".to_owned()];
@@ -42,11 +44,36 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
 }
 
 #[test]
+fn every_action_is_explained() {
+    let read = |file: &str| std::fs::read_to_string(workspace_root().join(file)).unwrap();
+    let (readme, protocol) = (read("README.md"), read("docs/protocol.md"));
+    for action in ACTIONS {
+        let name = format!("`{}`", action.name);
+        let has_row = |text: &str| text.lines().any(|line| line.starts_with("| ") && line.contains(&name));
+        assert!(has_row(&readme), "README.md has no row for {name}");
+        assert!(has_row(&protocol), "docs/protocol.md has no row for {name}");
+    }
+}
+
+#[test]
+fn every_crate_that_is_deployed_may_log_and_has_its_mutants() {
+    let mutants = std::fs::read_to_string(workspace_root().join("tools/scripts/mutants.py")).unwrap();
+    for function in names("functions") {
+        assert!(lambda::logs_as_ours(&function), "the debug lines of {function} are dropped: crates/lambda/src/log.rs");
+        assert!(mutants.contains(&format!("\"{function}\"")), "no mutants are made of {function}: mutants.py");
+    }
+    for name in names("crates") {
+        let name = if name == "wire" { "pigeonhole_wire".to_owned() } else { name };
+        assert!(lambda::logs_as_ours(&name), "the debug lines of {name} are dropped: crates/lambda/src/log.rs");
+    }
+}
+
+#[test]
 fn an_action_that_has_no_route_is_unknown_to_the_parser_too() {
     for route in template().api.routes.keys() {
         let frame = json!({"action": route}).to_string();
-        let parsed = Request::parse(&frame, &UserId::parse("alice").unwrap());
-        let unknown = parsed.is_err_and(|rejected| rejected.refusal == domain::Refusal::UnknownAction);
+        let parsed = Request::parse(&frame);
+        let unknown = parsed.is_err_and(|rejected| rejected.refusal == Refusal::UnknownAction);
         assert_eq!(unknown, route.starts_with('$'), "{route}");
     }
 }
@@ -58,8 +85,7 @@ fn each_event_is_of_its_route_and_its_frame_is_of_its_action() {
         assert_eq!(event["requestContext"]["routeKey"], *route);
         let body = event["body"].as_str();
         if !route.starts_with('$') {
-            let caller = UserId::parse(event["requestContext"]["authorizer"]["principalId"].as_str().unwrap()).unwrap();
-            let request = Request::parse(body.unwrap(), &caller).unwrap();
+            let request = Request::parse(body.unwrap()).unwrap();
             assert_eq!(request.action.name(), route);
         }
     }
@@ -92,7 +118,7 @@ fn what_a_table_is(name: &str) -> Value {
 
 #[test]
 fn no_deployment_replaces_a_table() {
-    let text = std::fs::read_to_string(tests::root().join("template.yaml")).unwrap();
+    let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
     let tables = template().tables;
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
     let pinned = BTreeSet::from(["ConnectionsTable", "IdempotencyTable", "InboxTable", "MessagesTable"]);
@@ -136,7 +162,7 @@ fn what_expires_is_what_the_store_writes_an_end_for() {
 
 #[test]
 fn every_alarm_is_on_the_dashboard_and_explained() {
-    let read = |file: &str| std::fs::read_to_string(tests::root().join(file)).unwrap();
+    let read = |file: &str| std::fs::read_to_string(workspace_root().join(file)).unwrap();
     let (text, docs) = (read("template.yaml"), read("docs/operating.md"));
     let mut alarms = 0;
     for resource in text.split("\n\n").filter(|resource| resource.contains("Type: AWS::CloudWatch::Alarm")) {

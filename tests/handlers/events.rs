@@ -1,23 +1,20 @@
 //! The files of `events/`, fed to the handlers.
 
-use domain::Timestamp;
-use lambda::{Call, Context, LambdaEvent};
+use lambda::{WebSocketEvent, caller};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tests::{file_event, to_event};
-
-use crate::bench::Bench;
+use testkit::{Workbench, file_event, to_event};
 
 #[tokio::test]
 async fn the_events_tell_one_story() {
-    let bench = Bench::new().await;
+    let bench = Workbench::default();
     let functions = bench.started();
     let invoke = async |file: &str| {
         let response = functions.handle(file, to_event(file_event(file))).await;
         serde_json::to_value(response.unwrap()).unwrap()
     };
-    tests::events_tell_one_story(invoke).await;
-    assert!(bench.database.scan("ConnectionsTable").is_empty());
+    testkit::events_tell_one_story(invoke).await;
+    assert!(bench.aws.rows("ConnectionsTable").is_empty());
 }
 
 /// One member of an event's context, replaced by something that API Gateway would not send.
@@ -58,11 +55,10 @@ proptest! {
                 *member = value;
             }
         }
-        let Ok(payload) = serde_json::from_value(event.clone()) else { return Ok(()) };
-        let called = Call::open(&LambdaEvent::new(payload, Context::default()), Timestamp::from_millis(0));
-        if let Ok((call, _)) = called {
+        let Ok(payload) = serde_json::from_value::<WebSocketEvent>(event.clone()) else { return Ok(()) };
+        if let Ok(caller) = caller(&payload) {
             let principal = &event["requestContext"]["authorizer"]["principalId"];
-            prop_assert_eq!(principal.as_str(), Some(call.caller.user.as_str()));
+            prop_assert_eq!(principal.as_str(), Some(caller.user.as_str()));
         }
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use local::{Function, Overrides, Template};
+use template::{Function, Template};
 
 fn template() -> Template {
-    Template::load(&tests::root().join("template.yaml"), &Overrides::new()).unwrap()
+    Template::of_workspace().unwrap()
 }
 
 /// What the function says when it ends instead of starting.
 fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> String {
-    let binary = &tests::functions()[&function.binary];
+    let binary = &testkit::functions()[&function.binary];
     let started = Command::new(binary)
         .env_clear()
         .envs(environment)

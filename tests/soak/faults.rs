@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use fastrand::Rng;
-use testkit::Failure;
-use tests::{AwsCall, Fate, Mishap};
+use testkit::{AwsCall, Fault};
 
 const DELAY_MS: std::ops::Range<u64> = 5..500;
 
@@ -27,37 +26,32 @@ impl Faults {
         Self { one_in, drawn: Mutex::new((Rng::with_seed(seed), Tally::default())) }
     }
 
-    pub(crate) fn tally(&self) -> Tally {
-        self.drawn.lock().unwrap().1.clone()
-    }
-}
-
-impl Fate for Faults {
-    fn of(&self, call: &AwsCall) -> Option<Mishap> {
+    /// What goes wrong with this call, if anything.
+    pub(crate) fn draw(&self, call: &AwsCall) -> Option<Fault> {
         let (rng, tally) = &mut *self.drawn.lock().unwrap();
         tally.calls += 1;
         if rng.u32(..self.one_in) != 0 {
             return None;
         }
-        let post = call.operation == "PostToConnection";
-        let (name, mishap) = match rng.u32(..9) {
-            0 => ("request lost", Mishap::Lost),
-            1 => ("reply lost", Mishap::ReplyLost),
-            2 => ("sandbox killed before the call arrived", Mishap::KilledBefore),
-            3 => ("sandbox killed when the call had taken effect", Mishap::KilledAfter),
-            4 => ("delayed", Mishap::Delayed(Duration::from_millis(rng.u64(DELAY_MS)))),
-            5 => ("503", Mishap::Answer(Failure::unavailable())),
-            6 if post => ("429", Mishap::Answer(Failure::limited())),
-            6 => ("throttled", Mishap::Answer(Failure::throttled())),
-            7 if call.operation == "TransactWriteItems" => {
-                ("conflict, in a cancellation", Mishap::Answer(Failure::cancelled(&["None", "TransactionConflict"])))
-            }
-            7 if matches!(call.operation.as_str(), "PutItem" | "UpdateItem" | "DeleteItem") => {
-                ("conflict, as an exception", Mishap::Answer(Failure::conflict()))
-            }
-            _ => ("500", Mishap::Answer(Failure::internal())),
+        let post = matches!(call, AwsCall::Post { .. });
+        let (name, fault) = match rng.u32(..9) {
+            0 => ("request lost", Fault::Lost),
+            1 => ("reply lost", Fault::ReplyLost),
+            2 => ("sandbox killed before the call arrived", Fault::Killed),
+            3 => ("sandbox killed when the call had taken effect", Fault::KilledAfter),
+            4 => ("delayed", Fault::Delayed(Duration::from_millis(rng.u64(DELAY_MS)))),
+            5 => ("503", Fault::Status(503)),
+            6 if post => ("429", Fault::Status(429)),
+            6 => ("throttled", Fault::Throttled),
+            7 if call.operation() == "TransactWriteItems" => ("conflict, in a cancellation", Fault::Conflict),
+            7 if call.writes() => ("conflict, as an exception", Fault::Conflict),
+            _ => ("500", Fault::Status(500)),
         };
         *tally.faults.entry(name).or_default() += 1;
-        Some(mishap)
+        Some(fault)
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.drawn.lock().unwrap().1.clone()
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use faults::Faults;
 use indicatif::{ProgressBar, ProgressStyle};
-use tests::Proxy;
+use testkit::Proxy;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use user::{Counts, User};
@@ -34,23 +34,27 @@ const PATIENCE: Duration = Duration::from_mins(1);
 async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let (messages, seed) = (parameter("PIGEONHOLE_MESSAGES", MESSAGES), parameter("PIGEONHOLE_SEED", 1));
     let faults = Arc::new(Faults::new(seed, FAULT_ONE_IN));
-    let proxy = Proxy::open(faults.clone()).await;
-    let stage = proxy.stage().await;
+    let proxy = Proxy::open({
+        let faults = Arc::clone(&faults);
+        move |_, call| faults.draw(call)
+    })
+    .await;
+    let server = proxy.server().await;
 
     let started = Instant::now();
-    let (counts, enough, settled) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
-    tokio::spawn(stop_by_hand(enough.clone()));
+    let (counts, stop, done) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
+    tokio::spawn(stop_by_hand(stop.clone()));
     let name = |number: usize| format!("user-{}", number % USERS);
     let mut chatting = JoinSet::new();
     for number in 0..USERS {
         let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
         let share = messages / USERS + usize::from(number < messages % USERS);
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        let user = User::new(&stage, name(number), peers, share, seed, &counts).await;
-        chatting.spawn(user.chat(enough.clone(), settled.clone()));
+        let user = User::new(&server, name(number), peers, share, seed, &counts).await;
+        chatting.spawn(user.chat(stop.clone(), done.clone()));
     }
-    watch(messages as u64, &counts, &enough).await;
-    settled.cancel();
+    watch(messages as u64, &counts, &stop).await;
+    done.cancel();
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
     for user in &mut users {
@@ -61,7 +65,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let total = |of: fn(pigeonhole_client::Stats) -> u64| users.iter().map(|user| of(user.stats())).sum::<u64>();
     let fault_count: u64 = tally.faults.values().sum();
     let sent = count(&counts.sent);
-    let wanted = if enough.is_cancelled() { sent } else { messages as u64 };
+    let wanted = if stop.is_cancelled() { sent } else { messages as u64 };
     let lost = 2 * sent - count(&counts.answered) - count(&counts.received);
     let wrong = [
         ("never sent", wanted - sent),
@@ -100,23 +104,23 @@ fn parameter<T: FromStr>(name: &str, otherwise: T) -> T {
     }
 }
 
-/// At the first Ctrl-C it is enough; at the second the run ends without a word.
-async fn stop_by_hand(enough: CancellationToken) {
+/// At the first Ctrl-C nothing more is sent; at the second the run ends at once.
+async fn stop_by_hand(stop: CancellationToken) {
     for _ in 0..2 {
         tokio::signal::ctrl_c().await.expect("it can be waited for");
-        enough.cancel();
+        stop.cancel();
     }
     std::process::exit(130);
 }
 
 /// Until everybody has seen everything, or nothing comes any more.
-async fn watch(messages: u64, counts: &Counts, enough: &CancellationToken) {
+async fn watch(messages: u64, counts: &Counts, stop: &CancellationToken) {
     let bar = ProgressBar::new(messages);
     let style = "{wide_bar} {pos}/{len} received, {per_sec}, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a template"));
     let (mut seen, mut since) = (0, Instant::now());
     loop {
-        let messages = if enough.is_cancelled() { counts.sent.load(Relaxed) } else { messages };
+        let messages = if stop.is_cancelled() { counts.sent.load(Relaxed) } else { messages };
         let (answered, received) = (counts.answered.load(Relaxed), counts.received.load(Relaxed));
         bar.set_length(messages);
         bar.set_position(received);
@@ -135,7 +139,7 @@ async fn settle(users: &mut [User]) -> u64 {
     let mut pending = 0;
     for user in users {
         let acknowledged = async {
-            while user.is_pending().await {
+            while user.is_pending() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };

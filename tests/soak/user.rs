@@ -7,15 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use fastrand::Rng;
-use pigeonhole_client::{Client, Config, Conversation, Event, Events, MemoryStorage, Message, Stats, Timing};
-use tests::{Stage, Wire};
+use pigeonhole_client::{
+    Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timing, UserId,
+};
+use testkit::{Network, TestServer};
 use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for their answer at once.
 const UNDER_WAY_MAX: usize = 4;
-/// Of the events that a user sees, one in so many …
+/// A user reads at one in so many of the events that it sees.
 const READ_ONE_IN: u32 = 8;
+/// A user's network breaks at one in so many of the events.
 const CUT_ONE_IN: u32 = 250;
+/// A user's app restarts at one in so many of the events.
 const RESTART_ONE_IN: u32 = 1000;
 
 /// What went wrong, or could have. All users count into the same one.
@@ -41,10 +45,10 @@ pub(crate) struct User {
     /// The number of the last message to each peer.
     said: BTreeMap<String, u64>,
     under_way: usize,
-    conversations: BTreeMap<String, Shown>,
+    conversations: BTreeMap<ConversationId, Shown>,
     app: App,
-    stage: Arc<Stage>,
-    wire: Wire,
+    server: Arc<TestServer>,
+    network: Network,
     storage: MemoryStorage,
     rng: Rng,
     counts: Arc<Counts>,
@@ -60,24 +64,24 @@ struct App {
 /// What the app has shown of a conversation.
 #[derive(Default)]
 struct Shown {
-    last_seq: u64,
+    last_seq: Seq,
     /// The number of the last message, by sender: each counts its own.
-    numbers: BTreeMap<String, u64>,
+    numbers: BTreeMap<UserId, u64>,
     /// Where the messages of the other are.
-    theirs: Vec<u64>,
+    theirs: Vec<Seq>,
 }
 
 impl User {
     pub(crate) async fn new(
-        stage: &Arc<Stage>,
+        server: &Arc<TestServer>,
         name: String,
         peers: Vec<String>,
         to_send: usize,
         seed: u64,
         counts: &Arc<Counts>,
     ) -> Self {
-        let (wire, storage) = (Wire::to(stage).await, MemoryStorage::default());
-        let app = App::start(stage, &wire, &name, &storage).await;
+        let (network, storage) = (Network::to(server).await, MemoryStorage::default());
+        let app = App::start(server, &network, &name, &storage).await;
         Self {
             name,
             peers,
@@ -86,8 +90,8 @@ impl User {
             under_way: 0,
             conversations: BTreeMap::new(),
             app,
-            stage: Arc::clone(stage),
-            wire,
+            server: Arc::clone(server),
+            network,
             storage,
             rng: Rng::with_seed(seed),
             counts: Arc::clone(counts),
@@ -95,15 +99,15 @@ impl User {
         }
     }
 
-    /// Sends until it is enough, and chats until told that everybody has seen everything, or that nothing moves any more.
-    pub(crate) async fn chat(mut self, enough: CancellationToken, settled: CancellationToken) -> Self {
+    /// Sends until `stop`, and chats until `done`: everybody has seen everything, or nothing arrives any more.
+    pub(crate) async fn chat(mut self, stop: CancellationToken, done: CancellationToken) -> Self {
         loop {
-            while !enough.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
+            while !stop.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
                 self.send().await;
             }
             let event = tokio::select! {
                 event = self.app.events.next() => event.expect("the client is open"),
-                () = settled.cancelled() => return self,
+                () = done.cancelled() => return self,
             };
             let message = match event {
                 Event::Message { message, .. } => message,
@@ -115,11 +119,11 @@ impl User {
                 _ => continue,
             };
             self.show(&message);
-            if message.sender_id != self.name && self.rng.u32(..READ_ONE_IN) == 0 {
-                drop(self.app.client.read(&message.conversation_id, message.seq));
+            if message.sender_id != *self.name && self.rng.u32(..READ_ONE_IN) == 0 {
+                self.app.client.read(&message.conversation_id, message.seq);
             }
             if self.rng.u32(..CUT_ONE_IN) == 0 {
-                self.wire.cut();
+                self.network.cut();
                 self.counts.cuts.fetch_add(1, Relaxed);
             }
             if self.rng.u32(..RESTART_ONE_IN) == 0 {
@@ -147,11 +151,11 @@ impl User {
         // A sender's numbers rise by one, so a message that is missing, doubled or out of turn in storage shows here too.
         let number = shown.numbers.entry(message.sender_id.clone()).or_default();
         *number += 1;
-        if message.seq != shown.last_seq + 1 || message.body != number.to_string() {
+        if message.seq != shown.last_seq.next() || message.body != number.to_string() {
             self.counts.out_of_order.fetch_add(1, Relaxed);
         }
         shown.last_seq = message.seq;
-        if message.sender_id == self.name {
+        if message.sender_id == *self.name {
             self.under_way -= 1;
             self.counts.answered.fetch_add(1, Relaxed);
         } else {
@@ -162,22 +166,22 @@ impl User {
 
     /// The app is killed, and started again with what its storage holds.
     async fn restart(&mut self, last: &Message) {
-        self.wire.cut();
+        self.network.cut();
         self.app.client.clone().close().await;
         self.stats = self.stats();
         // It was not done with the last message, which may therefore come again: it has not been shown yet.
         if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
             self.unshow(last);
         }
-        self.app = App::start(&self.stage, &self.wire, &self.name, &self.storage).await;
+        self.app = App::start(&self.server, &self.network, &self.name, &self.storage).await;
         self.counts.restarts.fetch_add(1, Relaxed);
     }
 
     fn unshow(&mut self, message: &Message) {
         let shown = self.conversations.get_mut(&message.conversation_id).expect("it was shown");
-        shown.last_seq -= 1;
+        shown.last_seq = shown.last_seq.previous();
         *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= 1;
-        if message.sender_id == self.name {
+        if message.sender_id == *self.name {
             self.under_way += 1;
             self.counts.answered.fetch_sub(1, Relaxed);
         } else {
@@ -190,7 +194,7 @@ impl User {
     pub(crate) async fn check_badges(&mut self) {
         let rows = self.app.client.inbox(None).await.expect("the inbox is there").conversations;
         for (id, shown) in &self.conversations {
-            let upto = self.rng.u64(1..=shown.last_seq);
+            let upto = Seq::new(self.rng.u64(1..=shown.last_seq.value())).expect("it is no larger");
             let left = self.app.client.read(id, upto).await.expect("it can be read");
             let row = rows.iter().find(|row| row.conversation_id == *id);
             let right = row.is_some_and(|row: &Conversation| {
@@ -216,24 +220,24 @@ impl User {
     }
 
     /// Whether the server still has something for this user.
-    pub(crate) async fn is_pending(&mut self) -> bool {
+    pub(crate) fn is_pending(&mut self) -> bool {
         // What was shown last is done with as well.
         self.app.events.done();
-        self.stage.rows("InboxTable", &self.name).await.iter().any(|row| row.get("pending_from").is_some())
+        self.server.rows("InboxTable", &self.name).iter().any(|row| row.get("pending_from").is_some())
     }
 }
 
 impl Shown {
-    fn above(&self, seq: u64) -> u64 {
+    fn above(&self, seq: Seq) -> u64 {
         self.theirs.iter().filter(|theirs| **theirs > seq).count() as u64
     }
 }
 
 impl App {
-    async fn start(stage: &Arc<Stage>, wire: &Wire, name: &str, storage: &MemoryStorage) -> Self {
-        let token = stage.token(name);
+    async fn start(server: &Arc<TestServer>, network: &Network, name: &str, storage: &MemoryStorage) -> Self {
+        let token = server.token(name);
         let give = move |_| std::future::ready(Ok(token.clone()));
-        let config = Config::new(wire.url(), name, give).device_id(format!("{name}s-phone"));
+        let config = Config::new(network.url(), name, give).device_id(format!("{name}s-phone"));
         let (client, events) = Client::connect(config.storage(storage.clone()).timing(timing())).await.unwrap();
         Self { client, events }
     }

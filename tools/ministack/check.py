@@ -1,5 +1,5 @@
-"""A deployment from its birth to its end, on MiniStack: created, refused bad parameters, tested end to end, updated with
-its data kept, deleted."""
+"""A deployment from its birth to its end, on MiniStack: created, refused bad parameters, tested end to end, updated
+with its data kept, deleted."""
 
 import os
 import subprocess

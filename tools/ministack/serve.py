@@ -23,14 +23,15 @@ def main():
 
 def greet(stack):
     url, token, chat = stack.url(), " ".join([*map(str, stack.issuer()), "token"]), stack.binaries["chat"]
-    print(f"""
+    greeting = f"""
 Pigeonhole is deployed.
   socket    {url}
   token     {token} alice
   chat now  PIGEONHOLE_TOKEN=$({token} alice) {chat} alice bob --url {url}
             PIGEONHOLE_TOKEN=$({token} bob) {chat} bob alice --url {url}     (in another terminal)
   AWS       aws --endpoint-url {stack.aws.endpoint} cloudformation describe-stacks
-Ctrl-C stops everything.""", flush=True)
+Ctrl-C stops everything."""
+    print(greeting, flush=True)
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ class Stack:
             "QueryStringTokens": "on",
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
-        self.sam("deploy", "--template-file", WORK / "template.yaml", "--no-confirm-changeset",
-                 "--no-progressbar", "--parameter-overrides", *overrides)
+        quietly = ["--no-confirm-changeset", "--no-progressbar"]
+        self.sam("deploy", "--template-file", WORK / "template.yaml", *quietly, "--parameter-overrides", *overrides)
         self.set_time_to_live()
 
     def sam(self, command, *arguments):
@@ -135,7 +135,8 @@ class Stack:
         """MiniStack takes TimeToLiveSpecification from CloudFormation, and does nothing with it."""
         dynamodb = self.aws.client("dynamodb")
         for table in [self.resource("ConnectionsTable"), self.resource("IdempotencyTable")]:
-            if dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"] != "ENABLED":
+            described = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+            if described["TimeToLiveStatus"] != "ENABLED":
                 specification = {"AttributeName": "expires_at", "Enabled": True}
                 dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
 
@@ -161,7 +162,8 @@ class Stack:
         with (WORK / "functions.log").open("w") as file:
             for group in logs.describe_log_groups()["logGroups"]:
                 for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
-                    file.writelines(f"{group['logGroupName']} {event['message'].rstrip()}\n" for event in page["events"])
+                    lines = (event["message"].rstrip() for event in page["events"])
+                    file.writelines(f"{group['logGroupName']} {line}\n" for line in lines)
         print(f"The logs are in {WORK.relative_to(ROOT)}: functions.log and ministack.log", file=sys.stderr)
 
 

@@ -7,19 +7,23 @@ use anyhow::{Result, anyhow};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use pigeonhole_client::{
-    Client, Config, Error, Event as ClientEvent, Events, History, Inbox, State, TokenError, TokenNeed, Why,
+    Client, Config, Error, Event, Events, HistoryResult, InboxResult, State, Timestamp, TokenError, TokenNeed, UserId,
+    Why,
 };
 use reqwest::{StatusCode, Url};
+use time::OffsetDateTime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 use crate::room::{Ask, News, Room};
 
+const LEAVE_WAIT: Duration = Duration::from_secs(3);
 const FETCH_WAIT: Duration = Duration::from_secs(10);
 
 /// Where to connect, and as whom.
 pub(crate) struct Endpoint {
     pub url: Url,
-    pub user_id: String,
+    pub user_id: UserId,
     pub token: Token,
 }
 
@@ -31,103 +35,80 @@ pub(crate) enum Token {
     FetchedFrom(Url),
 }
 
-pub(crate) struct Connection {
-    pub endpoint: Endpoint,
-    pub room: Room,
-    /// The user on the other side.
-    pub peer: String,
-    /// Messages to send; its end is the user's leave.
-    pub outgoing: UnboundedReceiver<String>,
-    pub news: UnboundedSender<News>,
-}
-
 /// The answer to an [`Ask`].
 enum Answer {
-    Inbox(Result<Inbox, Error>),
-    History(Result<History, Error>),
+    Inbox(Result<InboxResult, Error>),
+    History(Result<HistoryResult, Error>),
     Read(Result<u64, Error>),
 }
 
-impl Connection {
-    /// Stays connected until the user leaves, which is `Ok`, or the server refuses them.
-    pub(crate) async fn run(self) -> Result<()> {
-        let Self { endpoint, room, peer, outgoing, news } = self;
-        let (give_up, mut hopeless) = unbounded_channel();
-        let config = configure(&endpoint, give_up.clone());
-        let (client, events) = Client::connect(config).await?;
-        let talk = Talk { client: client.clone(), room, peer, news, endpoint, give_up };
-        let ended = tokio::select! {
-            biased;
-            Some(error) = hopeless.recv() => Err(error),
-            () = talk.run(events, outgoing) => Ok(()),
-        };
-        client.close().await;
-        ended
-    }
-}
-
-struct Talk {
-    client: Client,
-    room: Room,
-    peer: String,
-    news: UnboundedSender<News>,
+/// The user's end of the conversation with somebody.
+pub(crate) struct Talk {
+    pub room: Room,
+    peer: UserId,
     endpoint: Endpoint,
-    give_up: UnboundedSender<anyhow::Error>,
+    client: Client,
+    events: Events,
+    answers: FuturesUnordered<BoxFuture<'static, Answer>>,
+    give_up_rx: UnboundedReceiver<anyhow::Error>,
 }
 
 impl Talk {
-    async fn run(mut self, mut events: Events, mut outgoing: UnboundedReceiver<String>) {
-        let mut answers = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                event = events.next() => match event {
-                    Some(event) => self.hear(event),
-                    None => return,
-                },
-                said = outgoing.recv() => match said {
-                    Some(body) => self.say(body).await,
-                    None => return,
-                },
-                Some(answer) = answers.next() => match answer {
-                    Answer::Inbox(inbox) => self.room.listed(inbox),
-                    Answer::History(history) => self.room.remembered(history),
-                    Answer::Read(Err(error)) => self.room.notice(&error),
-                    Answer::Read(Ok(_)) => {}
-                },
-            }
-            // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.
-            for ask in self.room.take_asks() {
-                answers.push(self.ask(ask));
-            }
-            for news in self.room.take_news() {
-                // Whoever listened has left; the other channel says so, too.
-                drop(self.news.send(news));
-            }
-        }
+    /// Connects in the background.
+    pub(crate) async fn start(endpoint: Endpoint, peer: UserId) -> Result<Self> {
+        let (give_up_tx, give_up_rx) = unbounded_channel();
+        let (client, events) = Client::connect(configure(&endpoint, give_up_tx)).await?;
+        let room = Room::new(endpoint.user_id.clone(), peer.clone());
+        Ok(Self { room, peer, endpoint, client, events, answers: FuturesUnordered::new(), give_up_rx })
     }
 
-    fn hear(&mut self, event: ClientEvent) {
-        if let ClientEvent::State(State::Offline { why, .. }) = &event
-            && let Some(error) = hopeless(&self.endpoint, why)
-        {
-            // Received, unless the end has come already for another reason.
-            drop(self.give_up.send(error));
-            return;
+    /// The next news, which may be none; the error is the end. May be dropped while it waits.
+    pub(crate) async fn news(&mut self) -> Result<Vec<News>> {
+        tokio::select! {
+            biased;
+            Some(error) = self.give_up_rx.recv() => return Err(error),
+            Some(event) = self.events.next() => self.on_event(event)?,
+            Some(answer) = self.answers.next() => match answer {
+                Answer::Inbox(inbox) => self.room.listed(inbox),
+                Answer::History(history) => self.room.remembered(history),
+                Answer::Read(Err(error)) => self.room.notice(&error),
+                Answer::Read(Ok(_)) => {}
+            },
         }
+        // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.
+        for ask in self.room.take_asks() {
+            self.answers.push(self.ask(ask));
+        }
+        Ok(self.room.take_news())
+    }
+
+    /// Sends a message; gives the news of that.
+    pub(crate) async fn say(&mut self, body: String) -> Vec<News> {
+        match self.client.send_to(&self.peer, &body).await {
+            Ok(sent) => self.room.said(sent.client_msg_id().clone(), body, now()),
+            Err(error) => self.room.not_said(body, &error),
+        }
+        self.room.take_news()
+    }
+
+    /// Says goodbye to the server.
+    pub(crate) async fn leave(self) {
+        // A server that does not answer must not keep the user here.
+        let _ = timeout(LEAVE_WAIT, self.client.close()).await;
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<()> {
         let event = match event {
-            ClientEvent::State(State::Offline { why, retry_at }) => {
-                ClientEvent::State(State::Offline { why: explain(&self.endpoint, why), retry_at })
+            Event::State(State::Offline { why, retry_at }) => {
+                if let Some(error) = hopeless(&self.endpoint, &why) {
+                    return Err(error);
+                }
+                Event::State(State::Offline { why: explain(&self.endpoint, why), retry_at })
             }
             other => other,
         };
         self.room.event(event);
-    }
-
-    async fn say(&mut self, body: String) {
-        match self.client.send_to(&self.peer, &body).await {
-            Ok(sent) => self.room.said(sent.client_msg_id(), body),
-            Err(error) => self.room.not_said(body, &error),
-        }
+        Ok(())
     }
 
     fn ask(&self, ask: Ask) -> BoxFuture<'static, Answer> {
@@ -136,9 +117,16 @@ impl Talk {
             Ask::History { conversation_id, side, limit } => {
                 self.client.history(&conversation_id, side, limit).map(Answer::History).boxed()
             }
-            Ask::Read { conversation_id, seq } => self.client.read(&conversation_id, seq).map(Answer::Read).boxed(),
+            Ask::Read { conversation_id, seq } => {
+                self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
+            }
         }
     }
+}
+
+fn now() -> Timestamp {
+    let millis = OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000;
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 /// Why another try would end the same way.
@@ -170,10 +158,10 @@ fn status_line(status: u16) -> String {
     StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |status| status.to_string())
 }
 
-fn configure(endpoint: &Endpoint, give_up: UnboundedSender<anyhow::Error>) -> Config {
+fn configure(endpoint: &Endpoint, give_up_tx: UnboundedSender<anyhow::Error>) -> Config {
     let Endpoint { url, user_id, token } = endpoint;
     let (token, server) = (token.clone(), Arc::new(url.clone()));
-    let give_token = move |need| get_token(token.clone(), need, Arc::clone(&server), give_up.clone());
+    let give_token = move |need| get_token(token.clone(), need, Arc::clone(&server), give_up_tx.clone());
     Config::new(url.as_str(), user_id.as_str(), give_token)
 }
 
@@ -181,12 +169,12 @@ async fn get_token(
     token: Token,
     need: TokenNeed,
     server: Arc<Url>,
-    give_up: UnboundedSender<anyhow::Error>,
+    give_up_tx: UnboundedSender<anyhow::Error>,
 ) -> Result<String, TokenError> {
     let hopeless = |error: anyhow::Error| {
         let text = error.to_string();
         // Received, unless the end has come already for another reason.
-        drop(give_up.send(error));
+        let _ = give_up_tx.send(error);
         TokenError::from(text)
     };
     match (token, need) {

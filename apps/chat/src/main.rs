@@ -1,4 +1,4 @@
-//! A terminal chat over Pigeonhole: `cargo run -p chat -- alice bob`.
+//! A terminal chat over Pigeonhole: `cargo run --bin chat -- alice bob`.
 //!
 //! `pigeonhole_client` does the work. `connection` talks to it, `room` picks what belongs to the conversation on the screen,
 //! `ui` and `lines` show that.
@@ -13,20 +13,16 @@ mod ui;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use data_encoding::BASE64URL_NOPAD;
+use pigeonhole_client::{InvalidId, UserId};
 use reqwest::Url;
 use time::UtcOffset;
-use tokio::sync::mpsc::unbounded_channel;
 
-use crate::connection::{Connection, Endpoint, Token};
-use crate::room::Room;
+use crate::connection::{Endpoint, Talk, Token};
 use crate::transcript::Transcript;
-
-const LEAVE_WAIT: Duration = Duration::from_secs(3);
 
 /// Chat with somebody, in this terminal.
 ///
@@ -38,10 +34,10 @@ const LEAVE_WAIT: Duration = Duration::from_secs(3);
 struct Args {
     /// Who you are
     #[arg(value_parser = user_id)]
-    me: String,
+    me: UserId,
     /// Whom you write to
     #[arg(value_parser = user_id)]
-    peer: String,
+    peer: UserId,
     /// The WebSocket API
     #[arg(long, default_value = "ws://127.0.0.1:3001/v1")]
     url: Url,
@@ -58,19 +54,19 @@ Keys:
 
 Examples:
   Two terminals, beside a local server (`cargo run`):
-    cargo run -p chat -- alice bob
-    cargo run -p chat -- bob alice
+    cargo run --bin chat -- alice bob
+    cargo run --bin chat -- bob alice
   Against a deployed stack:
-    PIGEONHOLE_TOKEN=… cargo run -p chat -- alice bob --url wss://….amazonaws.com/v1
+    PIGEONHOLE_TOKEN=… cargo run --bin chat -- alice bob --url wss://….amazonaws.com/v1
   In a script, where each line of standard input is a message and each event is a line:
-    echo 'good morning' | cargo run -q -p chat -- alice bob";
+    echo 'good morning' | cargo run -q --bin chat -- alice bob";
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
             // Where not even this can be written there is nobody to tell.
-            drop(error.print());
+            let _ = error.print();
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
@@ -101,35 +97,24 @@ async fn chat(Args { me, peer, url, token }: Args, offset: UtcOffset) -> Result<
         }
         None => Token::FetchedFrom(local_token_url(&url, &me)?),
     };
-    let (say, outgoing) = unbounded_channel();
-    let (news, shown) = unbounded_channel();
     let endpoint = Endpoint { url, user_id: me.clone(), token };
-    let connection = Connection { endpoint, room: Room::new(&me, &peer), peer: peer.clone(), outgoing, news };
-    let connection = tokio::spawn(connection.run());
+    let mut talk = Talk::start(endpoint, peer.clone()).await?;
     let ended = if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        ui::run(Transcript::new(&me, &peer, offset), &say, shown).await
+        ui::run(Transcript::new(me, peer, offset), &mut talk).await
     } else {
-        lines::run(&me, &say, shown).await
+        lines::run(&me, &mut talk).await
     };
-    // To have nobody to listen to is the client's sign to leave.
-    drop(say);
-    match tokio::time::timeout(LEAVE_WAIT, connection).await {
-        Ok(connection) => connection.context("the connection's task failed")?.and(ended),
-        Err(_) => ended,
-    }
+    talk.leave().await;
+    ended
 }
 
-fn user_id(text: &str) -> Result<String, &'static str> {
-    if (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        Ok(text.to_owned())
-    } else {
-        Err("a user id is 1 to 128 printable ASCII characters without spaces")
-    }
+fn user_id(text: &str) -> Result<UserId, InvalidId> {
+    UserId::parse(text)
 }
 
 /// Who the user is stands in the token, whatever the command line says. The server checks the token; this only spares
 /// a mix-up. A token that can't be read here is the server's to judge.
-fn check_subject(token: &str, me: &str) -> Result<()> {
+fn check_subject(token: &str, me: &UserId) -> Result<()> {
     #[derive(serde::Deserialize)]
     struct Claims {
         sub: String,
@@ -137,21 +122,21 @@ fn check_subject(token: &str, me: &str) -> Result<()> {
     let claims = token.split('.').nth(1).and_then(|part| BASE64URL_NOPAD.decode(part.as_bytes()).ok());
     let claims = claims.and_then(|claims| serde_json::from_slice::<Claims>(&claims).ok());
     match claims {
-        Some(Claims { sub }) if sub != me => {
+        Some(Claims { sub }) if *me != *sub => {
             bail!("the token belongs to {}, not to {me}", text::sanitise(&sub))
         }
         _ => Ok(()),
     }
 }
 
-fn local_token_url(server: &Url, me: &str) -> Result<Url> {
+fn local_token_url(server: &Url, me: &UserId) -> Result<Url> {
     let local = matches!(server.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
     if !local || server.scheme() != "ws" {
         bail!("{server} needs a token: --token JWT, or PIGEONHOLE_TOKEN in the environment");
     }
     let port = server.port_or_known_default().unwrap_or(80);
     let host = server.host_str().unwrap_or("127.0.0.1");
-    Url::parse_with_params(&format!("http://{host}:{port}/token"), [("user", me)]).context("the server's URL")
+    Url::parse_with_params(&format!("http://{host}:{port}/token"), [("user", me.as_str())]).context("the server's URL")
 }
 
 #[cfg(test)]
@@ -172,18 +157,22 @@ mod tests {
     #[test]
     fn somebody_elses_token_is_noticed() {
         let token = format!("e30.{}.c2ln", BASE64URL_NOPAD.encode(br#"{"sub":"carol","exp":1}"#));
-        assert!(check_subject(&token, "alice").unwrap_err().to_string().contains("carol"));
-        assert!(check_subject(&token, "carol").is_ok());
-        assert!(check_subject("opaque", "alice").is_ok());
+        let (alice, carol) = (user_id("alice").unwrap(), user_id("carol").unwrap());
+        assert!(check_subject(&token, &alice).unwrap_err().to_string().contains("carol"));
+        assert!(check_subject(&token, &carol).is_ok());
+        assert!(check_subject("opaque", &alice).is_ok());
     }
 
     #[test]
     fn only_a_local_server_gives_tokens() {
         let url = |text| Url::parse(text).unwrap();
         assert_eq!(
-            local_token_url(&url("ws://127.0.0.1:3001/v1"), "a&b").unwrap().as_str(),
+            local_token_url(&url("ws://127.0.0.1:3001/v1"), &user_id("a&b").unwrap()).unwrap().as_str(),
             "http://127.0.0.1:3001/token?user=a%26b"
         );
-        assert!(local_token_url(&url("wss://x.execute-api.eu-west-1.amazonaws.com/v1"), "alice").is_err());
+        assert!(
+            local_token_url(&url("wss://x.execute-api.eu-west-1.amazonaws.com/v1"), &user_id("alice").unwrap())
+                .is_err()
+        );
     }
 }

@@ -1,38 +1,52 @@
-//! What of all that the client tells belongs to the conversation on the screen, and in which order it is shown.
+//! What of all that the client tells belongs to the conversation on the screen.
 //!
-//! Nothing here does I/O: in go the client's events and what was asked for, out come [`News`] and [`Ask`]s.
+//! Nothing here does I/O: in go the client's events and what was asked for, out come [`News`] and [`Ask`]s. The order of the
+//! messages, ticks and gaps are the [`Timeline`]'s.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pigeonhole_client as client;
-use pigeonhole_client::{Error, History, Inbox, Message, Receipt, ReceiptKind, Side, State};
+use pigeonhole_client::{
+    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, Receipt, ReceiptKind,
+    Seq, Side, State, Timeline, TimelineEntry, Timestamp, UserId,
+};
 
 /// How much of the conversation is shown at the start.
-const HISTORY_AT_START: u32 = 50;
+const HISTORY_AT_START: u64 = 50;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum News {
     Connecting,
     Online,
-    Offline { why: String, retry_at: Instant },
-    Event(Event),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Event {
-    /// The user's own message, before the server has answered.
-    Waiting { client_msg_id: String, body: String },
+    Offline {
+        why: String,
+        retry_at: Instant,
+    },
     /// The next message of the open conversation. `missed`: it came while this user had no connection.
-    Message { message: Message, missed: bool },
+    Message {
+        message: Message,
+        missed: bool,
+    },
     /// The peer's devices hold everything up to here.
-    Delivered { up_to: u64 },
+    Delivered {
+        up_to: Seq,
+    },
     /// The peer has read everything up to here, and so holds it.
-    Read { up_to: u64 },
+    Read {
+        up_to: Seq,
+    },
     /// The newest of `count` messages in a conversation that is not the open one.
-    Elsewhere { sender_id: String, body: String, count: usize },
-    /// An own message that will never be stored.
-    Failed { client_msg_id: String, body: String, why: String },
+    Elsewhere {
+        sender_id: UserId,
+        body: String,
+        count: usize,
+    },
+    /// An own message that will never be stored. `in_timeline`: it is shown there.
+    Failed {
+        body: String,
+        why: String,
+        in_timeline: bool,
+    },
     /// Something the user should know and can't do anything about.
     Notice(String),
     /// Everything that was waiting on the server has been shown.
@@ -43,60 +57,70 @@ pub(crate) enum Event {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ask {
     Inbox { cursor: Option<String> },
-    History { conversation_id: String, side: Side, limit: u32 },
-    Read { conversation_id: String, seq: u64 },
+    History { conversation_id: ConversationId, side: Side, limit: u64 },
+    Read { conversation_id: ConversationId, seq: Seq },
 }
 
 /// What a drain brought for one other conversation.
 struct Digest {
-    sender_id: String,
+    sender_id: UserId,
     body: String,
     count: usize,
 }
 
 pub(crate) struct Room {
-    me: String,
-    peer: String,
+    me: UserId,
+    peer: UserId,
     /// The direct conversation with the peer, once it is known.
-    id: Option<String>,
-    /// From a connect until history has answered.
+    id: Option<ConversationId>,
+    timeline: Timeline,
+    /// From the loss of a connection until history has answered on the next one.
     catching_up: bool,
     history_asked: bool,
-    /// The last seq shown; `None` until the first history says where the conversation stands.
-    shown: Option<u64>,
-    /// What came before that.
-    early: BTreeMap<u64, (Message, bool)>,
-    /// Own messages that are not stored yet.
-    said: BTreeSet<String>,
-    digests: BTreeMap<String, Digest>,
-    /// The newest shown message of somebody else, and what the server was told of it.
-    shown_others: u64,
-    read: u64,
-    peer_delivered: u64,
-    peer_read: u64,
+    /// The last message told in the news; `None` until the first history says where the conversation is.
+    shown: Option<Seq>,
+    /// Own messages that are not stored yet, and those that never will be.
+    waiting: BTreeSet<ClientMsgId>,
+    failed: Vec<ClientMsgId>,
+    digests: BTreeMap<ConversationId, Digest>,
+    peer_delivered: Seq,
+    peer_read: Seq,
     news: Vec<News>,
     asks: Vec<Ask>,
 }
 
 impl Room {
-    pub(crate) fn new(me: &str, peer: &str) -> Self {
+    pub(crate) fn new(me: UserId, peer: UserId) -> Self {
         Self {
-            me: me.to_owned(),
-            peer: peer.to_owned(),
+            timeline: Timeline::new(me.clone()),
+            me,
+            peer,
             id: None,
             catching_up: true,
             history_asked: false,
             shown: None,
-            early: BTreeMap::new(),
-            said: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            failed: Vec::new(),
             digests: BTreeMap::new(),
-            shown_others: 0,
-            read: 0,
-            peer_delivered: 0,
-            peer_read: 0,
+            peer_delivered: Seq::ZERO,
+            peer_read: Seq::ZERO,
             news: Vec::new(),
             asks: Vec::new(),
         }
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// How many of the user's messages have no answer.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether everything that is known to come has been told.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !self.catching_up && !self.history_asked && self.waiting.is_empty()
     }
 
     pub(crate) fn take_news(&mut self) -> Vec<News> {
@@ -108,26 +132,32 @@ impl Room {
     }
 
     /// The user's own message is in the outbox.
-    pub(crate) fn said(&mut self, client_msg_id: &str, body: String) {
-        self.said.insert(client_msg_id.to_owned());
-        self.tell(Event::Waiting { client_msg_id: client_msg_id.to_owned(), body });
+    pub(crate) fn said(&mut self, client_msg_id: ClientMsgId, body: String, at: Timestamp) {
+        // Whoever writes on has seen what failed before.
+        for failed in self.failed.drain(..) {
+            self.timeline.dismiss(&failed);
+        }
+        self.waiting.insert(client_msg_id.clone());
+        self.timeline.queued(client_msg_id, body, at);
     }
 
     /// The user's own message did not even get into the outbox.
     pub(crate) fn not_said(&mut self, body: String, error: &Error) {
-        self.tell(Event::Waiting { client_msg_id: String::new(), body: body.clone() });
-        self.tell(Event::Failed { client_msg_id: String::new(), body, why: error.to_string() });
+        self.news.push(News::Failed { body, why: error.to_string(), in_timeline: false });
     }
 
-    pub(crate) fn event(&mut self, event: client::Event) {
+    pub(crate) fn event(&mut self, event: Event) {
         match event {
-            client::Event::Message { message, missed } => self.message(message, missed),
-            client::Event::Receipt(receipt) => self.receipt(&receipt),
-            client::Event::ConversationChanged(row) => self.found(&row),
-            client::Event::State(state) => self.state(state),
-            client::Event::Failed { client_msg_id, body, error, .. } => {
-                self.said.remove(&client_msg_id);
-                self.tell(Event::Failed { client_msg_id, body, why: error.to_string() });
+            Event::Message { message, missed } => self.message(message, missed),
+            Event::Receipt { kind, receipt } => self.receipt(kind, &receipt),
+            Event::ConversationChanged(row) => self.found(&row),
+            Event::State(state) => self.state(state),
+            Event::Failed { client_msg_id, body, error, .. } => {
+                let why = error.to_string();
+                self.waiting.remove(&client_msg_id);
+                self.timeline.failed(&client_msg_id, why.clone());
+                self.failed.push(client_msg_id);
+                self.news.push(News::Failed { body, why, in_timeline: true });
             }
             _ => {}
         }
@@ -138,12 +168,18 @@ impl Room {
             State::Connecting => self.news.push(News::Connecting),
             State::Online => {
                 self.catching_up = true;
+                self.timeline.close();
                 self.news.push(News::Online);
             }
-            State::Offline { why, retry_at } => self.news.push(News::Offline { why: why.to_string(), retry_at }),
+            State::Offline { why, retry_at } => {
+                self.catching_up = true;
+                self.news.push(News::Offline { why: why.to_string(), retry_at });
+            }
             State::CaughtUp => {
+                // What came since the last time stands below a separator.
+                self.timeline.open();
                 for Digest { sender_id, body, count } in std::mem::take(&mut self.digests).into_values() {
-                    self.tell(Event::Elsewhere { sender_id, body, count });
+                    self.news.push(News::Elsewhere { sender_id, body, count });
                 }
                 if self.id.is_some() {
                     self.ask_history();
@@ -155,17 +191,18 @@ impl Room {
     }
 
     fn message(&mut self, message: Message, missed: bool) {
-        let mine = message.client_msg_id.as_ref().is_some_and(|id| self.said.remove(id));
+        let mine = message.client_msg_id.as_ref().is_some_and(|id| self.waiting.remove(id));
         // The prefix tells a direct conversation from any other kind that both may be members of.
-        let direct = message.sender_id == self.peer && message.conversation_id.starts_with("dm_");
+        let direct = message.sender_id == self.peer && message.conversation_id.as_str().starts_with("dm_");
         if self.id.is_none() && (mine || direct) {
             self.open(&message.conversation_id);
         }
         if self.id.as_ref() != Some(&message.conversation_id) {
             self.elsewhere(message);
-        } else if self.shown.is_none() {
-            self.early.insert(message.seq, (message, missed));
-        } else {
+            return;
+        }
+        self.timeline.message(message.clone());
+        if self.shown.is_some_and(|shown| message.seq > shown) {
             self.show(message, missed);
             self.report();
         }
@@ -180,18 +217,21 @@ impl Room {
             let count = self.digests.get(&conversation_id).map_or(1, |digest| digest.count + 1);
             self.digests.insert(conversation_id, Digest { sender_id, body, count });
         } else {
-            self.tell(Event::Elsewhere { sender_id, body, count: 1 });
+            self.news.push(News::Elsewhere { sender_id, body, count: 1 });
         }
     }
 
-    fn found(&mut self, row: &client::Conversation) {
-        if row.peer_id.as_ref() == Some(&self.peer) && self.id.is_none() {
+    fn found(&mut self, row: &Conversation) {
+        if self.id.is_none() && row.peer_id == self.peer {
             self.open(&row.conversation_id);
         }
+        if self.id.as_ref() == Some(&row.conversation_id) {
+            self.timeline.row(row);
+        }
     }
 
-    fn open(&mut self, conversation_id: &str) {
-        self.id = Some(conversation_id.to_owned());
+    fn open(&mut self, conversation_id: &ConversationId) {
+        self.id = Some(conversation_id.clone());
         // While catching up, history follows.
         if !self.catching_up {
             self.ask_history();
@@ -199,22 +239,21 @@ impl Room {
     }
 
     fn ask_history(&mut self) {
-        let Some(id) = self.id.clone().filter(|_| !self.history_asked) else { return };
-        self.history_asked = true;
+        let Some(conversation_id) = self.id.clone() else { return };
+        if std::mem::replace(&mut self.history_asked, true) {
+            return;
+        }
         // Later on it is asked for nothing but how far its members are.
         let (side, limit) = self.shown.map_or((Side::Newest, HISTORY_AT_START), |shown| (Side::After(shown), 1));
-        self.asks.push(Ask::History { conversation_id: id, side, limit });
+        self.asks.push(Ask::History { conversation_id, side, limit });
     }
 
     /// A page of the chat list, in search of the peer.
-    pub(crate) fn listed(&mut self, inbox: Result<Inbox, Error>) {
-        let Inbox { conversations, next_cursor } = match inbox {
-            Ok(inbox) => inbox,
-            Err(error) => {
-                self.notice(&error);
-                Inbox { conversations: Vec::new(), next_cursor: None }
-            }
-        };
+    pub(crate) fn listed(&mut self, inbox: Result<InboxResult, Error>) {
+        let InboxResult { conversations, next_cursor } = inbox.unwrap_or_else(|error| {
+            self.notice(&error);
+            InboxResult { conversations: Vec::new(), next_cursor: None }
+        });
         for row in &conversations {
             self.found(row);
         }
@@ -225,104 +264,99 @@ impl Room {
         }
     }
 
-    pub(crate) fn remembered(&mut self, history: Result<History, Error>) {
+    pub(crate) fn remembered(&mut self, history: Result<HistoryResult, Error>) {
         self.history_asked = false;
-        let history = history.unwrap_or_else(|error| {
-            self.notice(&error);
-            History { messages: Vec::new(), more: false, last_seq: 0, members: Vec::new() }
-        });
-        if let Some(own) = history.members.iter().find(|member| member.user_id == self.me) {
-            self.read = self.read.max(own.read_seq);
-        }
+        let members = match history {
+            Ok(history) => {
+                let members = history.members.clone();
+                self.timeline.history(history);
+                members
+            }
+            Err(error) => {
+                self.notice(&error);
+                Vec::new()
+            }
+        };
         if self.shown.is_none() {
-            self.begin(history.messages);
+            self.show_all();
         }
         // Ticks come after the messages that they are for.
-        if let Some(peer) = history.members.iter().find(|member| member.user_id == self.peer) {
+        if let Some(peer) = members.iter().find(|member| member.user_id == self.peer) {
             self.raise(peer.delivered_seq, peer.read_seq);
         }
         self.caught_up();
         self.report();
     }
 
-    fn begin(&mut self, messages: Vec<Message>) {
-        let mut first = std::mem::take(&mut self.early);
-        for message in messages {
-            first.entry(message.seq).or_insert((message, false));
+    fn show_all(&mut self) {
+        self.shown = Some(Seq::ZERO);
+        let (mut first, mut missed) = (Vec::new(), false);
+        for entry in self.timeline.entries(|_| ()) {
+            match entry {
+                TimelineEntry::Unread(_) => missed = true,
+                TimelineEntry::Message { message, own, .. } => first.push((message.clone(), missed && !own)),
+                TimelineEntry::Day(()) | TimelineEntry::Gap { .. } | TimelineEntry::Unsent { .. } => {}
+            }
         }
-        self.shown = Some(0);
-        for (message, missed) in first.into_values() {
+        for (message, missed) in first {
             self.show(message, missed);
         }
     }
 
-    /// What has been shown counts as read: the conversation is open.
     fn show(&mut self, message: Message, missed: bool) {
-        if self.shown.is_some_and(|shown| message.seq <= shown) {
-            return;
-        }
         self.shown = Some(message.seq);
-        if message.sender_id != self.me {
-            self.shown_others = message.seq;
-        }
-        self.tell(Event::Message { message, missed });
+        self.news.push(News::Message { message, missed });
     }
 
+    /// What has been shown counts as read: the conversation is open.
     fn report(&mut self) {
         // Until history has answered, it isn't known what this user has read on another device.
-        if self.catching_up || self.shown_others <= self.read {
-            return;
-        }
-        if let Some(conversation_id) = self.id.clone() {
-            self.read = self.shown_others;
-            self.asks.push(Ask::Read { conversation_id, seq: self.read });
+        if !self.catching_up
+            && let Some(seq) = self.timeline.read_up_to()
+            && let Some(conversation_id) = self.id.clone()
+        {
+            self.timeline.receipt(ReceiptKind::Read, &self.me, seq);
+            self.asks.push(Ask::Read { conversation_id, seq });
         }
     }
 
     fn caught_up(&mut self) {
         if std::mem::take(&mut self.catching_up) {
-            self.tell(Event::UpToDate);
+            self.news.push(News::UpToDate);
         }
     }
 
-    fn receipt(&mut self, receipt: &Receipt) {
-        if self.id.as_ref() != Some(&receipt.conversation_id) {
+    fn receipt(&mut self, kind: ReceiptKind, Receipt { conversation_id, user_id, seq, .. }: &Receipt) {
+        if self.id.as_ref() != Some(conversation_id) {
             return;
         }
-        let read = receipt.kind == ReceiptKind::Read;
-        if receipt.user_id == self.peer {
-            self.raise(receipt.seq, if read { receipt.seq } else { 0 });
-        } else if read && receipt.user_id == self.me {
-            self.read = self.read.max(receipt.seq);
+        self.timeline.receipt(kind, user_id, *seq);
+        if *user_id == self.peer {
+            self.raise(*seq, if kind == ReceiptKind::Read { *seq } else { Seq::ZERO });
         }
     }
 
-    fn raise(&mut self, delivered: u64, read: u64) {
+    fn raise(&mut self, delivered: Seq, read: Seq) {
         let delivered = delivered.max(read);
         if delivered > self.peer_delivered {
             self.peer_delivered = delivered;
             if delivered > read.max(self.peer_read) {
-                self.tell(Event::Delivered { up_to: delivered });
+                self.news.push(News::Delivered { up_to: delivered });
             }
         }
         if read > self.peer_read {
             self.peer_read = read;
-            self.tell(Event::Read { up_to: read });
+            self.news.push(News::Read { up_to: read });
         }
     }
 
     pub(crate) fn notice(&mut self, error: &Error) {
         // A client that is being closed is no trouble.
         if *error != Error::Closed {
-            self.tell(Event::Notice(format!("the server refused a request: {error}")));
+            self.news.push(News::Notice(format!("the server refused a request: {error}")));
         }
-    }
-
-    fn tell(&mut self, event: Event) {
-        self.news.push(News::Event(event));
     }
 }
 
 #[cfg(test)]
-#[path = "room_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,16 +1,15 @@
 //! What the screen shows, as rows of styled text. Knows no terminal, only how wide one is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crossterm::style::{StyledContent, Stylize};
-use time::format_description::well_known::Rfc3339;
-use time::{OffsetDateTime, UtcOffset};
+use pigeonhole_client::{Kind, Message, Seq, Tick, Timeline, TimelineEntry, Timestamp, Unsent, UserId};
+use time::{Date, OffsetDateTime, UtcOffset};
 use unicode_width::UnicodeWidthStr;
 
-use crate::room::{Event, News};
+use crate::room::News;
 use crate::text::{sanitise, truncate, wrap};
-use pigeonhole_client::Message;
 
 /// User ids may be 128 characters long; a name on the screen may not.
 const NAME_COLUMNS_MAX: usize = 24;
@@ -18,19 +17,12 @@ const NAME_COLUMNS_MAX: usize = 24;
 pub(crate) type Row = Vec<StyledContent<String>>;
 
 pub(crate) struct Transcript {
-    me: String,
-    peer: String,
+    me: UserId,
+    peer: UserId,
     offset: UtcOffset,
-    messages: BTreeMap<u64, Message>,
-    /// Where "while you were away" stands: before these.
-    missed_from: BTreeSet<u64>,
-    missing: bool,
     /// Lines about other things, each after the message that was the last one then.
-    notices: BTreeMap<u64, Vec<StyledContent<String>>>,
-    /// Own messages without a seq: id and body.
-    waiting: Vec<(String, String)>,
-    peer_delivered: u64,
-    peer_read: u64,
+    notices: BTreeMap<Seq, Vec<StyledContent<String>>>,
+    last_seq: Seq,
     connection: Connection,
 }
 
@@ -42,22 +34,12 @@ enum Connection {
 }
 
 impl Transcript {
-    pub(crate) fn new(me: &str, peer: &str, offset: UtcOffset) -> Self {
-        Self {
-            me: me.to_owned(),
-            peer: peer.to_owned(),
-            offset,
-            messages: BTreeMap::new(),
-            missed_from: BTreeSet::new(),
-            missing: false,
-            notices: BTreeMap::new(),
-            waiting: Vec::new(),
-            peer_delivered: 0,
-            peer_read: 0,
-            connection: Connection::Connecting,
-        }
+    pub(crate) fn new(me: UserId, peer: UserId, offset: UtcOffset) -> Self {
+        let connection = Connection::Connecting;
+        Self { me, peer, offset, notices: BTreeMap::new(), last_seq: Seq::ZERO, connection }
     }
 
+    /// What the timeline does not show.
     pub(crate) fn apply(&mut self, news: News) {
         match news {
             News::Connecting => {
@@ -68,43 +50,20 @@ impl Transcript {
             }
             News::Online => self.connection = Connection::CatchingUp,
             News::Offline { why, retry_at } => self.connection = Connection::Offline { why, retry_at },
-            News::Event(event) => self.apply_event(event),
-        }
-    }
-
-    fn apply_event(&mut self, event: Event) {
-        match event {
-            Event::Waiting { client_msg_id, body } => self.waiting.push((client_msg_id, body)),
-            Event::Message { message, missed } => {
-                if missed && !std::mem::replace(&mut self.missing, missed) {
-                    self.missed_from.insert(message.seq);
-                }
-                if let Some(id) = &message.client_msg_id {
-                    self.waiting.retain(|(waiting, _)| waiting != id);
-                }
-                self.messages.insert(message.seq, message);
-            }
-            Event::Delivered { up_to } => self.peer_delivered = up_to,
-            Event::Read { up_to } => self.peer_read = up_to,
-            Event::Elsewhere { sender_id, body, count } => {
+            News::UpToDate => self.connection = Connection::Connected,
+            News::Message { message, .. } => self.last_seq = message.seq,
+            News::Elsewhere { sender_id, body, count } => {
                 let more = if count > 1 { format!(" ({count} new)") } else { String::new() };
                 self.notice(format!("{sender_id}: {body}{more}").dim());
             }
-            Event::Failed { client_msg_id, body, why } => {
-                self.waiting.retain(|(waiting, _)| *waiting != client_msg_id);
-                self.notice(format!("not sent: {body}: {why}").red());
-            }
-            Event::Notice(text) => self.notice(text.red()),
-            Event::UpToDate => {
-                self.connection = Connection::Connected;
-                self.missing = false;
-            }
+            News::Failed { body, why, in_timeline: false } => self.notice(format!("not sent: {body}: {why}").red()),
+            News::Notice(text) => self.notice(text.red()),
+            News::Failed { .. } | News::Delivered { .. } | News::Read { .. } => {}
         }
     }
 
     fn notice(&mut self, notice: StyledContent<String>) {
-        let after = self.messages.last_key_value().map_or(0, |(seq, _)| *seq);
-        self.notices.entry(after).or_default().push(notice);
+        self.notices.entry(self.last_seq).or_default().push(notice);
     }
 
     /// True while the status changes by itself, with the time.
@@ -125,23 +84,26 @@ impl Transcript {
                 }
             }
         };
-        sanitise(&format!(" {} → {} · {state}", name(&self.me), name(&self.peer)))
+        sanitise(&format!(" {} → {} · {state}", name(self.me.as_str()), name(self.peer.as_str())))
     }
 
     /// All of it, oldest first, in rows of at most `width` columns.
-    pub(crate) fn rows(&self, width: usize) -> Vec<Row> {
+    pub(crate) fn rows(&self, timeline: &Timeline, width: usize) -> Vec<Row> {
         let mut rows = Vec::new();
-        self.push_notices(0, width, &mut rows);
-        for (seq, message) in &self.messages {
-            if self.missed_from.contains(seq) {
-                rows.push(vec![truncate("── while you were away ──", width).yellow()]);
+        self.push_notices(Seq::ZERO, width, &mut rows);
+        for entry in timeline.entries(|at| self.local(at).date()) {
+            match entry {
+                TimelineEntry::Day(day) => rows.push(vec![rule(&day_text(day), width).dim()]),
+                TimelineEntry::Unread(count) => rows.push(vec![rule(&format!("{count} new"), width).yellow()]),
+                TimelineEntry::Gap { .. } => rows.push(vec![rule("…", width).dim()]),
+                TimelineEntry::Message { message, tick, .. } => {
+                    if message.kind == Kind::Text {
+                        self.push_message(message, tick, width, &mut rows);
+                    }
+                    self.push_notices(message.seq, width, &mut rows);
+                }
+                TimelineEntry::Unsent { unsent, tick } => push_unsent(unsent, tick, width, &mut rows),
             }
-            self.push_message(message, width, &mut rows);
-            self.push_notices(*seq, width, &mut rows);
-        }
-        for (_, body) in &self.waiting {
-            let prefix = vec!["      ".to_owned().stylize(), "you: ".to_owned().green().bold()];
-            push_wrapped(prefix, body, Some("…".to_owned().dim()), width, &mut rows);
         }
         if let Connection::Offline { why, .. } = &self.connection {
             rows.extend(wrap(why, width).into_iter().map(|row| vec![row.yellow()]));
@@ -149,43 +111,56 @@ impl Transcript {
         rows
     }
 
-    fn push_message(&self, message: &Message, width: usize, rows: &mut Vec<Row>) {
-        let mine = message.sender_id == self.me;
-        let time = format!("{} ", self.time_of_day(&message.sent_at)).dim();
-        let tick = mine.then(|| self.tick(message.seq));
-        let name = if mine {
-            "you: ".to_owned().green().bold()
-        } else {
-            sanitise(&format!("{}: ", name(&message.sender_id))).cyan().bold()
+    fn push_message(&self, message: &Message, tick: Option<Tick>, width: usize, rows: &mut Vec<Row>) {
+        let at = self.local(message.sent_at);
+        let time = format!("{:02}:{:02} ", at.hour(), at.minute()).dim();
+        let name = match tick {
+            Some(_) => you(),
+            None => sanitise(&format!("{}: ", name(message.sender_id.as_str()))).cyan().bold(),
         };
-        push_wrapped(vec![time, name], &message.body, tick, width, rows);
+        push_wrapped(vec![time, name], &message.body, tick.map(tick_text), width, rows);
     }
 
-    fn push_notices(&self, after: u64, width: usize, rows: &mut Vec<Row>) {
+    fn push_notices(&self, after: Seq, width: usize, rows: &mut Vec<Row>) {
         for notice in self.notices.get(&after).into_iter().flatten() {
             let line = truncate(&sanitise(notice.content()), width.saturating_sub(6));
             rows.push(vec!["      ".to_owned().stylize(), StyledContent::new(*notice.style(), line)]);
         }
     }
 
-    fn tick(&self, seq: u64) -> StyledContent<String> {
-        if seq <= self.peer_read {
-            "✓✓".to_owned().blue().bold()
-        } else if seq <= self.peer_delivered {
-            "✓✓".to_owned().dim()
-        } else {
-            "✓".to_owned().dim()
-        }
+    fn local(&self, at: Timestamp) -> OffsetDateTime {
+        let nanos = i128::from(at.millis()) * 1_000_000;
+        OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH).to_offset(self.offset)
     }
+}
 
-    fn time_of_day(&self, sent_at: &str) -> String {
-        OffsetDateTime::parse(sent_at, &Rfc3339).map_or_else(
-            |_| "--:--".to_owned(),
-            |at| {
-                let at = at.to_offset(self.offset);
-                format!("{:02}:{:02}", at.hour(), at.minute())
-            },
-        )
+fn rule(text: &str, width: usize) -> String {
+    truncate(&format!("── {text} ──"), width)
+}
+
+fn day_text(day: Date) -> String {
+    format!("{} {} {} {}", day.weekday(), day.day(), day.month(), day.year())
+}
+
+fn you() -> StyledContent<String> {
+    "you: ".to_owned().green().bold()
+}
+
+fn tick_text(tick: Tick) -> StyledContent<String> {
+    match tick {
+        Tick::Failed => "not sent".to_owned().red(),
+        Tick::Waiting => "…".to_owned().dim(),
+        Tick::Stored => "✓".to_owned().dim(),
+        Tick::Delivered => "✓✓".to_owned().dim(),
+        Tick::Read => "✓✓".to_owned().blue().bold(),
+    }
+}
+
+fn push_unsent(Unsent { body, error, .. }: &Unsent, tick: Tick, width: usize, rows: &mut Vec<Row>) {
+    let blank = || "      ".to_owned().stylize();
+    push_wrapped(vec![blank(), you()], body, Some(tick_text(tick)), width, rows);
+    if let Some(why) = error {
+        rows.push(vec![blank(), truncate(&sanitise(why), width.saturating_sub(6)).red()]);
     }
 }
 
@@ -232,90 +207,99 @@ fn push_wrapped(prefix: Row, body: &str, tick: Option<StyledContent<String>>, wi
 mod tests {
     use std::time::Duration;
 
+    use pigeonhole_client::{ClientMsgId, ReceiptKind};
+
     use super::*;
+    use crate::room::tests::{message, user};
 
     fn transcript() -> Transcript {
-        Transcript::new("alice", "bob", UtcOffset::UTC)
+        Transcript::new(user("alice"), user("bob"), UtcOffset::UTC)
     }
 
-    fn message(seq: u64, sender: &str, body: &str, client_msg_id: Option<&str>) -> Message {
-        Message {
-            conversation_id: "dm_x".into(),
-            seq,
-            message_id: "x".into(),
-            sender_id: sender.into(),
-            kind: "text".into(),
-            body: body.into(),
-            sent_at: "2026-11-20T10:02:00.123Z".into(),
-            client_msg_id: client_msg_id.map(Into::into),
+    fn timeline(bodies: &[(&str, &str)]) -> Timeline {
+        let mut timeline = Timeline::new(user("alice"));
+        for (seq, (sender, body)) in (1..).zip(bodies) {
+            let mut message = message("dm_ab", seq, sender);
+            (*body).clone_into(&mut message.body);
+            timeline.message(message);
         }
+        timeline
     }
 
-    fn show(transcript: &mut Transcript, event: Event) {
-        transcript.apply(News::Event(event));
+    fn text(transcript: &Transcript, timeline: &Timeline, width: usize) -> Vec<String> {
+        let rows = transcript.rows(timeline, width);
+        rows.iter().map(|row| row.iter().map(|part| part.content().as_str()).collect()).collect()
     }
 
-    fn text(transcript: &Transcript, width: usize) -> Vec<String> {
-        transcript.rows(width).iter().map(|row| row.iter().map(|part| part.content().as_str()).collect()).collect()
-    }
+    const DAY: &str = "── Friday 20 November 2026 ──";
 
     #[test]
     fn an_own_message_goes_from_waiting_to_read() {
-        let mut screen = transcript();
-        show(&mut screen, Event::Waiting { client_msg_id: "1".into(), body: "hi".into() });
-        assert_eq!(text(&screen, 40), ["      you: hi …"]);
-        show(&mut screen, Event::Message { message: message(1, "alice", "hi", Some("1")), missed: false });
-        assert_eq!(text(&screen, 40), ["10:02 you: hi ✓"]);
-        show(&mut screen, Event::Delivered { up_to: 1 });
-        assert_eq!(text(&screen, 40), ["10:02 you: hi ✓✓"]);
-        let delivered = *screen.rows(40)[0].last().unwrap().style();
-        show(&mut screen, Event::Read { up_to: 1 });
-        assert_eq!(text(&screen, 40), ["10:02 you: hi ✓✓"]);
-        assert_ne!(*screen.rows(40)[0].last().unwrap().style(), delivered);
+        let screen = transcript();
+        let mut timeline = timeline(&[]);
+        let mut own = message("dm_ab", 1, "alice");
+        own.client_msg_id = Some(ClientMsgId::parse("a").unwrap());
+        timeline.queued(ClientMsgId::parse("a").unwrap(), "hi", own.sent_at);
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "      you: hi …"]);
+        timeline.message(own);
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓"]);
+        timeline.receipt(ReceiptKind::Delivered, &user("bob"), Seq::new(1).unwrap());
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓✓"]);
+        let delivered = *screen.rows(&timeline, 40)[1].last().unwrap().style();
+        timeline.receipt(ReceiptKind::Read, &user("bob"), Seq::new(1).unwrap());
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓✓"]);
+        assert_ne!(*screen.rows(&timeline, 40)[1].last().unwrap().style(), delivered);
     }
 
     #[test]
-    fn missed_messages_stand_under_a_line_and_others_as_notices() {
+    fn a_message_that_can_never_be_sent_says_why() {
+        let mut timeline = timeline(&[]);
+        let id = ClientMsgId::parse("a").unwrap();
+        timeline.queued(id.clone(), "hi", Timestamp::parse("2026-11-20T10:02:00.123Z").unwrap());
+        timeline.failed(&id, "no such user");
+        assert_eq!(text(&transcript(), &timeline, 40), [DAY, "      you: hi not sent", "      no such user"]);
+    }
+
+    #[test]
+    fn unread_messages_stand_under_a_line_and_others_as_notices() {
         let mut screen = transcript();
-        show(&mut screen, Event::Message { message: message(1, "bob", "old", None), missed: false });
-        show(&mut screen, Event::Message { message: message(2, "bob", "new", None), missed: true });
-        show(&mut screen, Event::Message { message: message(3, "bob", "newer", None), missed: true });
-        show(&mut screen, Event::Elsewhere { sender_id: "carol".into(), body: "psst\x1b[2J".into(), count: 1 });
+        let mut timeline = timeline(&[("bob", "old"), ("bob", "new"), ("bob", "newer")]);
+        timeline.receipt(ReceiptKind::Read, &user("alice"), Seq::new(1).unwrap());
+        timeline.open();
+        screen.apply(News::Message { message: message("dm_ab", 3, "bob"), missed: false });
+        screen.apply(News::Elsewhere { sender_id: user("carol"), body: "psst\x1b[2J".into(), count: 1 });
         assert_eq!(
-            text(&screen, 40),
-            [
-                "10:02 bob: old",
-                "── while you were away ──",
-                "10:02 bob: new",
-                "10:02 bob: newer",
-                "      carol: psst␛[2J",
-            ]
+            text(&screen, &timeline, 40),
+            [DAY, "10:00 bob: old", "── 2 new ──", "10:00 bob: new", "10:00 bob: newer", "      carol: psst␛[2J",]
         );
     }
 
     #[test]
     fn long_messages_wrap_beside_the_name_and_no_row_is_too_wide() {
-        let mut screen = transcript();
-        let body = "a rather long message";
-        show(&mut screen, Event::Message { message: message(1, "alice", body, None), missed: false });
-        assert_eq!(text(&screen, 23), ["10:02 you: a rather", "           long message", "           ✓"]);
+        let screen = transcript();
+        let timeline = timeline(&[("alice", "a rather long message")]);
+        assert_eq!(
+            text(&screen, &timeline, 23)[1..],
+            ["10:00 you: a rather", "           long message", "           ✓"]
+        );
         for width in 6..60 {
-            assert!(text(&screen, width).iter().all(|row| row.width() <= width.max(12)), "{width}");
+            assert!(text(&screen, &timeline, width).iter().all(|row| row.width() <= width.max(12)), "{width}");
         }
     }
 
     #[test]
     fn the_status_counts_down() {
         let mut screen = transcript();
+        let empty = timeline(&[]);
         let now = Instant::now();
         screen.apply(News::Offline { why: "no server".into(), retry_at: now + Duration::from_millis(2500) });
         assert_eq!(screen.status(now), " alice → bob · reconnecting in 3 s …");
-        assert_eq!(text(&screen, 40), ["no server"]);
+        assert_eq!(text(&screen, &empty, 40), ["no server"]);
         screen.apply(News::Connecting);
         assert_eq!(screen.status(now + Duration::from_secs(3)), " alice → bob · reconnecting …");
         screen.apply(News::Online);
-        show(&mut screen, Event::UpToDate);
+        screen.apply(News::UpToDate);
         assert_eq!(screen.status(now), " alice → bob · connected");
-        assert!(screen.rows(40).is_empty());
+        assert!(screen.rows(&empty, 40).is_empty());
     }
 }

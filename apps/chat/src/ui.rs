@@ -15,11 +15,12 @@ use crossterm::terminal::{
     disable_raw_mode, enable_raw_mode, size,
 };
 use crossterm::{execute, queue};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
+use pigeonhole_client::Timeline;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use unicode_width::UnicodeWidthStr;
 
+use crate::connection::Talk;
 use crate::editor::Editor;
 use crate::room::News;
 use crate::text::truncate;
@@ -27,11 +28,7 @@ use crate::transcript::Transcript;
 
 const PROMPT: &str = "> ";
 
-pub(crate) async fn run(
-    transcript: Transcript,
-    say: &UnboundedSender<String>,
-    mut news: UnboundedReceiver<News>,
-) -> Result<()> {
+pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let _terminal = Terminal::take()?;
@@ -40,14 +37,13 @@ pub(crate) async fn run(
     let mut clock = tokio::time::interval(Duration::from_millis(500));
     let mut screen = Screen { transcript, editor: Editor::default(), scrolled: 0 };
     loop {
-        screen.draw(size()?)?;
+        screen.draw(talk.room.timeline(), size()?)?;
         tokio::select! {
-            next = news.recv() => {
-                // `None`: the connection has ended for good, and says why itself.
-                let Some(next) = next else { return Ok(()) };
-                screen.transcript.apply(next);
-                while let Ok(next) = news.try_recv() {
-                    screen.transcript.apply(next);
+            news = talk.news() => {
+                screen.apply(news?);
+                // What is there already is drawn at once.
+                while let Some(news) = talk.news().now_or_never() {
+                    screen.apply(news?);
                 }
             }
             input = inputs.next() => {
@@ -55,11 +51,7 @@ pub(crate) async fn run(
                 match screen.input(input?) {
                     Action::None => {}
                     Action::Leave => return Ok(()),
-                    Action::Say(body) => {
-                        if say.send(body).is_err() {
-                            return Ok(());
-                        }
-                    }
+                    Action::Say(body) => screen.apply(talk.say(body).await),
                 }
             }
             _ = terminate.recv() => return Ok(()),
@@ -95,8 +87,8 @@ impl Drop for Terminal {
 
 fn restore() {
     // Nothing can be done for a terminal that has gone away.
-    drop(execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show));
-    drop(disable_raw_mode());
+    let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
 }
 
 enum Action {
@@ -113,6 +105,12 @@ struct Screen {
 }
 
 impl Screen {
+    fn apply(&mut self, news: Vec<News>) {
+        for news in news {
+            self.transcript.apply(news);
+        }
+    }
+
     fn input(&mut self, input: Input) -> Action {
         match input {
             Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
@@ -154,10 +152,10 @@ impl Screen {
         Action::None
     }
 
-    fn draw(&mut self, (columns, lines): (u16, u16)) -> io::Result<()> {
+    fn draw(&mut self, timeline: &Timeline, (columns, lines): (u16, u16)) -> io::Result<()> {
         let width = usize::from(columns);
         let height = lines.saturating_sub(2);
-        let rows = self.transcript.rows(width);
+        let rows = self.transcript.rows(timeline, width);
         self.scrolled = self.scrolled.min(rows.len().saturating_sub(usize::from(height)));
         let end = rows.len() - self.scrolled;
         let visible = rows.get(end.saturating_sub(usize::from(height))..end).unwrap_or_default();

@@ -129,6 +129,10 @@ fn message(seq: u64, sender: &str, body: &str) -> Value {
         "sent_at":"2026-11-20T10:00:00.123Z"})
 }
 
+fn messages_new(message: &Value) -> Value {
+    json!({"type":"messages.new","conversation_id":message.get("conversation_id"),"messages":[message]})
+}
+
 fn stored(seq: u64) -> Value {
     json!({"conversation_id":"dm_ab","seq":seq,"message_id":"x","sent_at":"2026-11-20T10:00:00.123Z","duplicate":false})
 }
@@ -146,7 +150,9 @@ async fn a_talk() -> Result<()> {
     server.answer("drain", json!({"messages":[message(2, "bob", "are you there?")],"more":false})).await?;
     let ack = server.answer("ack", json!({})).await?;
     assert_eq!(ack["up_to"], json!([{"conversation_id":"dm_ab","seq":2}]));
-    let row = json!({"conversation_id":"dm_ab","kind":"direct","peer_id":"bob","delivered_seq":2,"last_seq":2});
+    let last = json!({"seq":2,"sender_id":"bob","kind":"text","preview":"are","sent_at":"2026-11-20T10:00:00.123Z"});
+    let row = json!({"conversation_id":"dm_ab","kind":"direct","peer_id":"bob","last_message":last,"unread":1,
+        "delivered_seq":2,"read_seq":0,"last_seq":2});
     server.answer("inbox", json!({"conversations":[row],"next_cursor":null})).await?;
     let old = [message(1, "alice", "hi"), message(2, "bob", "are you there?")];
     server.answer("history", history(&old, 2)).await?;
@@ -157,13 +163,13 @@ async fn a_talk() -> Result<()> {
     chat.say("yes").await?;
     assert_eq!(server.answer("send", stored(3)).await?["body"], "yes");
     assert_eq!(chat.line().await?, "you: yes ✓");
-    server.push(json!({"type":"receipt.read","conversation_id":"dm_ab","user_id":"bob","seq":3,"at":"x"})).await?;
+    server.push(json!({"type":"receipt.read","conversation_id":"dm_ab","user_id":"bob","seq":3,"at":"2026-11-20T10:00:00.123Z"})).await?;
     assert_eq!(chat.line().await?, "✓✓ read up to 3");
-    server.push(json!({"type":"message.new","message":message(4, "bob", "good\u{1b}[2J")})).await?;
+    server.push(messages_new(&message(4, "bob", "good\u{1b}[2J"))).await?;
     assert_eq!(chat.line().await?, "bob: good␛[2J");
     let mut other = message(1, "carol", "psst");
     other["conversation_id"] = json!("dm_ac");
-    server.push(json!({"type":"message.new","message":other})).await?;
+    server.push(messages_new(&other)).await?;
     assert_eq!(chat.line().await?, "~ carol: psst");
 
     // The end of input waits for the answer.

@@ -1,4 +1,4 @@
-//! What the app holds in its hands.
+//! What an app uses.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,26 +6,31 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use futures_util::Stream;
-use futures_util::future::poll_fn;
+use futures_util::future::{BoxFuture, FutureExt, poll_fn};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
+use wire::limits::INBOX_LIMIT_MAX;
+use wire::{
+    ClientMsgId, ConversationId, HistoryRequest, HistoryResult, InboxRequest, InboxResult, SendResult, Seq, Side,
+    Target, UserId, body_fits,
+};
+
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
-use crate::protocol::{History, INBOX_CONVERSATIONS_MAX, Inbox, Request, Side, Stored, Target};
-use crate::session::{Answer, Session};
+use crate::session::{Call, Session};
 use crate::storage::Queued;
 use crate::{Config, Error, Event, Stats};
 
-/// A user's connection to Pigeonhole, as long as there is one of its clones.
+/// A user's connection to Pigeonhole. It is closed when its last clone is dropped.
 ///
 /// What it is asked for is asked at once, or when there is a connection again, however long that takes; a future that is
 /// dropped changes nothing about that.
 #[derive(Clone, Debug)]
 pub struct Client {
-    commands: UnboundedSender<Command>,
-    stats: watch::Receiver<Stats>,
+    command_tx: UnboundedSender<Command>,
+    stats_rx: watch::Receiver<Stats>,
 }
 
 impl Client {
@@ -33,24 +38,25 @@ impl Client {
     /// so in [`Event::State`].
     ///
     /// # Errors
-    /// [`Error::Config`]: the address or the device id can't work. [`Error::Storage`]: the storage can't be read.
+    /// [`Error::Config`]: the address, the user id or the device id can't work. [`Error::Storage`]: the storage can't be read.
     ///
     /// # Panics
     /// Outside a Tokio runtime, as Tokio does.
     pub async fn connect(config: Config) -> Result<(Self, Events), Error> {
         let dialer = Arc::new(Dialer::new(&config)?);
         let Config { user_id, mut storage, timing, .. } = config;
+        let me = UserId::parse(&user_id).map_err(|error| Error::Config(format!("the user id {error}")))?;
         let timing = timing.bounded();
         let loaded = spawn_blocking(move || storage.load().map(|saved| (storage, saved))).await;
         let (storage, saved) = loaded.map_err(std::io::Error::other)??;
-        let (commands, obeyed) = unbounded_channel();
-        let (events, queue) = unbounded_channel();
-        let (counted, stats) = watch::channel(Stats::default());
-        let session = Session::new(&user_id, timing, saved, fastrand::Rng::new(), Instant::now());
-        let driver = Driver { session, storage, dialer, commands: obeyed, events, stats: counted };
-        let handled = commands.downgrade();
+        let (command_tx, command_rx) = unbounded_channel();
+        let (event_tx, event_rx) = unbounded_channel();
+        let (stats_tx, stats_rx) = watch::channel(Stats::default());
+        let session = Session::new(me, timing, saved, fastrand::Rng::new(), Instant::now());
+        let driver = Driver { session, storage, dialer, command_rx, event_tx, stats_tx };
+        let weak_command_tx = command_tx.downgrade();
         tokio::spawn(driver.run());
-        Ok((Self { commands, stats }, Events { queue, handled, last: None }))
+        Ok((Self { command_tx, stats_rx }, Events { event_rx, command_tx: weak_command_tx, last: None }))
     }
 
     /// Puts a message into the outbox, from where it is sent, again and again until the server has answered, over restarts
@@ -61,111 +67,131 @@ impl Client {
     /// # Errors
     /// [`Error::TooLarge`], [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox, and will not be sent.
     pub async fn send(&self, target: Target, body: impl Into<String>) -> Result<Sent, Error> {
-        let queued = Queued { client_msg_id: uuid::Uuid::new_v4().to_string(), target, body: body.into() };
-        let Queued { client_msg_id, target, body } = queued.clone();
-        Request::Send { target, client_msg_id: client_msg_id.clone(), kind: "text", body }.check_size()?;
-        let (kept, in_outbox) = oneshot::channel();
-        let (stored, answer) = oneshot::channel();
-        self.command(Command::Send { queued, kept, stored });
-        in_outbox.await.map_err(|_| Error::Closed)??;
-        Ok(Sent { client_msg_id, answer })
+        let body = body.into();
+        if !body_fits(&body) {
+            return Err(Error::TooLarge);
+        }
+        let client_msg_id = new_client_msg_id()?;
+        let queued = Queued { client_msg_id: client_msg_id.clone(), target, body };
+        let (kept_tx, kept_rx) = oneshot::channel();
+        let (stored_tx, stored_rx) = oneshot::channel();
+        self.command(Command::Send { queued, kept_tx, stored_tx });
+        kept_rx.await.map_err(|_| Error::Closed)??;
+        Ok(Sent { client_msg_id, stored_rx })
     }
 
     /// As [`send`](Self::send), to the direct conversation with this user.
     ///
     /// # Errors
-    /// As those of [`send`](Self::send).
-    pub async fn send_to(&self, user_id: impl Into<String>, body: impl Into<String>) -> Result<Sent, Error> {
-        self.send(Target::User(user_id.into()), body).await
+    /// As those of [`send`](Self::send), and [`Error::InvalidUserId`].
+    pub async fn send_to(
+        &self,
+        user_id: impl AsRef<str> + Send,
+        body: impl Into<String> + Send,
+    ) -> Result<Sent, Error> {
+        let id = user_id.as_ref();
+        let user_id = UserId::parse(id)
+            .map_err(|error| Error::InvalidUserId { id: id.to_owned(), problem: error.to_string() })?;
+        self.send(Target::User(user_id), body).await
     }
 
     /// The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report
     /// a second for each conversation; calls that come sooner share the next one.
     ///
-    /// Reported as soon as this is called; the future, which gives the number of messages that are left unread, need not be
-    /// waited for.
-    ///
-    /// # Errors
+    /// It is reported without being awaited. Awaited, it gives the number of messages that are left unread, or fails with
     /// [`Error::Refused`] or [`Error::Closed`].
-    pub fn read(
-        &self,
-        conversation_id: &str,
-        seq: u64,
-    ) -> impl Future<Output = Result<u64, Error>> + Send + 'static + use<> {
-        let (answer, answered) = oneshot::channel();
-        self.command(Command::Read { conversation_id: conversation_id.to_owned(), seq, answer });
-        wait(answered, |answer| if let Answer::Unread(unread) = answer { Some(unread) } else { None })
+    pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> ReadReport {
+        let (unread_tx, unread_rx) = oneshot::channel();
+        self.command(Command::Read { conversation_id: conversation_id.clone(), seq, unread_tx });
+        ReadReport { unread_rx }
     }
 
     /// A page of the chat list, of at most 50 conversations: the first one, or the one at the `next_cursor` of the page before.
     ///
     /// # Errors
     /// [`Error::Refused`] or [`Error::Closed`].
-    pub fn inbox(&self, cursor: Option<String>) -> impl Future<Output = Result<Inbox, Error>> + Send + 'static + use<> {
-        let request = Request::Inbox { limit: INBOX_CONVERSATIONS_MAX, cursor, since: None };
-        let answered = self.call(request);
-        wait(answered, |answer| if let Answer::Inbox(inbox) = answer { Some(inbox) } else { None })
+    pub fn inbox(
+        &self,
+        cursor: Option<String>,
+    ) -> impl Future<Output = Result<InboxResult, Error>> + Send + 'static + use<> {
+        let (inbox_tx, inbox_rx) = oneshot::channel();
+        let request = InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None };
+        self.command(Command::Call(Call::Inbox(request, inbox_tx)));
+        answer(inbox_rx)
     }
 
-    /// A page of a conversation, of at most `limit` messages (1 to 100). Events know nothing of it: messages that are on it
+    /// A page of a conversation, of at most `limit` messages (1 to 100). Events do not depend on it: messages that are on it
     /// come, or have come, as [`Event::Message`] all the same, if they are new on this device.
     ///
     /// # Errors
     /// [`Error::Refused`] or [`Error::Closed`].
     pub fn history(
         &self,
-        conversation_id: &str,
+        conversation_id: &ConversationId,
         side: Side,
-        limit: u32,
-    ) -> impl Future<Output = Result<History, Error>> + Send + 'static + use<> {
-        let answered = self.call(Request::history(conversation_id, side, limit));
-        wait(answered, |answer| if let Answer::History(history) = answer { Some(history) } else { None })
+        limit: u64,
+    ) -> impl Future<Output = Result<HistoryResult, Error>> + Send + 'static + use<> {
+        let (history_tx, history_rx) = oneshot::channel();
+        let request = HistoryRequest { conversation_id: conversation_id.clone(), side, limit };
+        self.command(Command::Call(Call::History(request, history_tx)));
+        answer(history_rx)
+    }
+
+    /// Tries at once what waits to be tried again: a reconnect does not wait for its time, and a connection that looks alive
+    /// is checked. For an app that comes to the foreground or learns that the network has changed.
+    pub fn wake(&self) {
+        self.command(Command::Wake);
+    }
+
+    /// Messages that wait for the server's answer, oldest first: after a start, what to show as not sent yet.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn outbox(&self) -> Result<Vec<Queued>, Error> {
+        let (outbox_tx, outbox_rx) = oneshot::channel();
+        self.command(Command::Outbox { outbox_tx });
+        outbox_rx.await.map_err(|_| Error::Closed)
     }
 
     /// What has been done so far.
     pub fn stats(&self) -> Stats {
-        *self.stats.borrow()
+        *self.stats_rx.borrow()
     }
 
-    /// Acknowledges what the app is done with, and says goodbye. What is in the outbox stays there. Done once the storage may
-    /// be used by another client.
+    /// Acknowledges what the app is done with, and closes the connection. What is in the outbox stays there. When it is done,
+    /// another client may use the storage.
     pub async fn close(self) {
-        let (done, closed) = oneshot::channel();
-        self.command(Command::Close { done });
-        // It is closed if nobody is there to answer, too.
-        drop(closed.await);
-    }
-
-    fn call(&self, request: Request) -> oneshot::Receiver<Result<Answer, Error>> {
-        let (answer, answered) = oneshot::channel();
-        self.command(Command::Call { request, answer });
-        answered
+        let (closed_tx, closed_rx) = oneshot::channel();
+        self.command(Command::Close { closed_tx });
+        // If there is no answer, it is closed already.
+        let _ = closed_rx.await;
     }
 
     fn command(&self, command: Command) {
-        // If the client has been closed, whoever waits for an answer learns that from the end of the channel.
-        drop(self.commands.send(command));
+        // If the client is closed, the one who waits for an answer learns that from the end of its channel.
+        let _ = self.command_tx.send(command);
     }
 }
 
-async fn wait<T>(
-    answered: oneshot::Receiver<Result<Answer, Error>>,
-    wanted: impl FnOnce(Answer) -> Option<T>,
-) -> Result<T, Error> {
-    let answer = answered.await.map_err(|_| Error::Closed)??;
-    wanted(answer).ok_or(Error::Unreadable)
+async fn answer<T>(answer_rx: oneshot::Receiver<Result<T, Error>>) -> Result<T, Error> {
+    answer_rx.await.map_err(|_| Error::Closed)?
+}
+
+/// A random UUID, which always is a valid id.
+fn new_client_msg_id() -> Result<ClientMsgId, Error> {
+    ClientMsgId::parse(&uuid::Uuid::new_v4().to_string()).map_err(|error| Error::Config(error.to_string()))
 }
 
 /// A message that is in the outbox. It is sent whether this is kept or dropped.
 #[derive(Debug)]
 pub struct Sent {
-    client_msg_id: String,
-    answer: oneshot::Receiver<Result<Answer, Error>>,
+    client_msg_id: ClientMsgId,
+    stored_rx: oneshot::Receiver<Result<SendResult, Error>>,
 }
 
 impl Sent {
     /// What this message can be recognised by: its [`Event::Message`] carries the same.
-    pub fn client_msg_id(&self) -> &str {
+    pub fn client_msg_id(&self) -> &ClientMsgId {
         &self.client_msg_id
     }
 
@@ -173,8 +199,23 @@ impl Sent {
     ///
     /// # Errors
     /// [`Error::Refused`]: it will never be stored. [`Error::Closed`]: it is still in the outbox.
-    pub async fn stored(self) -> Result<Stored, Error> {
-        wait(self.answer, |answer| if let Answer::Stored(stored) = answer { Some(stored) } else { None }).await
+    pub async fn stored(self) -> Result<SendResult, Error> {
+        answer(self.stored_rx).await
+    }
+}
+
+/// A report of what the user has read. It is sent whether this is awaited or dropped.
+#[derive(Debug)]
+pub struct ReadReport {
+    unread_rx: oneshot::Receiver<Result<u64, Error>>,
+}
+
+impl IntoFuture for ReadReport {
+    type Output = Result<u64, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        answer(self.unread_rx).boxed()
     }
 }
 
@@ -185,11 +226,11 @@ impl Sent {
 /// at any point loses none. One that never asks leaves everything pending on the server.
 #[derive(Debug)]
 pub struct Events {
-    queue: UnboundedReceiver<Event>,
-    /// Weak, so that a client nobody holds any more ends.
-    handled: WeakUnboundedSender<Command>,
+    event_rx: UnboundedReceiver<Event>,
+    /// Weak, so that the client ends once no clone of [`Client`] is left.
+    command_tx: WeakUnboundedSender<Command>,
     /// The message that the app has and may not be done with.
-    last: Option<(String, u64)>,
+    last: Option<(ConversationId, Seq)>,
 }
 
 impl Events {
@@ -204,16 +245,16 @@ impl Events {
     /// [`close`](Client::close), for example.
     pub fn done(&mut self) {
         if let Some((conversation_id, seq)) = self.last.take()
-            && let Some(handled) = self.handled.upgrade()
+            && let Some(command_tx) = self.command_tx.upgrade()
         {
             // A client that has ended acknowledges nothing any more; the message comes again in its successor.
-            drop(handled.send(Command::Handled { conversation_id, seq }));
+            let _ = command_tx.send(Command::Handled { conversation_id, seq });
         }
     }
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
         self.done();
-        let event = self.queue.poll_recv(context);
+        let event = self.event_rx.poll_recv(context);
         if let Poll::Ready(Some(Event::Message { message, .. })) = &event {
             self.last = Some((message.conversation_id.clone(), message.seq));
         }

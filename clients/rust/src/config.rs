@@ -1,4 +1,4 @@
-//! Where to connect, as whom, and how patiently.
+//! Where to connect, as which user, and how long to wait for what.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,17 +10,17 @@ use futures_util::future::BoxFuture;
 
 use crate::storage::{MemoryStorage, Storage};
 
-const NEVER: Duration = Duration::from_hours(10 * 365 * 24);
+const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Why the app is asked for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenNeed {
-    /// For a new connection: one that is kept from before will do.
+    /// For a new connection: a cached token will do.
     Connect,
-    /// The server refused the last one with this HTTP status: a kept one will not do.
+    /// The server refused the last token with this HTTP status. Get a new one.
     Refused(u16),
-    /// The last one has expired: a kept one will not do.
+    /// The last token has expired. Get a new one.
     Expired,
 }
 
@@ -29,7 +29,7 @@ pub type TokenError = Box<dyn StdError + Send + Sync>;
 
 pub(crate) type TokenSource = Arc<dyn Fn(TokenNeed) -> BoxFuture<'static, Result<String, TokenError>> + Send + Sync>;
 
-/// Where to connect, as whom, and what to keep where.
+/// Where to connect, as which user, and what to keep where.
 #[non_exhaustive]
 pub struct Config {
     /// The WebSocket API, its stage included: `wss://….amazonaws.com/v1`.
@@ -40,14 +40,14 @@ pub struct Config {
     pub device_id: String,
     /// Where the outbox and the marks are kept. In memory, unless another is set.
     pub storage: Box<dyn Storage>,
-    /// How patient the client is.
+    /// How long the client waits for what.
     pub timing: Timing,
     pub(crate) token: TokenSource,
 }
 
 impl Config {
-    /// `token` is asked for a token before each connection is opened, and says in [`TokenNeed`] whether it may be one
-    /// from before.
+    /// `token` is asked for a token before each connection is opened, and is told in [`TokenNeed`] whether a cached one
+    /// will do.
     pub fn new<F, T>(url: impl Into<String>, user_id: impl Into<String>, token: F) -> Self
     where
         F: Fn(TokenNeed) -> T + Send + Sync + 'static,
@@ -63,7 +63,7 @@ impl Config {
         }
     }
 
-    /// With the name of this installation, which tells the server which connections of the user's take the place of which.
+    /// With the name of this installation: a new connection with it takes the place of the old one on the server.
     #[must_use]
     pub fn device_id(mut self, device_id: impl Into<String>) -> Self {
         self.device_id = device_id.into();
@@ -97,7 +97,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Every time the client waits for. The default is what the protocol asks for; tests are less patient.
+/// Every time the client waits for. The default is what the protocol asks for; tests wait less.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// A request without an answer is sent again after this, then after twice as long each time, up to eight times. 5 s.
@@ -105,7 +105,7 @@ pub struct Timing {
     /// The first retry after an error that may pass waits up to this, each further one up to twice the one before, and at
     /// most `answer_wait`. 200 ms.
     pub retry_first: Duration,
-    /// Nothing at all from the server for so long, while it owes an answer: the connection is dead and does not know it. 15 s.
+    /// Nothing at all from the server for so long, while it owes an answer: the connection counts as dead. 15 s.
     pub silence_max: Duration,
     /// How often the server is asked whether something is pending. Less than 10 min, when API Gateway ends idle sockets. 5 min.
     pub ping_every: Duration,
@@ -123,16 +123,16 @@ pub struct Timing {
     pub dial_wait: Duration,
     /// How long a frame may take to go out. 10 s.
     pub write_wait: Duration,
-    /// How long a goodbye may take. 1 s.
+    /// How long closing a connection may take. 1 s.
     pub close_wait: Duration,
     /// A connection is replaced when it is that old. API Gateway ends it at 2 h. 1 h 55 min.
     pub lifetime: Duration,
-    /// Up to so much before that, so that not all devices come at once. 5 min.
+    /// Up to this much earlier, at random, so that not all devices reconnect at once. 5 min.
     pub lifetime_jitter: Duration,
 }
 
 impl Timing {
-    /// With "never" cut down to what a clock can add to the time of day.
+    /// With times as long as "never" cut down to what an [`Instant`](std::time::Instant) can be moved by.
     pub(crate) fn bounded(&self) -> Self {
         let bounded = |wait: Duration| wait.min(NEVER);
         Self {
@@ -160,7 +160,7 @@ impl Default for Timing {
             answer_wait: Duration::from_secs(5),
             retry_first: Duration::from_millis(200),
             silence_max: Duration::from_secs(15),
-            ping_every: Duration::from_mins(5),
+            ping_every: Duration::from_secs(5 * 60),
             ack_every: Duration::from_secs(1),
             gap_wait: Duration::from_millis(200),
             gap_retry: Duration::from_secs(1),
@@ -169,8 +169,8 @@ impl Default for Timing {
             dial_wait: Duration::from_secs(10),
             write_wait: Duration::from_secs(10),
             close_wait: Duration::from_secs(1),
-            lifetime: Duration::from_mins(115),
-            lifetime_jitter: Duration::from_mins(5),
+            lifetime: Duration::from_secs(115 * 60),
+            lifetime_jitter: Duration::from_secs(5 * 60),
         }
     }
 }

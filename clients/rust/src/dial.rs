@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri, header::AUTHORIZATION};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use wire::DeviceId;
 
 use crate::config::{TokenNeed, TokenSource};
 use crate::session::LinkId;
@@ -39,10 +40,7 @@ impl Dialer {
         if !matches!(uri.scheme_str(), Some("ws" | "wss")) || uri.host().is_none_or(str::is_empty) {
             return Err(Error::Config(format!("{url} is no WebSocket address: it begins with wss:// and a host")));
         }
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        if !(1..=64).contains(&device_id.len()) || !device_id.bytes().all(fits) {
-            return Err(Error::Config("a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -".to_owned()));
-        }
+        let device_id = DeviceId::parse(device_id).map_err(|error| Error::Config(format!("the device id {error}")))?;
         let separator = if url.contains('?') { '&' } else { '?' };
         let url = format!("{url}{separator}device_id={device_id}");
         Ok(Self { url, token: token.clone(), timing: timing.bounded() })
@@ -68,55 +66,54 @@ impl Dialer {
     }
 }
 
-/// Runs until the connection ends, or until nobody can write to it any more.
+/// Runs until the connection ends, or until the other end of `frame_rx` is dropped.
 pub(crate) async fn run_link(
     dialer: Arc<Dialer>,
     link: LinkId,
     need: TokenNeed,
-    mut frames: UnboundedReceiver<String>,
-    news: UnboundedSender<LinkNews>,
+    mut frame_rx: UnboundedReceiver<String>,
+    news_tx: UnboundedSender<LinkNews>,
 ) {
     let opened = tokio::select! {
         opened = timeout(dialer.timing.dial_wait, dialer.dial(need)) => opened,
         // Nothing is written before it is open: the client is being closed.
-        _ = frames.recv() => return,
+        _ = frame_rx.recv() => return,
     };
-    // Where nobody hears the news any more, the client has ended, and so does this.
+    let opened =
+        opened.unwrap_or_else(|_| Err(Why::Unreachable(format!("no answer within {:?}", dialer.timing.dial_wait))));
+    let report = |news| {
+        // If the client has ended, nobody needs the news.
+        let _ = news_tx.send(news);
+    };
     let socket = match opened {
-        Ok(Ok(socket)) => socket,
-        Ok(Err(why)) => return drop(news.send(LinkNews::NotOpened(link, why))),
-        Err(_) => {
-            let why = Why::Unreachable(format!("no answer within {:?}", dialer.timing.dial_wait));
-            return drop(news.send(LinkNews::NotOpened(link, why)));
-        }
+        Ok(socket) => socket,
+        Err(why) => return report(LinkNews::NotOpened(link, why)),
     };
-    if news.send(LinkNews::Opened(link)).is_err() {
-        return;
-    }
-    let hear = |text: String| drop(news.send(LinkNews::Frame(link, text)));
-    if let Some(why) = copy(socket, &mut frames, hear, &dialer.timing).await {
-        drop(news.send(LinkNews::Ended(link, why)));
+    report(LinkNews::Opened(link));
+    let on_frame = |text: String| report(LinkNews::Frame(link, text));
+    if let Some(why) = copy(socket, &mut frame_rx, on_frame, &dialer.timing).await {
+        report(LinkNews::Ended(link, why));
     }
 }
 
 /// `None`: it was closed from here.
 async fn copy(
     mut socket: Socket,
-    frames: &mut UnboundedReceiver<String>,
-    hear: impl Fn(String),
+    frame_rx: &mut UnboundedReceiver<String>,
+    on_frame: impl Fn(String),
     timing: &Timing,
 ) -> Option<Why> {
     loop {
         tokio::select! {
             frame = socket.next() => match frame {
-                Some(Ok(Message::Text(text))) => hear(text.to_string()),
+                Some(Ok(Message::Text(text))) => on_frame(text.to_string()),
                 Some(Ok(Message::Close(_))) | None => return Some(Why::Closed),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Some(Why::Lost(error.to_string())),
             },
-            text = frames.recv() => {
+            text = frame_rx.recv() => {
                 let Some(text) = text else {
-                    close(socket, hear, timing.close_wait).await;
+                    close(socket, on_frame, timing.close_wait).await;
                     return None;
                 };
                 match timeout(timing.write_wait, socket.send(Message::text(text))).await {
@@ -129,17 +126,17 @@ async fn copy(
     }
 }
 
-/// Says goodbye, and hears what comes before the other side does.
-async fn close(mut socket: Socket, hear: impl Fn(String), close_wait: Duration) {
+/// Closes the connection, and handles what still comes before the other side closes it.
+async fn close(mut socket: Socket, on_frame: impl Fn(String), close_wait: Duration) {
     let goodbye = async {
         if socket.close(None).await.is_ok() {
             while let Some(Ok(frame)) = socket.next().await {
                 if let Message::Text(text) = frame {
-                    hear(text.to_string());
+                    on_frame(text.to_string());
                 }
             }
         }
     };
-    // One that can't be closed properly is closed by being dropped.
-    drop(timeout(close_wait, goodbye).await);
+    // A connection that can't be closed properly is closed by being dropped.
+    let _ = timeout(close_wait, goodbye).await;
 }

@@ -1,4 +1,4 @@
-//! Drives a [`Session`]: carries its frames over sockets, its changes to the storage, its events to the app.
+//! Executes what a [`Session`] puts out: sends frames over sockets, writes changes to the storage, hands events to the app.
 //!
 //! One task runs this, and one more per connection, which dials and then copies frames in both directions.
 
@@ -11,81 +11,78 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep_until, timeout};
+use wire::{ConversationId, SendResult, Seq};
 
 use crate::dial::{Dialer, LinkNews, run_link};
-use crate::protocol::Request;
-use crate::session::{Answer, LinkId, Output, Session, Ticket};
+use crate::session::{Call, LinkId, Output, Session, Waiter};
 use crate::storage::{Change, Queued, Storage};
 use crate::{Error, Event, Stats};
 
 /// While nothing has to be done at any known time.
-const IDLE: Duration = Duration::from_hours(1);
+const IDLE: Duration = Duration::from_secs(60 * 60);
 /// So many calls at once share one write to the storage.
 const BATCH_MAX: usize = 256;
 
-pub(crate) type Waiter = oneshot::Sender<Result<Answer, Error>>;
-
 /// What the app asks of the task.
 pub(crate) enum Command {
-    Send { queued: Queued, kept: oneshot::Sender<Result<(), Error>>, stored: Waiter },
-    Read { conversation_id: String, seq: u64, answer: Waiter },
-    Call { request: Request, answer: Waiter },
-    Handled { conversation_id: String, seq: u64 },
-    Close { done: oneshot::Sender<()> },
+    Send { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter<SendResult> },
+    Read { conversation_id: ConversationId, seq: Seq, unread_tx: Waiter<u64> },
+    Call(Call),
+    Handled { conversation_id: ConversationId, seq: Seq },
+    Wake,
+    Outbox { outbox_tx: oneshot::Sender<Vec<Queued>> },
+    Close { closed_tx: oneshot::Sender<()> },
 }
 
 pub(crate) struct Driver {
     pub session: Session,
     pub storage: Box<dyn Storage>,
     pub dialer: Arc<Dialer>,
-    pub commands: UnboundedReceiver<Command>,
-    pub events: UnboundedSender<Event>,
-    pub stats: watch::Sender<Stats>,
+    pub command_rx: UnboundedReceiver<Command>,
+    pub event_tx: UnboundedSender<Event>,
+    pub stats_tx: watch::Sender<Stats>,
 }
 
 impl Driver {
-    /// Until the app closes the client, or lets go of it.
+    /// Until the app closes the client, or drops it.
     pub(crate) async fn run(self) {
-        let Self { session, storage, dialer, commands, events, stats } = self;
-        let (news, heard) = unbounded_channel();
-        let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), news };
-        let keeper = Keeper { storage: Some(storage), unsaved: Vec::new() };
-        let running =
-            Running { session, keeper, links, events, stats, waiters: BTreeMap::new(), last_ticket: 0, leaving: None };
-        running.run(commands, heard).await;
+        let Self { session, storage, dialer, command_rx, event_tx, stats_tx } = self;
+        let (news_tx, news_rx) = unbounded_channel();
+        let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), news_tx };
+        let writer = Writer { storage: Some(storage), unsaved: Vec::new() };
+        let running = Running { session, writer, links, event_tx, stats_tx, leaving: None };
+        running.run(command_rx, news_rx).await;
     }
 }
 
 struct Running {
     session: Session,
-    keeper: Keeper,
+    writer: Writer,
     links: Links,
-    events: UnboundedSender<Event>,
-    stats: watch::Sender<Stats>,
-    waiters: BTreeMap<Ticket, Waiter>,
-    last_ticket: Ticket,
+    event_tx: UnboundedSender<Event>,
+    stats_tx: watch::Sender<Stats>,
     leaving: Option<oneshot::Sender<()>>,
 }
 
 impl Running {
-    async fn run(mut self, mut commands: UnboundedReceiver<Command>, mut heard: UnboundedReceiver<LinkNews>) {
+    async fn run(mut self, mut command_rx: UnboundedReceiver<Command>, mut news_rx: UnboundedReceiver<LinkNews>) {
         self.session.tick(Instant::now());
         while self.leaving.is_none() {
-            self.carry_out().await;
+            self.execute().await;
             let tick_at = self.session.next_tick().unwrap_or_else(|| Instant::now() + IDLE);
             tokio::select! {
-                command = commands.recv() => {
+                command = command_rx.recv() => {
                     let Some(command) = command else { break };
                     let mut batch = vec![command];
-                    while batch.len() < BATCH_MAX && let Ok(command) = commands.try_recv() {
+                    while batch.len() < BATCH_MAX && let Ok(command) = command_rx.try_recv() {
                         batch.push(command);
                     }
-                    self.obey(batch).await;
+                    self.handle_commands(batch).await;
                 }
-                Some(news) = heard.recv() => {
-                    self.hear(news);
-                    while let Ok(news) = heard.try_recv() {
-                        self.hear(news);
+                Some(news) = news_rx.recv() => {
+                    self.on_link_news(news);
+                    while let Ok(news) = news_rx.try_recv() {
+                        self.on_link_news(news);
                     }
                 }
                 () = sleep_until(tick_at.into()) => self.session.tick(Instant::now()),
@@ -95,45 +92,39 @@ impl Running {
     }
 
     /// In the order they were given. New messages are on the disk before any of them is known to be sent.
-    async fn obey(&mut self, batch: Vec<Command>) {
+    async fn handle_commands(&mut self, batch: Vec<Command>) {
         let queued = batch.iter().filter_map(|command| match command {
             Command::Send { queued, .. } => Some(Change::Queued(queued.clone())),
             _ => None,
         });
         let queued: Vec<Change> = queued.collect();
-        let kept = if queued.is_empty() { Ok(()) } else { self.keeper.save(queued).await };
+        let kept = if queued.is_empty() { Ok(()) } else { self.writer.save(queued).await };
         let now = Instant::now();
         for command in batch {
             match command {
-                Command::Send { queued, kept: tell, stored } => {
+                Command::Send { queued, kept_tx, stored_tx } => {
                     // An app that no longer waits has sent the message all the same.
-                    drop(tell.send(kept.clone()));
+                    let _ = kept_tx.send(kept.clone());
                     if kept.is_ok() {
-                        let ticket = self.ticket(stored);
-                        self.session.send(queued, Some(ticket), now);
+                        self.session.send(queued, Some(stored_tx), now);
                     }
                 }
-                Command::Read { conversation_id, seq, answer } => {
-                    let ticket = self.ticket(answer);
-                    self.session.read(&conversation_id, seq, ticket, now);
+                Command::Read { conversation_id, seq, unread_tx } => {
+                    self.session.read(&conversation_id, seq, unread_tx, now);
                 }
-                Command::Call { request, answer } => {
-                    let ticket = self.ticket(answer);
-                    self.session.call(ticket, request, now);
-                }
+                Command::Call(call) => self.session.call(call, now),
                 Command::Handled { conversation_id, seq } => self.session.handled(&conversation_id, seq, now),
-                Command::Close { done } => self.leaving = Some(done),
+                Command::Wake => self.session.wake(now),
+                Command::Outbox { outbox_tx } => {
+                    // An app that no longer waits does not need it.
+                    let _ = outbox_tx.send(self.session.outbox());
+                }
+                Command::Close { closed_tx } => self.leaving = Some(closed_tx),
             }
         }
     }
 
-    fn ticket(&mut self, waiter: Waiter) -> Ticket {
-        self.last_ticket += 1;
-        self.waiters.insert(self.last_ticket, waiter);
-        self.last_ticket
-    }
-
-    fn hear(&mut self, news: LinkNews) {
+    fn on_link_news(&mut self, news: LinkNews) {
         let now = Instant::now();
         match news {
             LinkNews::Opened(link) => self.session.opened(link, now),
@@ -149,51 +140,42 @@ impl Running {
         }
     }
 
-    /// Does what the session wants done. What it wants remembered comes first: a message is not acknowledged, and no
-    /// answer told, before that is.
-    async fn carry_out(&mut self) {
-        let mut changes = Vec::new();
-        let mut others = Vec::new();
-        for output in self.session.take_outputs() {
-            match output {
-                Output::Save(change) => changes.push(change),
-                other => others.push(other),
-            }
-        }
+    /// Saves first: nothing is acknowledged, and no answer given, before it is in the storage.
+    async fn execute(&mut self) {
+        let changes = self.session.take_changes();
         if !changes.is_empty() {
-            self.keeper.save_later(changes).await;
+            self.writer.save_soon(changes).await;
         }
-        self.stats.send_if_modified(|stats| std::mem::replace(stats, self.session.stats()) != self.session.stats());
-        for output in others {
+        self.stats_tx.send_if_modified(|stats| std::mem::replace(stats, self.session.stats()) != self.session.stats());
+        for output in self.session.take_outputs() {
             match output {
                 Output::Dial { link, need } => self.links.dial(link, need),
                 Output::Frame { link, text } => self.links.write(link, text),
-                // Without a writer, the connection's task says goodbye.
-                Output::Close { link } => drop(self.links.open.remove(&link)),
-                // Nobody has to listen, nor to wait for an answer.
-                Output::Event(event) => drop(self.events.send(event)),
-                Output::Answer { ticket, answer } => {
-                    if let Some(waiter) = self.waiters.remove(&ticket) {
-                        drop(waiter.send(answer));
-                    }
+                // Without the sender, the connection's task closes it.
+                Output::Close { link } => {
+                    self.links.open.remove(&link);
                 }
-                Output::Save(_) => {}
+                Output::Event(event) => {
+                    // The app need not listen.
+                    let _ = self.event_tx.send(event);
+                }
+                Output::Answer(answer) => answer.tell(),
             }
         }
     }
 
     async fn leave(mut self) {
-        self.session.leaving(Instant::now());
-        self.carry_out().await;
+        self.session.closing(Instant::now());
+        self.execute().await;
         let close_wait = self.links.dialer.timing.close_wait;
         self.links.open.clear();
         let tasks = &mut self.links.tasks;
-        // Those that have not ended by then are ended by being dropped.
-        drop(timeout(close_wait, async { while tasks.join_next().await.is_some() {} }).await);
-        if let Some(done) = self.leaving.take() {
-            // The storage is free again by the time the app hears of it.
+        // A task that has not ended by then is ended by being dropped.
+        let _ = timeout(close_wait, async { while tasks.join_next().await.is_some() {} }).await;
+        if let Some(closed_tx) = self.leaving.take() {
+            // The storage is free again before the app learns that the client is closed.
             drop(self);
-            drop(done);
+            let _ = closed_tx.send(());
         }
     }
 }
@@ -203,34 +185,34 @@ struct Links {
     /// Where frames go in, for each connection that is open or being opened.
     open: BTreeMap<LinkId, UnboundedSender<String>>,
     tasks: JoinSet<()>,
-    news: UnboundedSender<LinkNews>,
+    news_tx: UnboundedSender<LinkNews>,
 }
 
 impl Links {
     fn dial(&mut self, link: LinkId, need: crate::TokenNeed) {
         while self.tasks.try_join_next().is_some() {}
-        let (writer, frames) = unbounded_channel();
-        self.open.insert(link, writer);
-        self.tasks.spawn(run_link(Arc::clone(&self.dialer), link, need, frames, self.news.clone()));
+        let (frame_tx, frame_rx) = unbounded_channel();
+        self.open.insert(link, frame_tx);
+        self.tasks.spawn(run_link(Arc::clone(&self.dialer), link, need, frame_rx, self.news_tx.clone()));
     }
 
     fn write(&self, link: LinkId, text: String) {
-        if let Some(writer) = self.open.get(&link) {
-            // One whose task has ended is about to be reported lost.
-            drop(writer.send(text));
+        if let Some(frame_tx) = self.open.get(&link) {
+            // If its task has ended, the connection is about to be reported lost.
+            let _ = frame_tx.send(text);
         }
     }
 }
 
-/// The storage, off the task that must not block.
-struct Keeper {
+/// Writes to the storage, outside the task that must not block, and keeps what could not be written for the next write.
+struct Writer {
     /// `None` only while it is at work.
     storage: Option<Box<dyn Storage>>,
-    /// What could not be written; it goes along with the next write.
+    /// What could not be written.
     unsaved: Vec<Change>,
 }
 
-impl Keeper {
+impl Writer {
     /// Refuses them if they can't be written.
     async fn save(&mut self, changes: Vec<Change>) -> Result<(), Error> {
         let mut all = std::mem::take(&mut self.unsaved);
@@ -245,7 +227,7 @@ impl Keeper {
     }
 
     /// Keeps them for the next write if they can't be written.
-    async fn save_later(&mut self, changes: Vec<Change>) {
+    async fn save_soon(&mut self, changes: Vec<Change>) {
         let mut all = std::mem::take(&mut self.unsaved);
         all.extend(changes);
         let (all, written) = self.write(all).await;

@@ -27,6 +27,14 @@ pub enum Error {
     /// The server's answer makes no sense to this version.
     #[error("the server's answer can't be read")]
     Unreadable,
+    /// A user id that can't be one: it was not sent.
+    #[error("{id:?} is no user id: it {problem}")]
+    InvalidUserId {
+        /// What was given.
+        id: String,
+        /// What a user id must be.
+        problem: String,
+    },
     /// The configuration can't work.
     #[error("{0}")]
     Config(String),
@@ -39,6 +47,7 @@ impl PartialEq for Error {
                 code == other && message == text
             }
             (Self::Config(what), Self::Config(other)) => what == other,
+            (Self::InvalidUserId { id, .. }, Self::InvalidUserId { id: other, .. }) => id == other,
             (Self::Storage(error), Self::Storage(other)) => error.kind() == other.kind(),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use wire::{ClientMsgId, Conversation, Message, Receipt, Target};
+
 use crate::Error;
-use crate::protocol::{Conversation, Message, Target};
 
 /// Something the app should know.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,9 +18,14 @@ pub enum Event {
         /// Somebody else wrote it while this device was not connected.
         missed: bool,
     },
-    /// How far a member of a conversation has come. One that arrives late can be below an earlier one: only the highest
-    /// counts.
-    Receipt(Receipt),
+    /// How far a member of a conversation has come; the user themselves, if another device of theirs has read. One that
+    /// arrives late can be below an earlier one: only the highest counts.
+    Receipt {
+        /// Whether they hold it or have read it.
+        kind: ReceiptKind,
+        /// Who, where, and up to which message.
+        receipt: Receipt,
+    },
     /// A row of the chat list, as the server had it after a connect: there is something new in the conversation, or another
     /// device has read some of it. May come without a change.
     ConversationChanged(Conversation),
@@ -28,7 +34,7 @@ pub enum Event {
     /// A message that will never be stored: the server refused it for good. It is out of the outbox.
     Failed {
         /// The id that [`Sent::client_msg_id`](crate::Sent::client_msg_id) gave.
-        client_msg_id: String,
+        client_msg_id: ClientMsgId,
         /// Whom it was for.
         target: Target,
         /// What it said.
@@ -38,22 +44,7 @@ pub enum Event {
     },
 }
 
-/// A member's devices hold, or the member has read, everything up to `seq`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// Which of the two.
-    pub kind: ReceiptKind,
-    /// The conversation.
-    pub conversation_id: String,
-    /// The member; the user themselves, if another device of theirs has read.
-    pub user_id: String,
-    /// Up to where, this one included.
-    pub seq: u64,
-    /// When: RFC 3339, UTC, milliseconds.
-    pub at: String,
-}
-
-/// What a [`Receipt`] says.
+/// What an [`Event::Receipt`] says: the member has everything up to there, or has read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiptKind {
     /// A device holds it: two grey ticks.
@@ -84,31 +75,31 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Why {
-    /// The server said goodbye.
+    /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
     /// The connection broke.
     #[error("connection lost: {0}")]
     Lost(String),
-    /// The server owes an answer and has said nothing at all for too long.
+    /// The server owes an answer and has sent nothing at all for too long.
     #[error("the server has stopped answering")]
     Silent,
-    /// There is no server there, or no way to it.
+    /// The server can't be reached.
     #[error("can't reach the server: {0}")]
     Unreachable(String),
-    /// The server did not want the connection.
+    /// The server refused the connection.
     #[error("the server refused the connection (HTTP {status})")]
     Refused {
         /// HTTP's status code.
         status: u16,
     },
-    /// The server did not want the token, nor a fresh one.
+    /// The server refused the token, and a new one too.
     #[error("the server refused the token (HTTP {status})")]
     TokenRefused {
         /// HTTP's status code: 401 or 403.
         status: u16,
     },
-    /// The token has expired; the next try asks for a fresh one.
+    /// The token has expired; the next try asks for a new one.
     #[error("the token has expired")]
     TokenExpired,
     /// The app could not give a token. This is what it said.

@@ -24,10 +24,10 @@
 //!     match event {
 //!         Event::Message { message, .. } => {
 //!             println!("{}: {}", message.sender_id, message.body);
-//!             // It is on the screen. The future need not be waited for.
-//!             drop(client.read(&message.conversation_id, message.seq));
+//!             // It is on the screen.
+//!             client.read(&message.conversation_id, message.seq);
 //!         }
-//!         Event::Receipt(receipt) => println!("{:?} by {} up to {}", receipt.kind, receipt.user_id, receipt.seq),
+//!         Event::Receipt { kind, receipt } => println!("{kind:?} by {} up to {}", receipt.user_id, receipt.seq),
 //!         Event::State(state) => println!("{state:?}"),
 //!         _ => {}
 //!     }
@@ -49,8 +49,9 @@
 //!
 //! # Layout
 //!
-//! `session` is the whole client without I/O and clock: frames and the time in, frames and events out. `driver` carries
-//! them, `dial` is one connection, `client` is the app's end.
+//! `session` is the whole client without I/O and clock: frames, calls and the time in, frames, events and changes out. `driver`
+//! executes those, `dial` is one connection, `client` is what an app uses. `timeline` is apart from all that: the ordered view
+//! of one conversation, for drawing it.
 
 #![warn(missing_docs)]
 
@@ -60,15 +61,25 @@ mod dial;
 mod driver;
 mod error;
 mod event;
-mod protocol;
 mod session;
 mod stats;
 mod storage;
+mod timeline;
 
-pub use client::{Client, Events, Sent};
+pub use client::{Client, Events, ReadReport, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
-pub use event::{Event, Receipt, ReceiptKind, State, Why};
-pub use protocol::{Conversation, History, Inbox, LastMessage, Member, Message, Side, Stored, Target};
+pub use event::{Event, ReceiptKind, State, Why};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
+pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
+pub use wire::limits;
+pub use wire::{
+    ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryResult, InboxResult, InvalidId, Kind,
+    LastMessage, Member, Message, MessageId, Receipt, SendResult, Seq, Side, Target, Timestamp, UserId,
+};
+
+/// The README's example, so that it compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,14 +1,16 @@
-//! The client's state, whatever connections carry it: what waits, what is held, what must be asked.
+//! The client's state, independent of connections: what waits, what is held, what must be asked.
 //!
-//! Nothing here does I/O or looks at a clock. In go frames, calls of the app and the time; out come [`Output`]s. Four rules
-//! carry most of it:
+//! Nothing here does I/O or looks at a clock: frames, calls of the app and the time are inputs, changes and [`Output`]s are what
+//! to do. Four rules explain most of it:
 //!
 //! * A request stays in `asked` until it is answered, and is sent again, unchanged, when its time is up. Every action of
-//!   the protocol may be repeated, so no lost answer needs a case of its own.
+//!   the protocol may be repeated, so a lost answer needs no code of its own.
 //! * Messages wait in their conversation's buffer until everything before them has come, and leave it once, in the order
 //!   of their `seq`.
 //! * Of the messages to one conversation only the oldest is under way. Two at once could be stored the other way round.
 //! * A message is held, and so acknowledged, once the app is done with it: what it had before a crash comes again.
+//!
+//! The web client's session works in the same way, and both pass the scripts in conformance/.
 
 mod calls;
 mod catch_up;
@@ -18,8 +20,13 @@ mod outbox;
 mod reports;
 mod requests;
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
+use wire::{ServerEvent, ServerFrame, UserId};
+
+pub(crate) use calls::Call;
 use calls::Calls;
 use catch_up::CatchUp;
 use conversations::Conversations;
@@ -29,37 +36,49 @@ use reports::Reports;
 use requests::Requests;
 
 use crate::config::{Timing, TokenNeed};
-use crate::protocol::{Frame, History, Inbox, Stored};
-use crate::storage::{Change, Saved};
-use crate::{Error, Event, State, Stats};
+use crate::storage::{Change, Queued, Saved};
+use crate::{Error, Event, ReceiptKind, State, Stats};
 
 /// One connection, dialled or open. Later ones have higher numbers.
 pub(crate) type LinkId = u64;
 
-/// Something that the app waits for.
-pub(crate) type Ticket = u64;
+/// Where the app waits for an answer.
+pub(crate) type Waiter<T> = oneshot::Sender<Result<T, Error>>;
 
-#[derive(Debug, PartialEq)]
+/// Something to do, in this order, once the changes are saved: see [`Session::take_changes`].
+#[derive(Debug)]
 pub(crate) enum Output {
     Dial { link: LinkId, need: TokenNeed },
     Frame { link: LinkId, text: String },
     Close { link: LinkId },
     Event(Event),
-    Save(Change),
-    Answer { ticket: Ticket, answer: Result<Answer, Error> },
+    Answer(Answer),
 }
 
-/// What the app waited for.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Answer {
-    Stored(Stored),
-    Unread(u64),
-    Inbox(Inbox),
-    History(History),
+/// An answer on its way to the app that waits for it.
+pub(crate) struct Answer(Box<dyn FnOnce() + Send>);
+
+impl Answer {
+    fn new<T: Send + 'static>(waiter: Waiter<T>, answer: Result<T, Error>) -> Self {
+        Self(Box::new(move || {
+            // An app that does not wait any more needs no answer.
+            let _ = waiter.send(answer);
+        }))
+    }
+
+    pub(crate) fn tell(self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answer")
+    }
 }
 
 pub(crate) struct Session {
-    me: String,
+    me: UserId,
     timing: Timing,
     rng: fastrand::Rng,
     links: Links,
@@ -70,14 +89,15 @@ pub(crate) struct Session {
     catch_up: CatchUp,
     reports: Reports,
     stats: Stats,
+    changes: Vec<Change>,
     outputs: Vec<Output>,
 }
 
 impl Session {
     /// Dials at its first tick.
-    pub(crate) fn new(me: &str, timing: Timing, saved: Saved, rng: fastrand::Rng, now: Instant) -> Self {
+    pub(crate) fn new(me: UserId, timing: Timing, saved: Saved, rng: fastrand::Rng, now: Instant) -> Self {
         Self {
-            me: me.to_owned(),
+            me,
             timing,
             rng,
             links: Links::new(now),
@@ -88,32 +108,57 @@ impl Session {
             catch_up: CatchUp::new(saved.caught_up),
             reports: Reports::default(),
             stats: Stats::default(),
+            changes: Vec::new(),
             outputs: Vec::new(),
         }
     }
 
     /// A frame, from a connection that is open or was until now.
     pub(crate) fn received(&mut self, link: LinkId, text: &str, now: Instant) {
-        self.heard(link, now);
-        match Frame::parse(text) {
-            Some(Frame::Reply { id, result }) => self.answered(id.as_deref(), result, now),
-            Some(Frame::Error { error, .. }) if error.code == "token_expired" => self.token_expired(link, now),
-            Some(Frame::Error { id, error }) => self.refused(id.as_deref(), error, now),
-            Some(Frame::MessageNew { message }) => self.pushed(message, now),
-            Some(Frame::Delivered(receipt)) => self.receipt(receipt, false),
-            Some(Frame::Read(receipt)) => self.receipt(receipt, true),
-            Some(Frame::Unknown) => {}
-            // The gateway's own error doesn't say which request it is about.
-            None => self.retry_all_soon(link, now),
+        self.frame_arrived(link, now);
+        match ServerFrame::parse(text) {
+            ServerFrame::Reply { id, result } => self.answered(id.as_deref(), result, now),
+            ServerFrame::Error { error, .. } if error.code == "token_expired" => self.token_expired(link, now),
+            ServerFrame::Error { id, error } => self.refused(id.as_deref(), error, now),
+            ServerFrame::Event(event) => self.on_event(event, now),
+            // It does not say which request it is about.
+            ServerFrame::Gateway => self.retry_all_soon(link, now),
+            ServerFrame::Unknown => {}
         }
-        self.settle(now);
+        self.send_due(now);
+    }
+
+    fn on_event(&mut self, event: ServerEvent, now: Instant) {
+        match event {
+            ServerEvent::MessagesNew { messages, .. } => {
+                for message in messages {
+                    self.arrived(message, false, now);
+                }
+            }
+            ServerEvent::ReceiptDelivered(receipt) => {
+                self.tell(Event::Receipt { kind: ReceiptKind::Delivered, receipt });
+            }
+            ServerEvent::ReceiptRead(receipt) => self.tell(Event::Receipt { kind: ReceiptKind::Read, receipt }),
+        }
+    }
+
+    /// Retries that wait are tried now: the network has changed, or the app is in the foreground again.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        self.dial_soon(now);
+        self.ping_soon(now);
+        self.tick(now);
+    }
+
+    /// What the app has sent and the server has not stored yet, oldest first.
+    pub(crate) fn outbox(&self) -> Vec<Queued> {
+        self.outbox.waiting()
     }
 
     pub(crate) fn tick(&mut self, now: Instant) {
-        self.bury_silent(now);
+        self.close_silent(now);
         self.resend_due(now);
         self.ping_due(now);
-        self.settle(now);
+        self.send_due(now);
     }
 
     /// When `tick` has something to do, if nothing else happens before.
@@ -134,10 +179,15 @@ impl Session {
         .min()
     }
 
-    /// The last word before the connections are closed: what is held and read is reported, however recent the last report.
-    pub(crate) fn leaving(&mut self, now: Instant) {
-        self.reports.hurry(now);
-        self.settle(now);
+    /// Before the connections are closed: what is held and read is reported, however recent the last report.
+    pub(crate) fn closing(&mut self, now: Instant) {
+        self.reports.flush(now);
+        self.send_due(now);
+    }
+
+    /// What to remember, before any of the outputs is carried out.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
     }
 
     pub(crate) fn take_outputs(&mut self) -> Vec<Output> {
@@ -148,8 +198,8 @@ impl Session {
         self.stats
     }
 
-    /// Asks for whatever the state calls for and is not under way. Called after every change.
-    fn settle(&mut self, now: Instant) {
+    /// Sends every request that is due and not under way. Called after every change.
+    fn send_due(&mut self, now: Instant) {
         self.dial_due(now);
         if self.links.current().is_none() {
             return;
@@ -171,24 +221,22 @@ impl Session {
         self.tell(Event::State(state));
     }
 
-    fn answer(&mut self, ticket: Option<Ticket>, answer: Result<Answer, Error>) {
-        if let Some(ticket) = ticket {
-            self.outputs.push(Output::Answer { ticket, answer });
-        }
+    fn answer<T: Send + 'static>(&mut self, waiter: Waiter<T>, answer: Result<T, Error>) {
+        self.outputs.push(Output::Answer(Answer::new(waiter, answer)));
     }
 
     fn save(&mut self, change: Change) {
-        self.outputs.push(Output::Save(change));
+        self.changes.push(change);
     }
 }
 
-/// Full jitter: anything from nothing to the ceiling, which doubles with each attempt.
+/// Full jitter: at random between 0 and a maximum that doubles with each attempt.
 fn jitter(rng: &mut fastrand::Rng, first: Duration, max: Duration, attempt: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(attempt)).min(max).mul_f64(rng.f64())
 }
 
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 
 #[cfg(test)]
 mod tests;

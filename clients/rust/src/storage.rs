@@ -7,17 +7,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use serde::{Deserialize, Serialize};
+use wire::{ClientMsgId, ConversationId, Seq, Target, Timestamp};
 
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
-
-use crate::protocol::Target;
 
 /// A message that waits for its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Queued {
     /// The same at each try, so that the server stores it once.
-    pub client_msg_id: String,
+    pub client_msg_id: ClientMsgId,
     /// Whom it is for.
     pub target: Target,
     /// What it says.
@@ -31,16 +30,16 @@ pub enum Change {
     /// This message waits, after those that wait already.
     Queued(Queued),
     /// The message with this `client_msg_id` no longer waits.
-    Done(String),
+    Done(ClientMsgId),
     /// The app is done with everything of this conversation up to here. Only rises.
     Held {
         /// The conversation.
-        conversation_id: String,
+        conversation_id: ConversationId,
         /// Up to here, this one included.
-        seq: u64,
+        seq: Seq,
     },
     /// A time of the server's, up to which nothing is missing.
-    CaughtUp(String),
+    CaughtUp(Timestamp),
 }
 
 /// All that is remembered.
@@ -49,9 +48,9 @@ pub struct Saved {
     /// Messages that wait, oldest first.
     pub outbox: VecDeque<Queued>,
     /// For each conversation, the last seq that the app is done with.
-    pub held: BTreeMap<String, u64>,
+    pub held: BTreeMap<ConversationId, Seq>,
     /// The last [`Change::CaughtUp`].
-    pub caught_up: Option<String>,
+    pub caught_up: Option<Timestamp>,
 }
 
 impl Saved {
@@ -62,14 +61,14 @@ impl Saved {
             Change::Done(id) => {
                 // Nearly always the first one.
                 if let Some(at) = self.outbox.iter().position(|queued| queued.client_msg_id == *id) {
-                    drop(self.outbox.remove(at));
+                    self.outbox.remove(at);
                 }
             }
             Change::Held { conversation_id, seq } => {
                 let held = self.held.entry(conversation_id.clone()).or_default();
                 *held = (*held).max(*seq);
             }
-            Change::CaughtUp(at) => self.caught_up = Some(at.clone()),
+            Change::CaughtUp(at) => self.caught_up = Some(*at),
         }
     }
 }

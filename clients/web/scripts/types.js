@@ -1,23 +1,42 @@
-// Writes src/frames.ts from the schemas; with --check, says whether it is current.
+// Writes src/frames.ts from the schema: types, limits, and guards for what the server sends. With --check, says whether it is
+// current.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
+import { guards } from "./guards.js";
 
-const schema = JSON.parse(await readFile(new URL("../../../docs/contract/frames.schema.json", import.meta.url), "utf8"));
+const schema = JSON.parse(
+  await readFile(new URL("../../../docs/contract/frames.schema.json", import.meta.url), "utf8"),
+);
 const file = new URL("../src/frames.ts", import.meta.url);
 
-const types = await compile(schema, "Frames", {
+// A code that this version does not know is passed on.
+const { ErrorCode } = schema.definitions;
+const codes = ErrorCode.oneOf.map((code) => JSON.stringify(code.const));
+schema.definitions.ErrorCode = {
+  description: ErrorCode.description,
+  type: "string",
+  tsType: [...codes, "(string & {})"].join(" | "),
+};
+
+const types = await compile(structuredClone(schema), "Frames", {
   additionalProperties: false,
   bannerComment: "// Generated from frames.schema.json by `npm run types`.",
   ignoreMinAndMaxItems: true,
 });
+const limits = Object.entries(schema.limits).map(([name, value]) => `  ${name}: ${value},\n`);
+const text = `${types}
+/** What the server allows. */
+export const limits = {\n${limits.join("")}} as const;
+
+${guards(schema)}`;
 
 if (process.argv.includes("--check")) {
   const found = await readFile(file, "utf8").catch(() => "");
-  if (found !== types) {
-    console.error("src/frames.ts is not what the schemas say any more: `npm run types`");
+  if (found !== text) {
+    console.error("src/frames.ts is out of date: `npm run types`");
     process.exitCode = 1;
   }
 } else {
-  await writeFile(file, types);
+  await writeFile(file, text);
 }

@@ -1,11 +1,11 @@
-// What the app holds in its hands.
+// The interface for apps.
 
 import { type Config, defaultTiming } from "./config.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
-import type { HistoryResult, InboxResult, SendResult } from "./frames.ts";
-import { checkSize, HISTORY_MESSAGES_MAX, INBOX_CONVERSATIONS_MAX, type Side, type Target } from "./protocol.ts";
+import { type HistoryResult, type InboxResult, limits, type SendResult } from "./frames.ts";
+import { checkSize, type Side, type Target } from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
@@ -15,8 +15,8 @@ import { watchSurroundings } from "./surroundings.ts";
 import { uuid } from "./uuid.ts";
 
 /**
- * Reads what the last client has left, and connects in the background. Without a network it waits for one, and says so in
- * its events.
+ * Reads what the last client has saved, and connects in the background. Without a network it waits for one; `state` events
+ * say so.
  *
  * @throws `config`: the address or the device id can't work. `storage`, `storage_busy`: the storage can't be read.
  */
@@ -40,10 +40,10 @@ export async function connect(config: Config): Promise<Client> {
 /**
  * A user's connection to Pigeonhole.
  *
- * What it is asked for is asked at once, or when there is a connection again, however long that takes.
+ * Requests are sent at once, or when there is a connection again, however long that takes.
  */
 export class Client {
-  /** What the client has to tell, in order. */
+  /** Events, in order. */
   readonly events: Events;
   #driver: Driver;
   #unwatch: () => void;
@@ -59,16 +59,16 @@ export class Client {
    * Puts a message into the outbox, from where it is sent, again and again until the server has answered, over reloads too
    * if the storage outlives them. Messages to the same conversation are stored in the order of these calls.
    *
-   * Once this is done the message is in the outbox; `stored` of what it gives waits for the answer.
+   * When it resolves, the message is in the outbox; `stored` of the result waits for the answer.
    *
    * @throws `too_large`, `storage` or `closed`: it is not in the outbox, and will not be sent.
    */
   async send(target: Target, body: string): Promise<Sent> {
-    const queued: Queued = { client_msg_id: uuid(), target, body };
-    const { client_msg_id } = queued;
-    checkSize({ action: "send", ...target, client_msg_id, kind: "text", body });
+    const queued: Queued = { clientMsgId: uuid(), target, body };
+    const { clientMsgId } = queued;
+    checkSize({ action: "send", ...target, client_msg_id: clientMsgId, kind: "text", body });
     const { stored } = await this.#driver.send(queued);
-    return { client_msg_id, stored };
+    return { clientMsgId, stored };
   }
 
   /** As `send`, to the direct conversation with this user. */
@@ -79,7 +79,7 @@ export class Client {
   /**
    * The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report a
    * second for each conversation; calls that come sooner share the next one. Gives the number of messages that are left
-   * unread; it need not be waited for.
+   * unread; the app may ignore that.
    */
   read(conversation: string, seq: number): Promise<number> {
     return this.#driver.ask((session, waiter, now) => session.read(conversation, seq, waiter, now));
@@ -87,20 +87,20 @@ export class Client {
 
   /** A page of the chat list, most recently active first: the first one, or the one at the `next_cursor` of the page before. */
   inbox(cursor?: string | null): Promise<InboxResult> {
-    return this.#call({ action: "inbox", limit: INBOX_CONVERSATIONS_MAX, ...(cursor ? { cursor } : {}) });
+    return this.#call({ action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...(cursor ? { cursor } : {}) });
   }
 
   /**
-   * A page of a conversation, of at most `limit` messages (1 to 100), nearest to the given side. Events know nothing of it:
-   * messages that are on it come, or have come, as events all the same, if they are new on this device.
+   * A page of a conversation, of at most `limit` messages (1 to 100), nearest to the given side. Independent of
+   * events: its messages come, or have come, as events too, if they are new on this device.
    */
-  history(conversation: string, side: Side = {}, limit = HISTORY_MESSAGES_MAX): Promise<HistoryResult> {
+  history(conversation: string, side: Side = {}, limit: number = limits.HISTORY_LIMIT_MAX): Promise<HistoryResult> {
     return this.#call({ action: "history", conversation_id: conversation, ...side, limit });
   }
 
   /**
-   * Whatever waits for a better moment is tried now. Called by itself where the platform tells that the page is visible
-   * again or the network has changed; elsewhere an app does well to call it then.
+   * Tries at once what waits to be tried again. In browsers the client calls it itself when the page is visible again or the
+   * network has changed; elsewhere the app should.
    */
   wake(): void {
     this.#driver.act((session, now) => session.wake(now));
@@ -117,8 +117,8 @@ export class Client {
   }
 
   /**
-   * Acknowledges what the app is done with, and says goodbye. What is in the outbox stays there. Done once the storage may be
-   * used by another client.
+   * Acknowledges what the app is done with, and closes the connection. What is in the outbox stays there. When it resolves,
+   * another client may use the storage.
    */
   async close(): Promise<void> {
     this.#unwatch();
@@ -133,10 +133,10 @@ export class Client {
 
 /** A message that is in the outbox. */
 export interface Sent {
-  /** What it can be recognised by: its event carries the same. */
-  client_msg_id: string;
+  /** Its event carries the same, as `client_msg_id`. */
+  clientMsgId: string;
   /**
-   * Done once the server has stored it, however long there is no connection. Need not be waited for.
+   * Resolves once the server has stored it, however long there is no connection. May be ignored.
    *
    * @throws A code of the protocol: it will never be stored. `closed`: it is still in the outbox.
    */
@@ -144,16 +144,16 @@ export interface Sent {
 }
 
 /**
- * What the client has to tell, in order, for one `for await` at a time.
+ * Events, in order, for one `for await` at a time.
  *
- * To ask for the next event is to be `done` with the last one: only then is a message acknowledged to the server, and
- * remembered as one that need not come again. An app that keeps messages keeps them before the loop's next round, and a
- * crash at any point loses none. One that never asks leaves everything pending on the server.
+ * Asking for the next event says that the app is `done` with the last one: only then is a message acknowledged to the server,
+ * and remembered as one that need not come again. An app that stores messages does so before the loop's next round, and a
+ * crash at any point loses none. For an app that never asks, everything stays pending on the server.
  */
 export class Events implements AsyncIterableIterator<ClientEvent> {
   #queue: ClientEvent[] = [];
   #handled: (conversation: string, seq: number) => void;
-  /** The one that the app has and may not be done with. */
+  /** The event that the app has, and is perhaps not done with. */
   #last: ClientEvent | undefined;
   #wake = () => {};
   #isOver = false;
@@ -174,7 +174,7 @@ export class Events implements AsyncIterableIterator<ClientEvent> {
     return this.#last ? { done: false, value: this.#last } : { done: true, value: undefined };
   }
 
-  /** A loop that is left can be taken up again by another. */
+  /** After `break`, another loop can go on. */
   async return(): Promise<IteratorResult<ClientEvent, undefined>> {
     return { done: true, value: undefined };
   }

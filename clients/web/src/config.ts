@@ -1,17 +1,18 @@
-// Where to connect, as whom, and how patiently.
+// Where to connect, as which user, and how long to wait for what.
 
 import { PigeonholeError } from "./errors.ts";
+import { limits } from "./frames.ts";
 import type { Storage } from "./storage/storage.ts";
 import { uuid } from "./uuid.ts";
 
 /**
  * Why the app is asked for a token.
  *
- * - `connect`: for a new connection. One that is kept from before will do.
- * - `unsure`: the same, but the last try failed, and browsers don't say whether the token was to blame. One that is kept
- *   will do only if it is known to be good.
- * - `refused`: the server refused the last one. A kept one will not do.
- * - `expired`: the last one has expired. A kept one will not do.
+ * - `connect`: for a new connection. A cached token will do.
+ * - `unsure`: the last try failed, and browsers don't say whether because of the token. A cached token will do only if
+ *   it is known to be valid.
+ * - `refused`: the server refused the last token. Get a new one.
+ * - `expired`: the last token has expired. Get a new one.
  */
 export type TokenNeed = "connect" | "unsure" | "refused" | "expired";
 
@@ -28,13 +29,13 @@ export interface Config {
   storage?: Storage;
   /** Opens a socket, where there is no global `WebSocket` or another is wanted. */
   webSocket?: OpenSocket;
-  /** How patient the client is. */
+  /** How long the client waits for what. */
   timing?: Partial<Timing>;
 }
 
 export type OpenSocket = (url: string, protocols: string[]) => Socket;
 
-/** What of a `WebSocket` is used. */
+/** The part of `WebSocket` that is used. */
 export interface Socket {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;
@@ -50,7 +51,7 @@ export interface Timing {
   answerWait: number;
   /** The first retry after an error that may pass waits up to this, each further one up to twice the one before, and at most `answerWait`. */
   retryFirst: number;
-  /** Nothing at all from the server for so long, while it owes an answer: the connection is dead and does not know it. */
+  /** Nothing at all from the server for so long, while it owes an answer: the connection counts as dead. */
   silenceMax: number;
   /** How often the server is asked whether something is pending. API Gateway ends sockets that are idle for 10 min. */
   pingEvery: number;
@@ -66,11 +67,11 @@ export interface Timing {
   reconnectMax: number;
   /** How long opening a connection may take, the token included. */
   dialWait: number;
-  /** How long a goodbye may take. */
+  /** How long closing a connection may take. */
   closeWait: number;
   /** A connection is replaced when it is that old. API Gateway ends it at 2 h. */
   lifetime: number;
-  /** Up to so much before that, so that not all devices come at once. */
+  /** Up to this much earlier, at random, so that not all devices reconnect at once. */
   lifetimeJitter: number;
 }
 
@@ -93,12 +94,12 @@ export const defaultTiming: Readonly<Timing> = {
   lifetimeJitter: 5 * MINUTE,
 };
 
-/** The address with the device's name in it. */
+/** The URL with the device id in it. */
 export function address({ url, deviceId = uuid() }: Config): string {
   if (!/^wss?:\/\/[^/]/.test(url)) {
     throw new PigeonholeError("config", `${url} is no WebSocket address: it begins with wss:// and a host`);
   }
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(deviceId)) {
+  if (!/^[A-Za-z0-9_-]+$/.test(deviceId) || deviceId.length > limits.DEVICE_ID_CHARS_MAX) {
     throw new PigeonholeError("config", "a device id is 1 to 64 of A-Z, a-z, 0-9, _ and -");
   }
   return `${url}${url.includes("?") ? "&" : "?"}device_id=${deviceId}`;

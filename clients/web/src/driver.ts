@@ -1,17 +1,17 @@
-// Drives a session: carries its frames over sockets, its changes to the storage, its events to the app.
+// Executes what a session puts out: sends frames over sockets, writes changes to the storage, hands events to the app.
 
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent, Why } from "./events.ts";
 import type { SendResult } from "./frames.ts";
 import type { LinkId, Output, Session, Waiter } from "./session/session.ts";
 import type { Dialer, Link } from "./socket.ts";
-import { Keeper } from "./storage/keeper.ts";
 import type { Queued, Storage } from "./storage/storage.ts";
+import { StorageWriter } from "./storage/writer.ts";
 
-/** A longer timer would not wait at all. */
+/** The longest that `setTimeout` can wait. A longer timer would fire at once. */
 const TIMER_MAX = 2 ** 31 - 1;
 
-/** Milliseconds, of a clock that never goes back. */
+/** Milliseconds of a clock that never goes back. */
 export function clock(): number {
   return performance.now();
 }
@@ -19,38 +19,38 @@ export function clock(): number {
 export class Driver {
   readonly session: Session;
   #dialer: Dialer;
-  #keeper: Keeper;
+  #writer: StorageWriter;
   #tell: (event: ClientEvent) => void;
   #links = new Map<LinkId, Link>();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #isCarrying = false;
-  /** Done when everything is carried out. */
-  #carried = Promise.resolve();
+  #isExecuting = false;
+  /** Resolves when all outputs are executed. */
+  #executed = Promise.resolve();
   #isClosed = false;
   #closing: Promise<void> | undefined;
-  /** What those who wait for an answer are told once the client is closed. */
+  /** Rejects what still waits for an answer, when the client is closed. */
   #waiting = new Set<(error: PigeonholeError) => void>();
 
   constructor(session: Session, dialer: Dialer, storage: Storage, tell: (event: ClientEvent) => void) {
     this.session = session;
     this.#dialer = dialer;
-    this.#keeper = new Keeper(storage);
+    this.#writer = new StorageWriter(storage);
     this.#tell = tell;
   }
 
-  /** Lets something happen in the session, and does what comes of it. */
+  /** Changes the session, and executes what it puts out. */
   act(change: (session: Session, now: number) => void): void {
     if (this.#isClosed) {
       return;
     }
     change(this.session, clock());
-    // If that is being done already, this comes after it.
-    if (!this.#isCarrying) {
-      this.#carried = this.#carryOut();
+    // If outputs are being executed already, the new ones are taken after them.
+    if (!this.#isExecuting) {
+      this.#executed = this.#execute();
     }
   }
 
-  /** As `act`, with an answer to come. */
+  /** As `act`, for a change that is answered. */
   ask<T>(change: (session: Session, waiter: Waiter<T>, now: number) => void): Promise<T> {
     const answer = new Promise<T>((resolve, reject) => {
       const refuse = (error: PigeonholeError) => {
@@ -68,17 +68,17 @@ export class Driver {
       this.#waiting.add(refuse);
       this.act((session, now) => change(session, { resolve: accept, reject: refuse }, now));
     });
-    // An app need not wait for it.
+    // The app may ignore the answer.
     answer.catch(() => {});
     return answer;
   }
 
-  /** Done once the message is safe; what it gives is done once the server has stored it. */
+  /** Resolves once the message is in the storage; `stored` resolves once the server has stored it. */
   async send(queued: Queued): Promise<{ stored: Promise<SendResult> }> {
     if (this.#isClosed) {
       throw closed();
     }
-    await this.#keeper.save([{ queued }]);
+    await this.#writer.save([{ queued }]);
     return { stored: this.ask<SendResult>((session, waiter, now) => session.send(queued, waiter, now)) };
   }
 
@@ -88,30 +88,30 @@ export class Driver {
   }
 
   async #close(): Promise<void> {
-    this.act((session, now) => session.leaving(now));
-    await this.#carried;
+    this.act((session, now) => session.closing(now));
+    await this.#executed;
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await Promise.all([...this.#links.values()].map((link) => link.close()));
     for (const refuse of this.#waiting) {
       refuse(closed());
     }
-    await this.#keeper.close();
+    await this.#writer.close();
   }
 
-  /** What is to be remembered comes first: a message is not acknowledged, and no answer told, before that is. */
-  async #carryOut(): Promise<void> {
-    this.#isCarrying = true;
+  /** Saves first: nothing is acknowledged, and no answer given, before it is in the storage. */
+  async #execute(): Promise<void> {
+    this.#isExecuting = true;
     for (let outputs = this.session.takeOutputs(); outputs.length > 0; outputs = this.session.takeOutputs()) {
       const changes = outputs.flatMap((output) => (output.do === "save" ? [output.change] : []));
       if (changes.length > 0) {
-        await this.#keeper.saveSoon(changes);
+        await this.#writer.saveSoon(changes);
       }
       for (const output of outputs) {
         this.#do(output);
       }
     }
-    this.#isCarrying = false;
+    this.#isExecuting = false;
     this.#setTimer();
   }
 

@@ -1,15 +1,14 @@
-// What can go wrong for good. What may pass is not here: it is tried again.
+// Errors that are final. What may pass is tried again, and is no error.
 
 import type { ErrorCode } from "./frames.ts";
 
 /**
- * Why something that was asked for will not be: a code of the protocol, whose message is the server's, or one of the
- * client's own.
+ * Why a request failed for good: a code of the protocol, whose message is the server's, or one of the client's own.
  *
  * - `closed`: the client has been closed. A message that is in the outbox is sent by the next client that opens it.
  * - `storage`: the outbox could not be read or written; `cause` says why.
  * - `storage_busy`: another client, in another tab perhaps, has this storage.
- * - `unreadable`: the server's answer makes no sense to this version.
+ * - `unreadable`: this version can't read the server's answer.
  * - `config`: the configuration can't work.
  */
 export type PigeonholeErrorCode = ErrorCode | "closed" | "storage" | "storage_busy" | "unreadable" | "config";

@@ -2,7 +2,7 @@
 
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
-import type { Receipt, Target } from "./protocol.ts";
+import type { Receipt, ReceiptKind, Target } from "./protocol.ts";
 
 export type ClientEvent = MessageEvent | ReceiptEvent | ConversationEvent | StateEvent | FailedEvent;
 
@@ -24,7 +24,7 @@ interface MessageEvent {
  */
 interface ReceiptEvent extends Receipt {
   type: "receipt";
-  kind: "delivered" | "read";
+  kind: ReceiptKind;
 }
 
 /**
@@ -52,7 +52,7 @@ export type State =
 /** A message that will never be stored: the server refused it for good. It is out of the outbox. */
 interface FailedEvent {
   type: "failed";
-  client_msg_id: string;
+  clientMsgId: string;
   target: Target;
   body: string;
   error: PigeonholeError;
@@ -61,14 +61,14 @@ interface FailedEvent {
 /**
  * Why there is no connection.
  *
- * - `closed`: the server said goodbye.
+ * - `closed`: the server closed the connection.
  * - `lost`: the connection broke.
- * - `silent`: the server owes an answer and has said nothing at all for too long.
- * - `unreachable`: there is no server there, or no way to it. In a browser, also: the server refused.
- * - `refused`: the server did not want the connection.
- * - `token_refused`: it did not want the token, nor a fresh one.
- * - `token_expired`: the next try asks for a fresh one.
- * - `no_token`: the app could not give one.
+ * - `silent`: the server owes an answer and has sent nothing for too long.
+ * - `unreachable`: the server can't be reached. In a browser, also: the server refused.
+ * - `refused`: the server refused the connection.
+ * - `token_refused`: the server refused the token, and a new one too.
+ * - `token_expired`: the next try asks for a new one.
+ * - `no_token`: the app could not give a token.
  */
 export interface Why {
   reason: "closed" | "lost" | "silent" | "unreachable" | "refused" | "token_refused" | "token_expired" | "no_token";

@@ -1,7 +1,7 @@
 // Generated from frames.schema.json by `npm run types`.
 
 /**
- * Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/domain.
+ * Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/wire.
  */
 export type Frames = Request | ServerFrame;
 /**
@@ -26,7 +26,10 @@ export type SendRequest = {
    * Echoed by the answer.
    */
   id?: RequestId;
-  kind: Kind;
+  /**
+   * What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
+   */
+  kind: "text";
 } & SendRequest1;
 /**
  * The idempotency key of a `send`, unique per sender and conversation.
@@ -36,10 +39,6 @@ export type ClientMsgId = string;
  * What a request is called by its client, so that the answer can be told from others.
  */
 export type RequestId = string;
-/**
- * What a message is. More will come.
- */
-export type Kind = "text";
 export type SendRequest1 =
   | {
       to: UserId;
@@ -71,7 +70,7 @@ export type ServerFrame =
   | HistoryReply
   | PingReply
   | ErrorFrame
-  | MessageNewEvent
+  | MessagesNewEvent
   | ReceiptDeliveredEvent
   | ReceiptReadEvent
   | GatewayError;
@@ -81,7 +80,7 @@ export type ServerFrame =
 export type MessageId = string;
 /**
  * Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
- * carry nothing of the request's content or of our insides.
+ * carry nothing of the request's content and no internal details.
  */
 export type ErrorCode =
   | "bad_request"
@@ -91,7 +90,8 @@ export type ErrorCode =
   | "not_member"
   | "id_reused"
   | "conflict"
-  | "unavailable";
+  | "unavailable"
+  | (string & {});
 
 /**
  * "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
@@ -165,7 +165,7 @@ export interface InboxRequest {
   id?: RequestId;
   limit?: number;
   /**
-   * Only conversations that were active since, with any offset from UTC.
+   * Only conversations that were active since, with any offset from UTC. Goes along with every cursor.
    */
   since?: Timestamp;
 }
@@ -260,7 +260,7 @@ export interface DrainResult {
   more: boolean;
 }
 /**
- * A message as it is stored and as clients see it. It never changes once stored.
+ * A message as one of its conversation's members sees it.
  */
 export interface Message {
   body: string;
@@ -269,7 +269,10 @@ export interface Message {
    */
   client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
-  kind: Kind;
+  /**
+   * `text`, or one that came later: a client shows nothing for a kind that it does not know.
+   */
+  kind: string;
   message_id: MessageId;
   sender_id: UserId;
   /**
@@ -314,7 +317,7 @@ export interface InboxReply {
 export interface InboxResult {
   conversations: Conversation[];
   /**
-   * `null`: this was the last page.
+   * `null`: this was the last page. A page that has one is never empty.
    */
   next_cursor: string | null;
 }
@@ -327,6 +330,9 @@ export interface Conversation {
    * A device of the member holds everything up to here.
    */
   delivered_seq: number;
+  /**
+   * What a conversation is between. More will come.
+   */
   kind: "direct";
   last_message: LastMessage;
   /**
@@ -350,7 +356,10 @@ export interface Conversation {
  * The newest message of a conversation, shortened.
  */
 export interface LastMessage {
-  kind: Kind;
+  /**
+   * What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
+   */
+  kind: string;
   /**
    * The first characters of its body.
    */
@@ -374,6 +383,9 @@ export interface HistoryReply {
   result: HistoryResult;
   type: "reply";
 }
+/**
+ * Nothing in it contradicts anything else in it: no mark and no message is above `last_seq`.
+ */
 export interface HistoryResult {
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -456,11 +468,17 @@ export interface Problem {
   retryable: boolean;
 }
 /**
- * A message was stored: to the recipient's devices, and to the sender's others.
+ * Messages were stored: to each member's connections, but the one that sent them.
  */
-export interface MessageNewEvent {
-  message: Message;
-  type: "message.new";
+export interface MessagesNewEvent {
+  conversation_id: ConversationId;
+  /**
+   * One or more, in the order of their `seq` and without a hole between them.
+   *
+   * @minItems 1
+   */
+  messages: Message[];
+  type: "messages.new";
 }
 /**
  * A device of `user_id` has everything up to `seq`: two grey ticks.
@@ -495,4 +513,158 @@ export interface GatewayError {
   connectionId: string;
   message: string;
   requestId: string;
+}
+
+/** What the server allows. */
+export const limits = {
+  ACK_ENTRIES_MAX: 25,
+  BODY_BYTES_MAX: 16384,
+  BODY_JSON_BYTES_MAX: 24576,
+  CLIENT_MSG_ID_CHARS_MAX: 64,
+  CONVERSATION_ID_CHARS_MAX: 128,
+  DEVICE_ID_CHARS_MAX: 64,
+  FRAME_BYTES_MAX: 32768,
+  HISTORY_LIMIT_DEFAULT: 50,
+  HISTORY_LIMIT_MAX: 100,
+  INBOX_LIMIT_DEFAULT: 20,
+  INBOX_LIMIT_MAX: 50,
+  PREVIEW_CHARS_MAX: 100,
+  REQUEST_ID_CHARS_MAX: 64,
+  SEQ_MAX: 9007199254740991,
+  USER_ID_CHARS_MAX: 128,
+} as const;
+
+type Fields = Record<string, unknown>;
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem);
+}
+
+export function isAckResult(value: unknown): value is AckResult {
+  return isObject(value);
+}
+
+export function isConversation(value: unknown): value is Conversation {
+  return isObject(value) &&
+    typeof value.conversation_id === "string" &&
+    Number.isSafeInteger(value.delivered_seq) &&
+    typeof value.kind === "string" &&
+    isLastMessage(value.last_message) &&
+    Number.isSafeInteger(value.last_seq) &&
+    typeof value.peer_id === "string" &&
+    Number.isSafeInteger(value.read_seq) &&
+    Number.isSafeInteger(value.unread);
+}
+
+export function isDrainResult(value: unknown): value is DrainResult {
+  return isObject(value) &&
+    isListOf(value.messages, isMessage) &&
+    typeof value.more === "boolean";
+}
+
+export function isErrorFrame(value: unknown): value is ErrorFrame {
+  return isObject(value) &&
+    (value.action === undefined || typeof value.action === "string") &&
+    isProblem(value.error) &&
+    (value.id === undefined || typeof value.id === "string") &&
+    value.type === "error";
+}
+
+export function isHistoryResult(value: unknown): value is HistoryResult {
+  return isObject(value) &&
+    Number.isSafeInteger(value.last_seq) &&
+    isListOf(value.members, isMember) &&
+    isListOf(value.messages, isMessage) &&
+    typeof value.more === "boolean";
+}
+
+export function isInboxResult(value: unknown): value is InboxResult {
+  return isObject(value) &&
+    isListOf(value.conversations, isConversation) &&
+    (typeof value.next_cursor === "string" || value.next_cursor === null);
+}
+
+export function isLastMessage(value: unknown): value is LastMessage {
+  return isObject(value) &&
+    typeof value.kind === "string" &&
+    typeof value.preview === "string" &&
+    typeof value.sender_id === "string" &&
+    typeof value.sent_at === "string" &&
+    Number.isSafeInteger(value.seq);
+}
+
+export function isMember(value: unknown): value is Member {
+  return isObject(value) &&
+    Number.isSafeInteger(value.delivered_seq) &&
+    Number.isSafeInteger(value.read_seq) &&
+    typeof value.user_id === "string";
+}
+
+export function isMessage(value: unknown): value is Message {
+  return isObject(value) &&
+    typeof value.body === "string" &&
+    (value.client_msg_id === undefined || typeof value.client_msg_id === "string") &&
+    typeof value.conversation_id === "string" &&
+    typeof value.kind === "string" &&
+    typeof value.message_id === "string" &&
+    typeof value.sender_id === "string" &&
+    typeof value.sent_at === "string" &&
+    Number.isSafeInteger(value.seq);
+}
+
+export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
+  return isObject(value) &&
+    typeof value.conversation_id === "string" &&
+    isListOf(value.messages, isMessage) &&
+    value.type === "messages.new";
+}
+
+export function isPingResult(value: unknown): value is PingResult {
+  return isObject(value) &&
+    typeof value.pending === "boolean" &&
+    typeof value.server_time === "string";
+}
+
+export function isProblem(value: unknown): value is Problem {
+  return isObject(value) &&
+    typeof value.code === "string" &&
+    typeof value.message === "string" &&
+    (value.retry_after_ms === undefined || Number.isSafeInteger(value.retry_after_ms)) &&
+    typeof value.retryable === "boolean";
+}
+
+export function isReadResult(value: unknown): value is ReadResult {
+  return isObject(value) &&
+    Number.isSafeInteger(value.unread);
+}
+
+export function isReceiptDeliveredEvent(value: unknown): value is ReceiptDeliveredEvent {
+  return isObject(value) &&
+    typeof value.at === "string" &&
+    typeof value.conversation_id === "string" &&
+    Number.isSafeInteger(value.seq) &&
+    value.type === "receipt.delivered" &&
+    typeof value.user_id === "string";
+}
+
+export function isReceiptReadEvent(value: unknown): value is ReceiptReadEvent {
+  return isObject(value) &&
+    typeof value.at === "string" &&
+    typeof value.conversation_id === "string" &&
+    Number.isSafeInteger(value.seq) &&
+    value.type === "receipt.read" &&
+    typeof value.user_id === "string";
+}
+
+export function isSendResult(value: unknown): value is SendResult {
+  return isObject(value) &&
+    typeof value.conversation_id === "string" &&
+    typeof value.duplicate === "boolean" &&
+    typeof value.message_id === "string" &&
+    typeof value.sent_at === "string" &&
+    Number.isSafeInteger(value.seq);
 }

@@ -18,9 +18,11 @@ export type {
   Message,
   SendResult,
 } from "./frames.ts";
-export type { Receipt, Side, Target } from "./protocol.ts";
+export { limits } from "./frames.ts";
+export type { Receipt, ReceiptKind, Side, Target } from "./protocol.ts";
 export type { Stats } from "./session/session.ts";
 export { indexedDbStorage } from "./storage/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
 export { memoryStorage } from "./storage/memory.ts";
 export { apply, type Change, nothingSaved, type Queued, type Saved, type Storage } from "./storage/storage.ts";
+export { type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

@@ -1,30 +1,20 @@
-// Frames in and out. What this version does not know, it ignores: fields, and `type`s.
+// Frames to and from the server. What this version does not know it ignores: fields, `type`s, kinds of conversations.
 
 import { PigeonholeError } from "./errors.ts";
-import type {
-  AckEntry,
-  DrainResult,
-  HistoryResult,
-  InboxResult,
-  Message,
-  PingResult,
-  Problem,
-  ReadResult,
-  Request,
-  SendResult,
+import {
+  type AckEntry,
+  type InboxResult,
+  isErrorFrame,
+  isInboxResult,
+  isMessagesNewEvent,
+  isReceiptDeliveredEvent,
+  isReceiptReadEvent,
+  limits,
+  type Message,
+  type Problem,
+  type ReceiptReadEvent,
+  type Request,
 } from "./frames.ts";
-
-/** What `send` allows: bytes of UTF-8, and bytes once written as JSON. */
-const BODY_BYTES_MAX = 16 * 1024;
-const BODY_JSON_BYTES_MAX = 24 * 1024;
-/** A larger frame would not be refused: it would close the socket. */
-const FRAME_BYTES_MAX = 32 * 1024;
-/** The most marks one `ack` may carry. */
-export const ACK_MARKS_MAX = 25;
-/** The most messages one `history` may ask for. */
-export const HISTORY_MESSAGES_MAX = 100;
-/** The most conversations one `inbox` may ask for. */
-export const INBOX_CONVERSATIONS_MAX = 50;
 
 /** Whom a message is for: the direct conversation with a user, created by the first message, or one that is known. */
 export type Target = { to: string } | { conversation_id: string };
@@ -35,60 +25,73 @@ export type Side = { before_seq: number } | { after_seq: number } | Record<strin
 /** "Everything of this conversation up to here." */
 export type Mark = AckEntry;
 
-export type SendRequest = Extract<Request, { action: "send" }>;
-
 /** The frame that asks for this; the answer carries `id` again. */
 export function requestFrame(request: Request, id: number): string {
   return JSON.stringify({ ...request, id: String(id) });
 }
 
-/** Refuses here what would close the socket there, again at each try. */
+/** Refuses what is too large: API Gateway would close the socket, at each try. */
 export function checkSize(request: Request): void {
   const bytes = (text: string) => new TextEncoder().encode(text).length;
   const bodyFits = (body: string) =>
-    bytes(body) <= BODY_BYTES_MAX && bytes(JSON.stringify(body)) <= BODY_JSON_BYTES_MAX;
+    bytes(body) <= limits.BODY_BYTES_MAX && bytes(JSON.stringify(body)) <= limits.BODY_JSON_BYTES_MAX;
   const fits = request.action !== "send" || bodyFits(request.body);
-  if (!fits || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > FRAME_BYTES_MAX) {
+  if (!fits || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
     throw new PigeonholeError("too_large", "a message has at most 16 KiB, and 24 KiB once written as JSON");
   }
 }
 
-export interface Receipt {
-  conversation_id: string;
-  user_id: string;
-  seq: number;
-  at: string;
-}
+/** `delivered`: a device of theirs holds it, two grey ticks. `read`: they have read it, blue ticks. */
+export type ReceiptKind = "delivered" | "read";
 
-/** What a frame from the server says. `gateway`: it has no `type`, so it is not Pigeonhole's. */
-export type Heard =
+/** How far a member has come, and when. */
+export type Receipt = Omit<ReceiptReadEvent, "type">;
+
+/** A frame from the server. `gateway`: it has no `type`, so it is from API Gateway itself. */
+export type Incoming =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
-  | { is: "message"; message: Message }
-  | { is: "receipt"; kind: "delivered" | "read"; receipt: Receipt }
+  | { is: "messages"; messages: Message[] }
+  | { is: "receipt"; kind: ReceiptKind; receipt: Receipt }
   | { is: "gateway" }
   | { is: "unknown" };
 
-export function hear(text: string): Heard {
+export function parseFrame(text: string): Incoming {
   const frame = parse(text);
-  if (!isObject(frame) || typeof frame.type !== "string") {
+  const type = field(frame, "type");
+  if (typeof type !== "string") {
     return { is: "gateway" };
   }
-  const id = typeof frame.id === "string" ? frame.id : undefined;
-  switch (frame.type) {
-    case "reply":
-      return { is: "reply", id, result: frame.result };
-    case "error":
-      return isProblem(frame.error) ? { is: "error", id, problem: frame.error } : { is: "unknown" };
-    case "message.new":
-      return isMessage(frame.message) ? { is: "message", message: frame.message } : { is: "unknown" };
-    case "receipt.delivered":
-      return isReceipt(frame) ? { is: "receipt", kind: "delivered", receipt: frame } : { is: "unknown" };
-    case "receipt.read":
-      return isReceipt(frame) ? { is: "receipt", kind: "read", receipt: frame } : { is: "unknown" };
-    default:
-      return { is: "unknown" };
+  if (type === "reply") {
+    const id = field(frame, "id");
+    return { is: "reply", id: typeof id === "string" ? id : undefined, result: field(frame, "result") };
   }
+  if (isErrorFrame(frame)) {
+    return { is: "error", id: frame.id, problem: frame.error };
+  }
+  if (isMessagesNewEvent(frame)) {
+    return { is: "messages", messages: frame.messages };
+  }
+  if (isReceiptDeliveredEvent(frame) || isReceiptReadEvent(frame)) {
+    const { conversation_id, user_id, seq, at } = frame;
+    const kind = frame.type === "receipt.read" ? "read" : "delivered";
+    return { is: "receipt", kind, receipt: { conversation_id, user_id, seq, at } };
+  }
+  return { is: "unknown" };
+}
+
+/** A page of the chat list, without conversations of kinds that this version does not know. `undefined`: it can't be read. */
+export function readInbox(result: unknown): InboxResult | undefined {
+  const rows = field(result, "conversations");
+  if (!Array.isArray(rows)) {
+    return undefined;
+  }
+  const page = { ...(result as object), conversations: rows.filter((row) => field(row, "kind") === "direct") };
+  return isInboxResult(page) ? page : undefined;
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
 function parse(text: string): unknown {
@@ -98,44 +101,3 @@ function parse(text: string): unknown {
     return undefined;
   }
 }
-
-type Fields = Record<string, unknown>;
-type Guard<T> = (value: unknown) => value is T;
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** Whether these fields are what the client relies on. Others may be missing. */
-function has<T>(strings: string[], integers: string[], more: (value: Fields) => boolean = () => true): Guard<T> {
-  return (value): value is T =>
-    isObject(value) &&
-    strings.every((field) => typeof value[field] === "string") &&
-    integers.every((field) => Number.isSafeInteger(value[field])) &&
-    more(value);
-}
-
-function listOf(value: unknown, is: Guard<unknown>): boolean {
-  return Array.isArray(value) && value.every(is);
-}
-
-const isMessage = has<Message>(["conversation_id", "sender_id", "body", "sent_at"], ["seq"]);
-const isReceipt = has<Receipt>(["conversation_id", "user_id"], ["seq"]);
-const isProblem = has<Problem>(["code"], []);
-const isConversation = has<unknown>(["conversation_id"], ["last_seq", "delivered_seq"]);
-const isMember = has<unknown>(["user_id"], ["delivered_seq", "read_seq"]);
-
-export const isSendResult = has<SendResult>(["conversation_id", "sent_at"], ["seq"]);
-export const isReadResult = has<ReadResult>([], ["unread"]);
-export const isPingResult = has<PingResult>([], [], ({ pending }) => typeof pending === "boolean");
-export const isDrainResult = has<DrainResult>(
-  [],
-  [],
-  ({ messages, more }) => listOf(messages, isMessage) && typeof more === "boolean",
-);
-export const isInboxResult = has<InboxResult>([], [], ({ conversations }) => listOf(conversations, isConversation));
-export const isHistoryResult = has<HistoryResult>(
-  [],
-  ["last_seq"],
-  ({ messages, members }) => listOf(messages, isMessage) && listOf(members, isMember),
-);

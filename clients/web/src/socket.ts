@@ -17,7 +17,7 @@ export class Dialer {
   #token: Config["token"];
   #open: OpenSocket;
   #timing: Timing;
-  /** The last try failed, and nobody said why. */
+  /** The last try failed, and the platform did not say why. */
   #unsure = false;
 
   constructor(config: Config, timing: Timing) {
@@ -63,7 +63,7 @@ export class Link {
   #listener: Listener;
   #socket: Socket | undefined;
   #isOpen = false;
-  /** Closed from here, or nothing is to be expected of it any more. */
+  /** Closed by the client, or ended. */
   #isOver = false;
   #timer: ReturnType<typeof setTimeout>;
   /** What went wrong, as far as the platform says. */
@@ -92,7 +92,7 @@ export class Link {
     try {
       socket = open();
     } catch (error) {
-      // The address is no address, or the token holds characters that no token has.
+      // The URL is invalid, or the token has characters that no token has.
       this.fail({ reason: "unreachable", detail: String(error) });
       return;
     }
@@ -114,13 +114,13 @@ export class Link {
   }
 
   send(frame: string): void {
-    // One that is not open any more is about to be reported.
+    // If it is not open any more, that is about to be reported.
     if (this.#isOpen && !this.#isOver) {
       this.#socket?.send(frame);
     }
   }
 
-  /** Says goodbye, and hears what comes before the other side does. Done once it is over. */
+  /** Closes it, and takes the frames that still come before the server closes. Resolves once it is closed. */
   close(): Promise<void> {
     const socket = this.#socket;
     const wasOpen = this.#isOpen && !this.#isOver;
@@ -163,14 +163,14 @@ export class Link {
       socket.onopen = null;
       socket.onmessage = null;
       socket.onclose = null;
-      // Some platforms throw what nobody listens for.
+      // Some platforms throw an error event without a listener.
       socket.onerror = () => {};
       socket.close();
     }
   }
 }
 
-/** Why an open connection has ended: without a goodbye of the server's, platforms say 1006. */
+/** Why an open connection has ended. Platforms say 1006 where the server sent no close frame. */
 export function whyClosed(code: number, detail = ""): Why {
   return code === 1006 ? { reason: "lost", detail } : { reason: "closed", detail: `${code}` };
 }

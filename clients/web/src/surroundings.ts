@@ -1,6 +1,6 @@
-// What the platform tells of the app's surroundings.
+// What the platform says about the page and the network.
 
-/** Calls `changed` when the page is visible again or the network has changed, until what it gives is called. */
+/** Calls `changed` when the page is visible again or the network has changed, until the returned function is called. */
 export function watchSurroundings(changed: () => void): () => void {
   const { window, document } = globalThis as Partial<typeof globalThis>;
   // React Native has a window without events, Node none.
@@ -12,7 +12,7 @@ export function watchSurroundings(changed: () => void): () => void {
       changed();
     }
   };
-  // Back from the browser's cache of pages, where no socket stays open.
+  // Restored from the browser's back/forward cache, where no socket stays open.
   const restored = ({ persisted }: PageTransitionEvent) => {
     if (persisted) {
       changed();

@@ -1,4 +1,4 @@
-// Ids that nobody else makes.
+// Ids that are unique without asking anybody.
 
 export function uuid(): string {
   // Pages without TLS and React Native have no crypto.randomUUID, and an idempotency key need not be a secret.

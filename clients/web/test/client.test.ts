@@ -12,7 +12,7 @@ import {
   PigeonholeError,
   type TokenNeed,
 } from "../src/index.ts";
-import { message, nodeSocket, Server } from "./server.ts";
+import { message, messagesNew, nodeSocket, Server } from "./server.ts";
 
 let server: Server;
 const clients: Client[] = [];
@@ -52,13 +52,15 @@ it("connects with the token as a subprotocol, catches up, sends, receives, ackno
   await until(client, isState("caught_up"));
   expect(server.offers).toEqual([["pigeonhole.v1", "bearer.a.b.c"]]);
 
-  const { client_msg_id, stored } = await client.sendTo("bob", "hi");
+  const { clientMsgId, stored } = await client.sendTo("bob", "hi");
   const sent = await server.answer("send", { ...message(1), duplicate: false });
-  expect(sent).toEqual({ action: "send", to: "bob", client_msg_id, kind: "text", body: "hi" });
+  expect(sent).toEqual({ action: "send", to: "bob", client_msg_id: clientMsgId, kind: "text", body: "hi" });
   expect(await stored).toMatchObject({ conversation_id: "dm_ab", seq: 1 });
-  expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { client_msg_id } });
+  expect(await until(client, ({ type }) => type === "message")).toMatchObject({
+    message: { client_msg_id: clientMsgId },
+  });
 
-  server.say({ type: "message.new", message: message(2) });
+  server.say(messagesNew(2));
   expect(await until(client, ({ type }) => type === "message")).toMatchObject({ message: { seq: 2 }, missed: false });
   client.events.done();
   expect(await server.asked("ack")).toMatchObject({ up_to: [{ conversation_id: "dm_ab", seq: 2 }] });
@@ -139,7 +141,7 @@ it("asks for another token where the platform says that it was refused", async (
   expect(server.offers.at(-1)).toEqual(["pigeonhole.v1", "bearer.refused.b.c"]);
 });
 
-it("says that it can't be sure of the token where the platform says nothing, as browsers do", async () => {
+it("asks for a token with `unsure` where the platform does not say why a try failed, as in browsers", async () => {
   server.status = 401;
   const webSocket: Config["webSocket"] = (url, protocols) => {
     const socket = nodeSocket(url, protocols);
@@ -181,7 +183,7 @@ it("tells of a token callback that fails or never answers, and asks it again", a
   await until(client, isState("caught_up"));
 });
 
-it("gives up a server that accepts the connection and never answers the upgrade", async () => {
+it("stops waiting for a server that accepts the connection and never answers the upgrade", async () => {
   const { createServer } = await import("node:net");
   const deaf = createServer(() => {});
   await new Promise<void>((listening) => deaf.listen(0, "127.0.0.1", listening));
@@ -218,10 +220,10 @@ it("refuses a message that can't be kept, and writes later what can't be written
   await server.catchUp();
   full = true;
   await expect(client.sendTo("bob", "hi")).rejects.toMatchObject({ code: "storage" });
-  server.say({ type: "message.new", message: message(1) });
+  server.say(messagesNew(1));
   await until(client, ({ type }) => type === "message");
   client.events.done();
-  // Acknowledged all the same: it is only shown a second time if it is lost here.
+  // Acknowledged all the same: if it is lost here, it is only shown a second time.
   await server.asked("ack");
   full = false;
   await client.sendTo("bob", "hi");
@@ -233,7 +235,7 @@ it("acknowledges nothing that the app has not asked past, and what it has when i
   const client = await start({ timing: { ackEvery: 60_000 } });
   await server.catchUp();
   for (const seq of [1, 2, 3]) {
-    server.say({ type: "message.new", message: message(seq) });
+    server.say(messagesNew(seq));
   }
   const seqs = [];
   for await (const event of client.events) {

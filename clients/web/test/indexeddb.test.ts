@@ -4,8 +4,8 @@ import "fake-indexeddb/auto";
 import { afterEach, expect, it, vi } from "vitest";
 import { type Change, indexedDbStorage } from "../src/index.ts";
 
-const queued = (client_msg_id: string): Change => ({
-  queued: { client_msg_id, target: { to: "bob" }, body: `body of ${client_msg_id}` },
+const queued = (clientMsgId: string): Change => ({
+  queued: { clientMsgId, target: { to: "bob" }, body: `body of ${clientMsgId}` },
 });
 const held = (conversation_id: string, seq: number): Change => ({ held: { conversation_id, seq } });
 
@@ -16,25 +16,25 @@ it("gives back what was written, the outbox in the order of sending", async () =
   expect(await storage.load()).toEqual({ outbox: [], held: new Map() });
   await storage.write([queued("b"), queued("a"), held("dm_ab", 4)]);
   await storage.write([queued("c"), { done: "a" }, { done: "unknown" }, held("dm_ab", 5), held("dm_ac", 1)]);
-  await storage.write([{ caught_up: "2026-11-20T10:00:00.123Z" }]);
+  await storage.write([{ caughtUp: "2026-11-20T10:00:00.123Z" }]);
   await storage.close?.();
   const { outbox, ...marks } = await indexedDbStorage("alice").load();
-  expect(outbox.map(({ client_msg_id }) => client_msg_id)).toEqual(["b", "c"]);
-  expect(outbox[0]).toEqual({ client_msg_id: "b", target: { to: "bob" }, body: "body of b" });
+  expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b", "c"]);
+  expect(outbox[0]).toEqual({ clientMsgId: "b", target: { to: "bob" }, body: "body of b" });
   const expected = { dm_ab: 5, dm_ac: 1 };
-  expect(marks).toEqual({ held: new Map(Object.entries(expected)), caught_up: "2026-11-20T10:00:00.123Z" });
+  expect(marks).toEqual({ held: new Map(Object.entries(expected)), caughtUp: "2026-11-20T10:00:00.123Z" });
   expect(await indexedDbStorage("bob").load()).toEqual({ outbox: [], held: new Map() });
 });
 
 it("writes all of the changes or none", async () => {
   const storage = indexedDbStorage("carol");
   await storage.load();
-  const impossible = { queued: { client_msg_id: "b", target: { to: "bob" }, body: () => {} } } as unknown as Change;
+  const impossible = { queued: { clientMsgId: "b", target: { to: "bob" }, body: () => {} } } as unknown as Change;
   await expect(storage.write([queued("a"), impossible])).rejects.toThrow();
   await storage.write([queued("c")]);
   await storage.close?.();
   const { outbox } = await indexedDbStorage("carol").load();
-  expect(outbox.map(({ client_msg_id }) => client_msg_id)).toEqual(["c"]);
+  expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["c"]);
 });
 
 it("belongs to one client at a time, where the platform has locks", async () => {

@@ -1,4 +1,4 @@
-// As much of the server as a client can notice, as alice sees it.
+// A small model of the server, as alice sees it.
 
 import type { Target } from "../src/protocol.ts";
 
@@ -52,7 +52,7 @@ export class Server {
     const said = this.said.get(conversation_id) ?? { messages: [], delivered: 0, read: 0, settled: 0 };
     this.said.set(conversation_id, said);
     const seq = said.messages.length + 1;
-    const sent_at = new Date(Date.UTC(2026, 10, 20) + this.#clock).toISOString();
+    const sent_at = this.#time();
     const message = { conversation_id, seq, message_id: "x", sender_id, kind: "text", body, sent_at, client_msg_id };
     said.messages.push(message);
     if (sender_id === "alice" && said.delivered === seq - 1) {
@@ -99,7 +99,7 @@ export class Server {
       case "history":
         return this.#history(request);
       case "ping":
-        return { pending: this.#pending().length > 0 };
+        return { pending: this.#pending().length > 0, server_time: this.#time() };
       default:
         throw new Error(request.action);
     }
@@ -132,7 +132,7 @@ export class Server {
     const said = this.#said(conversation_id);
     said.read = Math.max(said.read, Math.min(seq, said.messages.length));
     said.delivered = Math.max(said.delivered, said.read);
-    return { unread: said.messages.length - said.read };
+    return { unread: this.#unread(said) };
   }
 
   #inbox({ cursor }: Frame): unknown {
@@ -140,15 +140,19 @@ export class Server {
     const last = ({ messages }: Said) => messages[messages.length - 1];
     const all = [...this.said].sort(([, one], [, other]) => (last(one).sent_at < last(other).sent_at ? 1 : -1));
     const from = Number(cursor ?? 0);
-    const rows = all.slice(from, from + PAGE_MAX).map(([conversation_id, said]) => ({
-      conversation_id,
-      kind: "direct",
-      peer_id: conversation_id.replace("dm_", ""),
-      last_message: { seq: said.messages.length, sender_id: last(said).sender_id, sent_at: last(said).sent_at },
-      delivered_seq: said.delivered,
-      read_seq: said.read,
-      last_seq: said.messages.length,
-    }));
+    const rows = all.slice(from, from + PAGE_MAX).map(([conversation_id, said]) => {
+      const { seq, sender_id, kind, body, sent_at } = last(said);
+      return {
+        conversation_id,
+        kind: "direct",
+        peer_id: conversation_id.replace("dm_", ""),
+        last_message: { seq, sender_id, kind, preview: body, sent_at },
+        unread: this.#unread(said),
+        delivered_seq: said.delivered,
+        read_seq: said.read,
+        last_seq: seq,
+      };
+    });
     return { conversations: rows, next_cursor: all.length > from + PAGE_MAX ? String(from + PAGE_MAX) : null };
   }
 
@@ -161,6 +165,14 @@ export class Server {
       last_seq: messages.length,
       members: [{ user_id: "alice", delivered_seq: delivered, read_seq: read }],
     };
+  }
+
+  #unread({ messages, read }: Said): number {
+    return messages.slice(read).filter(({ sender_id }) => sender_id !== "alice").length;
+  }
+
+  #time(): string {
+    return new Date(Date.UTC(2026, 10, 20) + this.#clock).toISOString();
   }
 
   #said(conversation: string): Said {

@@ -23,6 +23,7 @@ const noDial: Why["reason"][] = ["token_refused", "no_token", "refused", "unreac
 const pick = fc.nat(8);
 const frame = fc.record({ pick, again: fc.integer({ min: 0, max: 6 }).map((chance) => chance === 0) });
 const peer = fc.constantFrom(...PEERS);
+const said = fc.tuple(peer, fc.integer({ min: 1, max: 3 }));
 
 /** What may happen, and how often. */
 const step = fc.oneof(
@@ -33,8 +34,22 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.nat(1).map((at) => (world: World) => world.cut(at)) },
   { weight: 4, arbitrary: fc.constant((world: World) => world.open()) },
   { weight: 1, arbitrary: fc.constantFrom(...noDial).map((why) => (world: World) => world.failToOpen(why)) },
-  { weight: 5, arbitrary: peer.map((who) => (world: World) => world.say(who, who)) },
-  { weight: 1, arbitrary: peer.map((who) => (world: World) => world.say(who, "alice")) },
+  {
+    weight: 5,
+    arbitrary: said.map(
+      ([who, count]) =>
+        (world: World) =>
+          world.say(who, who, count),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: said.map(
+      ([who, count]) =>
+        (world: World) =>
+          world.say(who, "alice", count),
+    ),
+  },
   { weight: 1, arbitrary: peer.map((who) => (world: World) => world.server.otherDeviceHolds(conversationWith(who))) },
   {
     weight: 4,
@@ -95,7 +110,7 @@ class World {
 
   #start(): Session {
     const saved = copy(this.#saved);
-    // As unlike as chance can be, and the same each time.
+    // Looks random, and is the same each time.
     let number = this.count;
     const random = () => {
       number = (number * 16807 + 11) % 2147483647;
@@ -196,12 +211,15 @@ class World {
     this.server.fails = how;
   }
 
-  // The people.
+  // The users.
 
-  say(peer: string, sender: string): void {
-    const said = this.server.append(conversationWith(peer), sender, `${sender}-${this.count}`, "hello");
+  say(peer: string, sender: string, count: number): void {
+    const conversation_id = conversationWith(peer);
+    this.server.append(conversation_id, sender, `${sender}-${this.count}`, "hello");
+    // With the messages before it: of some frames, a part is known.
+    const messages = this.server.said.get(conversation_id)?.messages.slice(-count) ?? [];
     for (const wire of this.#wires.values()) {
-      wire.down.push(JSON.stringify({ type: "message.new", message: said }));
+      wire.down.push(JSON.stringify({ type: "messages.new", conversation_id, messages }));
     }
   }
 
@@ -209,8 +227,8 @@ class World {
     const conversation_id = conversationWith(peer);
     const known = this.server.said.has(conversation_id);
     const target: Target = byConversation && known ? { conversation_id } : { to: peer };
-    const queued: Queued = { client_msg_id: `m${this.count}`, target, body: "hi" };
-    this.#sent.push({ target, id: queued.client_msg_id });
+    const queued: Queued = { clientMsgId: `m${this.count}`, target, body: "hi" };
+    this.#sent.push({ target, id: queued.clientMsgId });
     apply(this.#saved, { queued });
     this.#session.send(queued, undefined, this.#now);
   }
@@ -246,7 +264,7 @@ class World {
   /** Everything works from now on. Returns once nothing is left to be done. */
   heal(): void {
     this.server.fails = undefined;
-    // What was pushed and lost, and is held by another device, is only found by a new connection.
+    // What was posted and lost, and is held by another device, is only found by a new connection.
     while (this.#wires.size > 0) {
       this.cut(0);
       this.collect();

@@ -1,4 +1,4 @@
-// One client, in the hands of a script.
+// Plays a script on one client.
 
 import { expect } from "vitest";
 import { defaultTiming, type Timing } from "../src/config.ts";
@@ -25,12 +25,10 @@ export class Play {
   #named = new Map<string, { link: LinkId; frame: Json }>();
 
   constructor({ saved, timing = {} }: Scenario) {
-    this.#saved = {
-      ...nothingSaved(),
-      ...saved,
-      outbox: [...(saved?.outbox ?? [])],
-      held: new Map(Object.entries(saved?.held ?? {})),
-    };
+    this.#saved = { ...nothingSaved(), held: new Map(Object.entries(saved?.held ?? {})) };
+    if (saved?.caught_up !== undefined) {
+      this.#saved.caughtUp = saved.caught_up;
+    }
     const changed = Object.entries(timing).map(([name, value]) => [camel(name), value]);
     this.#timing = { ...defaultTiming, ...Object.fromEntries(changed) };
     this.#session = this.#start();
@@ -132,14 +130,16 @@ export class Play {
     if (does === "restart") {
       this.#session = this.#start();
     } else if (does === "close") {
-      session.leaving(this.#now);
+      session.closing(this.#now);
+    } else if (does === "wake") {
+      session.wake(this.#now);
     } else if (typeof does === "string") {
       throw new Error("an app can't do that");
     } else if (does.send) {
-      const { client_msg_id, body, ...target } = does.send;
-      const queued = { client_msg_id, target, body };
+      const { client_msg_id: clientMsgId, body, ...target } = does.send;
+      const queued = { clientMsgId, target, body };
       apply(this.#saved, { queued });
-      session.send(queued, this.#waiter(client_msg_id), this.#now);
+      session.send(queued, this.#waiter(clientMsgId), this.#now);
     } else if (does.read) {
       session.read(does.read.conversation_id, does.read.seq, this.#waiter(as), this.#now);
     } else if (does.done) {
@@ -225,6 +225,8 @@ export class Play {
       if (typeof ok !== "object") {
         expect(answer).toEqual({ ok });
       }
+    } else if ("outbox" in step) {
+      expect(this.#session.outbox.waiting().map(({ clientMsgId }) => clientMsgId)).toEqual(step.outbox);
     } else if ("stats" in step) {
       const stats = Object.entries(step.stats).map(([name, count]) => [camel(name), count]);
       expect(this.#session.stats).toMatchObject(Object.fromEntries(stats));
@@ -246,6 +248,9 @@ export class Play {
     if (step.link) {
       expect(asked.link, "link").toBe(step.link);
     }
+    if (step.again) {
+      expect(asked.frame.id, "id").toBe(this.#named.get(step.again)?.frame.id);
+    }
     if (step.as) {
       this.#named.set(step.as, asked);
     }
@@ -266,9 +271,9 @@ export class Play {
 
   #expectSaved({ outbox = [], held = {}, caught_up }: Step): void {
     const saved = {
-      outbox: this.#saved.outbox.map(({ client_msg_id }) => client_msg_id),
+      outbox: this.#saved.outbox.map(({ clientMsgId }) => clientMsgId),
       held: Object.fromEntries(this.#saved.held),
-      caught_up: this.#saved.caught_up,
+      caught_up: this.#saved.caughtUp,
     };
     expect(saved).toEqual({ outbox, held, caught_up });
   }

@@ -4,13 +4,12 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
-import type { Queued } from "../src/storage/storage.ts";
 
 export type Json = Record<string, unknown>;
 
 export interface Scenario {
   name: string;
-  saved?: { outbox?: Queued[]; held?: Record<string, number>; caught_up?: string };
+  saved?: { held?: Record<string, number>; caught_up?: string };
   begin?: "caught_up";
   timing?: Record<string, number>;
   each?: Record<string, unknown[]>;
@@ -38,23 +37,25 @@ function expand(script: unknown, name: string, value: unknown): unknown {
   return script === name ? value : expandMessage(script);
 }
 
-/** `$bob 5`, `$carol 1 in dm_ac`, `$stored 5`. */
+/** `$bob 5`, `$carol 1 in dm_ac`, `$alice 6 as m1`, `$bob 5 on 2026-11-21`, `$stored 5`. */
 function expandMessage(script: unknown): unknown {
-  const found = /^\$(\w+) (\d+)(?: in (\w+))?$/.exec(String(script));
+  const found = /^\$(\w+) (\d+)(?: in (\w+))?(?: as (\w+))?(?: on (\S+))?$/.exec(String(script));
   if (!found) {
     return script;
   }
-  const [, who, number, conversation_id = "dm_ab"] = found;
+  const [, who, number, conversation_id = "dm_ab", client_msg_id, day = "2026-11-20"] = found;
   const digits = String(number).padStart(2, "0");
   const place = {
     conversation_id,
     seq: Number(number),
     message_id: `0198b7a0-0000-7000-8000-0000000000${digits}`,
-    sent_at: `2026-11-20T10:00:${digits}.000Z`,
+    sent_at: `${day}T10:00:${digits}.000Z`,
   };
-  return who === "stored"
-    ? { ...place, duplicate: false }
-    : { ...place, sender_id: who, kind: "text", body: `${who} ${number}` };
+  if (who === "stored") {
+    return { ...place, duplicate: false };
+  }
+  const message = { ...place, sender_id: who, kind: "text", body: `${who} ${number}` };
+  return client_msg_id === undefined ? message : { ...message, client_msg_id };
 }
 
 export function camel(name: string): string {
@@ -83,23 +84,31 @@ export function plain(event: ClientEvent): Json {
     case "conversation":
       return { conversation: event.conversation };
     case "failed": {
-      const { client_msg_id, target, body, error } = event;
-      return { failed: { client_msg_id, ...target, body, code: error.code } };
+      const { clientMsgId, target, body, error } = event;
+      return { failed: { client_msg_id: clientMsgId, ...target, body, code: error.code } };
     }
     case "state":
       return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };
   }
 }
 
-const schema = JSON.parse(readFileSync(new URL("../docs/contract/frames.schema.json", folder), "utf8"));
+export const schema = JSON.parse(readFileSync(new URL("../docs/contract/frames.schema.json", folder), "utf8"));
 const ajv = new Ajv({ strict: false });
 // Its types are those of a CommonJS module.
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);
 ajv.addSchema(schema, "frames");
 
-export function fits(kind: "Request" | "ServerFrame", frame: Json): void {
-  const validate = ajv.getSchema(`frames#/definitions/${kind}`) ?? fail(`there is no schema of a ${kind}`);
+function validator(definition: string) {
+  return ajv.getSchema(`frames#/definitions/${definition}`) ?? fail(`the schema has no ${definition}`);
+}
+
+export function isValid(definition: string, value: unknown): boolean {
+  return validator(definition)(value) === true;
+}
+
+export function fits(definition: string, frame: Json): void {
+  const validate = validator(definition);
   if (!validate(frame)) {
-    fail(`no ${kind}: ${JSON.stringify(frame)}: ${ajv.errorsText(validate.errors)}`);
+    fail(`no ${definition}: ${JSON.stringify(frame)}: ${ajv.errorsText(validate.errors)}`);
   }
 }

@@ -16,7 +16,7 @@ export class Server {
   offers: string[][] = [];
   sockets: WebSocket[] = [];
   #frames: Frame[] = [];
-  #heard = () => {};
+  #arrived = () => {};
 
   static async start(): Promise<Server> {
     const server = new WebSocketServer({
@@ -40,7 +40,7 @@ export class Server {
       this.sockets.push(socket);
       socket.on("message", (text) => {
         this.#frames.push(JSON.parse(String(text)));
-        this.#heard();
+        this.#arrived();
       });
     });
   }
@@ -61,8 +61,8 @@ export class Server {
       if (at >= 0) {
         return this.#frames.splice(at, 1)[0];
       }
-      await new Promise<void>((heard) => {
-        this.#heard = heard;
+      await new Promise<void>((arrived) => {
+        this.#arrived = arrived;
       });
     }
   }
@@ -83,7 +83,7 @@ export class Server {
     this.socket.send(JSON.stringify(frame));
   }
 
-  /** Everybody is cut off, and nobody comes in any more. */
+  /** Ends all connections, and refuses new ones. */
   async stop(): Promise<void> {
     for (const socket of this.sockets) {
       socket.terminate();
@@ -105,4 +105,9 @@ export function message(seq: number, conversation_id = "dm_ab") {
     body: `bob ${seq}`,
     sent_at: "2026-11-20T10:00:05.000Z",
   };
+}
+
+/** The event with these messages of others. */
+export function messagesNew(...seqs: number[]) {
+  return { type: "messages.new", conversation_id: "dm_ab", messages: seqs.map((seq) => message(seq)) };
 }

@@ -1,4 +1,4 @@
-// What the scripts in conformance/ can't say of the session, since they don't know what chance brings.
+// What the scripts in conformance/ can't test of the session, since the random numbers matter.
 
 import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
@@ -32,7 +32,7 @@ function frames(outputs: Output[]): unknown[] {
   return outputs.flatMap((output) => (output.do === "send" ? [JSON.parse(output.frame)] : []));
 }
 
-it("backs off anywhere between nothing and a ceiling that doubles", () => {
+it("backs off at random between 0 and a maximum that doubles", () => {
   const waits = (chance: number) => {
     const session = start(() => chance);
     return Array.from({ length: 9 }, (_, attempt) => {
@@ -66,14 +66,14 @@ it("replaces a connection up to five minutes before its time", () => {
   expect(replacedAt(1)).toBe(lifetime - lifetimeJitter);
 });
 
-it("asks at once whether the connection still lives when it is woken", () => {
+it("sends a ping at once when it is woken", () => {
   const session = online();
   session.wake(1000);
   session.wake(1001);
   expect(frames(session.takeOutputs())).toEqual([{ action: "ping", id: "3" }]);
   reply(session, "3", { pending: false, server_time: "" }, 1100);
   expect(session.nextTick()).toBe(1000 + pingEvery);
-  // And learns soon that it doesn't.
+  // Without an answer, the connection is closed soon.
   session.wake(2000);
   while (session.nextTick() < 2000 + silenceMax) {
     session.tick(session.nextTick());
@@ -98,7 +98,7 @@ it("dials at once when it is woken, however often that has failed", () => {
   expect(session.takeOutputs()).toEqual([]);
 });
 
-it("refuses what no frame holds before it is sent, and an answer that makes no sense", () => {
+it("refuses what is too large for a frame before it is sent, and an answer that can't be read", () => {
   const session = online();
   const codes: string[] = [];
   const waiter = { resolve: () => {}, reject: ({ code }: PigeonholeError) => codes.push(code) };
@@ -112,6 +112,23 @@ it("refuses what no frame holds before it is sent, and an answer that makes no s
     }
   }
   expect(codes).toEqual(["too_large", "too_large", "unreadable"]);
+});
+
+it("reads a page of the chat list without conversations of kinds that it does not know", () => {
+  const session = online();
+  const pages: unknown[] = [];
+  const waiter = { resolve: (page: unknown) => pages.push(page), reject: () => {} };
+  const last_message = { seq: 1, sender_id: "bob", kind: "text", preview: "hi", sent_at: "2026-11-20T10:00:01.000Z" };
+  const row = { conversation_id: "dm_ab", unread: 0, delivered_seq: 1, read_seq: 1, last_seq: 1, last_message };
+  const direct = { ...row, kind: "direct", peer_id: "bob" };
+  session.call({ action: "inbox" }, waiter, 0);
+  reply(session, "3", { conversations: [{ ...row, kind: "group" }, direct], next_cursor: null });
+  for (const output of session.takeOutputs()) {
+    if (output.do === "answer") {
+      output.settle();
+    }
+  }
+  expect(pages).toEqual([{ conversations: [direct], next_cursor: null }]);
 });
 
 it("waits before it replaces a connection again whose replacement broke", () => {

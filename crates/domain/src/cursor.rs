@@ -2,9 +2,7 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
-
-use crate::ids::{ConversationId, UserId};
-use crate::time::Timestamp;
+use wire::{ConversationId, Timestamp, UserId};
 
 /// The last row of the page before. Opaque to clients. It carries a digest of its owner and content, so that a cursor
 /// that was cut, mixed up or taken from another user is refused instead of leading somewhere odd. That is no secret and

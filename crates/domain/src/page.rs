@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use wire::Message;
+
 use crate::limits::PAGE_BYTES_MAX;
-use crate::message::Message;
 
 /// What one conversation brings to a page of a drain: its messages in order, from the first that is pending.
 #[derive(Debug)]
@@ -64,18 +65,18 @@ fn fitting<'a, T: Serialize + 'a>(items: impl Iterator<Item = &'a T>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Reply, reply};
-    use crate::ids::{ConversationId, MessageId, RequestId, Seq, UserId};
-    use crate::limits::{FRAME_BYTES_MAX, SEQ_MAX};
-    use crate::message::Kind;
-    use crate::time::Timestamp;
+    use crate::ids::message_id;
     use proptest::prelude::*;
+    use wire::limits::{FRAME_BYTES_MAX, SEQ_MAX};
+    use wire::{
+        ConversationId, DrainResult, HistoryResult, Kind, Member, RequestId, Seq, Timestamp, UserId, reply_frame,
+    };
 
     fn message(conversation: usize, seq: u64, at: i64, body_bytes: usize) -> Message {
         Message {
             conversation_id: ConversationId::parse(&format!("dm_{conversation}")).unwrap(),
             seq: Seq::new(seq).unwrap(),
-            message_id: MessageId::new(Timestamp::from_millis(at), [u8::try_from(conversation).unwrap(); 10]),
+            message_id: message_id(Timestamp::from_millis(at), [u8::try_from(conversation).unwrap(); 10]),
             sender_id: UserId::parse("alice").unwrap(),
             kind: Kind::Text,
             body: "x".repeat(body_bytes),
@@ -117,7 +118,7 @@ mod tests {
                 prop_assert_eq!(&seqs, &(1..=seqs.len() as u64).collect::<Vec<_>>());
             }
             let id = RequestId::parse(&"\u{1}".repeat(64)).unwrap();
-            let frame = reply("drain", Some(&id), &Reply::Drain { messages: page, more });
+            let frame = reply_frame("drain", Some(&id), &DrainResult { messages: page, more }.into());
             prop_assert!(frame.len() <= FRAME_BYTES_MAX);
         }
 
@@ -143,19 +144,19 @@ mod tests {
     #[test]
     fn a_full_history_page_fits_a_frame_with_its_envelope() {
         let hard = |chars| UserId::parse(&"\"".repeat(chars)).unwrap();
-        let member = || crate::Member {
+        let member = || Member {
             user_id: hard(128),
             delivered_seq: Seq::new(SEQ_MAX).unwrap(),
             read_seq: Seq::new(SEQ_MAX).unwrap(),
         };
         let messages = fit((1..=400).map(|n| message(1, n, 1, 20)).collect());
-        let page = Reply::History {
+        let page = HistoryResult {
             messages,
             more: true,
             last_seq: Seq::new(SEQ_MAX).unwrap(),
             members: vec![member(), member()],
         };
         let id = RequestId::parse(&"\u{1}".repeat(64)).unwrap();
-        assert!(reply("history", Some(&id), &page).len() <= FRAME_BYTES_MAX);
+        assert!(reply_frame("history", Some(&id), &page.into()).len() <= FRAME_BYTES_MAX);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use domain::Timestamp;
+use wire::Timestamp;
 
 /// A source of time that tests can own.
 #[derive(Clone)]

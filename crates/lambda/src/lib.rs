@@ -1,17 +1,35 @@
 //! What every function needs of Lambda and API Gateway: the event, the answer, the environment, the clock, the logs.
 
-mod call;
 mod clock;
 mod env;
+mod event_line;
 mod log;
-mod metrics;
+mod websocket;
 
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
-pub use call::{Call, Caller, Failure, NotFromApiGateway, Response, caller, respond};
 pub use clock::Clock;
 pub use env::{BadVariable, env, sdk_config};
-pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, run, service_fn};
-pub use log::{start_log, subscriber};
+pub use event_line::{EventLine, Measures, millis_between};
+pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
+pub use log::{logs_as_ours, start_log, subscriber};
+pub use websocket::{Caller, NotFromApiGateway, Response, answer, caller, line, respond};
 
 /// An event on a WebSocket route.
 pub type Event = LambdaEvent<WebSocketEvent>;
+
+/// A function's `main`: starts the log, makes what the function works with, once per process, and answers events one by one.
+///
+/// # Errors
+/// A variable that is missing, or the end of Lambda's Runtime API.
+pub async fn serve<D, E, A>(
+    start: impl AsyncFnOnce() -> Result<D, BadVariable>,
+    handle: impl AsyncFn(&D, LambdaEvent<E>) -> Result<A, Diagnostic>,
+) -> Result<(), Error>
+where
+    E: serde::de::DeserializeOwned,
+    A: serde::Serialize,
+{
+    start_log()?;
+    let deps = start().await?;
+    lambda_runtime::run(lambda_runtime::service_fn(|event| handle(&deps, event))).await
+}

@@ -4,10 +4,12 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use domain::ConnectionId;
 use domain::limits::{CONNECTION_TTL, CONNECTIONS_PER_DEVICE_MAX};
-use domain::{ConnectionId, DeviceId, Timestamp, UserId};
+use wire::{DeviceId, Timestamp, UserId};
 
-use crate::item::{Reader, number, text};
+use crate::error::CallResult as _;
+use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::{Error, Store};
 
 /// A socket that was open when its row was read.
@@ -34,8 +36,10 @@ pub async fn put(
         .item("connection_id", text(connection.id.as_str()))
         .item("device_id", text(device))
         .item("connected_at", number(connection.connected_at.millis()))
+        .item(VERSION, version())
         .item("expires_at", number(connection.connected_at.plus(CONNECTION_TTL).seconds()));
-    put.send().await.map(drop).map_err(|error| Error::call("PutItem", table, &error))
+    put.send().await.of_call("PutItem", table)?;
+    Ok(())
 }
 
 /// Which connections a list must hold.
@@ -67,24 +71,32 @@ pub async fn list(
         .into_paginator()
         .items()
         .send();
-    let items = pages.collect::<Result<Vec<_>, _>>().await.map_err(|error| Error::call("Query", table, &error))?;
-    let mut open = Vec::with_capacity(items.len());
-    for item in &items {
-        let row = Reader { item, table };
-        // DynamoDB deletes expired rows when it gets to it, hours later.
-        if row.number("expires_at")? > now.seconds() {
-            let id = ConnectionId::new(row.text("connection_id")?);
-            open.push((row.text("device_id")?, Connection { id, connected_at: row.time("connected_at")? }));
-        }
-    }
-    open.sort_by_key(|(_, connection)| Reverse(connection.connected_at));
+    let items = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
+    let (rows, _) = readable(items.iter().map(|item| read(table, item)));
+    // DynamoDB deletes expired rows when it gets to it, hours later.
+    let mut open: Vec<Row> = rows.into_iter().filter(|row| row.expires_at > now.seconds()).collect();
+    open.sort_by_key(|row| Reverse(row.connection.connected_at));
     let mut of_device = HashMap::<_, usize>::new();
-    open.retain(|(device, _)| {
-        let newer = of_device.entry(*device).or_default();
+    open.retain(|row| {
+        let newer = of_device.entry(row.device).or_default();
         *newer += 1;
         *newer <= CONNECTIONS_PER_DEVICE_MAX
     });
-    Ok(open.into_iter().map(|(_, connection)| connection).collect())
+    Ok(open.into_iter().map(|row| row.connection).collect())
+}
+
+struct Row<'a> {
+    connection: Connection,
+    device: &'a str,
+    /// Unix seconds.
+    expires_at: i64,
+}
+
+fn read<'a>(table: &'a str, item: &'a Item) -> Result<Row<'a>, Error> {
+    let row = Reader { item, table };
+    let connection =
+        Connection { id: ConnectionId::new(row.text("connection_id")?), connected_at: row.time("connected_at")? };
+    Ok(Row { connection, device: row.text("device_id")?, expires_at: row.number("expires_at")? })
 }
 
 /// Removes a connection that is gone. Nothing happens if its row is gone too.
@@ -96,5 +108,6 @@ pub async fn forget(store: &Store, user: &UserId, connection: &ConnectionId) -> 
         .table_name(table)
         .key("user_id", text(user.as_str()))
         .key("connection_id", text(connection.as_str()));
-    delete.send().await.map(drop).map_err(|error| Error::call("DeleteItem", table, &error))
+    delete.send().await.of_call("DeleteItem", table)?;
+    Ok(())
 }

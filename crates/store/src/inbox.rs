@@ -1,13 +1,16 @@
 //! `inbox`: a row per user and conversation. It is the membership, the chat-list entry, the unread counter, the
 //! watermarks and the pending marker in one, so that one write keeps them true together.
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
-use domain::{Conversation, ConversationId, Cursor, Kind, LastMessage, Marks, MessageId, Seq, Timestamp, UserId};
+use domain::{Cursor, LastEntry, Marks, Membership};
+use wire::{ConversationId, Kind, MessageId, Seq, Timestamp, UserId};
 
-use crate::item::{Item, Reader, number, text};
+use crate::error::CallResult as _;
+use crate::item::{Item, Reader, number, readable, text};
 use crate::{Error, Store};
 
 /// Which watermark a client raises. Reading implies having.
@@ -21,22 +24,25 @@ pub enum Mark {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Update {
     /// Written; this is the row now.
-    Done(Conversation),
+    Done(Membership),
     /// The condition did not hold, and nothing was written; this is the row, if there is one.
-    Refused(Option<Conversation>),
+    Refused(Option<Membership>),
     /// A transaction was writing the row.
     Busy,
 }
 
-/// One page of rows, and whether there are more behind it.
+/// One page of rows.
 #[derive(Debug)]
 pub struct Page {
-    pub conversations: Vec<Conversation>,
-    pub more: bool,
+    pub memberships: Vec<Membership>,
+    /// How many rows of the page can't be read; they are not among the others.
+    pub unreadable: u64,
+    /// Where the next page begins, if there is more.
+    pub next: Option<Cursor>,
 }
 
 /// A user's row for a conversation: `None` means that they are not a member, or that there is none.
-pub async fn get(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Option<Conversation>, Error> {
+pub async fn get(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Option<Membership>, Error> {
     let table = &store.tables.inbox;
     let get = store
         .client
@@ -45,7 +51,7 @@ pub async fn get(store: &Store, user: &UserId, conversation: &ConversationId) ->
         .consistent_read(true)
         .key("user_id", text(user.as_str()))
         .key("conversation_id", text(conversation.as_str()));
-    let got = get.send().await.map_err(|error| Error::call("GetItem", table, &error))?;
+    let got = get.send().await.of_call("GetItem", table)?;
     got.item().map(|item| read(table, item)).transpose()
 }
 
@@ -80,45 +86,58 @@ pub async fn recent(
         .scan_index_forward(false)
         .limit(i32::try_from(limit).unwrap_or(i32::MAX))
         .set_exclusive_start_key(start);
-    let page = query.send().await.map_err(|error| Error::call("Query", table, &error))?;
-    let conversations = page.items().iter().map(|item| read(table, item)).collect::<Result<_, _>>()?;
-    Ok(Page { conversations, more: page.last_evaluated_key().is_some() })
+    let found = query.send().await.of_call("Query", table)?;
+    let (memberships, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
+    Ok(Page { memberships, unreadable, next: found.last_evaluated_key().map(|key| position(table, key)).transpose()? })
 }
 
-/// Conversations with something that no device of `user` has acknowledged, those that have waited longest first.
-/// Consistent: see [`crate::connections::Freshness`].
-pub async fn pending(store: &Store, user: &UserId, limit: usize) -> Result<Page, Error> {
+/// The place of a row in the chat list.
+fn position(table: &str, key: &Item) -> Result<Cursor, Error> {
+    let key = Reader { item: key, table };
+    let conversation_id = key.parsed("conversation_id", ConversationId::parse)?;
+    Ok(Cursor { active_at: key.time("active_at")?, conversation_id })
+}
+
+/// Conversations that have something pending.
+#[derive(Debug)]
+pub struct Pending {
+    pub memberships: Vec<Membership>,
+    /// How many rows can't be read; what they have stays pending.
+    pub unreadable: u64,
+    /// There are others behind these.
+    pub more: bool,
+}
+
+/// Conversations with something that no device of `user` has acknowledged, those that have waited longest first: at least one, if
+/// there is any that can be read. Consistent: see [`crate::connections::Freshness`].
+pub async fn pending(store: &Store, user: &UserId, limit: usize) -> Result<Pending, Error> {
     let table = &store.tables.inbox;
-    let query = store
-        .client
-        .query()
-        .table_name(table)
-        .index_name("pending")
-        .consistent_read(true)
-        .select(Select::AllAttributes)
-        .key_condition_expression("user_id = :user")
-        .expression_attribute_values(":user", text(user.as_str()))
-        .limit(i32::try_from(limit).unwrap_or(i32::MAX));
-    let page = query.send().await.map_err(|error| Error::call("Query", table, &error))?;
-    let conversations = page.items().iter().map(|item| read(table, item)).collect::<Result<_, _>>()?;
-    Ok(Page { conversations, more: page.last_evaluated_key().is_some() })
+    let (mut start, mut unreadable) = (None, 0);
+    loop {
+        let query = pending_query(store, user)
+            .select(Select::AllAttributes)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(start);
+        let found = query.send().await.of_call("Query", table)?;
+        let (memberships, passed_over) = readable(found.items().iter().map(|item| read(table, item)));
+        unreadable += passed_over;
+        start = found.last_evaluated_key;
+        if !memberships.is_empty() || start.is_none() {
+            return Ok(Pending { memberships, unreadable, more: start.is_some() });
+        }
+    }
 }
 
 /// Whether anything waits for `user`. Reads one index entry and no row.
 pub async fn has_pending(store: &Store, user: &UserId) -> Result<bool, Error> {
     let table = &store.tables.inbox;
-    let query = store
-        .client
-        .query()
-        .table_name(table)
-        .index_name("pending")
-        .consistent_read(true)
-        .select(Select::Count)
-        .key_condition_expression("user_id = :user")
-        .expression_attribute_values(":user", text(user.as_str()))
-        .limit(1);
-    let page = query.send().await.map_err(|error| Error::call("Query", table, &error))?;
-    Ok(page.count() > 0)
+    let found = pending_query(store, user).select(Select::Count).limit(1).send().await.of_call("Query", table)?;
+    Ok(found.count() > 0)
+}
+
+fn pending_query(store: &Store, user: &UserId) -> QueryFluentBuilder {
+    let query = store.client.query().table_name(&store.tables.inbox).index_name("pending").consistent_read(true);
+    query.key_condition_expression("user_id = :user").expression_attribute_values(":user", text(user.as_str()))
 }
 
 /// Raises a watermark to the conversation's last message, which is what clients do nearly always: one write, nothing read
@@ -146,7 +165,7 @@ pub async fn catch_up(
 
 /// Writes the marks that follow from `before`, if the row is still as it was. A message, an ack or a read in between
 /// would make them wrong: the watermarks could fall, or `unread` lose a message.
-pub async fn advance(store: &Store, user: &UserId, before: &Conversation, after: &Marks) -> Result<Update, Error> {
+pub async fn advance(store: &Store, user: &UserId, before: &Membership, after: &Marks) -> Result<Update, Error> {
     let update = match after.pending_from {
         Some(_) => "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, pending_from = :pending",
         None => "SET delivered_seq = :delivered, read_seq = :read, unread = :unread REMOVE pending_from, pending_since",
@@ -191,20 +210,21 @@ async fn outcome(store: &Store, write: UpdateItemFluentBuilder) -> Result<Update
             refused.item().map(|item| read(table, item)).transpose().map(Update::Refused)
         }
         Some(UpdateItemError::TransactionConflictException(_)) => Ok(Update::Busy),
-        _ => Err(Error::call("UpdateItem", table, &failed)),
+        _ => Err(Error::call("UpdateItem", table, failed)),
     }
 }
 
-pub(crate) fn read(table: &str, item: &Item) -> Result<Conversation, Error> {
+pub(crate) fn read(table: &str, item: &Item) -> Result<Membership, Error> {
     let row = Reader { item, table };
-    Ok(Conversation {
+    Ok(Membership {
+        user_id: row.parsed("user_id", UserId::parse)?,
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
         peer_id: row.parsed("peer_id", UserId::parse)?,
-        last: LastMessage {
+        last: LastEntry {
             seq: row.seq("last_seq")?,
             message_id: MessageId::stored(row.text("last_message_id")?),
             sender_id: row.parsed("last_sender_id", UserId::parse)?,
-            kind: row.parsed("last_kind", |kind| Kind::parse(kind).ok_or(()))?,
+            kind: Kind::stored(row.text("last_kind")?),
             preview: row.text("last_preview")?.to_owned(),
             sent_at: row.time("last_at")?,
         },

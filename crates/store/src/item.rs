@@ -3,11 +3,20 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use domain::{Seq, Timestamp};
+use wire::{Seq, Timestamp};
 
 use crate::Error;
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// The attribute that says which version of a row's shape wrote it. A row of a later version is read as far as this version
+/// understands it, and an update leaves alone what it does not name.
+pub(crate) const VERSION: &str = "v";
+
+/// The version that this code writes.
+pub(crate) fn version() -> AttributeValue {
+    number(1)
+}
 
 pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
     AttributeValue::S(value.into())
@@ -16,6 +25,20 @@ pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
 #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers, which are as cheap as references to them")]
 pub(crate) fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
+}
+
+/// The rows that can be read, and how many can't. Those are for a later version: they stay as they are, and nobody else's rows
+/// suffer for them.
+pub(crate) fn readable<T>(rows: impl Iterator<Item = Result<T, Error>>) -> (Vec<T>, u64) {
+    let mut unreadable = 0;
+    let read = rows.filter_map(|row| {
+        row.inspect_err(|error| {
+            unreadable += 1;
+            tracing::error!(%error, "a row can't be read; it is passed over");
+        })
+        .ok()
+    });
+    (read.collect(), unreadable)
 }
 
 /// An item being read. What is missing or of another type is an [`Error::Item`] that names it.

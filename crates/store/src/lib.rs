@@ -5,18 +5,27 @@
 //! back as outcomes ([`message_append::Appended`], [`inbox::Update`]) and the handler decides.
 
 pub mod connections;
+mod error;
 pub mod inbox;
 mod item;
 pub mod message_append;
 pub mod messages;
 
+use std::time::Duration;
+
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::error_chain;
-use domain::limits::{STORE_ATTEMPT_TIMEOUT, STORE_CALL_TIMEOUT};
+
+use error::CallResult as _;
+pub use error::Error;
+
+/// One attempt at one call.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
+/// One call with the SDK's own retries.
+const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The names of the tables, which the deployment chooses.
 #[derive(Clone, Debug)]
@@ -51,37 +60,10 @@ impl Store {
             idempotency: env("IDEMPOTENCY_TABLE")?,
             inbox: env("INBOX_TABLE")?,
         };
-        let timeouts = TimeoutConfig::builder()
-            .operation_attempt_timeout(STORE_ATTEMPT_TIMEOUT)
-            .operation_timeout(STORE_CALL_TIMEOUT)
-            .build();
+        let timeouts =
+            TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
         let config = aws_sdk_dynamodb::config::Builder::from(sdk).timeout_config(timeouts).build();
         Ok(Self::new(Client::from_conf(config), tables))
-    }
-}
-
-/// A call that failed, or an item that can't be read. Never shown to a client.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{operation} on {table} failed: {cause}")]
-    Call { operation: &'static str, table: String, cause: String },
-    #[error("an item of {table} has no usable {attribute}")]
-    Item { table: String, attribute: &'static str },
-}
-
-impl Error {
-    /// Keeps the service's own code and the chain of causes, which the SDK's `Display` leaves out.
-    fn call<E, R>(operation: &'static str, table: &str, error: &SdkError<E, R>) -> Self
-    where
-        E: std::error::Error + ProvideErrorMetadata + 'static,
-        R: std::fmt::Debug + 'static,
-    {
-        let cause = match (error.code(), error.message()) {
-            (Some(code), Some(message)) => format!("{code}: {message}"),
-            (Some(code), None) => code.to_owned(),
-            _ => error_chain(error),
-        };
-        Self::Call { operation, table: table.to_owned(), cause }
     }
 }
 
@@ -94,8 +76,8 @@ pub async fn warm_up(store: &Store, table: WarmTable) {
     };
     let nobody = || AttributeValue::S("-".to_owned());
     let read = store.client.get_item().table_name(table).key("user_id", nobody()).key(sort_key, nobody());
-    if let Err(error) = read.send().await {
-        tracing::debug!(error = %Error::call("GetItem", table, &error), "warm-up failed");
+    if let Err(error) = read.send().await.of_call("GetItem", table) {
+        tracing::debug!(error = error_chain(&error), "warm-up failed");
     }
 }
 

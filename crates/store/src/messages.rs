@@ -4,18 +4,24 @@ use std::ops::RangeInclusive;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::Select;
-use domain::{ClientMsgId, ConversationId, Kind, Message, MessageId, Seq, Side, UserId};
+use domain::{Draft, Place, StoredMessage};
+use wire::{ClientMsgId, ConversationId, Kind, MessageId, Seq, Side, UserId};
 
-use crate::item::{Item, Reader, number, text};
+use crate::error::CallResult as _;
+use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::{Error, Store};
 
+/// A part of a history.
+#[derive(Debug)]
+pub struct Listed {
+    /// In order.
+    pub messages: Vec<StoredMessage>,
+    /// The places of those that can't be read, in order.
+    pub unreadable: Vec<Seq>,
+}
+
 /// Up to `limit` messages on one side of a seq, in order. Consistent: what was answered is in the history.
-pub async fn list(
-    store: &Store,
-    conversation: &ConversationId,
-    side: Side,
-    limit: usize,
-) -> Result<Vec<Message>, Error> {
+pub async fn list(store: &Store, conversation: &ConversationId, side: Side, limit: usize) -> Result<Listed, Error> {
     let (condition, seq, forward) = match side {
         Side::Newest => ("conversation_id = :conversation", None, false),
         Side::Before(seq) => ("conversation_id = :conversation AND seq < :seq", Some(seq), false),
@@ -27,12 +33,22 @@ pub async fn list(
         .scan_index_forward(forward)
         .limit(i32::try_from(limit).unwrap_or(i32::MAX));
     let table = &store.tables.messages;
-    let page = query.send().await.map_err(|error| Error::call("Query", table, &error))?;
-    let mut messages: Vec<Message> = page.items().iter().map(|item| read(table, item)).collect::<Result<_, _>>()?;
-    if !forward {
-        messages.reverse();
+    let found = query.send().await.of_call("Query", table)?;
+    let mut listed = Listed { messages: vec![], unreadable: vec![] };
+    for item in found.items() {
+        match read(table, item) {
+            Ok(message) => listed.messages.push(message),
+            Err(error) => {
+                tracing::error!(%error, "a message can't be read; it is passed over");
+                listed.unreadable.push(Reader { item, table }.seq("seq")?);
+            }
+        }
     }
-    Ok(messages)
+    if !forward {
+        listed.messages.reverse();
+        listed.unreadable.reverse();
+    }
+    Ok(listed)
 }
 
 /// How many messages in the range are not by `user`. Costs a read of the range, whatever it counts.
@@ -53,7 +69,7 @@ pub async fn count_by_others(
         .into_paginator()
         .send();
     let table = &store.tables.messages;
-    let pages = pages.collect::<Result<Vec<_>, _>>().await.map_err(|error| Error::call("Query", table, &error))?;
+    let pages = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
     Ok(pages.iter().map(|page| u64::try_from(page.count()).unwrap_or(0)).sum())
 }
 
@@ -67,30 +83,34 @@ fn values(conversation: &ConversationId, seq: Option<Seq>) -> Item {
     values
 }
 
-pub(crate) fn item(message: &Message) -> Item {
-    let mut item = Item::from([
-        ("conversation_id".to_owned(), text(message.conversation_id.as_str())),
-        ("seq".to_owned(), number(message.seq)),
-        ("message_id".to_owned(), text(message.message_id.as_str())),
-        ("sender_id".to_owned(), text(message.sender_id.as_str())),
-        ("kind".to_owned(), text(message.kind.as_str())),
-        ("body".to_owned(), text(&message.body)),
-        ("sent_at".to_owned(), number(message.sent_at.millis())),
-    ]);
-    item.extend(message.client_msg_id.as_ref().map(|id| ("client_msg_id".to_owned(), text(id.as_str()))));
-    item
+pub(crate) fn item(draft: &Draft, place: &Place) -> Item {
+    let Draft { conversation_id, sender_id, client_msg_id, kind, body } = draft;
+    let Place { seq, message_id, sent_at } = place;
+    Item::from([
+        ("conversation_id".to_owned(), text(conversation_id.as_str())),
+        ("seq".to_owned(), number(seq)),
+        ("message_id".to_owned(), text(message_id.as_str())),
+        ("sender_id".to_owned(), text(sender_id.as_str())),
+        ("kind".to_owned(), text(kind.as_str())),
+        ("body".to_owned(), text(body)),
+        ("sent_at".to_owned(), number(sent_at.millis())),
+        ("client_msg_id".to_owned(), text(client_msg_id.as_str())),
+        (VERSION.to_owned(), version()),
+    ])
 }
 
-fn read(table: &str, item: &Item) -> Result<Message, Error> {
+fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
     let row = Reader { item, table };
-    Ok(Message {
+    Ok(StoredMessage {
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
-        seq: row.seq("seq")?,
-        message_id: MessageId::stored(row.text("message_id")?),
+        place: Place {
+            seq: row.seq("seq")?,
+            message_id: MessageId::stored(row.text("message_id")?),
+            sent_at: row.time("sent_at")?,
+        },
         sender_id: row.parsed("sender_id", UserId::parse)?,
-        kind: row.parsed("kind", |kind| Kind::parse(kind).ok_or(()))?,
+        kind: Kind::stored(row.text("kind")?),
         body: row.text("body")?.to_owned(),
-        sent_at: row.time("sent_at")?,
         client_msg_id: row.optional("client_msg_id", |row, name| row.parsed(name, ClientMsgId::parse))?,
     })
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use domain::{Timestamp, error_chain};
 use jsonwebtoken::jwk::{AlgorithmParameters, CommonParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use lambda::EventLine;
 use reqwest::{Client, Url, redirect};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use wire::Timestamp;
 
 /// A key that the issuer withdrew is trusted no longer than this.
 const KEYS_AGE_MAX: Duration = Duration::from_hours(1);
@@ -53,12 +54,15 @@ struct KeySet {
 pub enum FetchError {
     #[error("{0}")]
     Url(String),
+    /// Without the URL, which may hold what is nobody's business.
+    #[error("the key set was not served")]
+    Http(#[source] reqwest::Error),
     #[error("the key set was not served: {0}")]
-    Http(String),
+    Status(reqwest::StatusCode),
     #[error("the key set is larger than {KEYS_BYTES_MAX} bytes")]
     TooLarge,
-    #[error("the key set is not a JWKS: {0}")]
-    Malformed(serde_json::Error),
+    #[error("the key set is not a JWKS")]
+    Malformed(#[source] serde_json::Error),
 }
 
 impl Keys {
@@ -98,7 +102,7 @@ impl Keys {
             self.refresh_cache(&mut cached, now).await?;
         } else if (stale || known.is_none()) && may_ask {
             // An issuer that is down for a while must not lock everybody out: what we know goes on.
-            self.refresh_cache(&mut cached, now).await.unwrap_or_default();
+            let _ = self.refresh_cache(&mut cached, now).await;
         } else {
             return Ok(known);
         }
@@ -109,18 +113,19 @@ impl Keys {
         cached.tried_at = Some(now);
         // With a route and an outcome as an event's line has them, so that it counts as one and an alarm can be on it:
         // whoever is told while the keys still go on can mend it before anybody is refused.
-        cached.keys = self.fetch().await.inspect_err(
-            |error| tracing::warn!(route = "issuer", outcome = "unreachable", %error, "the keys can't be fetched"),
-        )?;
+        let fetched = self.fetch().await.inspect_err(|error| {
+            EventLine::of("", "issuer", now).warn("unreachable", error, "the keys can't be fetched");
+        });
+        cached.keys = fetched?;
         cached.fetched_at = Some(now);
         Ok(())
     }
 
     async fn fetch(&self) -> Result<Vec<Key>, FetchError> {
-        let http = |error: reqwest::Error| FetchError::Http(error_chain(&error.without_url()));
+        let http = |error: reqwest::Error| FetchError::Http(error.without_url());
         let mut response = self.client.get(self.url.clone()).send().await.map_err(http)?;
         if response.status() != reqwest::StatusCode::OK {
-            return Err(FetchError::Http(response.status().to_string()));
+            return Err(FetchError::Status(response.status()));
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(http)? {

@@ -8,7 +8,8 @@ mod keys;
 mod token;
 
 use aws_lambda_events::apigw::ApiGatewayCustomAuthorizerRequestTypeRequest as Request;
-use lambda::{BadVariable, Clock, Diagnostic, LambdaEvent};
+use domain::error_chain;
+use lambda::{BadVariable, Clock, Diagnostic, EventLine, LambdaEvent};
 use serde::Serialize;
 
 pub use keys::{FetchError, Keys};
@@ -43,9 +44,19 @@ impl Deps {
         })
     }
 
+    /// From the environment, warmed up.
+    ///
+    /// # Errors
+    /// [`BadVariable`] names the variable.
+    pub async fn start() -> Result<Self, BadVariable> {
+        let deps = Self::from_env(lambda::env)?;
+        deps.warm_up().await;
+        Ok(deps)
+    }
+
     /// Fetches the keys before the first event needs them. If that fails, the first event tries again.
     pub async fn warm_up(&self) {
-        self.keys.refresh(self.clock.now()).await.unwrap_or_default();
+        let _ = self.keys.refresh(self.clock.now()).await;
     }
 }
 
@@ -53,7 +64,7 @@ impl Deps {
 /// anybody could set off the alarm on this function's errors.
 ///
 /// # Errors
-/// The keys can't be had, so nothing can be said about any token; API Gateway refuses the connection with a 5xx.
+/// The issuer's keys are unavailable, so no token can be verified; API Gateway refuses the connection with a 5xx.
 pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, Diagnostic> {
     let (request_id, request) = (event.context.request_id, event.payload);
     let started = deps.clock.now();
@@ -62,18 +73,20 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
         Err(invalid) => Err(invalid),
     };
     let method_arn = request.method_arn.unwrap_or_default();
-    let duration_ms = deps.clock.now().millis() - started.millis();
+    let mut line = EventLine::of(&request_id, "authorize", started);
+    line.ended(deps.clock.now());
     match verdict {
         Ok(principal) => {
-            tracing::info!(request_id, route = "authorize", outcome = "ok", duration_ms, "admitted");
+            line.info("ok", "admitted");
             Ok(Answer::allow(&principal, method_arn))
         }
         Err(Invalid::KeysUnavailable(error)) => {
-            tracing::error!(request_id, route = "authorize", outcome = "unavailable", duration_ms, %error, "failed");
-            Err(Diagnostic { error_type: "KeysUnavailable".to_owned(), error_message: error.to_string() })
+            line.error("unavailable", &error, "failed");
+            Err(Diagnostic { error_type: "KeysUnavailable".to_owned(), error_message: error_chain(&error) })
         }
         Err(invalid) => {
-            tracing::info!(request_id, route = "authorize", outcome = "refused", duration_ms, reason = %invalid, "refused");
+            line.reason = Some(invalid.to_string());
+            line.info("refused", "refused");
             Ok(Answer::deny(method_arn))
         }
     }
@@ -82,7 +95,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
 /// Whom a token speaks for, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    pub user: domain::UserId,
+    pub user: wire::UserId,
     /// Unix seconds.
     pub expires_at: i64,
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::{Timestamp, UserId};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde::Deserialize;
+use wire::{Timestamp, UserId};
 
 use crate::Principal;
 use crate::keys::{FetchError, Keys};

@@ -11,7 +11,6 @@ use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::signature::RsaPublicKeyComponents;
 use axum::http::HeaderValue;
 use data_encoding::{BASE64, BASE64URL_NOPAD};
-use domain::Timestamp;
 use jsonwebtoken::Algorithm;
 use lambda::{BadVariable, Clock, LambdaEvent};
 use lambda_runtime::Context;
@@ -20,6 +19,7 @@ use proptest::test_runner::Config;
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
+use wire::Timestamp;
 
 use fixture::{Issuer, LATER, START_MS, Served, Signer, World, base64url, claims, claims_with, event, with_token};
 

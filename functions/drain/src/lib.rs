@@ -1,21 +1,34 @@
-//! `drain`, `ack` and `ping`: what is pending, and its end.
+//! `drain`, `ack` and `ping`: what is pending, and its end. A file for each.
 
 mod ack;
+mod drain;
+mod ping;
 
-use deliver::Phones;
-use domain::limits::{ACK_ENTRIES_MAX, DRAIN_MESSAGES_MAX, DRAIN_MESSAGES_PER_CONVERSATION_MIN};
-use domain::{AckEntry, Action, Backlog, Conversation, Refusal, Reply, Side, UserId, drain_page};
-use futures_util::future::try_join_all;
-use lambda::{Call, Caller, Clock, Diagnostic, Event, Failure, Response};
-use store::{Store, inbox, messages};
-use tracing::{Instrument, Span};
+use deliver::{ConnectionsApi, Fanout};
+use lambda::{BadVariable, Caller, Clock, Diagnostic, Event, EventLine, Response, answer, env, sdk_config};
+use store::{Store, WarmTable, warm_up};
+use wire::{Action, Refusal};
 
 /// What the function works with, made once per process.
 #[derive(Debug)]
 pub struct Deps {
     pub store: Store,
-    pub phones: Phones,
+    pub fanout: Fanout,
     pub clock: Clock,
+}
+
+impl Deps {
+    /// From the environment, with the connections open that the first event needs.
+    ///
+    /// # Errors
+    /// [`BadVariable`] names the variable.
+    pub async fn start() -> Result<Self, BadVariable> {
+        let sdk = sdk_config().await;
+        let store = Store::from_env(&sdk, env)?;
+        let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
+        tokio::join!(warm_up(&store, WarmTable::Inbox), fanout.warm_up());
+        Ok(Self { store, fanout, clock: Clock::system() })
+    }
 }
 
 /// Answers one event on the routes `drain`, `ack` and `ping`.
@@ -23,43 +36,11 @@ pub struct Deps {
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
 pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
-    let (call, asked) = Call::open(&event, deps.clock.now())?;
-    let answer = async {
-        match asked? {
-            Action::Drain { ack } => drain(deps, &call.caller, &ack).await,
-            Action::Ack { up_to } => ack::apply(deps, &call.caller, &up_to).await.map(|()| Reply::Ack {}),
-            Action::Ping => ping(deps, &call.caller.user).await,
-            _ => Err(Refusal::UnknownAction.into()),
-        }
+    let act = async |caller: &Caller, action, line: &mut EventLine| match action {
+        Action::Drain(request) => drain::drain(deps, caller, &request, line).await,
+        Action::Ack(request) => ack::ack(deps, caller, &request, line).await,
+        Action::Ping(_) => ping::ping(deps, caller).await,
+        _ => Err(Refusal::UnknownAction.into()),
     };
-    let outcome = answer.instrument(call.span()).await;
-    Ok(call.close(outcome, deps.clock.now()))
-}
-
-/// The acknowledgement of the page before, then the next page. The client sets the pace, and a page that was lost on the
-/// way comes again, since nothing but an ack ends what is pending.
-async fn drain(deps: &Deps, caller: &Caller, page_before: &[AckEntry]) -> Result<Reply, Failure> {
-    ack::apply(deps, caller, page_before).await?;
-    // No more conversations than the ack of this page can name.
-    let pending = inbox::pending(&deps.store, &caller.user, ACK_ENTRIES_MAX).await.map_err(Failure::unavailable)?;
-    let share = DRAIN_MESSAGES_MAX / pending.conversations.len().max(1);
-    let limit = share.max(DRAIN_MESSAGES_PER_CONVERSATION_MIN);
-    let backlogs = pending.conversations.iter().map(|conversation| backlog(deps, &caller.user, conversation, limit));
-    let backlogs = try_join_all(backlogs).await?;
-    let (messages, left_out) = drain_page(backlogs);
-    Span::current().record("messages", messages.len());
-    Ok(Reply::Drain { messages, more: left_out || pending.more })
-}
-
-async fn backlog(deps: &Deps, user: &UserId, conversation: &Conversation, limit: usize) -> Result<Backlog, Failure> {
-    let after = Side::After(conversation.marks.delivered_seq);
-    let messages =
-        messages::list(&deps.store, &conversation.conversation_id, after, limit).await.map_err(Failure::unavailable)?;
-    let more = messages.last().is_some_and(|last| last.seq < conversation.last.seq);
-    Ok(Backlog { messages: messages.into_iter().map(|message| message.seen_by(user)).collect(), more })
-}
-
-async fn ping(deps: &Deps, user: &UserId) -> Result<Reply, Failure> {
-    let pending = inbox::has_pending(&deps.store, user).await.map_err(Failure::unavailable)?;
-    Ok(Reply::Ping { pending, server_time: deps.clock.now() })
+    answer(&deps.clock, event, act).await
 }

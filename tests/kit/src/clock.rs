@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use domain::Timestamp;
+use wire::Timestamp;
 
 /// Clones show the same time.
 #[derive(Debug, Clone)]

@@ -4,23 +4,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use dynoxide::DynoxideError;
-use local::{Overrides, Table, Template, workspace_root};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use template::{Table, Template};
 
-/// A call as a service sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Request {
-    /// To DynamoDB: `TransactWriteItems` and its body.
-    Store { operation: String, body: Value },
-    /// A frame to a connection.
-    Post { connection: String, frame: Value },
-}
+use crate::AwsCall;
 
-/// What a call reads or writes. Two calls that touch nothing in common can change places and nobody can tell.
+/// What a call reads or writes. The order of two calls that touch nothing in common makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
     /// A table, or what else there is.
@@ -51,22 +43,16 @@ pub struct Cloud {
     tables: Vec<Table>,
     /// The sockets that are open, with the frames that came through.
     sockets: BTreeMap<String, Vec<Value>>,
-    /// How often everything was put back.
+    /// How often [`restore`](Self::restore) was called.
     restored: u32,
 }
 
 impl Cloud {
     /// The template's tables, empty, and no socket.
     pub fn new() -> Self {
-        let template = Template::load(&workspace_root().join("template.yaml"), &Overrides::new()).unwrap();
+        let template = Template::of_workspace().unwrap();
         let engine = fresh(&template.tables);
         Self { engine, tables: template.tables, sockets: BTreeMap::new(), restored: 0 }
-    }
-
-    /// The name of the table with that logical id in the template.
-    pub fn table_name(&self, logical_id: &str) -> &str {
-        let mut tables = self.tables.iter();
-        &tables.find(|table| table.logical_id == logical_id).expect("the template has no such table").name
     }
 
     /// Everything that is stored.
@@ -88,10 +74,15 @@ impl Cloud {
                 self.engine.delete_item(serde_json::from_value(delete).unwrap()).unwrap();
             }
             for row in wanted.iter().filter(|row| !stored.contains(row)) {
-                let put = json!({ "TableName": table.name, "Item": row });
-                self.engine.put_item(serde_json::from_value(put).unwrap()).unwrap();
+                self.put(&table.name, row);
             }
         }
+    }
+
+    /// Writes a row, as DynamoDB writes it.
+    pub fn put(&self, table: &str, row: &Value) {
+        let put = json!({ "TableName": table, "Item": row });
+        self.engine.put_item(serde_json::from_value(put).unwrap()).unwrap();
     }
 
     /// All rows of a table, as DynamoDB writes them.
@@ -118,22 +109,22 @@ impl Cloud {
         self.sockets.clone_from(sockets);
     }
 
-    /// Carries the call out: its status and body.
-    pub fn perform(&mut self, request: &Request) -> (u16, String) {
-        match request {
-            Request::Post { connection, frame } => match self.sockets.get_mut(connection) {
+    /// Carries the call out, and gives the status and body of the answer.
+    pub fn perform(&mut self, call: &AwsCall) -> (u16, String) {
+        match call {
+            AwsCall::Post { connection, frame } => match self.sockets.get_mut(connection) {
                 Some(frames) => {
                     frames.push(frame.clone());
                     (200, String::new())
                 }
                 None => (410, json!({ "message": null }).to_string()),
             },
-            Request::Store { operation, body } => answer(&self.engine, operation, &self.of_now(body).to_string()),
+            AwsCall::Database { operation, body } => answer(&self.engine, operation, &self.of_now(body).to_string()),
         }
     }
 
-    /// The engine answers a transaction whose token it has seen as it did then. What was put back never happened, and a
-    /// client that draws the same lots again draws the same tokens: so they are made different.
+    /// The engine answers a transaction whose token it has seen as it did then. After a restore that call never happened, and a
+    /// client with the same random numbers makes the same tokens again: so they are made different.
     fn of_now<'a>(&self, body: &'a Value) -> Cow<'a, Value> {
         let Some(token) = body["ClientRequestToken"].as_str() else { return Cow::Borrowed(body) };
         let mut body = body.clone();
@@ -142,10 +133,10 @@ impl Cloud {
     }
 
     /// What the call reads and writes.
-    pub fn touches(&self, request: &Request) -> Vec<Touch> {
-        let Request::Store { operation, body } = request else {
-            let Request::Post { connection, .. } = request else { unreachable!() };
-            return vec![socket_touch(connection, false)];
+    pub fn touches(&self, call: &AwsCall) -> Vec<Touch> {
+        let (operation, body) = match call {
+            AwsCall::Post { connection, .. } => return vec![socket_touch(connection, false)],
+            AwsCall::Database { operation, body } => (operation, body),
         };
         match operation.as_str() {
             "TransactWriteItems" => {
@@ -159,18 +150,18 @@ impl Cloud {
         }
     }
 
-    /// A call in few words: `Query(connections, bob)`.
-    pub fn describe(&self, request: &Request) -> String {
-        match request {
-            Request::Post { connection, frame } => {
+    /// A call in short: `Query(connections, bob)`.
+    pub fn describe(&self, call: &AwsCall) -> String {
+        match call {
+            AwsCall::Post { connection, frame } => {
                 format!("PostToConnection({connection}, {})", frame["type"].as_str().unwrap_or("?"))
             }
-            Request::Store { operation, body } if operation == "TransactWriteItems" => {
+            AwsCall::Database { operation, body } if operation == "TransactWriteItems" => {
                 let items = body["TransactItems"].as_array().map_or(0, Vec::len);
                 format!("{operation}({items} items)")
             }
-            Request::Store { operation, .. } => {
-                let touches = self.touches(request);
+            AwsCall::Database { operation, .. } => {
+                let touches = self.touches(call);
                 let touch = touches.first().expect("a call touches something");
                 let partition = touch.partition.as_deref().unwrap_or("*");
                 format!("{operation}({}, {})", touch.place, if partition.starts_with("dm_") { "…" } else { partition })
@@ -214,35 +205,6 @@ pub fn socket_touch(connection: &str, writes: bool) -> Touch {
     Touch { place: "@connections".to_owned(), partition: Some(connection.to_owned()), sort: None, writes }
 }
 
-impl Request {
-    /// Reads what an SDK client sends.
-    pub fn of(request: &HttpRequest) -> Self {
-        let body = request.body().bytes().expect("a body in memory");
-        let body = serde_json::from_slice(body).expect("a body in JSON");
-        if let Some(target) = request.headers().get("x-amz-target") {
-            let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
-            return Self::Store { operation, body };
-        }
-        let id = request.uri().rsplit('/').next().unwrap_or_default();
-        Self::Post { connection: id.replace("%3D", "="), frame: body }
-    }
-
-    /// A read that may be out of date.
-    pub fn is_stale_read(&self) -> bool {
-        matches!(self, Self::Store { operation, body } if is_stale_read(operation, body))
-    }
-
-    pub fn writes(&self) -> bool {
-        let Self::Store { operation, .. } = self else { return false };
-        !matches!(operation.as_str(), "GetItem" | "Query" | "Scan")
-    }
-}
-
-/// A read that may be out of date.
-pub(crate) fn is_stale_read(operation: &str, body: &Value) -> bool {
-    matches!(operation, "GetItem" | "Query" | "Scan") && body.get("ConsistentRead") != Some(&json!(true))
-}
-
 fn fresh(tables: &[Table]) -> dynoxide::Database {
     let engine = dynoxide::Database::memory().unwrap();
     for table in tables {
@@ -278,15 +240,4 @@ pub fn answer(engine: &dynoxide::Database, operation: &str, body: &str) -> (u16,
         "TransactWriteItems" => run(body, |request| engine.transact_write_items(request)),
         _ => panic!("no handler asks for {operation}"),
     }
-}
-
-/// A row as plain JSON: `{"S": "a"}` as `"a"`, `{"N": "1"}` as `1`.
-pub fn plain(row: &Value) -> Value {
-    let plain = |typed: &Value| match typed.as_object().and_then(|object| object.iter().next()) {
-        Some((kind, Value::String(digits))) if kind == "N" => serde_json::from_str(digits).unwrap(),
-        Some((_, value)) => value.clone(),
-        None => Value::Null,
-    };
-    let attributes = row.as_object().into_iter().flatten();
-    Value::Object(attributes.map(|(name, value)| (name.clone(), plain(value))).collect::<Map<_, _>>())
 }

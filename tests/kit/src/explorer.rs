@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::cloud::Request;
 use crate::gate::{Candidate, Gate, Passed};
-use crate::schedule::{Fault, Step};
+use crate::schedule::Step;
+use crate::{AwsCall, Fault};
 
 /// Somebody who makes calls.
 pub struct Actor {
@@ -27,7 +27,7 @@ pub struct Actor {
 }
 
 /// What is explored.
-pub trait Play {
+pub trait Model {
     /// Puts everything back to the beginning, and calls the actors. What they do must follow from the order of their
     /// calls alone.
     fn begin(&self) -> Vec<Actor>;
@@ -72,13 +72,13 @@ pub struct Explored {
 /// A schedule in which something does not hold.
 pub struct Counterexample {
     pub steps: Vec<Step>,
-    story: Vec<String>,
+    trace: Vec<String>,
     broken: String,
 }
 
 impl fmt::Display for Counterexample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, line) in self.story.iter().enumerate() {
+        for (n, line) in self.trace.iter().enumerate() {
             writeln!(f, "  {}. {line}", n + 1)?;
         }
         write!(f, "  {}", self.broken)
@@ -106,7 +106,7 @@ pub struct Bounds {
 /// # Errors
 /// The first schedule in which something does not hold.
 pub async fn explore(
-    play: &impl Play,
+    model: &impl Model,
     gate: &Gate,
     faults: Faults,
     bounds: Bounds,
@@ -115,7 +115,7 @@ pub async fn explore(
     let mut path = Path::new(bounds.every_state);
     let mut explored = Explored::default();
     loop {
-        match perform(play, gate, faults, &mut path).await? {
+        match run_schedule(model, gate, faults, &mut path).await? {
             Ended::AtTheEnd(steps) => {
                 explored.schedules += 1;
                 explored.steps_max = explored.steps_max.max(steps);
@@ -137,8 +137,8 @@ pub async fn explore(
 ///
 /// # Errors
 /// The schedule as it went, if something does not hold.
-pub async fn replay(play: &impl Play, gate: &Gate, steps: &[Step]) -> Result<(), Counterexample> {
-    perform(play, gate, Faults::None, &mut Script(steps.iter().copied())).await.map(drop)
+pub async fn replay(model: &impl Model, gate: &Gate, steps: &[Step]) -> Result<(), Counterexample> {
+    run_schedule(model, gate, Faults::None, &mut Script(steps.iter().copied())).await.map(drop)
 }
 
 /// Decides what comes next.
@@ -146,7 +146,7 @@ trait Choose {
     /// `None`: nothing here leads anywhere new.
     fn choose(&mut self, options: Vec<Choice>) -> Option<Choice>;
 
-    /// Whether calls may come to grief that `faults` does not name.
+    /// Whether calls may also fail in ways that `faults` does not name.
     const ANY_FAULT: bool;
 }
 
@@ -333,17 +333,17 @@ enum Ended {
     Redundant,
 }
 
-async fn perform<C: Choose>(
-    play: &impl Play,
+async fn run_schedule<C: Choose>(
+    model: &impl Model,
     gate: &Gate,
     faults: Faults,
     chooser: &mut C,
 ) -> Result<Ended, Counterexample> {
-    // What the SDK and the handlers draw by lot must come out the same each time.
+    // The random numbers of the SDK and of the handlers must be the same each time.
     fastrand::seed(1);
     gate.set_open(false);
-    let mut actors: Vec<_> = play.begin().into_iter().map(|actor| (actor.name, Some(actor.run))).collect();
-    let (mut steps, mut story) = (Vec::new(), Vec::new());
+    let mut actors: Vec<_> = model.begin().into_iter().map(|actor| (actor.name, Some(actor.run))).collect();
+    let (mut steps, mut trace) = (Vec::new(), Vec::new());
     loop {
         settle(&mut actors, gate).await;
         let failed = steps.iter().any(|step: &Step| step.fault.is_some());
@@ -357,19 +357,19 @@ async fn perform<C: Choose>(
         if step.fault == Some(Fault::Killed) {
             *running = None;
         }
-        let grief = step.fault.map(|fault| format!(": {fault}")).unwrap_or_default();
+        let failed = step.fault.map(|fault| format!(": {fault}")).unwrap_or_default();
         let late = if candidate.late { ", late" } else { "" };
         steps.push(step);
-        story.push(format!("{name} {}{late}{grief}", passed.what));
-        if let Err(broken) = play.after(&passed) {
-            return Err(Counterexample { steps, story, broken });
+        trace.push(format!("{name} {}{late}{failed}", passed.what));
+        if let Err(broken) = model.after(&passed) {
+            return Err(Counterexample { steps, trace, broken });
         }
     }
     gate.set_open(true);
     let faults: Vec<_> = steps.iter().filter(|step| step.fault.is_some()).copied().collect();
-    match play.end(&faults).await {
+    match model.end(&faults).await {
         Ok(()) => Ok(Ended::AtTheEnd(steps.len())),
-        Err(broken) => Err(Counterexample { steps, story, broken: format!("in the end: {broken}") }),
+        Err(broken) => Err(Counterexample { steps, trace, broken: format!("in the end: {broken}") }),
     }
 }
 
@@ -418,13 +418,13 @@ fn conflicts(candidate: &Candidate, all: &[Candidate]) -> bool {
 
 /// How the call can fail. For a read it makes no difference whether it or its answer was lost.
 fn failures(candidate: &Candidate) -> &'static [Fault] {
-    match &candidate.request {
+    match &candidate.call {
         None => &[],
-        Some(Request::Post { .. }) => &[Fault::Lost, Fault::ReplyLost, Fault::Gone, Fault::Limited],
+        Some(AwsCall::Post { .. }) => &[Fault::Lost, Fault::ReplyLost, Fault::Status(410), Fault::Status(429)],
         Some(_) if candidate.writes() => {
-            &[Fault::Lost, Fault::ReplyLost, Fault::Late, Fault::Throttled, Fault::Failed, Fault::Unavailable]
+            &[Fault::Lost, Fault::ReplyLost, Fault::Late, Fault::Throttled, Fault::Status(500), Fault::Status(503)]
         }
-        Some(_) => &[Fault::Failed],
+        Some(_) => &[Fault::Status(500)],
     }
 }
 
@@ -484,7 +484,7 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
-    use super::{Actor, Bounds, Explored, Faults, Play, explore, replay};
+    use super::{Actor, Bounds, Explored, Faults, Model, explore, replay};
     use crate::cloud::{Cloud, socket_touch};
     use crate::schedule::{Step, parse_steps};
     use crate::{Gate, Passed};
@@ -510,7 +510,7 @@ mod tests {
         }
     }
 
-    impl Play for Counters {
+    impl Model for Counters {
         fn begin(&self) -> Vec<Actor> {
             self.values.iter().for_each(|value| value.set(0));
             let actor = |(n, counter): (usize, &usize)| {
@@ -547,8 +547,8 @@ mod tests {
         }
         assert!(replay(&shared, &shared.gate, &parse_steps("0,0,1,1").unwrap()).await.is_ok());
         let broken = replay(&shared, &shared.gate, &parse_steps("0,1,0,1").unwrap()).await.unwrap_err();
-        let story = "  1. 0 reads\n  2. 1 reads\n  3. 0 writes\n  4. 1 writes\n  in the end: the sum is 1";
-        assert_eq!(broken.to_string(), story);
+        let trace = "  1. 0 reads\n  2. 1 reads\n  3. 0 writes\n  4. 1 writes\n  in the end: the sum is 1";
+        assert_eq!(broken.to_string(), trace);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Every call of every actor waits here until it is let through. The SDK clients are the genuine ones; what waits is
+//! Every call of every actor waits here until it is let through. The SDK clients are the real ones; what waits is
 //! their HTTP request, and what lets it through carries it out in a [`Cloud`].
 
 use std::collections::BTreeMap;
@@ -8,20 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
 use aws_sdk_dynamodb::config::retry::{RetryPartition, TokenBucket};
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_runtime_api::client::result::ConnectorError;
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use tokio::sync::oneshot;
 
-use crate::clients::{management_config, store_config};
-use crate::cloud::{Cloud, Request, Touch};
-use crate::recorder::{answer, lost};
-use crate::schedule::Fault;
+use crate::cloud::{Cloud, Touch};
+use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config};
 
-type Answer = Result<HttpResponse, ConnectorError>;
+/// The status and body; `None` where the connection breaks.
+type Answer = Option<(u16, String)>;
 
 /// Clones share what waits.
 #[derive(Clone)]
@@ -40,11 +33,11 @@ struct Waiting {
     errand: Errand,
     touches: Vec<Touch>,
     /// `None` once the client has given up on it, while it is still on its way.
-    reply: Option<oneshot::Sender<Answer>>,
+    answer_tx: Option<oneshot::Sender<Answer>>,
 }
 
 enum Errand {
-    Call(Request),
+    Call(AwsCall),
     /// Something of the actor's own that has its place in the order: an answer that arrives, a socket that opens.
     Own(String),
 }
@@ -56,18 +49,18 @@ pub(crate) struct Candidate {
     pub(crate) actor: usize,
     pub(crate) nth: usize,
     pub(crate) touches: Vec<Touch>,
-    pub(crate) request: Option<Request>,
+    pub(crate) call: Option<AwsCall>,
     /// The client has given up on it.
     pub(crate) late: bool,
 }
 
 impl Candidate {
     pub(crate) fn writes(&self) -> bool {
-        self.request.as_ref().is_some_and(Request::writes)
+        self.call.as_ref().is_some_and(AwsCall::writes)
     }
 
     pub(crate) fn reads(&self) -> bool {
-        self.request.as_ref().is_some_and(|request| !request.writes())
+        self.call.as_ref().is_some_and(|call| !call.writes())
     }
 
     /// Whether it matters which of the two comes first.
@@ -81,7 +74,7 @@ impl Candidate {
 pub struct Passed {
     pub actor: usize,
     /// `None`: a step of the actor's own, or its end.
-    pub request: Option<Request>,
+    pub call: Option<AwsCall>,
     /// What the service answered, if the call arrived.
     pub status: Option<u16>,
     pub what: String,
@@ -99,21 +92,37 @@ impl Gate {
 
     /// A DynamoDB client of that actor's. It retries as in production, though its budget for that, which outlasts a
     /// schedule, has no end: what one schedule does must not depend on those before.
-    pub fn store_client(&self, actor: usize) -> dynamodb::Client {
+    pub fn dynamodb_client(&self, actor: usize) -> dynamodb::Client {
         let budget = RetryPartition::custom("explorer").token_bucket(TokenBucket::unlimited()).build();
-        let config = store_config(Door { gate: self.clone(), actor }).retry_partition(budget);
+        let config = dynamodb_config(self.connector(actor)).retry_partition(budget);
         dynamodb::Client::from_conf(config.build())
     }
 
     /// A management API client of that actor's. It tries once, as in production.
     pub fn management_client(&self, actor: usize) -> management::Client {
-        management::Client::from_conf(management_config(Door { gate: self.clone(), actor }).build())
+        management::Client::from_conf(management_config(self.connector(actor)).build())
+    }
+
+    /// An actor's way to AWS, on which its calls wait.
+    fn connector(&self, actor: usize) -> Connector {
+        let gate = self.clone();
+        Connector::new(move |call| {
+            let touches = gate.with_cloud(|cloud| cloud.touches(&call));
+            let waits = gate.wait(actor, Errand::Call(call.clone()), touches);
+            let gate = gate.clone();
+            async move {
+                match waits {
+                    None => Some(gate.with_cloud(|cloud| cloud.perform(&call))),
+                    Some((_place, answer_rx)) => answer_rx.await.ok().flatten(),
+                }
+            }
+        })
     }
 
     /// A step of the actor's own: it goes on once it is let through.
     pub async fn pass(&self, actor: usize, what: &str, touches: Vec<Touch>) {
-        if let Some((_place, passed)) = self.wait(actor, Errand::Own(what.to_owned()), touches) {
-            passed.await.ok();
+        if let Some((_place, passed_rx)) = self.wait(actor, Errand::Own(what.to_owned()), touches) {
+            let _ = passed_rx.await;
         }
     }
 
@@ -125,7 +134,7 @@ impl Gate {
     }
 
     pub(crate) fn is_waiting(&self, actor: usize) -> bool {
-        self.lock().waiting.values().any(|waiting| waiting.actor == actor && waiting.reply.is_some())
+        self.lock().waiting.values().any(|waiting| waiting.actor == actor && waiting.answer_tx.is_some())
     }
 
     /// Everything that waits, actor by actor.
@@ -141,37 +150,29 @@ impl Gate {
         candidates
     }
 
-    /// Lets a call through, or lets it come to grief.
+    /// Lets a call through, or has it fail.
     pub(crate) fn release(&self, id: u64, fault: Option<Fault>) -> Passed {
         let mut inner = self.lock();
         let mut waiting = inner.waiting.remove(&id).expect("only what waits is let through");
-        let (actor, reply) = (waiting.actor, waiting.reply.take());
-        let transaction = waiting.touches.len() > 1;
-        let what = match &waiting.errand {
-            Errand::Own(what) => what.clone(),
-            Errand::Call(request) => inner.cloud.describe(request),
-        };
-        let arrives = matches!(fault, None | Some(Fault::ReplyLost));
-        let mut passed = Passed { actor, request: None, status: None, what };
-        let mut reached = Ok(answer(200, String::new()));
-        if let Errand::Call(request) = &waiting.errand {
-            if arrives {
-                let (status, body) = inner.cloud.perform(request);
-                passed.status = Some(status);
-                reached = Ok(answer(status, body));
+        let (actor, answer_tx) = (waiting.actor, waiting.answer_tx.take());
+        let (passed, answer) = match &waiting.errand {
+            Errand::Own(what) => {
+                (Passed { actor, call: None, status: None, what: what.clone() }, Some((200, String::new())))
             }
-            passed.request = Some(request.clone());
-        }
+            Errand::Call(call) => {
+                let what = inner.cloud.describe(call);
+                let reached = fault.is_none_or(Fault::takes_effect).then(|| inner.cloud.perform(call));
+                let status = reached.as_ref().map(|(status, _)| *status);
+                let answer = fault.map_or(reached, |fault| fault.refusal(call));
+                (Passed { actor, call: Some(call.clone()), status, what }, answer)
+            }
+        };
         if fault == Some(Fault::Late) {
             inner.waiting.insert(id, waiting);
         }
-        let answer = match fault.map(|fault| fault.failure(transaction)) {
-            None => reached,
-            Some(failure) => failure.answer().ok_or_else(|| lost("the connection broke")),
-        };
-        if let Some(reply) = reply {
+        if let Some(answer_tx) = answer_tx {
             // Nobody there: the actor gave up waiting.
-            reply.send(answer).ok();
+            let _ = answer_tx.send(answer);
         }
         passed
     }
@@ -182,11 +183,11 @@ impl Gate {
         if inner.open {
             return None;
         }
-        let (reply, answered) = oneshot::channel();
+        let (answer_tx, answer_rx) = oneshot::channel();
         let id = inner.next;
         inner.next += 1;
-        inner.waiting.insert(id, Waiting { actor, errand, touches, reply: Some(reply) });
-        Some((Place { gate: self.clone(), id }, answered))
+        inner.waiting.insert(id, Waiting { actor, errand, touches, answer_tx: Some(answer_tx) });
+        Some((Place { gate: self.clone(), id }, answer_rx))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -202,12 +203,12 @@ impl fmt::Debug for Gate {
 
 impl Waiting {
     fn candidate(&self, id: u64) -> Candidate {
-        let request = match &self.errand {
-            Errand::Call(request) => Some(request.clone()),
+        let call = match &self.errand {
+            Errand::Call(call) => Some(call.clone()),
             Errand::Own(_) => None,
         };
-        let late = self.reply.is_none();
-        Candidate { id, actor: self.actor, nth: 0, touches: self.touches.clone(), request, late }
+        let late = self.answer_tx.is_none();
+        Candidate { id, actor: self.actor, nth: 0, touches: self.touches.clone(), call, late }
     }
 }
 
@@ -220,39 +221,8 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut inner = self.gate.lock();
-        if inner.waiting.get(&self.id).is_some_and(|waiting| waiting.reply.is_some()) {
+        if inner.waiting.get(&self.id).is_some_and(|waiting| waiting.answer_tx.is_some()) {
             inner.waiting.remove(&self.id);
         }
-    }
-}
-
-/// An actor's HTTP client, which leads to the gate.
-#[derive(Debug, Clone)]
-struct Door {
-    gate: Gate,
-    actor: usize,
-}
-
-impl HttpClient for Door {
-    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
-    }
-}
-
-impl HttpConnector for Door {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let request = Request::of(&request);
-        let touches = self.gate.with_cloud(|cloud| cloud.touches(&request));
-        let waits = self.gate.wait(self.actor, Errand::Call(request.clone()), touches);
-        let gate = self.gate.clone();
-        HttpConnectorFuture::new(async move {
-            match waits {
-                None => {
-                    let (status, body) = gate.with_cloud(|cloud| cloud.perform(&request));
-                    Ok(answer(status, body))
-                }
-                Some((_place, answered)) => answered.await.unwrap_or_else(|_| Err(lost("nobody lets it through"))),
-            }
-        })
     }
 }

@@ -1,6 +1,7 @@
-//! For tests only: fresh tables, recorded and faulty calls to them, an @connections to post to, and a clock to set.
+//! For tests only: the functions in this process, on fresh tables, with recorded and faulty calls and a clock to set; and,
+//! with the feature `server`, a server to connect to over real sockets.
 //!
-//! The SDK clients are the genuine ones. Faults go in at their HTTP connector, below everything that ships.
+//! The SDK clients are the real ones. Faults go in at their HTTP connector, below everything that ships.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,19 +10,32 @@
     reason = "a panic is the report"
 )]
 
-mod clients;
+mod call;
 mod clock;
 pub mod cloud;
-mod database;
+mod connector;
 pub mod explorer;
+mod fake_aws;
+mod fault;
 mod gate;
-mod management;
-mod recorder;
+mod in_process;
 pub mod schedule;
+#[cfg(feature = "server")]
+mod server;
+mod story;
+mod workbench;
 
-pub use clients::{management_config, plain_http, store_config};
+pub use call::AwsCall;
 pub use clock::ManualClock;
-pub use database::Database;
+pub use connector::{Connector, dynamodb_config, management_config};
+pub use fake_aws::{FakeAws, Hold};
+pub use fault::Fault;
 pub use gate::{Gate, Passed};
-pub use management::Management;
-pub use recorder::{Call, Failure, Hold, Recorder};
+pub use in_process::{InProcess, file_event, frame_of, message, to_event, up_to};
+#[cfg(feature = "server")]
+pub use server::{ConnectError, Frame, Network, Phone, Proxy, TestServer, functions};
+pub use story::events_tell_one_story;
+pub use workbench::{Workbench, message_to_bob};
+
+/// How long anything may take before a test calls it missing. Long, since all tests share the machine.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

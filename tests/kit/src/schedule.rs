@@ -3,70 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Failure;
+use crate::Fault;
 
-/// What goes wrong with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The sandbox dies: the call never arrives, nor does any later one.
-    Killed,
-    /// It never arrives; the client sees a broken connection.
-    Lost,
-    /// It takes effect; the client sees a broken connection.
-    ReplyLost,
-    /// The client sees a broken connection, and the call arrives later, at any time.
-    Late,
-    /// A transaction was at work on one of its items.
-    Conflict,
-    Throttled,
-    /// 500.
-    Failed,
-    /// 503.
-    Unavailable,
-    /// 410, though the socket is open.
-    Gone,
-    /// 429.
-    Limited,
-}
-
-impl Fault {
-    const ALL: [(Self, &str); 10] = [
-        (Self::Killed, "killed"),
-        (Self::Lost, "lost"),
-        (Self::ReplyLost, "reply-lost"),
-        (Self::Late, "late"),
-        (Self::Conflict, "conflict"),
-        (Self::Throttled, "throttled"),
-        (Self::Failed, "500"),
-        (Self::Unavailable, "503"),
-        (Self::Gone, "410"),
-        (Self::Limited, "429"),
-    ];
-
-    /// What the client sees.
-    pub(crate) fn failure(self, transaction: bool) -> Failure {
-        match self {
-            Self::Conflict if transaction => Failure::cancelled(&["None", "None", "TransactionConflict"]),
-            Self::Conflict => Failure::conflict(),
-            Self::Throttled => Failure::throttled(),
-            Self::Failed => Failure::internal(),
-            Self::Unavailable => Failure::unavailable(),
-            Self::Gone => Failure::gone(),
-            Self::Limited => Failure::limited(),
-            Self::ReplyLost => Failure::ReplyLost,
-            Self::Killed | Self::Lost | Self::Late => Failure::Lost,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = Self::ALL.iter();
-        f.write_str(all.find(|(fault, _)| fault == self).map_or("", |(_, name)| name))
-    }
-}
-
-/// Which call comes next, and whether it comes to grief.
+/// Which call comes next, and what goes wrong with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     pub actor: usize,
@@ -93,7 +32,7 @@ impl FromStr for Step {
         let (place, fault) = text.split_once('!').map_or((text, None), |(place, fault)| (place, Some(fault)));
         let fault = match fault {
             None => None,
-            Some(name) => Some(Fault::ALL.iter().find(|(_, known)| *known == name).ok_or_else(unreadable)?.0),
+            Some(name) => Some(name.parse().map_err(|()| unreadable())?),
         };
         let (actor, nth) = place.split_once('.').unwrap_or((place, "0"));
         let number = |text: &str| text.parse().map_err(|_| unreadable());
@@ -111,7 +50,8 @@ pub fn parse_steps(text: &str) -> Result<Vec<Step>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Step, parse_steps};
+    use super::{Step, parse_steps};
+    use crate::Fault;
 
     #[test]
     fn steps_read_as_they_are_written() {

@@ -1,13 +1,10 @@
 //! The functions on an AWS that counts.
 
-use domain::Timestamp;
-use push::Socket;
 use serde_json::{Value, json};
-use store::Store;
-use testkit::ManualClock;
-use tests::InProcess;
+use testkit::{InProcess, ManualClock};
+use wire::Timestamp;
 
-use crate::aws::{Aws, Call, Pace, Units};
+use crate::aws::{Aws, MeasuredCall, Pace, Units};
 
 pub struct App {
     pub aws: Aws,
@@ -30,10 +27,8 @@ pub struct Cost {
 impl App {
     pub fn new(pace: Option<Pace>) -> Self {
         let aws = Aws::new(pace);
-        let tables = aws.with_cloud(|cloud| tests::tables(|logical_id| cloud.table_name(logical_id)));
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let store = Store::new(aws.store_client(), tables);
-        let functions = InProcess::new(store, Socket::new(aws.management_client()), clock);
+        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock);
         Self { aws, functions, said: 0 }
     }
 
@@ -71,7 +66,7 @@ impl App {
 
     /// What these frames cost, sent one after another.
     pub async fn cost(&self, frames: impl IntoIterator<Item = (&str, Value)>) -> Cost {
-        drop(self.aws.calls());
+        let _ = self.aws.calls();
         let mut cost = Cost::default();
         for (user, frame) in frames {
             self.ok(user, frame).await;
@@ -85,7 +80,7 @@ impl App {
 impl Cost {
     /// With these calls.
     #[must_use]
-    pub fn with(mut self, calls: &[Call]) -> Self {
+    pub fn with(mut self, calls: &[MeasuredCall]) -> Self {
         for call in calls {
             self.units += call.units;
             self.frames_out += usize::from(call.operation == "PostToConnection");

@@ -1,21 +1,14 @@
 //! DynamoDB and @connections in this process, that count what a call costs and take as long as told, by tokio's clock.
 
-use std::fmt;
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
-use testkit::cloud::{Cloud, Request};
-use testkit::{management_config, store_config};
+use testkit::cloud::Cloud;
+use testkit::{AwsCall, Connector, dynamodb_config, management_config};
 use tokio::time::{Instant, sleep};
 
 /// Request units, as DynamoDB bills them on demand.
@@ -46,9 +39,9 @@ impl AddAssign for Units {
     }
 }
 
-/// One call, from when it was made until it was answered.
+/// A call that was answered: what it cost, and when.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct MeasuredCall {
     pub operation: String,
     pub units: Units,
     pub began: Instant,
@@ -64,7 +57,7 @@ pub struct Aws(Arc<Mutex<Inner>>);
 
 struct Inner {
     cloud: Cloud,
-    calls: Vec<Call>,
+    calls: Vec<MeasuredCall>,
     pace: Option<Pace>,
     rng: fastrand::Rng,
 }
@@ -81,45 +74,44 @@ impl Aws {
     }
 
     /// The calls since the last look.
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<MeasuredCall> {
         std::mem::take(&mut self.lock().calls)
     }
 
-    pub fn store_client(&self) -> dynamodb::Client {
-        dynamodb::Client::from_conf(store_config(self.clone()).build())
+    pub fn dynamodb_client(&self) -> dynamodb::Client {
+        dynamodb::Client::from_conf(dynamodb_config(self.connector()).build())
     }
 
     pub fn management_client(&self) -> management::Client {
-        management::Client::from_conf(management_config(self.clone()).build())
+        management::Client::from_conf(management_config(self.connector()).build())
     }
 
-    async fn call(&self, mut request: Request) -> HttpResponse {
-        let operation = match &mut request {
-            Request::Post { .. } => "PostToConnection".to_owned(),
-            Request::Store { operation, body } => {
-                body["ReturnConsumedCapacity"] = json!("INDEXES");
-                operation.clone()
-            }
-        };
+    fn connector(&self) -> Connector {
+        let aws = self.clone();
+        Connector::new(move |call| aws.clone().answer(call))
+    }
+
+    async fn answer(self, mut call: AwsCall) -> Option<(u16, String)> {
+        if let AwsCall::Database { body, .. } = &mut call {
+            body["ReturnConsumedCapacity"] = json!("INDEXES");
+        }
         let began = Instant::now();
         let delay = {
             let Inner { pace, rng, .. } = &mut *self.lock();
-            pace.map(|pace| pace(&operation, rng))
+            pace.map(|pace| pace(call.operation(), rng))
         };
         // It takes effect half way.
         if let Some(delay) = delay {
             sleep(delay / 2).await;
         }
-        let (status, body) = self.with_cloud(|cloud| cloud.perform(&request));
+        let (status, body) = self.with_cloud(|cloud| cloud.perform(&call));
         if let Some(delay) = delay {
             sleep(delay / 2).await;
         }
-        let units = match &request {
-            Request::Post { .. } => Units::default(),
-            Request::Store { operation, body: asked } => units(operation, asked, status, &body),
-        };
-        self.lock().calls.push(Call { operation, units, began, ended: Instant::now() });
-        HttpResponse::new(status.try_into().expect("an HTTP status"), SdkBody::from(body))
+        let units = units(&call, status, &body);
+        let operation = call.operation().to_owned();
+        self.lock().calls.push(MeasuredCall { operation, units, began, ended: Instant::now() });
+        Some((status, body))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -129,11 +121,13 @@ impl Aws {
 
 /// What the answer says it cost. A write that was refused says nothing, and costs what it would have, as DynamoDB's guide
 /// has it (`WorkingWithItems`): a unit for an item of up to 1 KB; two in a transaction, where AWS does not say.
-fn units(operation: &str, asked: &Value, status: u16, body: &str) -> Units {
-    let writes = !matches!(operation, "GetItem" | "Query");
+fn units(call: &AwsCall, status: u16, body: &str) -> Units {
+    if matches!(call, AwsCall::Post { .. }) {
+        return Units::default();
+    }
     if status != 200 {
-        let refused = asked["TransactItems"].as_array().map_or(1.0, |items| 2.0 * items.len() as f64);
-        return Units { table_writes: if writes { refused } else { 0.0 }, ..Units::default() };
+        let refused = call.body()["TransactItems"].as_array().map_or(1.0, |items| 2.0 * items.len() as f64);
+        return Units { table_writes: if call.writes() { refused } else { 0.0 }, ..Units::default() };
     }
     let answer: Value = serde_json::from_str(body).expect("an answer is JSON");
     let consumed = &answer["ConsumedCapacity"];
@@ -143,30 +137,11 @@ fn units(operation: &str, asked: &Value, status: u16, body: &str) -> Units {
         let of = |holder: &Value| holder["CapacityUnits"].as_f64().unwrap_or_default();
         let indexes = table["LocalSecondaryIndexes"].as_object().into_iter().flatten().map(|(_, index)| of(index));
         let (table, indexes) = (of(&table["Table"]), indexes.sum::<f64>());
-        units += if writes {
+        units += if call.writes() {
             Units { table_writes: table, index_writes: indexes, ..Units::default() }
         } else {
             Units { table_reads: table, index_reads: indexes, ..Units::default() }
         };
     }
     units
-}
-
-impl fmt::Debug for Aws {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Aws").finish_non_exhaustive()
-    }
-}
-
-impl HttpClient for Aws {
-    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
-    }
-}
-
-impl HttpConnector for Aws {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let (aws, request) = (self.clone(), Request::of(&request));
-        HttpConnectorFuture::new(async move { Ok(aws.call(request).await) })
-    }
 }

@@ -5,20 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{AppendHeaders, IntoResponse};
-use axum::routing::{get, post};
-use local::{Overrides, Template};
-use tests::{Stage, functions, root};
+use local::RuntimeApi;
+use template::{Template, workspace_root};
+use testkit::{TestServer, functions};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout};
 
 use crate::report;
@@ -30,39 +24,33 @@ const WARM: usize = 20;
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A function that is started, and the event that it is given.
-const FUNCTIONS: [(&str, &str); 6] = [
-    ("AuthorizeFunction", "authorize"),
-    ("ConnectFunction", "connect"),
-    ("SendFunction", "send"),
-    ("DrainFunction", "ping"),
-    ("ReadFunction", "read"),
-    ("InboxFunction", "inbox"),
-];
+/// The event that a function is given: the one of its own name, or the cheapest.
+fn event(function: &str) -> &str {
+    if function == "drain" { "ping" } else { function }
+}
 
 /// Medians over many starts.
 pub async fn table() -> anyhow::Result<String> {
-    let stage = Stage::with(|_| {}).await;
-    let template = Template::load(&root().join("template.yaml"), &Overrides::new())?;
+    let server = TestServer::with(|_| {}).await;
+    let template = Template::of_workspace()?;
     let common = [
-        ("AWS_ENDPOINT_URL_DYNAMODB", stage.server().database().endpoint()),
-        ("CONNECTIONS_ENDPOINT", stage.server().management_url()),
-        ("JWKS_URL", format!("{}/.well-known/jwks.json", stage.server().http_url())),
+        ("AWS_ENDPOINT_URL_DYNAMODB", server.local().database().endpoint()),
+        ("CONNECTIONS_ENDPOINT", server.local().management_url()),
+        ("JWKS_URL", format!("{}/.well-known/jwks.json", server.local().http_url())),
     ];
     let mut table = String::from(
         "| program | start → warm-up, ms | start → first `next`, ms | first invocation, ms | a warm one, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|---|\n",
     );
     let smallest = functions().get("smallest").context("the smallest program was not built")?;
-    let bar = report::progress(1 + FUNCTIONS.len());
+    let bar = report::progress(1 + template.functions.len());
     let row = starts(smallest, &BTreeMap::new(), "ping").await?;
     row.write(&mut table, "the smallest `lambda_runtime` program", smallest)?;
-    for (name, event) in FUNCTIONS {
+    for function in template.functions.values() {
         bar.inc(1);
-        let function = template.functions.get(name).with_context(|| format!("no {name} in the template"))?;
         let mut environment = function.environment.clone();
         environment.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let binary = functions().get(&function.binary).context("it was not built")?;
-        let mut all = starts(binary, &environment, event).await?;
+        let mut all = starts(binary, &environment, event(&function.binary)).await?;
         for _ in 0..STARTS {
             all.warming_ms.push(until_warm_up(binary, &environment).await?);
         }
@@ -96,15 +84,8 @@ impl Starts {
     }
 }
 
-/// The Runtime API, as one process sees it.
-struct Api {
-    asked: mpsc::UnboundedSender<()>,
-    events: Mutex<mpsc::UnboundedReceiver<String>>,
-    answered: mpsc::UnboundedSender<()>,
-}
-
 async fn starts(binary: &Path, environment: &BTreeMap<String, String>, event: &str) -> anyhow::Result<Starts> {
-    let event = std::fs::read_to_string(root().join(format!("events/{event}.json")))?;
+    let event = std::fs::read_to_string(workspace_root().join(format!("events/{event}.json")))?;
     let mut all = Starts::default();
     for _ in 0..STARTS {
         one(binary, environment, &event, &mut all).await.with_context(|| binary.display().to_string())?;
@@ -118,32 +99,18 @@ async fn one(
     event: &str,
     all: &mut Starts,
 ) -> anyhow::Result<()> {
-    let (asked, mut asks) = mpsc::unbounded_channel();
-    let (give, events) = mpsc::unbounded_channel();
-    let (answered, mut answers) = mpsc::unbounded_channel();
-    let api = Arc::new(Api { asked, events: Mutex::new(events), answered });
-    let router = Router::new()
-        .route("/2018-06-01/runtime/invocation/next", get(next))
-        .route("/2018-06-01/runtime/invocation/{id}/response", post(done))
-        .route("/2018-06-01/runtime/invocation/{id}/error", post(done))
-        .with_state(api);
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?.to_string();
-    let serving = tokio::spawn(axum::serve(listener, router).into_future());
-
+    let (api, address, _stop_api) = RuntimeApi::start("bench").await?;
     let began = Instant::now();
-    let process = start(binary, environment, &address)?;
-    timeout(PATIENCE, asks.recv()).await?;
+    let process = start(binary, environment, &address.to_string())?;
+    timeout(PATIENCE, api.ready()).await?;
     all.next_ms.push(ms(began));
     all.memory_mb.push(memory_mb(process.id().unwrap_or_default())?);
     for number in 0..=WARM {
         let began = Instant::now();
-        give.send(event.to_owned())?;
-        timeout(PATIENCE, answers.recv()).await?;
+        timeout(PATIENCE, api.offer(event.to_owned(), PATIENCE)).await???;
         if number == 0 { &mut all.first_ms } else { &mut all.warm_ms }.push(ms(began));
-        timeout(PATIENCE, asks.recv()).await?;
+        timeout(PATIENCE, api.ready()).await?;
     }
-    serving.abort();
     Ok(())
 }
 
@@ -182,22 +149,6 @@ async fn until_warm_up(binary: &Path, environment: &BTreeMap<String, String>) ->
     let _process = start(binary, &environment, &address)?;
     timeout(PATIENCE, everything.accept()).await??;
     Ok(ms(began))
-}
-
-async fn next(State(api): State<Arc<Api>>) -> impl IntoResponse {
-    api.asked.send(()).ok();
-    let event = api.events.lock().await.recv().await.unwrap_or_default();
-    let headers = [
-        ("lambda-runtime-aws-request-id", "bench"),
-        ("lambda-runtime-deadline-ms", "9999999999999"),
-        ("lambda-runtime-invoked-function-arn", "arn:aws:lambda:us-east-1:000000000000:function:bench"),
-    ];
-    (AppendHeaders(headers), event)
-}
-
-async fn done(State(api): State<Arc<Api>>) -> StatusCode {
-    api.answered.send(()).ok();
-    StatusCode::ACCEPTED
 }
 
 fn ms(began: Instant) -> f64 {

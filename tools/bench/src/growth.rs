@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use testkit::cloud::Request;
-use tests::up_to;
+use testkit::{AwsCall, up_to};
 
 use crate::app::{App, Cost};
 use crate::{plot, report};
@@ -24,7 +23,7 @@ pub async fn table() -> anyhow::Result<String> {
     bar.finish_and_clear();
     for Row { count, what, operation, cost } in &all {
         let (reads, writes) = (cost.units.reads(), cost.units.writes());
-        writeln!(table, "| {count} {what} | {operation} | {reads} | {writes} | {} |", cost.calls).ok();
+        let _ = writeln!(table, "| {count} {what} | {operation} | {reads} | {writes} | {} |", cost.calls);
     }
     let line = |name, operation: &str, what: &str| {
         let rows = all.iter().filter(|row| row.operation == operation && row.what == what);
@@ -88,7 +87,7 @@ async fn by_devices(rows: &mut Vec<Row>) {
     for count in [0, 1, 5, 20] {
         let mut app = App::new(None);
         app.online(&["alice"]).await;
-        drop(app.say("alice", "bob", "hi").await);
+        let _ = app.say("alice", "bob", "hi").await;
         for device in 0..count {
             app.device("bob", device).await;
         }
@@ -101,7 +100,7 @@ async fn by_size(rows: &mut Vec<Row>) {
     for count in [10, 1_000, 4_000, 16_000] {
         let mut app = App::new(None);
         app.online(&["alice", "bob"]).await;
-        drop(app.say("alice", "bob", "hi").await);
+        let _ = app.say("alice", "bob", "hi").await;
         let next = app.message("bob", &"x".repeat(count));
         rows.push(Row { count, what: BYTES, operation: "send", cost: app.cost([("alice", next)]).await });
     }
@@ -110,9 +109,9 @@ async fn by_size(rows: &mut Vec<Row>) {
 /// An app whose user `bob` has that many conversations, of one message each.
 pub async fn with_conversations(count: usize) -> App {
     let mut app = App::new(None);
-    drop(app.say("peer-0", "bob", "a message of some forty characters, say").await);
-    let table = app.aws.with_cloud(|cloud| cloud.table_name("InboxTable").to_owned());
-    let rows = app.aws.with_cloud(|cloud| cloud.scan(&table));
+    let _ = app.say("peer-0", "bob", "a message of some forty characters, say").await;
+    let table = "InboxTable";
+    let rows = app.aws.with_cloud(|cloud| cloud.scan(table));
     let row = rows.iter().find(|row| row["user_id"]["S"] == "bob").expect("bob has a row").clone();
     // Its copies, differing in what must differ: sending each would take minutes.
     for number in 1..count {
@@ -124,7 +123,8 @@ pub async fn with_conversations(count: usize) -> App {
         for pending in ["pending_from", "pending_since"] {
             item.as_object_mut().expect("a row").remove(pending);
         }
-        let put = Request::Store { operation: "PutItem".to_owned(), body: json!({"TableName": table, "Item": item}) };
+        let put =
+            AwsCall::Database { operation: "PutItem".to_owned(), body: json!({"TableName": table, "Item": item}) };
         let (status, body) = app.aws.with_cloud(|cloud| cloud.perform(&put));
         assert_eq!(status, 200, "{body}");
     }

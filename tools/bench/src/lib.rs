@@ -1,4 +1,5 @@
-//! What each operation costs and how long it takes. `cargo run --release -p bench` writes the tables under `docs/bench/`.
+//! What each operation costs and how long it takes. `cargo run --release --bin bench` writes the tables under
+//! `docs/bench/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pigeonhole_client::{Client, Config, Event};
-use tests::Stage;
+use testkit::TestServer;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -47,20 +47,20 @@ struct Row {
 impl Row {
     fn write(&self, table: &mut String, pairs: usize, asked: &str) {
         let at = |percent| report::percentile_ms(&self.latencies, percent);
-        writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99))
-            .ok();
+        let _ =
+            writeln!(table, "| {pairs} | {asked} | {:.0} | {:.1} | {:.1} | {:.1} |", self.rate, at(50), at(95), at(99));
     }
 }
 
 async fn measure(pairs: usize, rate: Option<f64>) -> anyhow::Result<Row> {
-    let stage = Arc::new(Stage::with(|_| {}).await);
+    let server = Arc::new(TestServer::with(|_| {}).await);
     let start = Instant::now() + WARM_UP;
     let mut talking = JoinSet::new();
     for pair in 0..pairs {
         let every = rate.map(|rate| Duration::from_secs_f64(pairs as f64 / rate));
         // Not all in the same moment.
         let first = every.unwrap_or_default().mul_f64(pair as f64 / pairs as f64);
-        talking.spawn(talk(Arc::clone(&stage), pair, first, every, start));
+        talking.spawn(talk(Arc::clone(&server), pair, first, every, start));
     }
     let mut latencies: Vec<_> = talking.join_all().await.into_iter().flatten().collect();
     latencies.sort();
@@ -69,15 +69,15 @@ async fn measure(pairs: usize, rate: Option<f64>) -> anyhow::Result<Row> {
 
 /// One writes, the other reads; the time from each send to its arrival, while it was measured.
 async fn talk(
-    stage: Arc<Stage>,
+    server: Arc<TestServer>,
     pair: usize,
     first: Duration,
     every: Option<Duration>,
     start: Instant,
 ) -> Vec<Duration> {
     let (writer, reader) = (format!("writer-{pair}"), format!("reader-{pair}"));
-    let (writing, mut own) = connect(&stage, &writer).await;
-    let (_reading, mut events) = connect(&stage, &reader).await;
+    let (writing, mut own) = connect(&server, &writer).await;
+    let (_reading, mut events) = connect(&server, &reader).await;
     // Nobody looks at the writer's own events, which must not pile up.
     let draining = tokio::spawn(async move { while own.next().await.is_some() {} });
     let mut latencies = Vec::new();
@@ -105,7 +105,7 @@ async fn talk(
     // They count once all are acknowledged, the last of them when the app asks for what comes after it.
     let asking = tokio::spawn(async move { while events.next().await.is_some() {} });
     let acknowledged = async {
-        while stage.rows("InboxTable", &reader).await.iter().any(|row| row["pending_from"].is_u64()) {
+        while server.rows("InboxTable", &reader).iter().any(|row| row["pending_from"].is_u64()) {
             sleep(Duration::from_millis(20)).await;
         }
     };
@@ -115,8 +115,8 @@ async fn talk(
     latencies
 }
 
-async fn connect(stage: &Arc<Stage>, user: &str) -> (Client, pigeonhole_client::Events) {
-    let token = stage.token(user);
+async fn connect(server: &Arc<TestServer>, user: &str) -> (Client, pigeonhole_client::Events) {
+    let token = server.token(user);
     let give = move |_| std::future::ready(Ok(token.clone()));
-    Client::connect(Config::new(stage.url(), user, give)).await.expect("a client starts")
+    Client::connect(Config::new(server.url(), user, give)).await.expect("a client starts")
 }

@@ -1,4 +1,4 @@
-//! `cargo run --release -p bench`: measures, and writes what it measured into docs/.
+//! `cargo run --release --bin bench`: measures, and writes what it measured into docs/.
 
 use std::time::Instant;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tests::up_to;
+use testkit::up_to;
 
 use crate::app::{App, Cost};
 
@@ -84,7 +84,7 @@ pub async fn ways() -> Ways {
 
     let mut app = App::new(None);
     app.online(&["alice"]).await;
-    drop(app.say("alice", "bob", "hi").await);
+    let _ = app.say("alice", "bob", "hi").await;
     let message = |_| ("alice", app.message("bob", "a message of some forty characters, say"));
     let mut frames: Vec<_> = (0..100).map(message).collect();
     frames.extend([("bob", json!({"action": "drain"})), ("bob", up_to("read", &conversation, 101))]);
@@ -111,7 +111,7 @@ pub async fn table() -> String {
         let Bill { gateway, lambda, logs, reads, writes } = bill;
         let all = bill.total() / messages;
         let parts = [gateway, lambda, logs, reads, writes].map(|part| format!("${:.2}", part / messages)).join(" | ");
-        writeln!(table, "| {name} | {parts} | **${all:.2}** |").ok();
+        let _ = writeln!(table, "| {name} | {parts} | **${all:.2}** |");
     }
     table
 }
@@ -127,7 +127,7 @@ pub async fn monthly() -> String {
         let socket_cost = sockets * 30.0 * 24.0 * 60.0 * price::CONNECTION_MINUTE;
         let all = message_cost + socket_cost;
         let (messages, sockets) = (with_commas(messages), with_commas(sockets));
-        writeln!(table, "| {messages} | {sockets} | ${message_cost:.2} | ${socket_cost:.2} | **${all:.2}** |").ok();
+        let _ = writeln!(table, "| {messages} | {sockets} | ${message_cost:.2} | ${socket_cost:.2} | **${all:.2}** |");
     }
     table
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
-use tests::up_to;
+use testkit::up_to;
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -41,7 +41,7 @@ struct Times {
 }
 
 async fn times(app: &App, user: &str, frame: Value) -> Times {
-    drop(app.aws.calls());
+    let _ = app.aws.calls();
     let began = Instant::now();
     app.ok(user, frame).await;
     let answer = began.elapsed();
@@ -69,7 +69,7 @@ pub async fn in_a_row() -> String {
     let mut table = String::from("| operation | calls in a row to the frame | to the answer |\n|---|---|---|\n");
     for (name, Times { frame, answer }) in rows {
         let frame = frame.map_or_else(|| "none".to_owned(), |frame| frame.as_secs().to_string());
-        writeln!(table, "| {name} | {frame} | {} |", answer.as_secs()).ok();
+        let _ = writeln!(table, "| {name} | {frame} | {} |", answer.as_secs());
     }
     table
 }
@@ -97,7 +97,7 @@ pub async fn latencies() -> anyhow::Result<String> {
     {
         times.sort();
         let at = |percent| report::percentile_ms(&times, percent);
-        writeln!(table, "| {name} | {:.0} | {:.0} | {:.0} |", at(50), at(95), at(99)).ok();
+        let _ = writeln!(table, "| {name} | {:.0} | {:.0} | {:.0} |", at(50), at(95), at(99));
         plotted.push((name, (0..100).map(|percent| (at(percent), percent as f64)).collect()));
     }
     plot::lines("latencies", "ms", "% of messages within", &plotted)?;

@@ -1,20 +1,20 @@
-//! The documents: prose by hand, and tables between markers, which a run replaces.
+//! The documents: text by hand, and tables between markers, which a run replaces.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use tests::root;
+use template::workspace_root;
 
 /// Where plots and all tables are but one.
 pub fn folder() -> PathBuf {
-    root().join("docs/bench")
+    workspace_root().join("docs/bench")
 }
 
 fn document(part: &str) -> PathBuf {
     match part {
-        "monthly" => root().join("docs/deploying.md"),
+        "monthly" => workspace_root().join("docs/deploying.md"),
         _ => folder().join("README.md"),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tests::up_to;
+use testkit::up_to;
 
 use crate::app::{App, Cost};
 use crate::report;
@@ -34,7 +34,8 @@ pub async fn table() -> String {
         let writes = both(units.table_writes, units.index_writes);
         // Where a Lambda ran there was a frame, or an upgrade.
         let frames_in = if name.starts_with("connect") { 0 } else { invocations };
-        writeln!(table, "| {name} | {reads} | {writes} | {calls} | {invocations} | {frames_in} | {frames_out} |").ok();
+        let _ =
+            writeln!(table, "| {name} | {reads} | {writes} | {calls} | {invocations} | {frames_in} | {frames_out} |");
     }
     table
 }
@@ -49,7 +50,7 @@ async fn sending() -> Rows {
     rows.push(("send: the first of a conversation", app.cost([("alice", first)]).await));
     let (conversation, seq) = app.say("alice", "bob", "hi").await;
     app.ok("bob", up_to("read", &conversation, seq)).await;
-    drop(app.say("alice", "bob", "warm").await);
+    let _ = app.say("alice", "bob", "warm").await;
     app.ok("bob", up_to("read", &conversation, seq + 1)).await;
     let next = app.message("bob", "hi");
     rows.push(("send: the next, everything before it acknowledged", app.cost([("alice", next.clone())]).await));
@@ -83,7 +84,7 @@ async fn marking() -> Rows {
         app.cost([("bob", up_to("read", &conversation, seq))]).await,
     ));
     let (_, seq) = app.say("alice", "bob", "hi").await;
-    drop(app.say("alice", "bob", "hi").await);
+    let _ = app.say("alice", "bob", "hi").await;
     rows.push(("ack: with newer messages", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
     rows.push(("read: with newer messages", app.cost([("bob", up_to("read", &conversation, seq))]).await));
     app.ok("bob", up_to("read", &conversation, seq + 1)).await;
@@ -112,10 +113,8 @@ async fn draining() -> Rows {
     ] {
         let mut app = App::new(None);
         for number in 0..messages {
-            drop(
-                app.say(&format!("peer-{}", number % conversations), "bob", "a message of some forty characters, say")
-                    .await,
-            );
+            let peer = format!("peer-{}", number % conversations);
+            let _ = app.say(&peer, "bob", "a message of some forty characters, say").await;
         }
         rows.push((name, drain(&app, "bob").await));
     }
@@ -124,7 +123,7 @@ async fn draining() -> Rows {
 
 /// Page by page, as a client does it: each request acknowledges the page before, and an ack the last.
 async fn drain(app: &App, user: &str) -> Cost {
-    drop(app.aws.calls());
+    let _ = app.aws.calls();
     let (mut frame, mut frames) = (json!({"action": "drain"}), 0);
     loop {
         let page = app.ok(user, frame).await;

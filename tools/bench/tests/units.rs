@@ -5,12 +5,12 @@
 async fn each_operation_costs_what_the_documentation_says() {
     let documented = bench::report::section("units").unwrap();
     let counted = bench::units::table().await;
-    assert_eq!(counted, documented, "`cargo run -p bench -- --only units` writes what is counted now");
+    assert_eq!(counted, documented, "`cargo run --bin bench -- --only units` writes what is counted now");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_frame_waits_for_as_many_calls_as_the_documentation_says() {
     let documented = bench::report::section("in-a-row").unwrap();
     let counted = bench::path::in_a_row().await;
-    assert_eq!(counted, documented, "`cargo run -p bench -- --only path` writes what is counted now");
+    assert_eq!(counted, documented, "`cargo run --bin bench -- --only path` writes what is counted now");
 }

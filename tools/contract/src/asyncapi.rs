@@ -65,7 +65,7 @@ pub(crate) fn asyncapi(schema: &Json) -> String {
     document["operations"] = operations.into();
     document["components"]["messages"] = messages.into();
     let text = serde_yaml_ng::to_string(&document).expect("it can be written");
-    format!("# Generated from the types in crates/domain by `just contract`.\n{text}")
+    format!("# Generated from the types in crates/wire by `just contract`.\n{text}")
 }
 
 fn request(schema: &Json, name: &str) -> (Value, Value) {

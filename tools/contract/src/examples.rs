@@ -1,38 +1,41 @@
 //! A frame of each kind, as it goes over the wire: what the server sends is written by the code that writes it there.
 
-use domain::{
-    ClientMsgId, Conversation, ConversationId, Event, Kind, LastMessage, Marks, Member, Message, MessageId, Refusal,
-    Reply, RequestId, Seq, Timestamp, UserId, frame_error, reply,
+use wire::{
+    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, DrainResult, HistoryResult,
+    InboxResult, Kind, LastMessage, Member, Message, MessageId, PingResult, ReadResult, Receipt, Refusal, Reply,
+    RequestId, SendResult, Seq, ServerEvent, Timestamp, UserId, error_frame, reply_frame,
 };
 
+use crate::schema::pascal;
+
 /// The name of a frame's definition, and one such frame.
-pub type Example = (&'static str, String);
+pub type Example = (String, String);
 
 pub fn examples() -> Vec<Example> {
-    let mut all: Vec<Example> = REQUESTS.iter().map(|(name, frame)| (*name, (*frame).to_owned())).collect();
+    let mut all: Vec<Example> = Vec::new();
+    for action in ACTIONS {
+        let more = MORE_REQUESTS.iter().filter(|(name, _)| *name == action.name).map(|(_, frame)| *frame);
+        let requests = std::iter::once(action.example).chain(more);
+        all.extend(requests.map(|frame| (format!("{}Request", pascal(action.name)), frame.to_owned())));
+    }
     all.extend(replies());
-    all.extend(refusals().iter().map(|refusal| ("ErrorFrame", frame_error(Some("send"), Some(&id()), refusal))));
-    // The one that could not be read.
-    all.push(("ErrorFrame", frame_error(None, None, &Refusal::bad_request("frame", "must be valid JSON"))));
+    let refused = refusals().map(|refusal| error_frame(Some("send"), Some(&id()), &refusal));
+    // The last is one that could not be read.
+    let unreadable = error_frame(None, None, &Refusal::bad_request("frame", "must be valid JSON"));
+    all.extend(refused.into_iter().chain([unreadable]).map(|frame| ("ErrorFrame".to_owned(), frame)));
     all.extend(events());
-    all.push(("GatewayError", GATEWAY_ERROR.to_owned()));
+    all.push(("GatewayError".to_owned(), GATEWAY_ERROR.to_owned()));
     all
 }
 
-const REQUESTS: [(&str, &str); 10] = [
-    ("SendRequest", r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"text","body":"hi"}"#),
+/// Requests that look otherwise than the registry's example.
+const MORE_REQUESTS: [(&str, &str); 3] = [
     (
-        "SendRequest",
+        "send",
         r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi"}"#,
     ),
-    ("AckRequest", r#"{"action":"ack","id":"r1","up_to":[{"conversation_id":"dm_x","seq":42}]}"#),
-    ("DrainRequest", r#"{"action":"drain","id":"r1"}"#),
-    ("DrainRequest", r#"{"action":"drain","id":"r2","ack":[{"conversation_id":"dm_x","seq":42}]}"#),
-    ("ReadRequest", r#"{"action":"read","id":"r1","conversation_id":"dm_x","seq":42}"#),
-    ("InboxRequest", r#"{"action":"inbox","id":"r1","limit":50,"since":"2025-11-20T10:00:00.123Z"}"#),
-    ("HistoryRequest", r#"{"action":"history","id":"r1","conversation_id":"dm_x"}"#),
-    ("HistoryRequest", r#"{"action":"history","id":"r1","conversation_id":"dm_x","after_seq":41,"limit":100}"#),
-    ("PingRequest", r#"{"action":"ping","id":"r1"}"#),
+    ("drain", r#"{"action":"drain","id":"r2","ack":[{"conversation_id":"dm_x","seq":42}]}"#),
+    ("history", r#"{"action":"history","id":"r1","conversation_id":"dm_x","after_seq":41,"limit":100}"#),
 ];
 
 /// As API Gateway writes it.
@@ -43,29 +46,35 @@ fn replies() -> Vec<Example> {
     let (conversation_id, seq, sent_at) = (conversation_id(), seq(42), sent_at());
     let member =
         |user, read| Member { user_id: user, delivered_seq: seq, read_seq: Seq::new(read).unwrap_or_default() };
-    let results = [
-        (
-            "SendReply",
-            "send",
-            Reply::Send { conversation_id, seq, message_id: message_id(), sent_at, duplicate: false },
-        ),
-        ("AckReply", "ack", Reply::Ack {}),
-        ("DrainReply", "drain", Reply::Drain { messages: vec![message()], more: false }),
-        ("ReadReply", "read", Reply::Read { unread: 0 }),
-        ("InboxReply", "inbox", Reply::Inbox { conversations: vec![conversation()], next_cursor: None }),
-        (
-            "HistoryReply",
-            "history",
-            Reply::History {
-                messages: vec![message()],
-                more: false,
-                last_seq: seq,
-                members: vec![member(alice(), 42), member(bob(), 41)],
-            },
-        ),
-        ("PingReply", "ping", Reply::Ping { pending: false, server_time: sent_at }),
-    ];
-    results.into_iter().map(|(name, action, result)| (name, reply(action, Some(&id()), &result))).collect()
+    let history = HistoryResult {
+        messages: vec![message()],
+        more: false,
+        last_seq: seq,
+        members: vec![member(alice(), 42), member(bob(), 41)],
+    };
+    ACTIONS
+        .iter()
+        .map(|action| {
+            let result: Reply = match action.name {
+                "send" => SendResult {
+                    conversation_id: conversation_id.clone(),
+                    seq,
+                    message_id: message_id(),
+                    sent_at,
+                    duplicate: false,
+                }
+                .into(),
+                "ack" => AckResult {}.into(),
+                "drain" => DrainResult { messages: vec![message()], more: false }.into(),
+                "read" => ReadResult { unread: 0 }.into(),
+                "inbox" => InboxResult { conversations: vec![conversation()], next_cursor: None }.into(),
+                "history" => history.clone().into(),
+                "ping" => PingResult { pending: false, server_time: sent_at }.into(),
+                other => unreachable!("{other} has no example of its answer yet: add one here"),
+            };
+            (format!("{}Reply", pascal(action.name)), reply_frame(action.name, Some(&id()), &result))
+        })
+        .collect()
 }
 
 /// One of each. A code that is missing here has no example, which a test notices.
@@ -83,24 +92,31 @@ fn refusals() -> [Refusal; 8] {
 }
 
 fn events() -> Vec<Example> {
-    let (conversation, bob, seq, at) = (conversation_id(), bob(), seq(42), sent_at());
     let own = message();
-    let theirs = own.clone().seen_by(&bob);
-    let delivered = Event::Delivered { conversation_id: &conversation, user_id: &bob, seq, at };
-    let read = Event::Read { conversation_id: &conversation, user_id: &bob, seq, at };
-    vec![
-        ("MessageNewEvent", Event::MessageNew { message: &theirs }.to_frame()),
-        ("MessageNewEvent", Event::MessageNew { message: &own }.to_frame()),
-        ("ReceiptDeliveredEvent", delivered.to_frame()),
-        ("ReceiptReadEvent", read.to_frame()),
-    ]
+    let theirs = Message { client_msg_id: None, ..own.clone() };
+    let receipt = Receipt { conversation_id: conversation_id(), user_id: bob(), seq: seq(42), at: sent_at() };
+    let events = [
+        ("MessagesNewEvent", ServerEvent::messages_new(theirs)),
+        ("MessagesNewEvent", ServerEvent::messages_new(own)),
+        ("ReceiptDeliveredEvent", ServerEvent::ReceiptDelivered(receipt.clone())),
+        ("ReceiptReadEvent", ServerEvent::ReceiptRead(receipt)),
+    ];
+    events.into_iter().map(|(name, event)| (name.to_owned(), event.to_frame())).collect()
 }
 
 fn conversation() -> Conversation {
-    let marks = Marks { delivered_seq: seq(42), read_seq: seq(41), unread: 1, pending_from: None };
-    let Message { conversation_id, seq, message_id, sender_id, kind, body: preview, sent_at, .. } = message();
-    let last = LastMessage { seq, message_id, sender_id: sender_id.clone(), kind, preview, sent_at };
-    Conversation { conversation_id, peer_id: sender_id, last, active_at: sent_at, marks }
+    let Message { conversation_id, seq: last_seq, sender_id, kind, body: preview, sent_at, .. } = message();
+    let peer_id = sender_id.clone();
+    Conversation {
+        conversation_id,
+        kind: ConversationKind::Direct,
+        peer_id,
+        last_message: LastMessage { seq: last_seq, sender_id, kind, preview, sent_at },
+        unread: 1,
+        delivered_seq: last_seq,
+        read_seq: seq(41),
+        last_seq,
+    }
 }
 
 fn message() -> Message {
@@ -133,7 +149,7 @@ fn conversation_id() -> ConversationId {
 }
 
 fn message_id() -> MessageId {
-    MessageId::new(sent_at(), [7; 10])
+    MessageId::stored("019aa0b4-e17b-7707-8707-070707070707")
 }
 
 fn seq(value: u64) -> Seq {

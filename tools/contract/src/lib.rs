@@ -1,4 +1,4 @@
-//! The contract with client developers, out of the types in `domain`: `asyncapi.yaml` and `frames.schema.json`.
+//! The contract with client developers, out of the types in `wire`: `asyncapi.yaml` and `frames.schema.json`.
 //!
 //! `just contract` writes them, a test sees to it that they are current, and other tests check the frames they see
 //! against them. No function depends on this.
@@ -25,5 +25,8 @@ pub fn files() -> [(PathBuf, String); 2] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let schema = schema();
     let json = serde_json::to_string_pretty(&schema).expect("it can be written");
-    [(root.join("docs/contract/asyncapi.yaml"), asyncapi::asyncapi(&schema)), (root.join("docs/contract/frames.schema.json"), json + "\n")]
+    [
+        (root.join("docs/contract/asyncapi.yaml"), asyncapi::asyncapi(&schema)),
+        (root.join("docs/contract/frames.schema.json"), json + "\n"),
+    ]
 }

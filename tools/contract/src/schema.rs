@@ -1,12 +1,12 @@
-//! The frames' JSON Schemas, out of the types in `domain`.
+//! The frames' JSON Schemas, out of the types in `wire`.
 //!
 //! Draft 7, since that is what AsyncAPI's own schema format is made of. A definition per frame, and one for each type that
 //! they share.
 
-use domain::{Action, ErrorFrame, Event, Reply};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use wire::{Action, ErrorFrame, Reply, ServerEvent, limits};
 
 /// What API Gateway itself says when it could not hand a frame on. It has no `type`, and doesn't say which request it is about.
 #[derive(JsonSchema)]
@@ -24,7 +24,7 @@ pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft07().for_serialize().into_generator();
     let actions = variants::<Action>(&mut generator);
     let replies = variants::<Reply>(&mut generator);
-    let events = variants::<Event>(&mut generator);
+    let events = variants::<ServerEvent>(&mut generator);
     let error = ErrorFrame::json_schema(&mut generator).to_value();
     let gateway_error = GatewayError::json_schema(&mut generator).to_value();
     let mut frames = Frames { definitions: generator.take_definitions(true), requests: vec![], pushed: vec![] };
@@ -39,10 +39,37 @@ pub fn schema() -> Value {
     frames.add("ErrorFrame", error);
     for event in events {
         let name = format!("{}Event", pascal(constant(&event, "type")));
+        let event = frames.whole(event);
         frames.add(&name, event);
     }
     frames.add("GatewayError", gateway_error);
     frames.finish()
+}
+
+/// The limits by their names, for clients in other languages.
+fn limits() -> Value {
+    macro_rules! by_name {
+        ($($name:ident),+ $(,)?) => {
+            json!({ $(stringify!($name): limits::$name),+ })
+        };
+    }
+    by_name!(
+        ACK_ENTRIES_MAX,
+        BODY_BYTES_MAX,
+        BODY_JSON_BYTES_MAX,
+        CLIENT_MSG_ID_CHARS_MAX,
+        CONVERSATION_ID_CHARS_MAX,
+        DEVICE_ID_CHARS_MAX,
+        FRAME_BYTES_MAX,
+        HISTORY_LIMIT_DEFAULT,
+        HISTORY_LIMIT_MAX,
+        INBOX_LIMIT_DEFAULT,
+        INBOX_LIMIT_MAX,
+        PREVIEW_CHARS_MAX,
+        REQUEST_ID_CHARS_MAX,
+        SEQ_MAX,
+        USER_ID_CHARS_MAX,
+    )
 }
 
 /// The definitions that a choice is between, such as `Request`.
@@ -70,11 +97,10 @@ struct Frames {
 impl Frames {
     /// A variant of [`Action`] is the request but for its id.
     fn request(&mut self, mut action: Value) {
-        // A variant that is a struct of its own refers to that, and adds the tag.
-        if let Some(Value::String(reference)) = object(&mut action).remove("$ref") {
-            let fields = self.definitions.remove(last(&reference)).expect("what is referred to is defined");
-            merge(&mut action, fields);
-        }
+        let reference = action["$ref"].as_str().map(|reference| last(reference).to_owned());
+        action = self.whole(action);
+        // Nothing else refers to it: the frame takes its name.
+        reference.map(|name| self.definitions.remove(&name));
         action["properties"]["id"] = json!({
             "description": "Echoed by the answer.", "allOf": [{"$ref": "#/definitions/RequestId"}]
         });
@@ -83,12 +109,18 @@ impl Frames {
         self.definitions.insert(name, action);
     }
 
+    /// A variant that is a struct of its own refers to that, and adds the tag: here they become one.
+    fn whole(&self, mut variant: Value) -> Value {
+        if let Some(Value::String(reference)) = object(&mut variant).remove("$ref") {
+            let fields = self.definitions.get(last(&reference)).expect("what is referred to is defined");
+            merge(&mut variant, fields.clone());
+        }
+        variant
+    }
+
     /// A variant of [`Reply`] is what `action` and `result` are; the rest is the same in all replies.
     fn reply(&mut self, reply: &Value) {
         let action = constant(reply, "action");
-        let mut result = reply["properties"]["result"].clone();
-        let description = reply.get("description").cloned();
-        object(&mut result).extend(description.map(|text| ("description".to_owned(), text)));
         let name = pascal(action);
         let frame = json!({
             "type": "object",
@@ -101,11 +133,11 @@ impl Frames {
             "required": ["type", "action", "result"],
             "description": format!("The answer to `{action}`, if it succeeded."),
         });
-        self.definitions.insert(format!("{name}Result"), result);
+        assert!(self.definitions.contains_key(&format!("{name}Result")), "{action} has a result");
         self.add(&format!("{name}Reply"), frame);
     }
 
-    /// Of a [`domain::Refusal`] the frame has the code, not the fields.
+    /// Of a [`wire::Refusal`] the frame has the code, not the fields.
     fn error_codes(&mut self) {
         let codes = self.definitions.get_mut("ErrorCode").expect("an error has a code");
         for variant in codes["oneOf"].as_array_mut().expect("there are several") {
@@ -132,8 +164,9 @@ impl Frames {
         let mut schema = json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "title": "Frames",
-            "description": "Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/domain.",
+            "description": "Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/wire.",
             "oneOf": [{"$ref": "#/definitions/Request"}, {"$ref": "#/definitions/ServerFrame"}],
+            "limits": limits(),
             "definitions": self.definitions,
         });
         tidy(&mut schema);
@@ -211,7 +244,7 @@ fn last(reference: &str) -> &str {
 }
 
 /// `message.new` → `MessageNew`
-fn pascal(name: &str) -> String {
+pub(crate) fn pascal(name: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('.').map(word).collect()
 }

@@ -6,11 +6,11 @@ use std::net::TcpListener;
 use std::sync::LazyLock;
 
 use authorize::{Deps, Expected, Keys, handle};
-use domain::Timestamp;
 use lambda::{Clock, Context, LambdaEvent};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
+use wire::Timestamp;
 
 /// The public example keys of RFC 7515, appendix A, and RFC 8037, appendix A. Tokens that those documents print were
 /// signed with them, but none that has an `exp` in the future.

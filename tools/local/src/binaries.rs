@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
+use template::workspace_root;
 
 /// Where each Cargo binary is, by its name.
 pub type Binaries = BTreeMap<String, PathBuf>;
@@ -22,12 +23,6 @@ struct CargoMessage {
 struct Target {
     name: String,
     kind: Vec<String>,
-}
-
-/// The folder with the workspace's `Cargo.toml` and `template.yaml`.
-pub fn workspace_root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
 /// Runs `cargo` with `arguments` (for example `build --bins`) in the workspace and asks it where the results are, which

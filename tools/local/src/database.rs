@@ -11,25 +11,25 @@ use dynoxide::actions::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use template::{Table, plain_item};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::template::Table;
-
-/// From the end of a sweep to the next: at least so long …
-const SWEEP_REST: Duration = Duration::from_mins(1);
-/// … and so many times what the last one took. Each reads all rows that can expire: with a million, one comes after the other.
+/// The least time from the end of a sweep to the next.
+const SWEEP_REST_MIN: Duration = Duration::from_mins(1);
+/// That time as a multiple of what the last sweep took. A sweep reads all rows that can expire: with a million of them and no
+/// such rest, one would follow the other.
 const SWEEP_REST_TIMES: u32 = 20;
 
 /// Stops serving when dropped.
-pub struct Database {
+pub struct DatabaseServer {
     engine: dynoxide::Database,
     address: SocketAddr,
     _stop: DropGuard,
 }
 
-impl Database {
+impl DatabaseServer {
     /// Tables that already exist in `data` are kept. Without `data` everything is in memory. Port 0 takes any.
     pub async fn start(tables: &[Table], data: Option<&Path>, port: u16) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
@@ -137,8 +137,8 @@ async fn sweep(engine: dynoxide::Database) {
     loop {
         let (engine, began) = (engine.clone(), Instant::now());
         // A sweep that failed is made good by the next: DynamoDB promises no moment either.
-        tokio::task::spawn_blocking(move || engine.sweep_ttl()).await.ok();
-        sleep(SWEEP_REST.max(began.elapsed() * SWEEP_REST_TIMES)).await;
+        let _ = tokio::task::spawn_blocking(move || engine.sweep_ttl()).await;
+        sleep(SWEEP_REST_MIN.max(began.elapsed() * SWEEP_REST_TIMES)).await;
     }
 }
 
@@ -148,26 +148,4 @@ fn request<T: DeserializeOwned>(body: Value) -> anyhow::Result<T> {
 
 fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("the embedded database: {error}")
-}
-
-fn plain_item(item: &Value) -> Value {
-    let attributes = item.as_object().into_iter().flatten();
-    Value::Object(attributes.map(|(name, value)| (name.clone(), plain(value))).collect())
-}
-
-/// `{"S": "a"}` as `"a"`, `{"N": "1"}` as `1`, and so on.
-fn plain(typed: &Value) -> Value {
-    let Some((kind, value)) = typed.as_object().and_then(|object| object.iter().next()) else {
-        return typed.clone();
-    };
-    let items = || value.as_array().into_iter().flatten();
-    let number = |text: &Value| text.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(text.clone());
-    match kind.as_str() {
-        "N" => number(value),
-        "NS" => items().map(number).collect(),
-        "NULL" => Value::Null,
-        "L" => items().map(plain).collect(),
-        "M" => plain_item(value),
-        _ => value.clone(),
-    }
 }

@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::body::Bytes;
+pub use runtime_api::RuntimeApi;
 use sandbox::{Processes, Sandbox};
 use serde_json::Value;
+use template::{Function, Template};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +23,6 @@ use tokio_util::task::TaskTracker;
 use crate::binaries::Binaries;
 use crate::lock;
 use crate::logs::Logs;
-use crate::template::{Function, Template};
 
 /// Per function. On AWS the account's limit is 1,000; here further calls wait their turn.
 const SANDBOXES_MAX: usize = 16;
@@ -30,7 +31,7 @@ const REAP_EVERY: Duration = Duration::from_secs(15);
 
 /// Why an invocation gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FunctionError {
+pub enum FunctionError {
     #[error("{error_type}: {message}")]
     Raised { error_type: String, message: String },
     #[error("Task timed out after {}.00 seconds", .0.as_secs())]

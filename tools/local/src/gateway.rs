@@ -23,14 +23,14 @@ pub(crate) use connections::Connections;
 use data_encoding::BASE64URL;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use template::Api;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::database::Database;
+use crate::database::DatabaseServer;
 use crate::functions::{FunctionError, Functions};
 use crate::logs::Logs;
-use crate::template::Api;
 use crate::tokens::Tokens;
 
 const FRAME_BYTES_MAX: usize = 32 * 1024;
@@ -63,7 +63,7 @@ pub(crate) struct Gateway {
     /// What clients and functions call this server: `127.0.0.1:3001`.
     pub(crate) domain: String,
     pub(crate) functions: Arc<Functions>,
-    pub(crate) database: Arc<Database>,
+    pub(crate) database: Arc<DatabaseServer>,
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,
     pub(crate) lose_disconnects: bool,

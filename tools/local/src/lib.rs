@@ -8,17 +8,16 @@ mod functions;
 mod gateway;
 mod logs;
 mod server;
-mod template;
 mod tokens;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use binaries::{Binaries, build_functions, workspace_root};
-pub use database::Database;
+pub use binaries::{Binaries, build_functions};
+pub use database::DatabaseServer;
+pub use functions::{FunctionError, RuntimeApi};
 pub use gateway::Limits;
 pub use logs::Logs;
 pub use server::{Options, Server};
-pub use template::{Api, Function, Overrides, Route, Table, Template};
 pub use tokens::Tokens;
 
 /// A panic elsewhere leaves nothing half done in what the locks here guard.

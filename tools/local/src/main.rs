@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use local::{Binaries, Limits, Options, Server, build_functions};
+use template::{Overrides, Template};
 use tokio::signal::unix::{SignalKind, signal};
 
 const PORT_DEFAULT: u16 = 3001;
@@ -55,9 +56,14 @@ async fn main() -> ExitCode {
 async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // Whoever built this server with optimisations has built the functions so as well.
     let optimised = arguments.release || !cfg!(debug_assertions);
-    let cargo: &[&str] = if optimised { &["build", "--bins", "--release"] } else { &["build", "--bins"] };
-    // Nothing is there to be stopped yet, so a signal may simply end us, and nobody minds that this blocks.
-    let binaries = build_functions(cargo)?;
+    let template = Template::load(&Options::default().template, &Overrides::new())?;
+    // By name and not by package: then Cargo builds them with the features that this server was built with, and the
+    // libraries only once.
+    let mut cargo = vec!["build"];
+    cargo.extend(template.functions.values().flat_map(|function| ["--bin", &function.binary]));
+    cargo.extend(optimised.then_some("--release"));
+    // Nothing has started yet that a signal would have to stop, so this may block.
+    let binaries = build_functions(&cargo)?;
 
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -103,8 +109,8 @@ fn greet(server: &Server, arguments: &Arguments) {
         "Pigeonhole is ready.
   demo      {http}/     (two people chat in the browser)
   socket    {socket}
-  chat now  cargo run -p chat --{url} alice bob
-            cargo run -p chat --{url} bob alice     (in another terminal)
+  chat now  cargo run --bin chat --{url} alice bob
+            cargo run --bin chat --{url} bob alice     (in another terminal)
   token     curl '{http}/token?user=alice'
   tables    curl {http}/tables/InboxTable
             aws dynamodb scan --endpoint-url {database} --table-name InboxTable

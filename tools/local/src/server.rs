@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
+use template::{Overrides, Template, workspace_root};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::binaries::{Binaries, workspace_root};
-use crate::database::Database;
+use crate::binaries::Binaries;
+use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits};
 use crate::logs::Logs;
-use crate::template::{Overrides, Template};
 use crate::tokens::{self, Tokens};
 
 /// For sockets to close and their `$disconnect` to run.
@@ -37,7 +37,7 @@ pub struct Options {
     pub limits: Limits,
     /// Never deliver `$disconnect`, which on AWS is best effort.
     pub lose_disconnects: bool,
-    /// Added to every function's environment, and stronger than what is there.
+    /// Added to every function's environment, in place of what is there.
     pub environment: BTreeMap<String, String>,
     pub logs: Logs,
 }
@@ -48,7 +48,7 @@ impl Default for Options {
             port: 3001,
             data: None,
             template: workspace_root().join("template.yaml"),
-            demo: workspace_root().join("clients/web/demo/dist"),
+            demo: workspace_root().join("apps/demo/dist"),
             binaries: Binaries::new(),
             limits: Limits::default(),
             lose_disconnects: false,
@@ -70,11 +70,11 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
-        let template = on_this_machine(Template::load(&template, &overrides(address))?, address);
+        let template = with_local_address(Template::load(&template, &overrides(address))?, address);
 
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
-        let database = Arc::new(Database::start(&template.tables, data.as_deref(), database_port).await?);
+        let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
         let functions = Functions::new(&template, &binaries, &common(&database, environment), &logs)?;
 
         let gateway = Arc::new(Gateway {
@@ -117,7 +117,7 @@ impl Server {
         self.address.port()
     }
 
-    pub fn database(&self) -> &Database {
+    pub fn database(&self) -> &DatabaseServer {
         &self.gateway.database
     }
 
@@ -141,7 +141,7 @@ impl Server {
         self.gateway.stop.cancel();
         self.gateway.tasks.close();
         // What takes longer is cut off: a function may be stuck.
-        timeout(SHUTDOWN_MAX, self.gateway.tasks.wait()).await.unwrap_or_default();
+        let _ = timeout(SHUTDOWN_MAX, self.gateway.tasks.wait()).await;
         self.gateway.functions.stop().await;
     }
 }
@@ -160,7 +160,7 @@ fn overrides(address: SocketAddr) -> Overrides {
 }
 
 /// The API's host on AWS is this server here.
-fn on_this_machine(mut template: Template, address: SocketAddr) -> Template {
+fn with_local_address(mut template: Template, address: SocketAddr) -> Template {
     let host = format!("https://{}.execute-api.us-east-1.amazonaws.com", template.api.logical_id);
     for value in template.functions.values_mut().flat_map(|function| function.environment.values_mut()) {
         *value = value.replace(&host, &format!("http://{address}"));
@@ -168,9 +168,9 @@ fn on_this_machine(mut template: Template, address: SocketAddr) -> Template {
     template
 }
 
-/// What every function gets beside the template's variables and Lambda's own.
-fn common(database: &Database, stronger: BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// What every function gets beside the template's variables and Lambda's own; later entries replace earlier ones.
+fn common(database: &DatabaseServer, environment: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let endpoint = ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint());
     let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));
-    std::iter::once(endpoint).chain(log_filter).chain(stronger).collect()
+    std::iter::once(endpoint).chain(log_filter).chain(environment).collect()
 }

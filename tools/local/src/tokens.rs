@@ -1,4 +1,4 @@
-//! Tokens for anybody: JWTs signed with a key of one's own.
+//! Tokens for any user: JWTs signed with a key of this server's own.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};

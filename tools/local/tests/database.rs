@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use local::{Database, Table};
+use local::DatabaseServer;
 use serde_json::{Value, json};
+use template::Table;
 
 fn things(sort_key: &str) -> Table {
     let attribute = |name| json!({ "AttributeName": name, "AttributeType": "S" });
@@ -21,7 +22,7 @@ fn things(sort_key: &str) -> Table {
     Table { logical_id, name, create, ttl_attribute: Some("expires_at".to_owned()) }
 }
 
-async fn put(database: &Database, item: &Value) -> u16 {
+async fn put(database: &DatabaseServer, item: &Value) -> u16 {
     let request = reqwest::Client::new()
         .post(database.endpoint())
         .header("content-type", "application/x-amz-json-1.0")
@@ -35,7 +36,7 @@ async fn put(database: &Database, item: &Value) -> u16 {
 #[tokio::test]
 async fn rows_are_plain_json_and_outlive_a_restart_with_the_same_keys() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("data-{}", std::process::id()));
-    let database = Database::start(&[things("at")], Some(&folder), 0).await.unwrap();
+    let database = DatabaseServer::start(&[things("at")], Some(&folder), 0).await.unwrap();
     let item = json!({
         "id": { "S": "a" }, "at": { "S": "1" }, "n": { "N": "9007199254740993" }, "no": { "NULL": true },
         "list": { "L": [{ "M": { "yes": { "BOOL": true } } }] }, "set": { "SS": ["x"] },
@@ -47,13 +48,13 @@ async fn rows_are_plain_json_and_outlive_a_restart_with_the_same_keys() {
     assert_eq!(json!(database.rows("things", 10).unwrap()), rows);
     drop(database);
 
-    let database = Database::start(&[things("at")], Some(&folder), 0).await.unwrap();
+    let database = DatabaseServer::start(&[things("at")], Some(&folder), 0).await.unwrap();
     assert_eq!(json!(database.rows("things", 10).unwrap()), rows);
     assert_eq!(json!(database.rows("things", 0).unwrap()), json!([]));
     assert!(database.rows("nothing", 10).unwrap().is_none());
     drop(database);
 
-    let error = Database::start(&[things("other")], Some(&folder), 0).await.err().unwrap();
+    let error = DatabaseServer::start(&[things("other")], Some(&folder), 0).await.err().unwrap();
     assert!(format!("{error:#}").starts_with("table things: the data folder holds it with the keys"), "{error:#}");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -1,4 +1,4 @@
-//! The server through its sockets, with `examples/function.rs` behind every route.
+//! The server through its sockets, with `fixtures/function.rs` behind every route.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Client = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// `examples/function.rs`, which `cargo test` builds beside the tests.
+/// `fixtures/function.rs`, which `cargo test` builds beside the tests.
 static FUNCTION: LazyLock<PathBuf> = LazyLock::new(|| {
     let this = std::env::current_exe().unwrap();
     let path = this.ancestors().nth(2).unwrap().join("examples/function");
@@ -99,12 +99,12 @@ async fn say(client: &mut Client, message: &Value) {
     client.send(Message::text(message.to_string())).await.unwrap();
 }
 
-async fn hear(client: &mut Client) -> Message {
+async fn receive(client: &mut Client) -> Message {
     tokio::time::timeout(PATIENCE, client.next()).await.unwrap().unwrap().unwrap()
 }
 
-async fn hear_json(client: &mut Client) -> Value {
-    serde_json::from_str(hear(client).await.to_text().unwrap()).unwrap()
+async fn receive_json(client: &mut Client) -> Value {
+    serde_json::from_str(receive(client).await.to_text().unwrap()).unwrap()
 }
 
 /// Whether the process is there and has not ended.
@@ -115,8 +115,8 @@ fn runs(pid: u32) -> bool {
 }
 
 /// The code of the close frame that comes next.
-async fn hear_close(client: &mut Client) -> u16 {
-    match hear(client).await {
+async fn receive_close(client: &mut Client) -> u16 {
+    match receive(client).await {
         Message::Close(Some(frame)) => frame.code.into(),
         other => panic!("{other:?}"),
     }
@@ -141,13 +141,13 @@ async fn a_socket_lives_from_connect_to_disconnect() {
     assert_eq!(authorizer["headers"]["upgrade"], "websocket");
 
     say(&mut client, &json!({ "action": "echo", "n": 1 })).await;
-    assert_eq!(hear_json(&mut client).await, json!({ "action": "echo", "n": 1 }));
+    assert_eq!(receive_json(&mut client).await, json!({ "action": "echo", "n": 1 }));
     let message = fixture.event(r#""eventType":"MESSAGE""#).unwrap();
     assert_eq!((&message["headers"], &message["requestContext"]["routeKey"]), (&Value::Null, &json!("echo")));
     assert_eq!(message["requestContext"]["authorizer"]["principalId"], "alice");
 
     say(&mut client, &json!({ "action": "$connect" })).await;
-    assert_eq!(hear_json(&mut client).await["message"], "Forbidden");
+    assert_eq!(receive_json(&mut client).await["message"], "Forbidden");
 
     client.close(None).await.unwrap();
     let disconnect = fixture.wait_for_event(r#""eventType":"DISCONNECT""#).await;
@@ -181,17 +181,17 @@ async fn a_function_that_fails_costs_its_message_and_nothing_else() {
     let mut client = fixture.connect("user=alice").await;
     for what in ["fail", "crash", "hang", "nonsense"] {
         say(&mut client, &json!({ "action": "echo", "do": what })).await;
-        assert_eq!(hear_json(&mut client).await["message"], "Internal server error", "{what}");
+        assert_eq!(receive_json(&mut client).await["message"], "Internal server error", "{what}");
     }
     say(&mut client, &json!({ "action": "broken" })).await;
-    assert_eq!(hear_json(&mut client).await["message"], "Internal server error");
+    assert_eq!(receive_json(&mut client).await["message"], "Internal server error");
     let logs = fixture.logs.lock().unwrap().join("\n");
     for text in ["as asked", "exit status: 3", "Task timed out after 1.00 seconds", "start-up: cannot go on"] {
         assert!(logs.contains(text), "{text} is not in\n{logs}");
     }
     say(&mut client, &json!({ "action": "quiet" })).await;
     say(&mut client, &json!({ "action": "echo", "do": "env" })).await;
-    assert_eq!(hear(&mut client).await.to_text().unwrap(), fixture.server.management_url());
+    assert_eq!(receive(&mut client).await.to_text().unwrap(), fixture.server.management_url());
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn a_killed_sandbox_is_replaced_and_none_outlives_the_server() {
     let mut client = fixture.connect("user=alice").await;
     let pid = async |client: &mut Client| {
         say(client, &json!({ "action": "echo", "do": "pid" })).await;
-        let answer = hear(client).await;
+        let answer = receive(client).await;
         answer.to_text().unwrap().parse::<u32>().unwrap_or_else(|_| panic!("{answer} {:#?}", fixture.logs))
     };
     let first = pid(&mut client).await;
@@ -221,8 +221,8 @@ async fn messages_of_one_socket_are_worked_on_side_by_side() {
     let mut client = fixture.connect("user=alice").await;
     say(&mut client, &json!({ "action": "echo", "do": "hang" })).await;
     say(&mut client, &json!({ "action": "echo", "n": 2 })).await;
-    assert_eq!(hear_json(&mut client).await["n"], 2);
-    assert_eq!(hear_json(&mut client).await["message"], "Internal server error");
+    assert_eq!(receive_json(&mut client).await["n"], 2);
+    assert_eq!(receive_json(&mut client).await["message"], "Internal server error");
 }
 
 #[tokio::test]
@@ -236,13 +236,13 @@ async fn frames_that_api_gateway_does_not_take_close_the_socket() {
     for (frame, code) in frames {
         let mut client = fixture.connect("user=alice").await;
         client.send(frame).await.unwrap();
-        assert_eq!(hear_close(&mut client).await, code);
+        assert_eq!(receive_close(&mut client).await, code);
         fixture.wait_for_event(&format!(r#""disconnectStatusCode":{code}"#)).await;
     }
     let mut client = fixture.connect("user=alice").await;
     let body = "x".repeat(32 * 1024 - 32);
     say(&mut client, &json!({ "action": "echo", "x": body })).await;
-    assert_eq!(hear_json(&mut client).await["x"], body);
+    assert_eq!(receive_json(&mut client).await["x"], body);
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn a_connection_can_be_posted_to_looked_at_and_closed() {
     let post = async |body: Vec<u8>| http.post(&url).body(body).send().await.unwrap().status().as_u16();
     // The client has its 101 a moment before the connection is there.
     eventually(async || (post(b"hello".to_vec()).await == 200).then_some(())).await;
-    assert_eq!(hear(&mut client).await.to_text().unwrap(), "hello");
+    assert_eq!(receive(&mut client).await.to_text().unwrap(), "hello");
     assert_eq!(post(vec![b'x'; 32 * 1024 + 1]).await, 413);
     assert_eq!(post(vec![0xff]).await, 400);
     let seen = http.get(&url).send().await.unwrap().text().await.unwrap();
@@ -270,7 +270,7 @@ async fn a_connection_can_be_posted_to_looked_at_and_closed() {
     assert!(seen["connectedAt"].as_str().unwrap() <= seen["lastActiveAt"].as_str().unwrap());
 
     assert_eq!(http.delete(&url).send().await.unwrap().status(), 204);
-    assert_eq!(hear_close(&mut client).await, 1000);
+    assert_eq!(receive_close(&mut client).await, 1000);
     fixture.wait_for_event(r#""disconnectStatusCode":1000"#).await;
     assert_eq!(http.delete(&url).send().await.unwrap().status(), 410);
 }
@@ -295,12 +295,12 @@ async fn silent_and_old_sockets_are_closed() {
     let idle = start(Limits { idle_max: short, ..Limits::default() }).await;
     let mut client = idle.connect("user=alice").await;
     client.send(Message::Ping("still here".into())).await.unwrap();
-    assert!(matches!(hear(&mut client).await, Message::Pong(_)));
-    assert_eq!(hear_close(&mut client).await, 1001);
+    assert!(matches!(receive(&mut client).await, Message::Pong(_)));
+    assert_eq!(receive_close(&mut client).await, 1001);
 
     let old = start(Limits { lifetime_max: short, ..Limits::default() }).await;
     let mut client = old.connect("user=alice").await;
-    assert_eq!(hear_close(&mut client).await, 1001);
+    assert_eq!(receive_close(&mut client).await, 1001);
     old.wait_for_event(r#""disconnectStatusCode":1001"#).await;
 }
 

@@ -3,36 +3,84 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::requests::Purpose;
-use super::{Session, Ticket};
-use crate::protocol::Request;
+use serde::Deserialize;
+use serde_json::Value;
+use wire::limits::FRAME_BYTES_MAX;
+use wire::{Action, ConversationKind, HistoryRequest, HistoryResult, InboxRequest, InboxResult};
+
+use super::requests::Errand;
+use super::{Session, Waiter};
+use crate::Error;
+
+/// A cursor longer than this would close the socket: the frame could become too large. The server's are far shorter.
+const CURSOR_BYTES_MAX: usize = FRAME_BYTES_MAX / 8;
+
+/// A request of the app, with the one who waits for its answer.
+#[derive(Debug)]
+pub(crate) enum Call {
+    Inbox(InboxRequest, Waiter<InboxResult>),
+    History(HistoryRequest, Waiter<HistoryResult>),
+}
+
+impl Call {
+    pub(super) fn action(&self) -> Action {
+        match self {
+            Self::Inbox(request, _) => Action::Inbox(request.clone()),
+            Self::History(request, _) => Action::History(request.clone()),
+        }
+    }
+}
 
 #[derive(Default)]
 pub(super) struct Calls {
     /// Asked once there is a connection.
-    waiting: VecDeque<(Ticket, Request)>,
+    waiting: VecDeque<Call>,
 }
 
 impl Calls {
-    pub(super) fn again(&mut self, ticket: Ticket, request: Request) {
-        self.waiting.push_front((ticket, request));
+    pub(super) fn again(&mut self, call: Call) {
+        self.waiting.push_front(call);
     }
 }
 
 impl Session {
     /// Asks, now or once there is a connection.
-    pub(crate) fn call(&mut self, ticket: Ticket, request: Request, now: Instant) {
-        if let Err(error) = request.check_size() {
-            self.answer(Some(ticket), Err(error));
-            return;
+    pub(crate) fn call(&mut self, call: Call, now: Instant) {
+        match call {
+            Call::Inbox(InboxRequest { cursor: Some(cursor), .. }, waiter) if cursor.len() > CURSOR_BYTES_MAX => {
+                self.answer(waiter, Err(Error::TooLarge));
+            }
+            call => self.calls.waiting.push_back(call),
         }
-        self.calls.waiting.push_back((ticket, request));
-        self.settle(now);
+        self.send_due(now);
     }
 
     pub(super) fn ask_calls(&mut self, now: Instant) {
-        for (ticket, request) in std::mem::take(&mut self.calls.waiting) {
-            self.ask(request, Purpose::Call(ticket), now);
+        for call in std::mem::take(&mut self.calls.waiting) {
+            self.ask(Errand::Call(call), now);
         }
     }
+
+    pub(super) fn call_answered(&mut self, call: Call, result: Value) {
+        let unreadable = |_| Error::Unreadable;
+        match call {
+            Call::Inbox(_, waiter) => self.answer(waiter, read_inbox(result).map_err(unreadable)),
+            Call::History(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+        }
+    }
+
+    pub(super) fn call_refused(&mut self, call: Call, error: Error) {
+        match call {
+            Call::Inbox(_, waiter) => self.answer(waiter, Err(error)),
+            Call::History(_, waiter) => self.answer(waiter, Err(error)),
+        }
+    }
+}
+
+/// A page of the chat list, without conversations of kinds that this version does not know.
+pub(super) fn read_inbox(mut result: Value) -> serde_json::Result<InboxResult> {
+    if let Some(Value::Array(rows)) = result.get_mut("conversations") {
+        rows.retain(|row| row.get("kind").is_some_and(|kind| ConversationKind::deserialize(kind).is_ok()));
+    }
+    serde_json::from_value(result)
 }

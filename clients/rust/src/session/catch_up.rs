@@ -1,27 +1,36 @@
 //! After a connect: first what is pending, page by page; then, by the chat list, what other devices of this user took
-//! meanwhile. And pings, which find what was pushed and did not arrive.
+//! meanwhile. And pings, which find what was posted and did not arrive.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::requests::Purpose;
+use wire::limits::{ACK_ENTRIES_MAX, INBOX_LIMIT_MAX};
+use wire::{
+    AckEntry, ConversationId, ConversationKind, DrainRequest, DrainResult, InboxRequest, InboxResult, Seq, Timestamp,
+};
+
+use super::requests::Errand;
 use super::{Session, State};
 use crate::Event;
-use crate::protocol::{ACK_MARKS_MAX, DrainResult, INBOX_CONVERSATIONS_MAX, Inbox, Mark, Request};
 use crate::storage::Change;
+
+/// What is stored at the same time can become visible in another order than that of its times.
+const SINCE_OVERLAP: Duration = Duration::from_secs(60);
 
 pub(super) struct CatchUp {
     stage: Stage,
     drain: Drain,
-    /// Something may have become pending that the page on its way was read too early for.
+    /// Something may have become pending after the page that is on its way was read.
     again: bool,
     ping_at: Option<Instant>,
-    /// The server's time, in its own words, up to which nothing is missing.
-    since: Option<String>,
+    /// A ping waits for its answer.
+    ping_asked: bool,
+    /// The server's time up to which nothing is missing.
+    since: Option<Timestamp>,
     /// What `since` becomes once all is here.
-    newest: Option<String>,
-    /// Conversations that must have come that far.
-    awaited: BTreeMap<String, u64>,
+    newest: Option<Timestamp>,
+    /// How far conversations must have come.
+    awaited: BTreeMap<ConversationId, Seq>,
 }
 
 #[derive(PartialEq)]
@@ -35,18 +44,18 @@ enum Stage {
 enum Drain {
     Idle,
     Asked,
-    /// Shown to the app, and not the last. Once it is done with everything up to here, the next page is asked for with these as
-    /// its ack.
-    Page(BTreeMap<String, u64>),
+    /// Shown to the app, and not the last. Once it is done with all of it, the next is asked for with these as its ack.
+    Page(BTreeMap<ConversationId, Seq>),
 }
 
 impl CatchUp {
-    pub(super) fn new(since: Option<String>) -> Self {
+    pub(super) fn new(since: Option<Timestamp>) -> Self {
         Self {
             stage: Stage::Done,
             drain: Drain::Idle,
             again: false,
             ping_at: None,
+            ping_asked: false,
             since,
             newest: None,
             awaited: BTreeMap::new(),
@@ -62,12 +71,12 @@ impl CatchUp {
     }
 
     /// What is missing of this conversation will never come.
-    pub(super) fn give_up(&mut self, conversation_id: &str) {
+    pub(super) fn give_up(&mut self, conversation_id: &ConversationId) {
         self.awaited.remove(conversation_id);
     }
 
     /// The next drain will carry this as an ack.
-    pub(super) fn will_acknowledge(&self, conversation_id: &str, seq: u64) -> bool {
+    pub(super) fn will_acknowledge(&self, conversation_id: &ConversationId, seq: Seq) -> bool {
         matches!(&self.drain, Drain::Page(marks) if marks.get(conversation_id).is_some_and(|mark| *mark >= seq))
     }
 }
@@ -81,15 +90,28 @@ impl Session {
         self.catch_up.awaited.clear();
     }
 
-    pub(super) fn drain_again(&mut self) {
-        self.catch_up.again = true;
+    /// Asks now whether the connection lives and something is pending, unless it has been asked.
+    pub(super) fn ping_soon(&mut self, now: Instant) {
+        if !self.catch_up.ping_asked {
+            self.catch_up.ping_at = self.catch_up.ping_at.map(|at| at.min(now));
+        }
     }
 
     pub(super) fn ping_due(&mut self, now: Instant) {
-        if self.catch_up.ping_at.is_some_and(|at| at <= now) {
+        if self.links.current().is_some() && self.catch_up.ping_at.is_some_and(|at| at <= now) {
             self.catch_up.ping_at = Some(now + self.timing.ping_every);
-            self.ask(Request::Ping, Purpose::Ping, now);
+            self.catch_up.ping_asked = true;
+            self.ask(Errand::Ping, now);
         }
+    }
+
+    pub(super) fn pinged(&mut self, pending: bool) {
+        self.ping_ended();
+        self.catch_up.again |= pending;
+    }
+
+    pub(super) fn ping_ended(&mut self) {
+        self.catch_up.ping_asked = false;
     }
 
     /// Asks for the next page, if it is time for one.
@@ -98,14 +120,14 @@ impl Session {
             Drain::Idle if self.catch_up.again => self.reports.take(),
             Drain::Page(marks) if marks.iter().all(|(id, seq)| self.conversations.held(id) >= *seq) => {
                 // What doesn't fit comes again on the next page, and is acknowledged then.
-                let marks = marks.iter().take(ACK_MARKS_MAX);
-                marks.map(|(id, seq)| Mark { conversation_id: id.clone(), seq: *seq }).collect()
+                let marks = marks.iter().take(ACK_ENTRIES_MAX);
+                marks.map(|(id, seq)| AckEntry { conversation_id: id.clone(), seq: *seq }).collect()
             }
             _ => return,
         };
         self.catch_up.again = false;
         self.catch_up.drain = Drain::Asked;
-        self.ask(Request::Drain { ack }, Purpose::Drain, now);
+        self.ask(Errand::Drain(DrainRequest { ack }), now);
     }
 
     pub(super) fn drained(&mut self, page: DrainResult, now: Instant) {
@@ -119,8 +141,8 @@ impl Session {
             self.catch_up.drain = Drain::Page(marks);
             return;
         }
-        // What is stored from now on is pushed to this connection, so nothing is left to ask for; a busy user would be asking
-        // for ever. What the app is done with already has been acknowledged, but perhaps not heard.
+        // What is stored from now on is posted to this connection, so nothing is left to ask for; a busy user would never stop
+        // asking. What the app is done with already was acknowledged, but perhaps that did not arrive.
         for (id, seq) in marks {
             if self.conversations.held(&id) >= seq {
                 self.acknowledge_again(&id);
@@ -142,14 +164,14 @@ impl Session {
         }
     }
 
-    pub(super) fn drain_lost(&mut self, ack: Vec<Mark>, now: Instant) {
+    pub(super) fn drain_lost(&mut self, ack: &[AckEntry], now: Instant) {
         self.catch_up.drain = Drain::Idle;
         self.ack_lost(ack);
         self.start_catch_up(now);
     }
 
-    /// An entry of its ack was refused; the others stand, and so will what a drain without any brings.
-    pub(super) fn drain_refused(&mut self, ack: &[Mark], now: Instant) {
+    /// An entry of its ack was refused. The others are applied, and the drain is asked for again without an ack.
+    pub(super) fn drain_refused(&mut self, ack: &[AckEntry], now: Instant) {
         if ack.is_empty() {
             self.drain_ended(now);
         } else {
@@ -160,29 +182,24 @@ impl Session {
     }
 
     fn ask_listing(&mut self, cursor: Option<String>, now: Instant) {
-        let since = self.catch_up.since.as_deref().map(a_minute_before);
-        let limit = INBOX_CONVERSATIONS_MAX;
-        self.ask(Request::Inbox { limit, cursor, since }, Purpose::Listing, now);
+        let since = self.catch_up.since.map(|since| since.minus(SINCE_OVERLAP));
+        self.ask(Errand::Listing(InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since }), now);
     }
 
-    pub(super) fn listed(&mut self, inbox: Inbox, now: Instant) {
+    pub(super) fn listed(&mut self, inbox: InboxResult, now: Instant) {
         if self.catch_up.stage != Stage::Listing {
             return;
         }
         for row in inbox.conversations {
-            if let Some(last) = &row.last_message
-                && self.catch_up.newest.as_ref().is_none_or(|newest| *newest < last.sent_at)
-            {
-                self.catch_up.newest = Some(last.sent_at.clone());
-            }
-            if let Some(peer) = row.peer_id.as_ref().filter(|_| row.kind == "direct") {
-                self.outbox.learn(peer, &row.conversation_id);
+            self.catch_up.newest = self.catch_up.newest.max(Some(row.last_message.sent_at));
+            match row.kind {
+                ConversationKind::Direct => self.outbox.remember_direct(&row.peer_id, &row.conversation_id),
             }
             self.row(&row, now);
             self.catch_up.awaited.insert(row.conversation_id.clone(), row.last_seq);
             self.tell(Event::ConversationChanged(row));
         }
-        // The first list can be long. What this device does not know yet need not be compared with anything.
+        // The first list can be long. A conversation that this device does not know yet is not compared with anything.
         let enough = self.catch_up.since.is_none()
             && self.conversations.known().all(|id| self.catch_up.awaited.contains_key(id));
         match inbox.next_cursor {
@@ -217,15 +234,12 @@ impl Session {
             return;
         }
         self.catch_up.stage = Stage::Done;
-        if let Some(newest) = self.catch_up.newest.take().filter(|newest| Some(newest) > self.catch_up.since.as_ref()) {
-            self.catch_up.since = Some(newest.clone());
+        let newest = self.catch_up.newest.take();
+        if newest > self.catch_up.since
+            && let Some(newest) = newest
+        {
+            self.catch_up.since = Some(newest);
             self.save(Change::CaughtUp(newest));
         }
     }
-}
-
-/// What is stored at the same time can become visible in another order than that of its times. RFC 3339 allows any offset
-/// from UTC, so this needs no calendar: it is a minute earlier where the clock is a minute ahead.
-fn a_minute_before(utc: &str) -> String {
-    utc.strip_suffix('Z').map_or_else(|| utc.to_owned(), |local| format!("{local}+00:01"))
 }

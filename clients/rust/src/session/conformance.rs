@@ -1,7 +1,8 @@
 //! The session against the scripts in conformance/, whose README says what the steps mean.
 
+pub(crate) mod frames;
 mod play;
-mod script;
+pub(crate) mod script;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,18 +44,22 @@ fn all_files_are_played() {
         .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_suffix(".yaml").map(str::to_owned))
         .collect();
     names.sort();
-    assert_eq!(names, ["catching-up", "connecting", "receiving", "replacing", "sending"]);
+    assert_eq!(names, ["catching-up", "connecting", "receiving", "replacing", "sending", "timeline"]);
 }
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
 }
 
-fn play_file(name: &str) {
+pub(crate) fn scenarios(name: &str) -> Vec<Value> {
     let text = fs::read_to_string(folder().join(format!("{name}.yaml"))).unwrap();
     let scenarios: Vec<Value> = serde_yaml_ng::from_str(&text).unwrap();
     assert!(!scenarios.is_empty());
-    for scenario in &scenarios {
+    scenarios
+}
+
+fn play_file(name: &str) {
+    for scenario in &scenarios(name) {
         for steps in variants(scenario) {
             let mut play = Play::new(scenario);
             let before = if scenario.get("begin").is_some() { caught_up() } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! How far each conversation has come on this device, and what it lacks.
+//! How far each conversation has come on this device, and what is missing.
 //!
 //! ```text
 //! 1 ………… acked ………… held ………… shown     (missing)     buffered … wanted
@@ -9,10 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::requests::Purpose;
+use wire::limits::HISTORY_LIMIT_MAX;
+use wire::{Conversation as Row, ConversationId, HistoryRequest, HistoryResult, Message, Seq, Side};
+
+use super::requests::Errand;
 use super::{Session, jitter};
 use crate::Event;
-use crate::protocol::{Conversation as Row, HISTORY_MESSAGES_MAX, History, Message, Request, Side};
 use crate::storage::Change;
 
 /// Repairs under way at once: after a long absence there can be one for each conversation.
@@ -20,23 +22,23 @@ const REPAIRS_MAX: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Conversations {
-    all: BTreeMap<String, Conversation>,
-    /// Those that lack something.
-    broken: BTreeSet<String>,
+    all: BTreeMap<ConversationId, Conversation>,
+    /// Those in which messages are missing.
+    broken: BTreeSet<ConversationId>,
 }
 
 #[derive(Default)]
 struct Conversation {
-    /// Handed to the app up to here. `None`: new on this device, and nobody has said yet where it begins.
-    shown: Option<u64>,
+    /// Handed to the app up to here. `None`: new on this device, and where it begins is not known yet.
+    shown: Option<Seq>,
     /// The app is done with everything up to here.
-    held: u64,
+    held: Seq,
     /// The server has confirmed that this is acknowledged, or has not drained it since a restart.
-    acked: u64,
-    /// What came before its turn, and whether it was missed.
-    buffer: BTreeMap<u64, (Message, bool)>,
+    acked: Seq,
+    /// What came out of order, and whether it was missed.
+    buffer: BTreeMap<Seq, (Message, bool)>,
     /// The server has messages up to here.
-    wanted: u64,
+    wanted: Seq,
     repair_asked: bool,
     repair_at: Option<Instant>,
     /// Repairs in a row that brought nothing.
@@ -45,69 +47,69 @@ struct Conversation {
 
 impl Conversation {
     fn is_broken(&self) -> bool {
-        self.wanted > self.shown.unwrap_or(0)
+        self.wanted > self.shown.unwrap_or_default()
     }
 }
 
 impl Conversations {
-    pub(super) fn new(held: BTreeMap<String, u64>) -> Self {
-        // Should the last acknowledgement have been lost, the first drain brings what it was for: see `arrived_pending`.
+    pub(super) fn new(held: BTreeMap<ConversationId, Seq>) -> Self {
+        // If the last acknowledgement was lost, the first drain brings those messages again: see `arrived_pending`.
         let known =
             |held| Conversation { shown: Some(held), held, acked: held, wanted: held, ..Conversation::default() };
         Self { all: held.into_iter().map(|(id, held)| (id, known(held))).collect(), broken: BTreeSet::new() }
     }
 
-    pub(super) fn known(&self) -> impl Iterator<Item = &String> {
+    pub(super) fn known(&self) -> impl Iterator<Item = &ConversationId> {
         self.all.keys()
     }
 
-    pub(super) fn held(&self, id: &str) -> u64 {
-        self.all.get(id).map_or(0, |conversation| conversation.held)
+    pub(super) fn held(&self, id: &ConversationId) -> Seq {
+        self.all.get(id).map_or(Seq::ZERO, |conversation| conversation.held)
     }
 
-    pub(super) fn shown(&self, id: &str) -> u64 {
-        self.all.get(id).and_then(|conversation| conversation.shown).unwrap_or(0)
+    pub(super) fn shown(&self, id: &ConversationId) -> Seq {
+        self.all.get(id).and_then(|conversation| conversation.shown).unwrap_or_default()
     }
 
-    pub(super) fn acked(&self, id: &str) -> Option<u64> {
+    pub(super) fn acked(&self, id: &ConversationId) -> Option<Seq> {
         self.all.get(id).filter(|conversation| conversation.shown.is_some()).map(|conversation| conversation.acked)
     }
 
-    pub(super) fn raise_acked(&mut self, id: &str, seq: u64) {
+    pub(super) fn raise_acked(&mut self, id: &ConversationId, seq: Seq) {
         if let Some(conversation) = self.all.get_mut(id) {
             conversation.acked = conversation.acked.max(seq);
         }
     }
 
     /// The server has stored an own message there, and knows whether this user holds everything up to it.
-    pub(super) fn stored(&mut self, id: &str, seq: u64, acknowledged: bool) {
-        let conversation = self.all.entry(id.to_owned()).or_default();
+    pub(super) fn stored(&mut self, id: &ConversationId, seq: Seq, acknowledged: bool) {
+        let conversation = self.all.entry(id.clone()).or_default();
         if acknowledged {
             conversation.acked = conversation.acked.max(seq);
         }
     }
 
-    pub(super) fn has_begun(&self, id: &str) -> bool {
+    pub(super) fn has_begun(&self, id: &ConversationId) -> bool {
         self.all.get(id).is_some_and(|conversation| conversation.shown.is_some())
     }
 }
 
 impl Session {
     /// The app is done with everything of the conversation up to here.
-    pub(crate) fn handled(&mut self, conversation_id: &str, seq: u64, now: Instant) {
+    pub(crate) fn handled(&mut self, conversation_id: &ConversationId, seq: Seq, now: Instant) {
         let Some(conversation) = self.conversations.all.get_mut(conversation_id) else { return };
         if seq > conversation.held {
             conversation.held = seq;
             let unacked = seq > conversation.acked;
-            self.save(Change::Held { conversation_id: conversation_id.to_owned(), seq });
+            self.save(Change::Held { conversation_id: conversation_id.clone(), seq });
             if unacked && !self.catch_up.will_acknowledge(conversation_id, seq) {
                 self.reports.acknowledge(conversation_id, seq);
             }
         }
-        self.settle(now);
+        self.send_due(now);
     }
 
-    /// A message has come, from wherever.
+    /// A message has come, by any way.
     pub(super) fn arrived(&mut self, message: Message, missed: bool, now: Instant) {
         let id = message.conversation_id.clone();
         let conversation = self.conversations.all.entry(id.clone()).or_default();
@@ -117,49 +119,44 @@ impl Session {
             return;
         }
         conversation.wanted = conversation.wanted.max(message.seq);
-        let first = message.seq == 1;
+        let first = message.seq == Seq::ZERO.next();
         conversation.buffer.insert(message.seq, (message, missed));
         if first {
-            self.begin(&id, 0);
+            self.begin(&id, Seq::ZERO);
         }
         self.show(&id, now);
     }
 
-    pub(super) fn pushed(&mut self, message: Message, now: Instant) {
-        self.arrived(message, false, now);
-    }
-
-    /// A drained one: what comes before it, some device of this user has acknowledged.
+    /// A drained message: some device of this user has acknowledged everything before it.
     pub(super) fn arrived_pending(&mut self, message: Message, missed: bool, now: Instant) {
-        let (id, before) = (message.conversation_id.clone(), message.seq.saturating_sub(1));
+        let (id, before) = (message.conversation_id.clone(), message.seq.previous());
         self.arrived(message, missed, now);
-        if !self.conversations.has_begun(&id) && !self.may_be_there(&id) {
+        if !self.conversations.has_begun(&id) && !self.may_hold_own(&id) {
             self.begin(&id, before);
             self.show(&id, now);
         }
         if let Some(conversation) = self.conversations.all.get_mut(&id).filter(|known| known.acked > before) {
             conversation.acked = before;
-            self.outbox.doubt(&id);
+            self.outbox.forget_acked(&id);
         }
     }
 
     /// Begins a conversation that is new on this device after this seq, or before, if something from before that has come.
-    fn begin(&mut self, id: &str, after: u64) {
+    fn begin(&mut self, id: &ConversationId, after: Seq) {
         let Some(conversation) = self.conversations.all.get_mut(id).filter(|new| new.shown.is_none()) else { return };
-        let first = conversation.buffer.keys().next().map_or(u64::MAX, |first| first.saturating_sub(1));
-        let after = after.min(first);
+        let after = conversation.buffer.keys().next().map_or(after, |first| after.min(first.previous()));
         conversation.shown = Some(after);
         (conversation.held, conversation.acked) = (after, conversation.acked.max(after));
-        // After a restart, too: what is shown from here on and not held by then must be missed.
-        self.save(Change::Held { conversation_id: id.to_owned(), seq: after });
+        // Saved, so that what is shown from here on and not held is found missing after a restart.
+        self.save(Change::Held { conversation_id: id.clone(), seq: after });
         self.forget_sent(id);
     }
 
-    /// Whether an own message without an answer may be in this conversation, which has not begun. The server holds such a
-    /// one for delivered, so the conversation must not begin where the server says before it is known.
-    fn may_be_there(&self, id: &str) -> bool {
+    /// Whether an own message without an answer may be in this conversation, which has not begun. The server takes such a
+    /// message for delivered, so until it is answered the conversation must not begin where the server says.
+    fn may_hold_own(&self, id: &ConversationId) -> bool {
         let Some(conversation) = self.conversations.all.get(id) else { return false };
-        let users = conversation.buffer.values().map(|(message, _)| message.sender_id.as_str());
+        let users = conversation.buffer.values().map(|(message, _)| &message.sender_id);
         self.outbox.is_unsure(id, users, &self.me)
     }
 
@@ -167,22 +164,20 @@ impl Session {
     pub(super) fn row(&mut self, row: &Row, now: Instant) {
         let conversation = self.conversations.all.entry(row.conversation_id.clone()).or_default();
         conversation.wanted = conversation.wanted.max(row.last_seq);
-        // Whatever can be on its way has had the time of a drain.
+        // What was on its way has arrived by now: a drain took longer.
         conversation.repair_at.get_or_insert(now);
-        if !self.may_be_there(&row.conversation_id) {
+        if !self.may_hold_own(&row.conversation_id) {
             self.begin(&row.conversation_id, row.delivered_seq.min(row.last_seq));
         }
         self.show(&row.conversation_id, now);
     }
 
-    /// Hands over what is next in order, and sees whether anything is missing then.
-    fn show(&mut self, id: &str, now: Instant) {
+    /// Hands over what is next in order, then checks whether anything is missing.
+    fn show(&mut self, id: &ConversationId, now: Instant) {
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         let mut next = Vec::new();
         if let Some(shown) = &mut conversation.shown {
-            while let Some(first) =
-                conversation.buffer.first_entry().filter(|first| first.key().checked_sub(1) == Some(*shown))
-            {
+            while let Some(first) = conversation.buffer.first_entry().filter(|first| *first.key() == shown.next()) {
                 *shown = *first.key();
                 next.push(first.remove());
             }
@@ -190,7 +185,7 @@ impl Session {
         }
         if conversation.is_broken() {
             conversation.repair_at.get_or_insert(now + self.timing.gap_wait);
-            self.conversations.broken.insert(id.to_owned());
+            self.conversations.broken.insert(id.clone());
         } else {
             conversation.repair_at = None;
             conversation.repair_tries = 0;
@@ -212,15 +207,15 @@ impl Session {
         self.conversations.broken.iter().filter_map(|id| self.repair_at(id)).min()
     }
 
-    /// When this one is to be repaired, if nothing stands against it.
-    fn repair_at(&self, id: &str) -> Option<Instant> {
+    /// When this one is to be repaired; never, while something prevents it.
+    fn repair_at(&self, id: &ConversationId) -> Option<Instant> {
         let conversation = self.conversations.all.get(id).filter(|conversation| !conversation.repair_asked)?;
-        conversation.repair_at.filter(|_| conversation.shown.is_some() || !self.may_be_there(id))
+        if conversation.shown.is_some() || !self.may_hold_own(id) { conversation.repair_at } else { None }
     }
 
     fn may_repair(&self) -> bool {
         // The page that is on its way is likely to bring what is missing.
-        !self.catch_up.is_drain_asked() && self.requests.count(&Purpose::Repair) < REPAIRS_MAX
+        !self.catch_up.is_drain_asked() && self.requests.repairs() < REPAIRS_MAX
     }
 
     pub(super) fn repair_due(&mut self, now: Instant) {
@@ -230,32 +225,33 @@ impl Session {
             let Some(id) = due else { return };
             let Some(conversation) = self.conversations.all.get_mut(&id) else { return };
             conversation.repair_asked = true;
-            let request = match conversation.shown {
-                Some(shown) => Request::history(&id, Side::After(shown), HISTORY_MESSAGES_MAX),
-                // Only to learn up to where this user holds it.
-                None => Request::history(&id, Side::Newest, 1),
+            let (side, limit) = match conversation.shown {
+                Some(shown) => (Side::After(shown), HISTORY_LIMIT_MAX),
+                // Without a beginning, it is asked only up to where this user holds it.
+                None => (Side::Newest, 1),
             };
-            self.ask(request, Purpose::Repair, now);
+            self.ask(Errand::Repair(HistoryRequest { conversation_id: id, side, limit }), now);
         }
     }
 
-    pub(super) fn repaired(&mut self, id: &str, after: Option<u64>, history: History, now: Instant) {
+    pub(super) fn repaired(&mut self, request: &HistoryRequest, history: HistoryResult, now: Instant) {
+        let (id, from_gap) = (&request.conversation_id, matches!(request.side, Side::After(_)));
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         conversation.repair_asked = false;
         conversation.wanted = conversation.wanted.max(history.last_seq);
         let before = conversation.shown;
-        if before.is_none() && !self.may_be_there(id) {
+        if before.is_none() && !self.may_hold_own(id) {
             let own = history.members.iter().find(|member| member.user_id == self.me);
             self.begin(id, own.map_or(history.last_seq, |own| own.delivered_seq));
         }
-        // The answer to a question of before the conversation began brings its end, not what it lacks.
-        let messages = if after.is_some() { history.messages } else { Vec::new() };
+        // Asked before the conversation began, so this is its end, not what is missing.
+        let messages = if from_gap { history.messages } else { Vec::new() };
         for message in messages {
             let known = self.conversations.all.get(id).is_some_and(|conversation| {
                 conversation.shown.is_some_and(|shown| message.seq <= shown)
                     || conversation.buffer.contains_key(&message.seq)
             });
-            // It was asked for from the gap on, so what stands behind the gap comes along.
+            // The page begins at the gap, and can have messages from behind it.
             if !known {
                 let missed = !self.links.told_caught_up && message.sender_id != self.me;
                 self.arrived(message, missed, now);
@@ -263,8 +259,8 @@ impl Session {
         }
         self.show(id, now);
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
-        let progress = after.is_none() || conversation.shown > before;
-        if progress && after.is_some() {
+        let progress = !from_gap || conversation.shown > before;
+        if progress && from_gap {
             self.stats.gaps_repaired += 1;
         }
         if conversation.is_broken() {
@@ -275,30 +271,30 @@ impl Session {
         }
     }
 
-    pub(super) fn repair_lost(&mut self, id: &str, now: Instant) {
+    pub(super) fn repair_lost(&mut self, id: &ConversationId, now: Instant) {
         if let Some(conversation) = self.conversations.all.get_mut(id) {
             conversation.repair_asked = false;
             conversation.repair_at = Some(now);
         }
     }
 
-    /// What is missing will never come: the user is no longer a member. What is there is handed over without it.
-    pub(super) fn repair_refused(&mut self, id: &str, now: Instant) {
+    /// What is missing will never come: the user is no longer a member. What has come is handed over without it.
+    pub(super) fn repair_refused(&mut self, id: &ConversationId, now: Instant) {
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         conversation.repair_asked = false;
-        let first = conversation.buffer.keys().next().map(|first| first.saturating_sub(1));
-        self.begin(id, first.unwrap_or(0));
+        let first = conversation.buffer.keys().next().map(|first| first.previous());
+        self.begin(id, first.unwrap_or_default());
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         conversation.shown = conversation.shown.max(first);
         let end = conversation.buffer.keys().next_back().copied();
-        conversation.wanted = end.or(conversation.shown).unwrap_or(0);
+        conversation.wanted = end.or(conversation.shown).unwrap_or_default();
         conversation.repair_at = None;
         self.catch_up.give_up(id);
         self.show(id, now);
     }
 
     /// Everything that is held and not known to be acknowledged, again.
-    pub(super) fn acknowledge_again(&mut self, id: &str) {
+    pub(super) fn acknowledge_again(&mut self, id: &ConversationId) {
         if let Some(conversation) = self.conversations.all.get(id)
             && conversation.held > conversation.acked
         {

@@ -1,7 +1,7 @@
-//! The connections: when one is opened, which one carries requests, when one is given up.
+//! The connections: when one is opened, which one carries requests, when one is closed.
 //!
-//! There is one, usually. Before it reaches its end a second one is opened; once that one has drained, the first is
-//! closed. Frames of both count meanwhile.
+//! There is one, usually. Before API Gateway ends it a second one is opened; once that one has drained, the first is
+//! closed. Frames of both are handled meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(super) struct Links {
     need: TokenNeed,
     /// A token was refused, and another has been asked for.
     fresh_asked: bool,
-    /// Tries since the server last said anything.
+    /// Tries to connect since the server last sent anything.
     attempt: u32,
     opened: u64,
     last_id: LinkId,
@@ -87,7 +87,7 @@ impl Session {
             self.tell_state(State::Online);
         }
         self.start_catch_up(now);
-        self.settle(now);
+        self.send_due(now);
     }
 
     pub(crate) fn dial_failed(&mut self, link: LinkId, why: Why, now: Instant) {
@@ -97,15 +97,15 @@ impl Session {
         self.links.dialing = None;
         if let Why::TokenRefused { status } = why {
             self.links.need = TokenNeed::Refused(status);
-            // The token may just be an old one: the app has one chance to give another before anybody worries.
+            // The token may just be old: the app is asked for a new one, once, before the failure is reported.
             if !std::mem::replace(&mut self.links.fresh_asked, true) {
                 self.links.dial_at = Some(now);
-                self.settle(now);
+                self.send_due(now);
                 return;
             }
         }
         self.dial_later(why, now);
-        self.settle(now);
+        self.send_due(now);
     }
 
     /// The connection has ended, and not because it was closed here.
@@ -121,7 +121,7 @@ impl Session {
         } else if self.links.open.is_empty() || self.next_dial_due(now) {
             self.dial_later(why, now);
         }
-        self.settle(now);
+        self.send_due(now);
     }
 
     pub(super) fn token_expired(&mut self, link: LinkId, now: Instant) {
@@ -132,12 +132,13 @@ impl Session {
         self.lost(link, Why::TokenExpired, now);
     }
 
-    pub(super) fn heard(&mut self, link: LinkId, now: Instant) {
+    /// The server has sent something on this connection.
+    pub(super) fn frame_arrived(&mut self, link: LinkId, now: Instant) {
         let replacing = self.links.dialing.is_some() || self.links.dial_at.is_some();
         if let Some(link) = self.links.open.get_mut(&link) {
             link.heard_at = now;
-            // Only a server that answers makes the next reconnect a quick one; and the old connection says nothing about
-            // how it goes with a new one.
+            // The back-off starts again only when the server answers on the newest connection: an old one says nothing about
+            // whether a new one can be opened.
             if !replacing {
                 self.links.attempt = 0;
             }
@@ -167,7 +168,13 @@ impl Session {
         self.outputs.push(Output::Dial { link, need: self.links.need });
     }
 
-    pub(super) fn bury_silent(&mut self, now: Instant) {
+    /// If the next try waits, it is made now.
+    pub(super) fn dial_soon(&mut self, now: Instant) {
+        self.links.attempt = 0;
+        self.links.dial_at = self.links.dial_at.map(|at| at.min(now));
+    }
+
+    pub(super) fn close_silent(&mut self, now: Instant) {
         let silence_max = self.timing.silence_max;
         while self.links.next_silence(&self.requests, silence_max).is_some_and(|at| at <= now) {
             let dead = self.links.open.iter().find(|(id, link)| {

@@ -4,60 +4,84 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use wire::{
+    AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, DrainResult,
+    HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message, MessageId,
+    PingResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult, Seq, ServerEvent, Side,
+    Target, Timestamp, UserId, error_frame, reply_frame,
+};
 
 use super::*;
 use crate::Why;
-use crate::protocol::{Message, Target};
-use crate::storage::Queued;
 
 const PEERS: [&str; 3] = ["bob", "carol", "dave"];
 /// Small pages, so that there are several.
 const DRAIN_MAX: usize = 3;
 const PAGE_MAX: usize = 2;
 
-fn conversation_with(peer: &str) -> String {
-    format!("dm_{peer}")
+fn user(name: &str) -> UserId {
+    UserId::parse(name).unwrap()
+}
+
+fn conversation_with(peer: &str) -> ConversationId {
+    ConversationId::parse(&format!("dm_{peer}")).unwrap()
 }
 
 /// A conversation on the server, seen by alice.
 #[derive(Default)]
 struct Said {
-    messages: Vec<Value>,
-    delivered: u64,
-    read: u64,
+    messages: Vec<Message>,
+    delivered: Seq,
+    read: Seq,
     /// As far as the user's other devices have it.
-    settled: u64,
+    settled: Seq,
 }
 
 impl Said {
-    fn last(&self) -> u64 {
-        self.messages.len() as u64
+    fn last(&self) -> Seq {
+        self.messages.last().map_or(Seq::ZERO, |last| last.seq)
     }
 
-    fn after(&self, seq: u64) -> &[Value] {
-        &self.messages[usize::try_from(seq).unwrap().min(self.messages.len())..]
+    fn after(&self, seq: Seq) -> &[Message] {
+        &self.messages[usize::try_from(seq.value()).unwrap().min(self.messages.len())..]
+    }
+
+    fn unread(&self) -> u64 {
+        self.after(self.read).iter().filter(|message| message.sender_id != "alice").count() as u64
     }
 }
 
 #[derive(Default)]
 struct Server {
-    said: BTreeMap<String, Said>,
-    clock_ms: u64,
-    /// The next request fails in this way.
-    fails: Option<Value>,
+    said: BTreeMap<ConversationId, Said>,
+    clock_ms: i64,
+    fails: Option<Failure>,
+}
+
+/// How the next request fails.
+#[derive(Clone, Debug)]
+enum Failure {
+    Refused(Refusal),
+    Gateway,
 }
 
 impl Server {
-    fn append(&mut self, conversation: &str, sender: &str, client_msg_id: &str, body: &str) -> Value {
+    fn append(&mut self, conversation: &ConversationId, sender: &str, client_msg_id: &str, body: &str) -> Message {
         self.clock_ms += 1;
-        let said = self.said.entry(conversation.to_owned()).or_default();
-        let seq = said.last() + 1;
-        let sent_at = format!("2026-11-20T10:00:{:02}.{:03}Z", self.clock_ms / 1000, self.clock_ms % 1000);
-        let message = json!({"conversation_id":conversation,"seq":seq,"message_id":"x","sender_id":sender,"kind":"text",
-            "body":body,"sent_at":sent_at,"client_msg_id":client_msg_id});
+        let said = self.said.entry(conversation.clone()).or_default();
+        let message = Message {
+            conversation_id: conversation.clone(),
+            seq: said.last().next(),
+            message_id: MessageId::stored("x"),
+            sender_id: user(sender),
+            kind: Kind::Text,
+            body: body.to_owned(),
+            sent_at: Timestamp::from_millis(1_763_632_800_000 + self.clock_ms),
+            client_msg_id: ClientMsgId::parse(client_msg_id).ok(),
+        };
+        let seq = message.seq;
         said.messages.push(message.clone());
-        if sender == "alice" && said.delivered == seq - 1 {
+        if sender == "alice" && said.delivered.next() == seq {
             said.delivered = seq;
             if !client_msg_id.starts_with('m') {
                 said.settled = seq;
@@ -66,87 +90,101 @@ impl Server {
         message
     }
 
-    fn acknowledge(&mut self, marks: &Value) {
-        for mark in marks.as_array().into_iter().flatten() {
-            let said = self.said.get_mut(mark["conversation_id"].as_str().unwrap()).unwrap();
-            said.delivered = said.delivered.max(mark["seq"].as_u64().unwrap().min(said.last()));
+    fn acknowledge(&mut self, marks: &[AckEntry]) {
+        for AckEntry { conversation_id, seq } in marks {
+            let said = self.said.get_mut(conversation_id).unwrap();
+            said.delivered = said.delivered.max((*seq).min(said.last()));
         }
     }
 
-    fn answer(&mut self, request: &Value) -> Value {
-        if let Some(mut failure) = self.fails.take() {
-            if failure.get("type").is_some() {
-                failure["id"] = request["id"].clone();
-            }
-            return failure;
+    fn answer(&mut self, frame: &str) -> String {
+        let Request { id, action } = Request::parse(frame).unwrap();
+        let name = action.name();
+        match self.fails.take() {
+            Some(Failure::Refused(refusal)) => return error_frame(Some(name), id.as_ref(), &refusal),
+            Some(Failure::Gateway) => return r#"{"message":"Internal server error"}"#.to_owned(),
+            None => {}
         }
-        let result = match request["action"].as_str().unwrap() {
-            "send" => self.send(request),
-            "ack" => {
-                self.acknowledge(&request["up_to"]);
-                json!({})
+        let reply: Reply = match action {
+            Action::Send(request) => self.send(request).into(),
+            Action::Ack(request) => {
+                self.acknowledge(&request.up_to);
+                AckResult {}.into()
             }
-            "drain" => {
-                self.acknowledge(&request["ack"]);
-                self.drain()
+            Action::Drain(request) => {
+                self.acknowledge(&request.ack);
+                self.drain().into()
             }
-            "read" => {
-                let said = self.said.get_mut(request["conversation_id"].as_str().unwrap()).unwrap();
-                said.read = said.read.max(request["seq"].as_u64().unwrap().min(said.last()));
+            Action::Read(ReadRequest { conversation_id, seq }) => {
+                let said = self.said.get_mut(&conversation_id).unwrap();
+                said.read = said.read.max(seq.min(said.last()));
                 said.delivered = said.delivered.max(said.read);
-                json!({"unread":said.last() - said.read})
+                ReadResult { unread: said.unread() }.into()
             }
-            "inbox" => self.inbox(request),
-            "history" => self.history(request),
-            "ping" => json!({"pending":self.said.values().any(|said| said.delivered < said.last())}),
-            other => panic!("{other}"),
+            Action::Inbox(request) => self.inbox(&request).into(),
+            Action::History(request) => self.history(&request).into(),
+            Action::Ping(_) => {
+                let pending = self.said.values().any(|said| said.delivered < said.last());
+                PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms) }.into()
+            }
         };
-        json!({"type":"reply","action":request["action"],"id":request["id"],"result":result})
+        reply_frame(name, id.as_ref(), &reply)
     }
 
-    fn send(&mut self, request: &Value) -> Value {
-        let conversation = match request.get("to") {
-            Some(to) => conversation_with(to.as_str().unwrap()),
-            None => request["conversation_id"].as_str().unwrap().to_owned(),
+    fn send(&mut self, SendRequest { target, client_msg_id, body, .. }: SendRequest) -> SendResult {
+        let conversation = match target {
+            Target::User(peer) => conversation_with(peer.as_str()),
+            Target::Conversation(id) => id,
         };
-        let id = request["client_msg_id"].as_str().unwrap();
         let mut messages = self.said.entry(conversation.clone()).or_default().messages.iter();
-        let known = messages.find(|message| message["client_msg_id"] == id).cloned();
+        let known = messages.find(|message| message.client_msg_id.as_ref() == Some(&client_msg_id)).cloned();
         let duplicate = known.is_some();
-        let body = request["body"].as_str().unwrap();
-        let message = known.unwrap_or_else(|| self.append(&conversation, "alice", id, body));
-        json!({"conversation_id":conversation,"seq":message["seq"],"message_id":"x","sent_at":message["sent_at"],
-            "duplicate":duplicate})
+        let message = known.unwrap_or_else(|| self.append(&conversation, "alice", client_msg_id.as_str(), &body));
+        let Message { conversation_id, seq, message_id, sent_at, .. } = message;
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate }
     }
 
-    fn drain(&self) -> Value {
-        let pending: Vec<&Value> = self.said.values().flat_map(|said| said.after(said.delivered)).collect();
-        json!({"messages":pending[..pending.len().min(DRAIN_MAX)],"more":pending.len() > DRAIN_MAX})
+    fn drain(&self) -> DrainResult {
+        let pending: Vec<&Message> = self.said.values().flat_map(|said| said.after(said.delivered)).collect();
+        let more = pending.len() > DRAIN_MAX;
+        DrainResult { messages: pending.into_iter().take(DRAIN_MAX).cloned().collect(), more }
     }
 
-    fn inbox(&self, request: &Value) -> Value {
+    fn inbox(&self, InboxRequest { cursor, .. }: &InboxRequest) -> InboxResult {
         // `since` is a minute before the time it is made of, and this model's clock does not run for as long.
-        let mut rows: Vec<(&String, &Said)> = self.said.iter().filter(|(_, said)| said.last() > 0).collect();
-        rows.sort_by_key(|(_, said)| std::cmp::Reverse(said.messages.last().unwrap()["sent_at"].to_string()));
-        let from: usize = request.get("cursor").map_or(0, |cursor| cursor.as_str().unwrap().parse().unwrap());
-        let row = |(id, said): (&String, &Said)| {
-            let last = said.messages.last().unwrap();
-            json!({"conversation_id":id,"kind":"direct","peer_id":id.strip_prefix("dm_"),"last_seq":said.last(),
-                "delivered_seq":said.delivered,"read_seq":said.read,
-                "last_message":{"seq":said.last(),"sender_id":last["sender_id"],"sent_at":last["sent_at"]}})
+        let mut rows: Vec<(&ConversationId, &Said)> =
+            self.said.iter().filter(|(_, said)| said.last() > Seq::ZERO).collect();
+        rows.sort_by_key(|(_, said)| std::cmp::Reverse(said.messages.last().unwrap().sent_at));
+        let from: usize = cursor.as_ref().map_or(0, |cursor| cursor.parse().unwrap());
+        let row = |(id, said): (&ConversationId, &Said)| {
+            let Message { seq, sender_id, kind, body, sent_at, .. } = said.messages.last().unwrap().clone();
+            Conversation {
+                conversation_id: id.clone(),
+                kind: ConversationKind::Direct,
+                peer_id: user(id.as_str().strip_prefix("dm_").unwrap()),
+                last_message: LastMessage { seq, sender_id, kind, preview: body, sent_at },
+                unread: said.unread(),
+                delivered_seq: said.delivered,
+                read_seq: said.read,
+                last_seq: seq,
+            }
         };
         let more = rows.len() > from + PAGE_MAX;
-        let page: Vec<Value> = rows.into_iter().skip(from).take(PAGE_MAX).map(row).collect();
-        json!({"conversations":page,"next_cursor":more.then(|| (from + PAGE_MAX).to_string())})
+        let conversations = rows.into_iter().skip(from).take(PAGE_MAX).map(row).collect();
+        InboxResult { conversations, next_cursor: more.then(|| (from + PAGE_MAX).to_string()) }
     }
 
-    fn history(&self, request: &Value) -> Value {
-        let said = &self.said[request["conversation_id"].as_str().unwrap()];
-        let from = request.get("after_seq").map_or(said.last().saturating_sub(1), |after| after.as_u64().unwrap());
+    fn history(&self, HistoryRequest { conversation_id, side, .. }: &HistoryRequest) -> HistoryResult {
+        let said = &self.said[conversation_id];
+        let from = if let Side::After(seq) = side { *seq } else { said.last().previous() };
         let found = said.after(from);
-        let page = &found[..found.len().min(PAGE_MAX)];
-        json!({"messages":page,"more":found.len() > page.len(),"last_seq":said.last(),
-            "members":[{"user_id":"alice","delivered_seq":said.delivered,"read_seq":said.read}]})
+        let alice = Member { user_id: user("alice"), delivered_seq: said.delivered, read_seq: said.read };
+        HistoryResult {
+            messages: found.iter().take(PAGE_MAX).cloned().collect(),
+            more: found.len() > PAGE_MAX,
+            last_seq: said.last(),
+            members: vec![alice],
+        }
     }
 }
 
@@ -173,7 +211,8 @@ enum Step {
     Handle,
     Read,
     Wait(u64),
-    FailNext(u8),
+    Wake,
+    FailNext(Failure),
     Restart,
 }
 
@@ -194,8 +233,18 @@ fn step() -> impl Strategy<Value = Step> {
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
         4 => (1..8_000_u64).prop_map(Step::Wait),
-        1 => (0..4_u8).prop_map(Step::FailNext),
+        1 => Just(Step::Wake),
+        1 => failure().prop_map(Step::FailNext),
         1 => Just(Step::Restart),
+    ]
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    prop_oneof![
+        Just(Failure::Refused(Refusal::Unavailable)),
+        Just(Failure::Refused(Refusal::Conflict)),
+        Just(Failure::Refused(Refusal::TokenExpired)),
+        Just(Failure::Gateway),
     ]
 }
 
@@ -208,9 +257,9 @@ struct World {
     wires: BTreeMap<LinkId, Wire>,
     /// What the app has not asked for yet.
     events: VecDeque<Event>,
-    got: BTreeMap<String, Vec<u64>>,
-    sent: BTreeMap<Target, Vec<String>>,
-    reads: BTreeMap<String, u64>,
+    got: BTreeMap<ConversationId, Vec<Seq>>,
+    sent: BTreeMap<Target, Vec<ClientMsgId>>,
+    reads: BTreeMap<ConversationId, Seq>,
     count: u64,
 }
 
@@ -231,12 +280,12 @@ impl World {
                 server.append(&conversation_with(peer), peer, &format!("before-{number}"), "old");
             }
             if let Some(known) = server.said.get_mut(&conversation_with(peer)) {
-                known.delivered = *held.min(said);
+                known.delivered = Seq::new(*held.min(said)).unwrap();
                 known.settled = known.delivered;
             }
         }
         let now = Instant::now();
-        let session = Session::new("alice", timing(), Saved::default(), fastrand::Rng::with_seed(1), now);
+        let session = Session::new(user("alice"), timing(), Saved::default(), fastrand::Rng::with_seed(1), now);
         let mut world = Self {
             server,
             session,
@@ -256,6 +305,9 @@ impl World {
     }
 
     fn collect(&mut self) {
+        for change in self.session.take_changes() {
+            self.saved.apply(&change);
+        }
         for output in self.session.take_outputs() {
             match output {
                 Output::Dial { link, .. } => {
@@ -263,10 +315,11 @@ impl World {
                     self.dialing = Some(link);
                 }
                 Output::Frame { link, text } => self.wires.get_mut(&link).expect("it is open").up.push(text),
-                Output::Close { link } => drop(self.wires.remove(&link)),
+                Output::Close { link } => {
+                    self.wires.remove(&link);
+                }
                 Output::Event(event) => self.events.push_back(event),
-                Output::Save(change) => self.saved.apply(&change),
-                Output::Answer { .. } => {}
+                Output::Answer(answer) => answer.tell(),
             }
         }
     }
@@ -277,13 +330,21 @@ impl World {
         self.events.clear();
         self.reads.clear();
         let rng = fastrand::Rng::with_seed(self.count);
-        self.session = Session::new("alice", timing(), self.saved.clone(), rng, self.now);
+        self.session = Session::new(user("alice"), timing(), self.saved.clone(), rng, self.now);
         self.session.tick(self.now);
     }
 
-    fn push(&mut self, message: &Value) {
+    /// To each connection, alone or with the message before it.
+    fn push(&mut self, message: &Message) {
+        let said = &self.server.said[&message.conversation_id];
+        let from =
+            if self.count.is_multiple_of(2) { message.seq.previous() } else { message.seq.previous().previous() };
+        let event = ServerEvent::MessagesNew {
+            conversation_id: message.conversation_id.clone(),
+            messages: said.after(from).to_vec(),
+        };
         for wire in self.wires.values_mut() {
-            wire.down.push(json!({"type":"message.new","message":message}).to_string());
+            wire.down.push(event.to_frame());
         }
     }
 
@@ -305,9 +366,9 @@ impl World {
 
     fn up(&mut self, pick: usize, again: bool) {
         let Some((link, frame)) = self.on_the_way(true, pick, again) else { return };
-        let answer = self.server.answer(&serde_json::from_str(&frame).unwrap());
+        let answer = self.server.answer(&frame);
         if let Some(wire) = self.wires.get_mut(&link) {
-            wire.down.push(answer.to_string());
+            wire.down.push(answer);
         }
     }
 
@@ -334,8 +395,11 @@ impl World {
         let Event::Message { message: Message { conversation_id, seq, .. }, .. } = event else { return };
         let got = self.got.entry(conversation_id.clone()).or_default();
         match got.last() {
-            Some(last) => assert_eq!(seq, last + 1, "{conversation_id} in order and once, after {got:?}"),
-            None => assert!(seq - 1 <= self.server.said[&conversation_id].settled, "{conversation_id} begins at {seq}"),
+            Some(last) => assert_eq!(seq, last.next(), "{conversation_id} in order and once, after {got:?}"),
+            None => assert!(
+                seq.previous() <= self.server.said[&conversation_id].settled,
+                "{conversation_id} begins at {seq}"
+            ),
         }
         got.push(seq);
         self.session.handled(&conversation_id, seq, self.now);
@@ -345,8 +409,8 @@ impl World {
         let conversation = conversation_with(peer);
         let known = self.server.said.contains_key(&conversation);
         let target =
-            if by_conversation && known { Target::Conversation(conversation) } else { Target::User(peer.to_owned()) };
-        let client_msg_id = format!("m{}", self.count);
+            if by_conversation && known { Target::Conversation(conversation) } else { Target::User(user(peer)) };
+        let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
         self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
         let queued = Queued { client_msg_id, target, body: "hi".into() };
         self.saved.apply(&Change::Queued(queued.clone()));
@@ -364,23 +428,17 @@ impl World {
         self.session.dial_failed(link, why, self.now);
     }
 
-    fn fail_next(&mut self, how: u8) {
-        let refused = |code: &str, retryable: bool| json!({"type":"error","error":{"code":code,"message":"","retryable":retryable}});
-        self.server.fails = Some(match how {
-            0 => refused("unavailable", true),
-            1 => json!({"type":"error","error":{"code":"conflict","message":"","retryable":true,"retry_after_ms":700}}),
-            2 => refused("token_expired", false),
-            _ => json!({"message":"Internal server error"}),
-        });
-    }
-
     fn take(&mut self, step: &Step) {
         self.count += 1;
-        match *step {
+        match step.clone() {
             Step::Up { pick, again } => self.up(pick, again),
             Step::Down { pick, again } => self.down(pick, again),
-            Step::LoseUp(pick) => drop(self.on_the_way(true, pick, false)),
-            Step::LoseDown(pick) => drop(self.on_the_way(false, pick, false)),
+            Step::LoseUp(pick) => {
+                self.on_the_way(true, pick, false);
+            }
+            Step::LoseDown(pick) => {
+                self.on_the_way(false, pick, false);
+            }
             Step::Cut(pick) => self.cut(pick),
             Step::Open => self.open(),
             Step::FailToOpen(how) => self.fail_to_open(how),
@@ -405,7 +463,7 @@ impl World {
             Step::Read => {
                 if let Some((id, Some(seq))) = self.got.iter().next().map(|(id, got)| (id.clone(), got.last().copied()))
                 {
-                    self.session.read(&id, seq, self.count, self.now);
+                    self.session.read(&id, seq, oneshot::channel().0, self.now);
                     self.reads.insert(id, seq);
                 }
             }
@@ -413,7 +471,8 @@ impl World {
                 self.now += Duration::from_millis(ms);
                 self.session.tick(self.now);
             }
-            Step::FailNext(how) => self.fail_next(how),
+            Step::Wake => self.session.wake(self.now),
+            Step::FailNext(how) => self.server.fails = Some(how),
             Step::Restart => self.restart(),
         }
         self.collect();
@@ -422,7 +481,7 @@ impl World {
     /// Everything works from now on. Returns once nothing is left to be done.
     fn heal(&mut self) {
         self.server.fails = None;
-        // What was pushed and lost, and is held by another device, is only found by a new connection.
+        // What was posted and lost, and is held by another device, is only found by a new connection.
         while !self.wires.is_empty() {
             self.cut(0);
             self.collect();
@@ -457,6 +516,7 @@ impl World {
 
     fn check(&self) {
         assert!(self.saved.outbox.is_empty(), "{:?}", self.saved.outbox);
+        assert_eq!(self.session.outbox(), []);
         for (id, said) in &self.server.said {
             match self.got.get(id).and_then(|got| got.last()) {
                 Some(last) => {
@@ -469,12 +529,12 @@ impl World {
         }
         for (target, ids) in &self.sent {
             let conversation = match target {
-                Target::User(user) => conversation_with(user),
+                Target::User(user) => conversation_with(user.as_str()),
                 Target::Conversation(id) => id.clone(),
             };
             let stored =
-                self.server.said[&conversation].messages.iter().map(|message| message["client_msg_id"].as_str());
-            let stored: Vec<&str> = stored.flatten().filter(|id| ids.iter().any(|sent| sent == id)).collect();
+                self.server.said[&conversation].messages.iter().filter_map(|message| message.client_msg_id.clone());
+            let stored: Vec<ClientMsgId> = stored.filter(|id| ids.contains(id)).collect();
             assert_eq!(stored, *ids, "each once, in order");
         }
         for (id, seq) in &self.reads {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use super::requests::Purpose;
-use super::{Answer, Session, Ticket};
-use crate::protocol::{Message, Request, Stored, Target};
+use wire::{ClientMsgId, ConversationId, Kind, Message, SendRequest, SendResult, Seq, Target, UserId};
+
+use super::requests::Errand;
+use super::{Session, Waiter};
 use crate::storage::{Change, Queued};
 use crate::{Error, Event};
 
@@ -15,10 +16,10 @@ pub(super) struct Outbox {
     /// Lanes that may have something to send. The others are empty or wait for an answer.
     ready: BTreeSet<Target>,
     /// The direct conversations with these users.
-    direct: BTreeMap<String, String>,
-    /// Answered, in conversations that are new on this device and have not begun: until then they are kept, so that a
-    /// restart finds them again.
-    undone: BTreeMap<String, Vec<String>>,
+    direct: BTreeMap<UserId, ConversationId>,
+    /// Answered, in conversations that are new on this device and have not begun: kept in the storage until they do, so that
+    /// they are found after a restart.
+    answered_early: BTreeMap<ConversationId, Vec<ClientMsgId>>,
     last_order: u64,
 }
 
@@ -33,10 +34,10 @@ struct Entry {
     /// Their order over all lanes.
     order: u64,
     queued: Queued,
-    ticket: Option<Ticket>,
+    waiter: Option<Waiter<SendResult>>,
     under_way: bool,
     /// What the server held acknowledged when this was first sent; `None`: unknown, or not sent.
-    acked_before: Option<u64>,
+    acked_before: Option<Seq>,
     tries: u32,
 }
 
@@ -44,22 +45,29 @@ impl Outbox {
     pub(super) fn new(saved: VecDeque<Queued>) -> Self {
         let mut outbox = Self::default();
         for queued in saved {
-            // Nobody knows whether it was.
+            // It may have been sent before.
             let tries = 1;
             outbox.push(queued, None, tries);
         }
         outbox
     }
 
-    fn push(&mut self, queued: Queued, ticket: Option<Ticket>, tries: u32) {
+    fn push(&mut self, queued: Queued, waiter: Option<Waiter<SendResult>>, tries: u32) {
         self.last_order += 1;
         let lane = self.lane_of(&queued.target);
-        let entry = Entry { order: self.last_order, queued, ticket, under_way: false, acked_before: None, tries };
+        let entry = Entry { order: self.last_order, queued, waiter, under_way: false, acked_before: None, tries };
         self.lanes.entry(lane.clone()).or_default().entries.push_back(entry);
         self.ready.insert(lane);
     }
 
-    /// One lane for a conversation, whichever way its messages name it.
+    /// What waits for an answer, oldest first.
+    pub(super) fn waiting(&self) -> Vec<Queued> {
+        let mut entries: Vec<&Entry> = self.lanes.values().flat_map(|lane| &lane.entries).collect();
+        entries.sort_by_key(|entry| entry.order);
+        entries.into_iter().map(|entry| entry.queued.clone()).collect()
+    }
+
+    /// The same lane for a conversation, whether its messages name the user or the conversation.
     fn lane_of(&self, target: &Target) -> Target {
         match target {
             Target::User(user) => self.direct.get(user).cloned().map_or_else(|| target.clone(), Target::Conversation),
@@ -67,21 +75,21 @@ impl Outbox {
         }
     }
 
-    /// Its answer will not come any more.
-    fn lost(&mut self, target: &Target, client_msg_id: &str) {
+    /// No answer to it will come any more.
+    fn lost(&mut self, target: &Target, client_msg_id: &ClientMsgId) {
         let key = self.lane_of(target);
         let Some(lane) = self.lanes.get_mut(&key) else { return };
-        let entry = lane.entries.iter_mut().find(|entry| entry.queued.client_msg_id == client_msg_id);
+        let entry = lane.entries.iter_mut().find(|entry| entry.queued.client_msg_id == *client_msg_id);
         if entry.is_some_and(|entry| std::mem::take(&mut entry.under_way)) {
             lane.under_way -= 1;
         }
         self.ready.insert(key);
     }
 
-    fn remove(&mut self, target: &Target, client_msg_id: &str) -> Option<Entry> {
+    fn remove(&mut self, target: &Target, client_msg_id: &ClientMsgId) -> Option<Entry> {
         let key = self.lane_of(target);
         let lane = self.lanes.get_mut(&key)?;
-        let at = lane.entries.iter().position(|entry| entry.queued.client_msg_id == client_msg_id)?;
+        let at = lane.entries.iter().position(|entry| entry.queued.client_msg_id == *client_msg_id)?;
         let entry = lane.entries.remove(at)?;
         lane.under_way -= usize::from(entry.under_way);
         if lane.entries.is_empty() {
@@ -93,32 +101,37 @@ impl Outbox {
     }
 
     /// Whether a message that was sent and not answered may be in this conversation, in which these users have spoken.
-    pub(super) fn is_unsure<'a>(&self, conversation_id: &str, users: impl Iterator<Item = &'a str>, me: &str) -> bool {
+    pub(super) fn is_unsure<'a>(
+        &self,
+        conversation_id: &ConversationId,
+        users: impl Iterator<Item = &'a UserId>,
+        me: &UserId,
+    ) -> bool {
         let sent = |lane: &Lane| lane.entries.front().is_some_and(|entry| entry.tries > 0);
-        let to_user = |user: &str| match user {
-            // On another device, to nobody knows whom.
+        let to_user = |user: &UserId| match user {
+            // Sent by another device; the recipient is unknown here.
             user if user == me => self.lanes.iter().any(|(key, lane)| matches!(key, Target::User(_)) && sent(lane)),
-            user => self.lanes.get(&Target::User(user.to_owned())).is_some_and(sent),
+            user => self.lanes.get(&Target::User(user.clone())).is_some_and(sent),
         };
-        self.lanes.get(&Target::Conversation(conversation_id.to_owned())).is_some_and(sent)
+        self.lanes.get(&Target::Conversation(conversation_id.clone())).is_some_and(sent)
             || (!self.direct.values().any(|known| known == conversation_id) && users.into_iter().any(to_user))
     }
 
-    /// What was taken for acknowledged there was not.
-    pub(super) fn doubt(&mut self, conversation_id: &str) {
-        if let Some(lane) = self.lanes.get_mut(&Target::Conversation(conversation_id.to_owned())) {
+    /// What was taken for acknowledged in this conversation is not.
+    pub(super) fn forget_acked(&mut self, conversation_id: &ConversationId) {
+        if let Some(lane) = self.lanes.get_mut(&Target::Conversation(conversation_id.clone())) {
             lane.entries.iter_mut().for_each(|entry| entry.acked_before = None);
         }
     }
 
     /// Messages to this user go to this conversation.
-    pub(super) fn learn(&mut self, user: &str, conversation_id: &str) {
+    pub(super) fn remember_direct(&mut self, user: &UserId, conversation_id: &ConversationId) {
         if self.direct.get(user).is_some_and(|known| known == conversation_id) {
             return;
         }
-        self.direct.insert(user.to_owned(), conversation_id.to_owned());
-        let Some(lane) = self.lanes.remove(&Target::User(user.to_owned())) else { return };
-        let key = Target::Conversation(conversation_id.to_owned());
+        self.direct.insert(user.clone(), conversation_id.clone());
+        let Some(lane) = self.lanes.remove(&Target::User(user.clone())) else { return };
+        let key = Target::Conversation(conversation_id.clone());
         let merged = self.lanes.entry(key.clone()).or_default();
         merged.entries.extend(lane.entries);
         merged.under_way += lane.under_way;
@@ -129,16 +142,16 @@ impl Outbox {
 }
 
 impl Session {
-    pub(crate) fn send(&mut self, queued: Queued, ticket: Option<Ticket>, now: Instant) {
-        self.outbox.push(queued, ticket, 0);
-        self.settle(now);
+    pub(crate) fn send(&mut self, queued: Queued, waiter: Option<Waiter<SendResult>>, now: Instant) {
+        self.outbox.push(queued, waiter, 0);
+        self.send_due(now);
     }
 
     pub(super) fn send_waiting(&mut self, now: Instant) {
         for key in std::mem::take(&mut self.outbox.ready) {
             let acked = match &key {
                 Target::Conversation(id) => self.conversations.acked(id),
-                Target::User(_) => Some(0),
+                Target::User(_) => Some(Seq::ZERO),
             };
             let Some(lane) = self.outbox.lanes.get_mut(&key) else { continue };
             if lane.under_way > 0 {
@@ -155,36 +168,39 @@ impl Session {
             }
             entry.tries = entry.tries.saturating_add(1);
             let Queued { client_msg_id, target, body } = entry.queued.clone();
-            self.ask(Request::Send { target, client_msg_id, kind: "text", body }, Purpose::Send, now);
+            self.ask(Errand::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body }), now);
         }
     }
 
-    pub(super) fn send_lost(&mut self, target: &Target, client_msg_id: &str) {
+    pub(super) fn send_lost(&mut self, target: &Target, client_msg_id: &ClientMsgId) {
         self.outbox.lost(target, client_msg_id);
     }
 
-    pub(super) fn stored(&mut self, target: &Target, client_msg_id: &str, stored: Stored, now: Instant) {
+    pub(super) fn stored(&mut self, request: &SendRequest, stored: SendResult, now: Instant) {
+        let SendRequest { target, client_msg_id, .. } = request;
         let Some(entry) = self.outbox.remove(target, client_msg_id) else { return };
         if let Target::User(user) = target {
-            self.outbox.learn(user, &stored.conversation_id);
+            self.outbox.remember_direct(user, &stored.conversation_id);
         }
         self.stats.answered += 1;
-        let undone = self.outbox.undone.entry(stored.conversation_id.clone()).or_default();
-        undone.push(client_msg_id.to_owned());
+        let early = self.outbox.answered_early.entry(stored.conversation_id.clone()).or_default();
+        early.push(client_msg_id.clone());
         if self.conversations.has_begun(&stored.conversation_id) {
             self.forget_sent(&stored.conversation_id);
         }
-        self.answer(entry.ticket, Ok(Answer::Stored(stored.clone())));
-        let Stored { conversation_id, seq, message_id, sent_at, .. } = stored;
-        // A sender who held everything before it holds it, too: the server saw to that when it stored it.
-        let acknowledged = entry.acked_before.is_some_and(|acked| seq.checked_sub(1) == Some(acked));
+        if let Some(waiter) = entry.waiter {
+            self.answer(waiter, Ok(stored.clone()));
+        }
+        let SendResult { conversation_id, seq, message_id, sent_at, .. } = stored;
+        // If the user held everything before it, the server has raised the delivered mark to it.
+        let acknowledged = entry.acked_before.is_some_and(|acked| seq == acked.next());
         self.conversations.stored(&conversation_id, seq, acknowledged);
         let own = Message {
             conversation_id,
             seq,
             message_id,
             sender_id: self.me.clone(),
-            kind: "text".to_owned(),
+            kind: Kind::Text,
             body: entry.queued.body,
             sent_at,
             client_msg_id: Some(entry.queued.client_msg_id),
@@ -192,18 +208,20 @@ impl Session {
         self.arrived(own, false, now);
     }
 
-    /// Restarts need not know of what was answered in this conversation.
-    pub(super) fn forget_sent(&mut self, conversation_id: &str) {
-        for client_msg_id in self.outbox.undone.remove(conversation_id).into_iter().flatten() {
+    /// What was answered in this conversation need not be remembered any longer.
+    pub(super) fn forget_sent(&mut self, conversation_id: &ConversationId) {
+        for client_msg_id in self.outbox.answered_early.remove(conversation_id).into_iter().flatten() {
             self.save(Change::Done(client_msg_id));
         }
     }
 
-    pub(super) fn send_refused(&mut self, target: &Target, client_msg_id: &str, error: Error) {
+    pub(super) fn send_refused(&mut self, target: &Target, client_msg_id: &ClientMsgId, error: Error) {
         let Some(entry) = self.outbox.remove(target, client_msg_id) else { return };
         self.stats.failed += 1;
-        self.save(Change::Done(client_msg_id.to_owned()));
-        self.answer(entry.ticket, Err(error.clone()));
+        self.save(Change::Done(client_msg_id.clone()));
+        if let Some(waiter) = entry.waiter {
+            self.answer(waiter, Err(error.clone()));
+        }
         let Queued { client_msg_id, target, body } = entry.queued;
         self.tell(Event::Failed { client_msg_id, target, body, error });
     }

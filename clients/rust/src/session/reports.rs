@@ -1,86 +1,84 @@
-//! What the server is told: what this device holds, and what the user has read.
+//! Reports to the server: what this device holds, and what the user has read.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::requests::Purpose;
-use super::{Answer, Session, Ticket};
-use crate::protocol::{ACK_MARKS_MAX, Mark, ReceiptFrame, Request};
-use crate::{Error, Event, Receipt, ReceiptKind};
+use wire::limits::ACK_ENTRIES_MAX;
+use wire::{AckEntry, AckRequest, ConversationId, ReadRequest, Seq};
+
+use super::requests::Errand;
+use super::{Session, Waiter};
+use crate::Error;
 
 #[derive(Default)]
 pub(super) struct Reports {
     /// Held, and not acknowledged to the server yet: one mark per conversation, however many messages.
-    unacked: BTreeMap<String, u64>,
+    unacked: BTreeMap<ConversationId, Seq>,
     ack_from: Option<Instant>,
-    reads: BTreeMap<String, Read>,
+    reads: BTreeMap<ConversationId, Read>,
 }
 
-/// How far the user has read a conversation. Gone a while after the server knows.
+/// How far the user has read a conversation. Dropped some time after the server knows.
 struct Read {
-    seq: u64,
-    asked: Option<u64>,
-    answered: u64,
+    seq: Seq,
+    asked: bool,
+    answered: Seq,
     from: Option<Instant>,
-    waiting: Vec<(u64, Ticket)>,
+    waiting: Vec<(Seq, Waiter<u64>)>,
 }
 
 impl Reports {
-    pub(super) fn acknowledge(&mut self, conversation_id: &str, seq: u64) {
-        // To have read it is to hold it.
+    pub(super) fn acknowledge(&mut self, conversation_id: &ConversationId, seq: Seq) {
+        // A read mark counts as a delivered one.
         if self.reads.get(conversation_id).is_some_and(|read| read.seq >= seq && read.answered < seq) {
             return;
         }
-        let mark = self.unacked.entry(conversation_id.to_owned()).or_default();
+        let mark = self.unacked.entry(conversation_id.clone()).or_default();
         *mark = (*mark).max(seq);
     }
 
-    pub(super) fn hurry(&mut self, now: Instant) {
+    /// What waits for its time is due now.
+    pub(super) fn flush(&mut self, now: Instant) {
         self.ack_from = None;
         self.reads.values_mut().for_each(|read| read.from = read.from.map(|from| from.min(now)));
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
-        let ack = self.ack_from.filter(|_| !self.unacked.is_empty());
-        let reads = self.reads.values().filter(|read| read.asked.is_none()).filter_map(|read| read.from);
+        let ack = if self.unacked.is_empty() { None } else { self.ack_from };
+        let reads = self.reads.values().filter(|read| !read.asked).filter_map(|read| read.from);
         reads.chain(ack).min()
     }
 
     /// As many marks as one request may carry.
-    pub(super) fn take(&mut self) -> Vec<Mark> {
+    pub(super) fn take(&mut self) -> Vec<AckEntry> {
         let mut up_to = Vec::new();
-        while up_to.len() < ACK_MARKS_MAX
+        while up_to.len() < ACK_ENTRIES_MAX
             && let Some((conversation_id, seq)) = self.unacked.pop_first()
         {
-            up_to.push(Mark { conversation_id, seq });
+            up_to.push(AckEntry { conversation_id, seq });
         }
         up_to
     }
 
     fn is_ack_due(&self, now: Instant) -> bool {
-        let enough = self.unacked.len() >= ACK_MARKS_MAX;
+        let enough = self.unacked.len() >= ACK_ENTRIES_MAX;
         enough || (!self.unacked.is_empty() && self.ack_from.is_none_or(|from| from <= now))
     }
 }
 
 impl Session {
     /// The user has read everything up to here.
-    pub(crate) fn read(&mut self, conversation_id: &str, seq: u64, ticket: Ticket, now: Instant) {
-        let request = Request::Read { conversation_id: conversation_id.to_owned(), seq };
-        if let Err(error) = request.check_size() {
-            self.answer(Some(ticket), Err(error));
-            return;
-        }
-        let read = self.reports.reads.entry(conversation_id.to_owned()).or_insert_with(|| Read {
+    pub(crate) fn read(&mut self, conversation_id: &ConversationId, seq: Seq, waiter: Waiter<u64>, now: Instant) {
+        let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read {
             seq,
-            asked: None,
-            answered: 0,
+            asked: false,
+            answered: Seq::ZERO,
             from: None,
             waiting: Vec::new(),
         });
         read.seq = read.seq.max(seq);
-        read.waiting.push((seq, ticket));
-        self.settle(now);
+        read.waiting.push((seq, waiter));
+        self.send_due(now);
     }
 
     pub(super) fn report(&mut self, now: Instant) {
@@ -88,14 +86,14 @@ impl Session {
         while self.reports.is_ack_due(now) {
             let up_to = self.reports.take();
             self.reports.ack_from = Some(now + self.timing.ack_every);
-            self.ask(Request::Ack { up_to }, Purpose::Ack, now);
+            self.ask(Errand::Ack(AckRequest { up_to }), now);
         }
     }
 
     fn report_reads(&mut self, now: Instant) {
-        let is_due = |read: &Read| read.asked.is_none() && read.from.is_none_or(|from| from <= now);
+        let is_due = |read: &Read| !read.asked && read.from.is_none_or(|from| from <= now);
         let due = self.reports.reads.iter().filter(|(_, read)| is_due(read));
-        let due: Vec<String> = due.map(|(id, _)| id.clone()).collect();
+        let due: Vec<ConversationId> = due.map(|(id, _)| id.clone()).collect();
         for conversation_id in due {
             let Some(read) = self.reports.reads.get_mut(&conversation_id) else { continue };
             if read.waiting.is_empty() && read.seq <= read.answered {
@@ -103,58 +101,52 @@ impl Session {
                 continue;
             }
             let seq = read.seq;
-            read.asked = Some(seq);
+            read.asked = true;
             read.from = Some(now + self.timing.ack_every);
             self.reports.unacked.retain(|id, mark| *id != conversation_id || *mark > seq);
             // What was shown exists, so the server can't have cut the mark to less than that.
             let covers = seq.min(self.conversations.shown(&conversation_id));
-            self.ask(Request::Read { conversation_id, seq }, Purpose::Read { covers }, now);
+            self.ask(Errand::Read { request: ReadRequest { conversation_id, seq }, covers }, now);
         }
     }
 
-    pub(super) fn read_answered(&mut self, conversation_id: &str, seq: u64, unread: u64) {
+    pub(super) fn read_answered(&mut self, conversation_id: &ConversationId, seq: Seq, unread: u64) {
         let Some(read) = self.reports.reads.get_mut(conversation_id) else { return };
-        read.asked = None;
+        read.asked = false;
         read.answered = read.answered.max(seq);
         let (done, waiting) = std::mem::take(&mut read.waiting).into_iter().partition(|(wanted, _)| *wanted <= seq);
         read.waiting = waiting;
-        let done: Vec<(u64, Ticket)> = done;
-        for (_, ticket) in done {
-            self.answer(Some(ticket), Ok(Answer::Unread(unread)));
+        let done: Vec<(Seq, Waiter<u64>)> = done;
+        for (_, waiter) in done {
+            self.answer(waiter, Ok(unread));
         }
         self.acknowledge_again(conversation_id);
     }
 
-    pub(super) fn read_lost(&mut self, conversation_id: &str) {
+    pub(super) fn read_lost(&mut self, conversation_id: &ConversationId) {
         if let Some(read) = self.reports.reads.get_mut(conversation_id) {
-            read.asked = None;
+            read.asked = false;
             read.from = None;
         }
     }
 
-    pub(super) fn read_refused(&mut self, conversation_id: &str, error: &Error) {
+    pub(super) fn read_refused(&mut self, conversation_id: &ConversationId, error: &Error) {
         let Some(read) = self.reports.reads.remove(conversation_id) else { return };
-        for (_, ticket) in read.waiting {
-            self.answer(Some(ticket), Err(error.clone()));
+        for (_, waiter) in read.waiting {
+            self.answer(waiter, Err(error.clone()));
         }
         self.acknowledge_again(conversation_id);
     }
 
-    pub(super) fn acknowledged(&mut self, up_to: &[Mark]) {
-        for Mark { conversation_id, seq } in up_to {
+    pub(super) fn acknowledged(&mut self, up_to: &[AckEntry]) {
+        for AckEntry { conversation_id, seq } in up_to {
             self.conversations.raise_acked(conversation_id, *seq);
         }
     }
 
-    pub(super) fn ack_lost(&mut self, up_to: Vec<Mark>) {
-        for Mark { conversation_id, .. } in up_to {
-            self.acknowledge_again(&conversation_id);
+    pub(super) fn ack_lost(&mut self, up_to: &[AckEntry]) {
+        for AckEntry { conversation_id, .. } in up_to {
+            self.acknowledge_again(conversation_id);
         }
-    }
-
-    pub(super) fn receipt(&mut self, receipt: ReceiptFrame, read: bool) {
-        let kind = if read { ReceiptKind::Read } else { ReceiptKind::Delivered };
-        let ReceiptFrame { conversation_id, user_id, seq, at } = receipt;
-        self.tell(Event::Receipt(Receipt { kind, conversation_id, user_id, seq, at }));
     }
 }

@@ -1,17 +1,21 @@
-//! What was asked and not answered yet.
+//! Requests without an answer yet.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wire::{
+    AckEntry, AckRequest, Action, DrainRequest, HistoryRequest, InboxRequest, PingRequest, PingResult, Problem,
+    ReadRequest, ReadResult, Request, RequestId, SendRequest, Seq,
+};
 
-use super::Answer;
-use super::{LinkId, Output, Session, Ticket, jitter};
+use super::calls::{Call, read_inbox};
+use super::{LinkId, Output, Session, jitter};
 use crate::Error;
-use crate::protocol::{Mark, PingResult, ReadResult, Refusal, Request};
 
-/// A server that asks for more patience than this is not believed.
-const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
+/// Upper bound on the server's `retry_after_ms`.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The wait for an answer grows from 5 s to 40 s.
 const ANSWER_WAIT_DOUBLINGS_MAX: u32 = 3;
@@ -23,30 +27,48 @@ pub(super) struct Requests {
 }
 
 struct Asked {
-    request: Request,
-    purpose: Purpose,
+    errand: Errand,
     link: LinkId,
     since: Instant,
     retry_at: Instant,
     attempts: u32,
 }
 
-/// Whom the answer is for.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Purpose {
-    Send,
-    Ack,
-    /// What of the conversation the server holds acknowledged, once it has answered.
+/// A request, with all that is needed to handle its answer. Each match on it names every kind, so that a new one does not
+/// compile before its answer, its refusal and its loss are handled.
+#[derive(Debug)]
+pub(super) enum Errand {
+    Send(SendRequest),
+    Ack(AckRequest),
+    /// Once it is answered, the server counts the conversation as acknowledged up to `covers`.
     Read {
-        covers: u64,
+        request: ReadRequest,
+        covers: Seq,
     },
-    Drain,
+    Drain(DrainRequest),
     Ping,
     /// The chat list, after a connect.
-    Listing,
-    /// What a conversation lacks.
-    Repair,
-    Call(Ticket),
+    Listing(InboxRequest),
+    /// What is missing in a conversation.
+    Repair(HistoryRequest),
+    Call(Call),
+}
+
+impl Errand {
+    fn frame(&self, id: u64) -> String {
+        let action = match self {
+            Self::Send(request) => Action::Send(request.clone()),
+            Self::Ack(request) => Action::Ack(request.clone()),
+            Self::Read { request, .. } => Action::Read(request.clone()),
+            Self::Drain(request) => Action::Drain(request.clone()),
+            Self::Ping => Action::Ping(PingRequest {}),
+            Self::Listing(request) => Action::Inbox(request.clone()),
+            Self::Repair(request) => Action::History(request.clone()),
+            Self::Call(call) => call.action(),
+        };
+        // A number in decimal always is a request id.
+        Request { id: RequestId::parse(&id.to_string()).ok(), action }.to_frame()
+    }
 }
 
 impl Requests {
@@ -58,37 +80,37 @@ impl Requests {
         self.asked.values().map(|asked| asked.retry_at).min()
     }
 
-    pub(super) fn count(&self, purpose: &Purpose) -> usize {
-        self.asked.values().filter(|asked| asked.purpose == *purpose).count()
+    pub(super) fn repairs(&self) -> usize {
+        self.asked.values().filter(|asked| matches!(asked.errand, Errand::Repair(_))).count()
     }
 }
 
 impl Session {
     /// Only while there is a connection.
-    pub(super) fn ask(&mut self, request: Request, purpose: Purpose, now: Instant) {
+    pub(super) fn ask(&mut self, errand: Errand, now: Instant) {
         let Some(link) = self.links.current() else { return };
         self.requests.last_id += 1;
         let id = self.requests.last_id;
-        self.outputs.push(Output::Frame { link, text: request.frame(id) });
+        self.outputs.push(Output::Frame { link, text: errand.frame(id) });
         let retry_at = now + self.timing.answer_wait;
-        self.requests.asked.insert(id, Asked { request, purpose, link, since: now, retry_at, attempts: 0 });
+        self.requests.asked.insert(id, Asked { errand, link, since: now, retry_at, attempts: 0 });
     }
 
     pub(super) fn resend_due(&mut self, now: Instant) {
         let Some(current) = self.links.current() else { return };
         for (id, asked) in self.requests.asked.iter_mut().filter(|(_, asked)| asked.retry_at <= now) {
             asked.attempts = asked.attempts.saturating_add(1);
-            // Longer each time: were it the same, servers that are slow because they are busy would get busier, for ever.
+            // Twice as long each time: at a fixed interval, a slow server would get ever more requests.
             let doublings = asked.attempts.min(ANSWER_WAIT_DOUBLINGS_MAX);
             asked.retry_at = now + self.timing.answer_wait.saturating_mul(1 << doublings);
             if asked.link != current {
                 asked.link = current;
                 asked.since = now;
             }
-            if asked.purpose == Purpose::Send {
+            if matches!(asked.errand, Errand::Send(_)) {
                 self.stats.resent += 1;
             }
-            self.outputs.push(Output::Frame { link: current, text: asked.request.frame(*id) });
+            self.outputs.push(Output::Frame { link: current, text: asked.errand.frame(*id) });
         }
     }
 
@@ -99,112 +121,103 @@ impl Session {
         }
     }
 
-    /// Answers on this connection will not come any more. Whatever asked sees to it that it is asked again.
+    /// The connection is gone, so no answer will come on it. Each errand is asked again, if it still has to be.
     pub(super) fn forget_asked_on(&mut self, link: LinkId, now: Instant) {
-        let mut gone = Vec::new();
-        self.requests.asked.retain(|_, asked| {
-            let keep = asked.link != link;
-            if !keep {
-                gone.push((asked.request.clone(), asked.purpose.clone()));
-            }
-            keep
-        });
-        // Backwards, because calls go back to where they stood: at the front.
-        for (request, purpose) in gone.into_iter().rev() {
-            match (purpose, request) {
-                (Purpose::Send, Request::Send { target, client_msg_id, .. }) => self.send_lost(&target, &client_msg_id),
-                (Purpose::Ack, Request::Ack { up_to }) => self.ack_lost(up_to),
-                (Purpose::Drain, Request::Drain { ack }) => self.drain_lost(ack, now),
-                (Purpose::Read { .. }, Request::Read { conversation_id, .. }) => self.read_lost(&conversation_id),
-                (Purpose::Listing, _) => self.listing_lost(now),
-                (Purpose::Repair, Request::History { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
-                (Purpose::Call(ticket), request) => self.calls.again(ticket, request),
-                // It was about that connection only.
-                _ => {}
+        let all = std::mem::take(&mut self.requests.asked);
+        let (gone, kept): (BTreeMap<_, _>, _) = all.into_iter().partition(|(_, asked)| asked.link == link);
+        self.requests.asked = kept;
+        // In reverse, because calls are put back at the front of their queue.
+        for asked in gone.into_values().rev() {
+            match asked.errand {
+                Errand::Send(SendRequest { target, client_msg_id, .. }) => self.send_lost(&target, &client_msg_id),
+                Errand::Ack(AckRequest { up_to }) => self.ack_lost(&up_to),
+                Errand::Read { request, .. } => self.read_lost(&request.conversation_id),
+                Errand::Drain(DrainRequest { ack }) => self.drain_lost(&ack, now),
+                Errand::Ping => self.ping_ended(),
+                Errand::Listing(_) => self.listing_lost(now),
+                Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
+                Errand::Call(call) => self.calls.again(call),
             }
         }
     }
 
     pub(super) fn answered(&mut self, id: Option<&str>, result: Value, now: Instant) {
-        // No such request: the second answer to one that was sent twice.
+        // A second answer to a request that was sent twice.
         let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
-        let Some(mut asked) = self.requests.asked.remove(&id) else { return };
-        if self.apply(&asked.request, &asked.purpose, result, now).is_err() {
-            if let Purpose::Call(ticket) = asked.purpose {
-                self.answer(Some(ticket), Err(Error::Unreadable));
-                return;
-            }
-            asked.retry_at = now + self.timing.answer_wait;
-            self.requests.asked.insert(id, asked);
+        let Some(Asked { errand, link, since, attempts, .. }) = self.requests.asked.remove(&id) else { return };
+        if let Err(errand) = self.apply(errand, result, now) {
+            let retry_at = now + self.timing.answer_wait;
+            self.requests.asked.insert(id, Asked { errand, link, since, retry_at, attempts });
         }
     }
 
-    fn apply(&mut self, request: &Request, purpose: &Purpose, result: Value, now: Instant) -> serde_json::Result<()> {
-        match (purpose, request) {
-            (Purpose::Send, Request::Send { target, client_msg_id, .. }) => {
-                self.stored(target, client_msg_id, serde_json::from_value(result)?, now);
+    /// Gives the errand back if its result can't be read. The request is sent again.
+    fn apply(&mut self, errand: Errand, result: Value, now: Instant) -> Result<(), Errand> {
+        match errand {
+            Errand::Send(request) => {
+                let Some(stored) = readable(result) else { return Err(Errand::Send(request)) };
+                self.stored(&request, stored, now);
             }
-            (Purpose::Ack, Request::Ack { up_to }) => self.acknowledged(up_to),
-            (Purpose::Read { covers }, Request::Read { conversation_id, seq }) => {
-                let ReadResult { unread } = serde_json::from_value(result)?;
-                self.acknowledged(&[Mark { conversation_id: conversation_id.clone(), seq: *covers }]);
-                self.read_answered(conversation_id, *seq, unread);
+            Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
+            Errand::Read { request, covers } => {
+                let Some(ReadResult { unread }) = readable(result) else {
+                    return Err(Errand::Read { request, covers });
+                };
+                let ReadRequest { conversation_id, seq } = request;
+                self.acknowledged(&[AckEntry { conversation_id: conversation_id.clone(), seq: covers }]);
+                self.read_answered(&conversation_id, seq, unread);
             }
-            (Purpose::Drain, Request::Drain { ack }) => {
-                let page = serde_json::from_value(result)?;
-                self.acknowledged(ack);
+            Errand::Drain(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Drain(request)) };
+                self.acknowledged(&request.ack);
                 self.drained(page, now);
             }
-            (Purpose::Ping, _) => {
-                let PingResult { pending } = serde_json::from_value(result)?;
-                if pending {
-                    self.drain_again();
-                }
+            Errand::Ping => {
+                let Some(PingResult { pending, .. }) = readable(result) else { return Err(Errand::Ping) };
+                self.pinged(pending);
             }
-            (Purpose::Listing, _) => self.listed(serde_json::from_value(result)?, now),
-            (Purpose::Repair, Request::History { conversation_id, after_seq, .. }) => {
-                self.repaired(conversation_id, *after_seq, serde_json::from_value(result)?, now);
+            Errand::Listing(request) => {
+                let Ok(page) = read_inbox(result) else { return Err(Errand::Listing(request)) };
+                self.listed(page, now);
             }
-            (Purpose::Call(ticket), Request::Inbox { .. }) => {
-                let inbox = serde_json::from_value(result)?;
-                self.answer(Some(*ticket), Ok(Answer::Inbox(inbox)));
+            Errand::Repair(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Repair(request)) };
+                self.repaired(&request, page, now);
             }
-            (Purpose::Call(ticket), _) => {
-                let history = serde_json::from_value(result)?;
-                self.answer(Some(*ticket), Ok(Answer::History(history)));
-            }
-            _ => {}
+            Errand::Call(call) => self.call_answered(call, result),
         }
         Ok(())
     }
 
-    pub(super) fn refused(&mut self, id: Option<&str>, refusal: Refusal, now: Instant) {
+    pub(super) fn refused(&mut self, id: Option<&str>, problem: Problem, now: Instant) {
         let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
-        let Refusal { code, message, retryable, retry_after_ms } = refusal;
+        let Problem { code, message, retryable, retry_after_ms } = problem;
         if retryable {
             if let Some(asked) = self.requests.asked.get_mut(&id) {
                 let wait = jitter(&mut self.rng, self.timing.retry_first, self.timing.answer_wait, asked.attempts);
-                asked.retry_at =
-                    now + wait.max(Duration::from_millis(retry_after_ms.unwrap_or(0)).min(RETRY_AFTER_MAX));
+                let retry_after = Duration::from_millis(retry_after_ms.unwrap_or(0)).min(RETRY_AFTER_MAX);
+                asked.retry_at = now + wait.max(retry_after);
             }
             return;
         }
-        let Some(Asked { request, purpose, .. }) = self.requests.asked.remove(&id) else { return };
+        let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
         let error = Error::Refused { code, message };
-        match (purpose, request) {
-            (Purpose::Send, Request::Send { target, client_msg_id, .. }) => {
+        match errand {
+            Errand::Send(SendRequest { target, client_msg_id, .. }) => {
                 self.send_refused(&target, &client_msg_id, error);
             }
-            // It would be refused again. The entries that were not at fault stand.
-            (Purpose::Ack, Request::Ack { up_to }) => self.acknowledged(&up_to),
-            (Purpose::Read { .. }, Request::Read { conversation_id, .. }) => {
-                self.read_refused(&conversation_id, &error);
-            }
-            (Purpose::Drain, Request::Drain { ack }) => self.drain_refused(&ack, now),
-            (Purpose::Listing, _) => self.listing_refused(),
-            (Purpose::Repair, Request::History { conversation_id, .. }) => self.repair_refused(&conversation_id, now),
-            (Purpose::Call(ticket), _) => self.answer(Some(ticket), Err(error)),
-            _ => {}
+            // It would be refused again. The valid entries are applied.
+            Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
+            Errand::Read { request, .. } => self.read_refused(&request.conversation_id, &error),
+            Errand::Drain(DrainRequest { ack }) => self.drain_refused(&ack, now),
+            Errand::Ping => self.ping_ended(),
+            Errand::Listing(_) => self.listing_refused(),
+            Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_refused(&conversation_id, now),
+            Errand::Call(call) => self.call_refused(call, error),
         }
     }
+}
+
+fn readable<T: DeserializeOwned>(result: Value) -> Option<T> {
+    serde_json::from_value(result).ok()
 }

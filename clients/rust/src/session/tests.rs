@@ -1,12 +1,18 @@
 //! What the scripts in conformance/ can't say of the session.
 
+use wire::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
+use wire::{ClientMsgId, ConversationId, HistoryRequest, InboxRequest, Side, Target};
+
 use super::*;
 use crate::Why;
-use crate::protocol::{BODY_BYTES_MAX, Request, Side, Target};
-use crate::storage::Queued;
+
+fn user(id: &str) -> UserId {
+    UserId::parse(id).unwrap()
+}
 
 fn start(now: Instant) -> Session {
-    let mut session = Session::new("alice", Timing::default(), Saved::default(), fastrand::Rng::with_seed(7), now);
+    let mut session =
+        Session::new(user("alice"), Timing::default(), Saved::default(), fastrand::Rng::with_seed(7), now);
     session.tick(now);
     session
 }
@@ -40,36 +46,62 @@ fn a_connection_that_nobody_asked_for_is_not_kept() {
     let now = Instant::now();
     let mut session = online(now);
     session.opened(9, now);
-    assert_eq!(session.take_outputs(), [Output::Close { link: 9 }]);
+    assert!(matches!(session.take_outputs()[..], [Output::Close { link: 9 }]));
 }
 
 #[test]
 fn a_body_may_be_as_long_as_the_server_allows() {
     let now = Instant::now();
     let mut session = online(now);
-    let target = Target::User("bob".into());
-    session.send(Queued { client_msg_id: "a".into(), target, body: "x".repeat(BODY_BYTES_MAX) }, None, now);
+    let (client_msg_id, target) = (ClientMsgId::parse("a").unwrap(), Target::User(user("bob")));
+    session.send(Queued { client_msg_id, target, body: "x".repeat(BODY_BYTES_MAX) }, None, now);
     let outputs = session.take_outputs();
     assert!(matches!(&outputs[..], [Output::Frame { text, .. }] if text.len() > BODY_BYTES_MAX), "{outputs:?}");
 }
 
+fn tell_all(session: &mut Session) {
+    for output in session.take_outputs() {
+        if let Output::Answer(answer) = output {
+            answer.tell();
+        }
+    }
+}
+
 #[test]
-fn what_no_frame_holds_is_refused_before_it_is_sent() {
+fn a_cursor_that_no_frame_holds_is_refused_before_it_is_sent() {
     let now = Instant::now();
     let mut session = online(now);
-    session.call(1, Request::history(&"x".repeat(40_000), Side::Newest, 10), now);
-    session.read(&"x".repeat(40_000), 1, 2, now);
-    let refused = |ticket| Output::Answer { ticket, answer: Err(Error::TooLarge) };
-    assert_eq!(session.take_outputs(), [refused(1), refused(2)]);
+    let mut ask = |cursor: String| {
+        let (waiter, answer_rx) = oneshot::channel();
+        session.call(Call::Inbox(InboxRequest { limit: 50, cursor: Some(cursor), since: None }, waiter), now);
+        let outputs = session.take_outputs();
+        let frames: Vec<usize> = outputs
+            .iter()
+            .filter_map(|output| if let Output::Frame { text, .. } = output { Some(text.len()) } else { None })
+            .collect();
+        for output in outputs {
+            if let Output::Answer(answer) = output {
+                answer.tell();
+            }
+        }
+        (frames, answer_rx)
+    };
+    // Written as JSON, each of these is six bytes.
+    let (frames, mut answer_rx) = ask("\u{1}".repeat(FRAME_BYTES_MAX / 8));
+    assert!(frames.len() == 1 && frames[0] <= FRAME_BYTES_MAX && answer_rx.try_recv().is_err(), "{frames:?}");
+    let (frames, mut answer_rx) = ask("x".repeat(FRAME_BYTES_MAX / 8 + 1));
+    assert_eq!((frames, answer_rx.try_recv().unwrap().unwrap_err()), (vec![], Error::TooLarge));
 }
 
 #[test]
 fn an_answer_to_a_call_that_makes_no_sense_is_told() {
     let now = Instant::now();
     let mut session = online(now);
-    session.call(1, Request::history("dm_ab", Side::Newest, 10), now);
+    let (waiter, mut answer_rx) = oneshot::channel();
+    let conversation_id = ConversationId::parse("dm_ab").unwrap();
+    session.call(Call::History(HistoryRequest { conversation_id, side: Side::Newest, limit: 10 }, waiter), now);
     // The drain of the connect is request 1.
     session.received(1, r#"{"type":"reply","action":"history","id":"2","result":{"messages":5}}"#, now);
-    let unreadable = Output::Answer { ticket: 1, answer: Err(Error::Unreadable) };
-    assert!(session.take_outputs().contains(&unreadable));
+    tell_all(&mut session);
+    assert_eq!(answer_rx.try_recv().unwrap().unwrap_err(), Error::Unreadable);
 }

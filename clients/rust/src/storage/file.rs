@@ -3,9 +3,13 @@
 //! A crash can cut off the last line, and nothing else; that line was never confirmed, and reading ends before it. The
 //! file is written anew when most of its lines no longer count, beside the old one, which it then replaces at once.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use wire::{ConversationId, UserId};
 
 use super::{Change, Saved, Storage};
 
@@ -92,7 +96,7 @@ impl Storage for FileStorage {
         let live = self.saved.outbox.len() + self.saved.held.len();
         if self.lines > 2 * live + STALE_LINES_MIN {
             // The changes are written. Whatever kept the file from shrinking is met again at the next write.
-            drop(self.compact());
+            let _ = self.compact();
         }
         Ok(())
     }
@@ -107,7 +111,7 @@ fn line(out: &mut impl Write, change: &Change) -> io::Result<()> {
 fn live(saved: &Saved) -> Vec<Change> {
     let Saved { outbox, held, caught_up } = saved;
     let held = held.iter().map(|(id, seq)| Change::Held { conversation_id: id.clone(), seq: *seq });
-    let caught_up = caught_up.iter().map(|at| Change::CaughtUp(at.clone()));
+    let caught_up = caught_up.iter().map(|at| Change::CaughtUp(*at));
     outbox.iter().cloned().map(Change::Queued).chain(held).chain(caught_up).collect()
 }
 
@@ -123,6 +127,7 @@ fn read(path: &Path) -> io::Result<Saved> {
     while file.read_until(b'\n', &mut line)? > 0 {
         match serde_json::from_slice(&line) {
             Ok(change) if line.ends_with(b"\n") => saved.apply(&change),
+            Err(_) if line.ends_with(b"\n") && is_unsendable(&line) => {}
             // The last one: a crash has cut it off. Any other: not ours to guess at.
             _ if file.fill_buf()?.is_empty() => break,
             _ => {
@@ -133,6 +138,22 @@ fn read(path: &Path) -> io::Result<Saved> {
         line.clear();
     }
     Ok(saved)
+}
+
+/// A message whose target can't exist. The first version queued it, and the server would only refuse it.
+fn is_unsendable(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Queued {
+        target: BTreeMap<String, String>,
+    }
+    #[derive(Deserialize)]
+    struct Line {
+        queued: Queued,
+    }
+    serde_json::from_slice(line).is_ok_and(|Line { queued }| {
+        let named = |name, is_valid: fn(&str) -> bool| queued.target.get(name).is_some_and(|id| !is_valid(id));
+        named("to", |id| UserId::parse(id).is_ok()) || named("conversation_id", |id| ConversationId::parse(id).is_ok())
+    })
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -152,8 +173,9 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use wire::{ClientMsgId, Seq, Target, Timestamp};
+
     use super::*;
-    use crate::protocol::Target;
     use crate::storage::Queued;
 
     /// Gone with the test.
@@ -177,24 +199,26 @@ mod tests {
         }
     }
 
-    fn queued(id: &str) -> Change {
-        let target = Target::User("bob".into());
-        Change::Queued(Queued { client_msg_id: id.into(), target, body: format!("body\nof {id}") })
+    fn msg(id: &str) -> ClientMsgId {
+        ClientMsgId::parse(id).unwrap()
     }
 
-    fn held(conversation: &str, seq: u64) -> Change {
-        Change::Held { conversation_id: conversation.into(), seq }
+    fn conversation(id: &str) -> ConversationId {
+        ConversationId::parse(id).unwrap()
+    }
+
+    fn queued(id: &str) -> Change {
+        let target = Target::User(UserId::parse("bob").unwrap());
+        Change::Queued(Queued { client_msg_id: msg(id), target, body: format!("body\nof {id}") })
+    }
+
+    fn held(id: &str, seq: u64) -> Change {
+        Change::Held { conversation_id: conversation(id), seq: Seq::new(seq).unwrap() }
     }
 
     fn changes() -> Vec<Change> {
-        vec![
-            queued("a"),
-            held("c", 3),
-            queued("b"),
-            Change::Done("a".into()),
-            held("c", 2),
-            Change::CaughtUp("t".into()),
-        ]
+        let caught_up = Change::CaughtUp(Timestamp::parse("2026-11-20T10:00:06.123Z").unwrap());
+        vec![queued("a"), held("c", 3), queued("b"), Change::Done(msg("a")), held("c", 2), caught_up]
     }
 
     fn state(changes: &[Change]) -> Saved {
@@ -215,7 +239,7 @@ mod tests {
         drop(storage);
         let saved = FileStorage::open(&path).unwrap().load().unwrap();
         assert_eq!(saved, state(&changes()));
-        assert_eq!((saved.outbox.len(), saved.held.get("c")), (1, Some(&3)));
+        assert_eq!((saved.outbox.len(), saved.held[&conversation("c")].value()), (1, 3));
     }
 
     #[test]
@@ -239,7 +263,7 @@ mod tests {
             storage.write(&[queued("next")]).unwrap();
             drop(storage);
             let saved = FileStorage::open(&path).unwrap().load().unwrap();
-            assert_eq!(saved.outbox.back().unwrap().client_msg_id, "next");
+            assert_eq!(saved.outbox.back().unwrap().client_msg_id, msg("next"));
         }
     }
 
@@ -263,7 +287,28 @@ mod tests {
         assert!(storage.lines <= STALE_LINES_MIN + 2);
         drop(storage);
         let saved = FileStorage::open(&path).unwrap().load().unwrap();
-        assert_eq!(saved.held.get("c"), Some(&(10 * STALE_LINES_MIN as u64)));
+        assert_eq!(saved.held[&conversation("c")].value(), 10 * STALE_LINES_MIN as u64);
+    }
+
+    /// As the first version wrote it, in which ids were any text.
+    const OF_THE_FIRST_VERSION: &str = r#"{"queued":{"client_msg_id":"7b0e","target":{"to":"bob"},"body":"hi"}}
+{"queued":{"client_msg_id":"7b0f","target":{"to":"not a user"},"body":"the server would refuse it"}}
+{"queued":{"client_msg_id":"7b10","target":{"conversation_id":"dm_ab"},"body":"hello"}}
+{"held":{"conversation_id":"dm_ab","seq":4}}
+{"done":"7b0e"}
+{"caught_up":"2026-11-20T10:00:06.000Z"}
+"#;
+
+    #[test]
+    fn a_file_of_the_first_version_is_read() {
+        let folder = Folder::new();
+        let path = folder.file("outbox");
+        fs::write(&path, OF_THE_FIRST_VERSION).unwrap();
+        let saved = FileStorage::open(&path).unwrap().load().unwrap();
+        let target = Target::Conversation(conversation("dm_ab"));
+        assert_eq!(saved.outbox, [Queued { client_msg_id: msg("7b10"), target, body: "hello".to_owned() }]);
+        assert_eq!(saved.held, [(conversation("dm_ab"), Seq::new(4).unwrap())].into());
+        assert_eq!(saved.caught_up, Timestamp::parse("2026-11-20T10:00:06.000Z"));
     }
 
     #[test]

@@ -1,8 +1,14 @@
 // What the app asks for itself: pages of the chat list and of conversations.
 
 import { PigeonholeError } from "../errors.ts";
-import type { HistoryRequest, HistoryResult, InboxRequest, InboxResult } from "../frames.ts";
-import { checkSize, isHistoryResult, isInboxResult } from "../protocol.ts";
+import {
+  type HistoryRequest,
+  type HistoryResult,
+  type InboxRequest,
+  type InboxResult,
+  isHistoryResult,
+} from "../frames.ts";
+import { checkSize, readInbox } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
 export type CallRequest = InboxRequest | HistoryRequest;
@@ -35,11 +41,11 @@ export class Calls {
   ask(): void {
     for (const call of this.#waiting.splice(0)) {
       const { request, waiter } = call;
-      const isResult = request.action === "inbox" ? isInboxResult : isHistoryResult;
       this.#session.requests.ask(request, {
         answered: (result) => {
-          if (isResult(result)) {
-            this.#session.answer(waiter, result as InboxResult & HistoryResult);
+          const page = request.action === "inbox" ? readInbox(result) : readHistory(result);
+          if (page) {
+            this.#session.answer(waiter, page as InboxResult & HistoryResult);
           } else {
             this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
           }
@@ -50,4 +56,8 @@ export class Calls {
       });
     }
   }
+}
+
+function readHistory(result: unknown): HistoryResult | undefined {
+  return isHistoryResult(result) ? result : undefined;
 }

@@ -1,15 +1,8 @@
 // After a connect: first what is pending, page by page; then, by the chat list, what other devices of this user took
-// meanwhile. And pings, which find what was pushed and did not arrive.
+// meanwhile. And pings, which find what was posted and did not arrive.
 
-import type { DrainResult, InboxResult } from "../frames.ts";
-import {
-  ACK_MARKS_MAX,
-  INBOX_CONVERSATIONS_MAX,
-  isDrainResult,
-  isInboxResult,
-  isPingResult,
-  type Mark,
-} from "../protocol.ts";
+import { type DrainResult, type InboxResult, isDrainResult, isPingResult, limits } from "../frames.ts";
+import { type Mark, readInbox } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 type Drain =
@@ -22,15 +15,15 @@ export class CatchUp {
   #session: Session;
   #stage: "done" | "draining" | "listing" | "repairing" = "done";
   #drain: Drain = { is: "idle" };
-  /** Something may have become pending that the page on its way was read too early for. */
+  /** Something may have become pending after the page that is on its way was read. */
   #again = false;
   #pingAt = Number.POSITIVE_INFINITY;
   #pingAsked = false;
-  /** The server's time, in its own words, up to which nothing is missing. */
+  /** The server's time, as it wrote it, up to which nothing is missing. */
   #since: string | undefined;
   /** What `#since` becomes once all is here. */
   #newest: string | undefined;
-  /** Conversations that must have come that far. */
+  /** How far conversations must have come. */
   #awaited = new Map<string, number>();
 
   constructor(session: Session, since: string | undefined) {
@@ -94,7 +87,7 @@ export class CatchUp {
           return readable;
         },
         refused: ended,
-        // It was about that connection only.
+        // The ping was about that connection only.
         lost: ended,
       },
     );
@@ -139,7 +132,7 @@ export class CatchUp {
     const marks = [...this.#drain.marks];
     const isDone = marks.every(([conversation, seq]) => this.#session.conversations.held(conversation) >= seq);
     // What doesn't fit comes again on the next page, and is acknowledged then.
-    const ack = marks.slice(0, ACK_MARKS_MAX).map(([conversation_id, seq]) => ({ conversation_id, seq }));
+    const ack = marks.slice(0, limits.ACK_ENTRIES_MAX).map(([conversation_id, seq]) => ({ conversation_id, seq }));
     return isDone ? ack : undefined;
   }
 
@@ -154,8 +147,8 @@ export class CatchUp {
       this.#drain = { is: "page", marks };
       return;
     }
-    // What is stored from now on is pushed to this connection, so nothing is left to ask for; a busy user would be asking
-    // for ever. What the app is done with already has been acknowledged, but perhaps not heard.
+    // What is stored from now on is posted to this connection, so nothing is left to ask for; a busy user would never stop
+    // asking. What the app is done with already was acknowledged, but perhaps that did not arrive.
     for (const [conversation, seq] of marks) {
       if (conversations.held(conversation) >= seq) {
         conversations.acknowledgeAgain(conversation);
@@ -177,7 +170,7 @@ export class CatchUp {
     }
   }
 
-  /** An entry of its ack was refused; the others stand, and so will what a drain without any brings. */
+  /** An entry of its ack was refused. The others are applied, and the drain is asked for again without an ack. */
   #refused(ack: Mark[]): void {
     if (ack.length === 0) {
       this.#drainEnded();
@@ -194,14 +187,14 @@ export class CatchUp {
     const since = this.#since === undefined ? {} : { since: aMinuteBefore(this.#since) };
     const from = cursor === undefined ? {} : { cursor };
     this.#session.requests.ask(
-      { action: "inbox", limit: INBOX_CONVERSATIONS_MAX, ...from, ...since },
+      { action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...from, ...since },
       {
         answered: (result) => {
-          const readable = isInboxResult(result);
-          if (readable) {
-            this.#listed(result);
+          const page = readInbox(result);
+          if (page) {
+            this.#listed(page);
           }
-          return readable;
+          return page !== undefined;
         },
         refused: () => {
           this.#stage = "repairing";
@@ -221,18 +214,16 @@ export class CatchUp {
     }
     const { outbox, conversations } = this.#session;
     for (const row of rows) {
-      const { conversation_id, kind, peer_id, last_message, last_seq } = row;
-      if (last_message && (this.#newest === undefined || this.#newest < last_message.sent_at)) {
+      const { conversation_id, peer_id, last_message, last_seq } = row;
+      if (this.#newest === undefined || this.#newest < last_message.sent_at) {
         this.#newest = last_message.sent_at;
       }
-      if (kind === "direct" && peer_id) {
-        outbox.learn(peer_id, conversation_id);
-      }
+      outbox.rememberDirect(peer_id, conversation_id);
       conversations.row(row);
       this.#awaited.set(conversation_id, last_seq);
       this.#session.tell({ type: "conversation", conversation: row });
     }
-    // The first list can be long. What this device does not know yet need not be compared with anything.
+    // The first list can be long. A conversation that this device does not know yet is not compared with anything.
     const enough = this.#since === undefined && conversations.known().every((id) => this.#awaited.has(id));
     if (next_cursor && !enough) {
       this.#askListing(next_cursor);
@@ -262,16 +253,13 @@ export class CatchUp {
     this.#stage = "done";
     if (this.#newest !== undefined && (this.#since === undefined || this.#newest > this.#since)) {
       this.#since = this.#newest;
-      this.#session.save({ caught_up: this.#newest });
+      this.#session.save({ caughtUp: this.#newest });
     }
     this.#newest = undefined;
   }
 }
 
-/**
- * What is stored at the same time can become visible in another order than that of its times. RFC 3339 allows any offset
- * from UTC, so this needs no calendar: it is a minute earlier where the clock is a minute ahead.
- */
+/** What is stored at the same time can become visible in another order than that of its times. */
 function aMinuteBefore(utc: string): string {
-  return utc.replace(/Z$/, "+00:01");
+  return new Date(Date.parse(utc) - 60_000).toISOString();
 }

@@ -1,11 +1,10 @@
-// How far each conversation has come on this device, and what it lacks.
+// How far each conversation has come on this device, and what is missing.
 //
 //     1 ………… acked ………… held ………… shown     (missing)     buffered … wanted
 //            the server   the app    handed
 //            knows        is done    to the app
 
-import type { HistoryResult, Message, Conversation as Row } from "../frames.ts";
-import { HISTORY_MESSAGES_MAX, isHistoryResult } from "../protocol.ts";
+import { type HistoryResult, isHistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
 import type { Session } from "./session.ts";
 
 /** Repairs under way at once: after a long absence there can be one for each conversation. */
@@ -17,13 +16,13 @@ interface Arrived {
 }
 
 class Conversation {
-  /** Handed to the app up to here. `undefined`: new on this device, and nobody has said yet where it begins. */
+  /** Handed to the app up to here. `undefined`: new on this device, and where it begins is not known yet. */
   shown: number | undefined;
   /** The app is done with everything up to here. */
   held = 0;
   /** The server has confirmed that this is acknowledged, or has not drained it since a restart. */
   acked = 0;
-  /** What came before its turn. */
+  /** What came out of order. */
   buffer = new Map<number, Arrived>();
   /** The server has messages up to here. */
   wanted = 0;
@@ -36,7 +35,7 @@ class Conversation {
     return this.wanted > (this.shown ?? 0);
   }
 
-  /** Has come, whether or not it was its turn. */
+  /** Has come, in order or not. */
   has(seq: number): boolean {
     return (this.shown !== undefined && seq <= this.shown) || this.buffer.has(seq);
   }
@@ -45,14 +44,14 @@ class Conversation {
 export class Conversations {
   #session: Session;
   #all = new Map<string, Conversation>();
-  /** Those that lack something. */
+  /** Those in which messages are missing. */
   #broken = new Set<string>();
   #repairs = 0;
 
   constructor(session: Session, held: ReadonlyMap<string, number>) {
     this.#session = session;
     for (const [id, seq] of held) {
-      // Should the last acknowledgement have been lost, the first drain brings what it was for: see `arrivedPending`.
+      // If the last acknowledgement was lost, the first drain brings those messages again: see `arrivedPending`.
       const known = { shown: seq, held: seq, acked: seq, wanted: seq };
       this.#all.set(id, Object.assign(new Conversation(), known));
     }
@@ -113,7 +112,7 @@ export class Conversations {
     }
   }
 
-  /** A message has come, from wherever. */
+  /** A message has come, by any way. */
   arrived(message: Message, missed: boolean): void {
     const { conversation_id: id, seq } = message;
     const conversation = this.#get(id);
@@ -129,18 +128,18 @@ export class Conversations {
     this.#show(id);
   }
 
-  /** A drained one: what comes before it, some device of this user has acknowledged. */
+  /** A drained message: some device of this user has acknowledged everything before it. */
   arrivedPending(message: Message, missed: boolean): void {
     const { conversation_id: id, seq } = message;
     this.arrived(message, missed);
-    if (!this.hasBegun(id) && !this.#mayBeThere(id)) {
+    if (!this.hasBegun(id) && !this.#mayHoldOwn(id)) {
       this.#begin(id, seq - 1);
       this.#show(id);
     }
     const conversation = this.#get(id);
     if (conversation.acked >= seq) {
       conversation.acked = seq - 1;
-      this.#session.outbox.doubt(id);
+      this.#session.outbox.forgetAcked(id);
     }
   }
 
@@ -149,9 +148,9 @@ export class Conversations {
     const id = row.conversation_id;
     const conversation = this.#get(id);
     conversation.wanted = Math.max(conversation.wanted, row.last_seq);
-    // Whatever can be on its way has had the time of a drain.
+    // What was on its way has arrived by now: a drain took longer.
     conversation.repairAt ??= this.#session.now;
-    if (!this.#mayBeThere(id)) {
+    if (!this.#mayHoldOwn(id)) {
       this.#begin(id, Math.min(row.delivered_seq, row.last_seq));
     }
     this.#show(id);
@@ -167,22 +166,22 @@ export class Conversations {
     conversation.shown = begin;
     conversation.held = begin;
     conversation.acked = Math.max(conversation.acked, begin);
-    // After a restart, too: what is shown from here on and not held by then must be missed.
+    // Saved, so that what is shown from here on and not held is found missing after a restart.
     this.#session.save({ held: { conversation_id: id, seq: begin } });
     this.#session.outbox.forgetSent(id);
   }
 
   /**
-   * Whether an own message without an answer may be in this conversation, which has not begun. The server holds such a
-   * one for delivered, so the conversation must not begin where the server says before it is known.
+   * Whether an own message without an answer may be in this conversation, which has not begun. The server takes such a
+   * message for delivered, so until it is answered the conversation must not begin where the server says.
    */
-  #mayBeThere(id: string): boolean {
+  #mayHoldOwn(id: string): boolean {
     const buffered = [...(this.#all.get(id)?.buffer.values() ?? [])];
     const users = buffered.map(({ message }) => message.sender_id);
     return this.#session.outbox.isUnsure(id, users);
   }
 
-  /** Hands over what is next in order, and sees whether anything is missing then. */
+  /** Hands over what is next in order, then checks whether anything is missing. */
   #show(id: string): void {
     const { me, now, timing, stats } = this.#session;
     const conversation = this.#get(id);
@@ -228,10 +227,10 @@ export class Conversations {
       : Number.POSITIVE_INFINITY;
   }
 
-  /** When this one is to be repaired; never, while something stands against it. */
+  /** When this one is to be repaired; never, while something prevents it. */
   #repairAt(id: string): number {
     const { repairAsked, repairAt, shown } = this.#get(id);
-    const waits = repairAsked || repairAt === undefined || (shown === undefined && this.#mayBeThere(id));
+    const waits = repairAsked || repairAt === undefined || (shown === undefined && this.#mayHoldOwn(id));
     return waits ? Number.POSITIVE_INFINITY : repairAt;
   }
 
@@ -252,8 +251,8 @@ export class Conversations {
 
   #repair(id: string, conversation: Conversation): void {
     const after = conversation.shown;
-    // Without a beginning: only to learn up to where this user holds it.
-    const part = after === undefined ? { limit: 1 } : { after_seq: after, limit: HISTORY_MESSAGES_MAX };
+    // Without a beginning, it is asked only up to where this user holds it.
+    const part = after === undefined ? { limit: 1 } : { after_seq: after, limit: limits.HISTORY_LIMIT_MAX };
     const ended = () => {
       this.#repairs -= 1;
       conversation.repairAsked = false;
@@ -288,13 +287,13 @@ export class Conversations {
     const conversation = this.#get(id);
     conversation.wanted = Math.max(conversation.wanted, history.last_seq);
     const before = conversation.shown;
-    if (before === undefined && !this.#mayBeThere(id)) {
+    if (before === undefined && !this.#mayHoldOwn(id)) {
       const own = history.members.find(({ user_id }) => user_id === me);
       this.#begin(id, own?.delivered_seq ?? history.last_seq);
     }
-    // The answer to a question of before the conversation began brings its end, not what it lacks.
+    // Asked before the conversation began, so this is its end, not what is missing.
     for (const message of after === undefined ? [] : history.messages) {
-      // It was asked for from the gap on, so what stands behind the gap comes along.
+      // The page begins at the gap, and can have messages from behind it.
       if (!conversation.has(message.seq)) {
         this.arrived(message, !links.toldCaughtUp && message.sender_id !== me);
       }
@@ -311,7 +310,7 @@ export class Conversations {
     }
   }
 
-  /** What is missing will never come: the user is no longer a member. What is there is handed over without it. */
+  /** What is missing will never come: the user is no longer a member. What has come is handed over without it. */
   #giveUp(id: string): void {
     const conversation = this.#get(id);
     const buffered = [...conversation.buffer.keys()];

@@ -1,14 +1,14 @@
-// The connections: when one is opened, which one carries requests, when one is given up.
+// The connections: when one is opened, which one carries requests, when one is closed.
 //
-// There is one, usually. Before it reaches its end a second one is opened; once that one has drained, the first is
-// closed. Frames of both count meanwhile.
+// There is one, usually. Before API Gateway ends it a second one is opened; once that one has drained, the first is
+// closed. Frames of both are handled meanwhile.
 
 import type { TokenNeed } from "../config.ts";
 import type { Why } from "../events.ts";
 import type { LinkId, Session } from "./session.ts";
 
 interface Link {
-  heardAt: number;
+  lastFrameAt: number;
   replaceAt: number;
 }
 
@@ -22,7 +22,7 @@ export class Links {
   #need: TokenNeed = "connect";
   /** A token was refused, and another has been asked for. */
   #freshAsked = false;
-  /** Tries since the server last said anything. */
+  /** Tries to connect since the server last sent anything. */
   #attempt = 0;
   #opened = 0;
   #lastId = 0;
@@ -52,7 +52,7 @@ export class Links {
 
   #silentAt(id: LinkId, link: Link): number {
     const owedSince = this.#session.requests.owedSince(id);
-    return Math.max(owedSince, link.heardAt) + this.#session.timing.silenceMax;
+    return Math.max(owedSince, link.lastFrameAt) + this.#session.timing.silenceMax;
   }
 
   opened(id: LinkId): void {
@@ -64,7 +64,7 @@ export class Links {
     const { lifetime, lifetimeJitter } = session.timing;
     const age = Math.max(lifetime - lifetimeJitter * session.random(), lifetime / 2);
     const first = this.#open.size === 0;
-    this.#open.set(id, { heardAt: session.now, replaceAt: session.now + age });
+    this.#open.set(id, { lastFrameAt: session.now, replaceAt: session.now + age });
     this.#dialing = undefined;
     this.#dialAt = undefined;
     this.#need = "connect";
@@ -86,7 +86,7 @@ export class Links {
     this.#dialing = undefined;
     if (why.reason === "token_refused") {
       this.#need = "refused";
-      // The token may just be an old one: the app has one chance to give another before anybody worries.
+      // The token may just be old: the app is asked for a new one, once, before the failure is reported.
       if (!this.#freshAsked) {
         this.#freshAsked = true;
         this.#dialAt = this.#session.now;
@@ -118,14 +118,14 @@ export class Links {
     this.lost(id, { reason: "token_expired" });
   }
 
-  heard(id: LinkId): void {
+  frameArrived(id: LinkId): void {
     const link = this.#open.get(id);
     if (!link) {
       return;
     }
-    link.heardAt = this.#session.now;
-    // Only a server that answers makes the next reconnect a quick one; and the old connection says nothing about how it
-    // goes with a new one.
+    link.lastFrameAt = this.#session.now;
+    // The back-off starts again only when the server answers on the newest connection: an old one says nothing about whether
+    // a new one can be opened.
     if (this.#dialing === undefined && this.#dialAt === undefined) {
       this.#attempt = 0;
     }
@@ -153,7 +153,7 @@ export class Links {
     this.#session.output({ do: "dial", link: this.#lastId, need: this.#need });
   }
 
-  /** If a connection is waited for, it is not waited for any longer. */
+  /** If the next try waits, it is made now. */
   dialSoon(): void {
     this.#attempt = 0;
     if (this.#dialAt !== undefined) {
@@ -161,7 +161,7 @@ export class Links {
     }
   }
 
-  burySilent(): void {
+  closeSilent(): void {
     for (const [id, link] of [...this.#open]) {
       if (this.#open.has(id) && this.#silentAt(id, link) <= this.#session.now) {
         this.#session.output({ do: "close", link: id });

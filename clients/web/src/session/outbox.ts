@@ -1,8 +1,8 @@
 // Messages on their way to the server, in a lane per conversation.
 
 import type { PigeonholeError } from "../errors.ts";
-import type { SendResult } from "../frames.ts";
-import { isSendResult, type Target } from "../protocol.ts";
+import { isSendResult, type SendResult } from "../frames.ts";
+import type { Target } from "../protocol.ts";
 import type { Queued } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
 
@@ -32,16 +32,16 @@ export class Outbox {
   /** The direct conversations with these users. */
   #direct = new Map<string, string>();
   /**
-   * Answered, in conversations that are new on this device and have not begun: until then they are kept, so that a restart
-   * finds them again.
+   * Answered, in conversations that are new on this device and have not begun: kept in the storage until they do, so that
+   * they are found after a restart.
    */
-  #undone = new Map<string, string[]>();
+  #answeredEarly = new Map<string, string[]>();
   #lastOrder = 0;
 
   constructor(session: Session, saved: Queued[]) {
     this.#session = session;
     for (const queued of saved) {
-      // Nobody knows whether it was sent.
+      // It may have been sent before.
       this.add(queued, undefined, 1);
     }
   }
@@ -78,14 +78,14 @@ export class Outbox {
     const { conversations, requests, stats } = this.#session;
     entry.underWay = true;
     if (entry.tries === 0) {
-      // A user whom nobody knows a conversation with has no messages before this one.
+      // With this user there is no conversation yet, as far as known, so this is its first message.
       entry.ackedBefore = key.startsWith("in ") ? conversations.acked(key.slice("in ".length)) : 0;
       stats.sent += 1;
     } else {
       stats.resent += 1;
     }
     entry.tries += 1;
-    const { client_msg_id, target, body } = entry.queued;
+    const { clientMsgId: client_msg_id, target, body } = entry.queued;
     requests.ask(
       { action: "send", ...target, client_msg_id, kind: "text", body },
       {
@@ -106,20 +106,20 @@ export class Outbox {
   }
 
   #stored(entry: Entry, stored: SendResult): void {
-    const { client_msg_id, target, body } = entry.queued;
+    const { clientMsgId, target, body } = entry.queued;
     const { conversation_id, seq, message_id, sent_at } = stored;
     const { conversations, stats, me } = this.#session;
     this.#remove(entry);
     if ("to" in target) {
-      this.learn(target.to, conversation_id);
+      this.rememberDirect(target.to, conversation_id);
     }
     stats.answered += 1;
-    this.#undone.set(conversation_id, [...(this.#undone.get(conversation_id) ?? []), client_msg_id]);
+    this.#answeredEarly.set(conversation_id, [...(this.#answeredEarly.get(conversation_id) ?? []), clientMsgId]);
     if (conversations.hasBegun(conversation_id)) {
       this.forgetSent(conversation_id);
     }
     this.#session.answer(entry.waiter, stored);
-    // A sender who held everything before it holds it, too: the server saw to that when it stored it.
+    // If the user held everything before it, the server has raised the delivered mark to it.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
     const own = {
       conversation_id,
@@ -129,33 +129,33 @@ export class Outbox {
       kind: "text",
       body,
       sent_at,
-      client_msg_id,
-    } as const;
+      client_msg_id: clientMsgId,
+    };
     conversations.arrived(own, false);
   }
 
   #refused(entry: Entry, error: PigeonholeError): void {
-    const { client_msg_id, target, body } = entry.queued;
+    const { clientMsgId, target, body } = entry.queued;
     this.#remove(entry);
     this.#session.stats.failed += 1;
-    this.#session.save({ done: client_msg_id });
+    this.#session.save({ done: clientMsgId });
     this.#session.refuse(entry.waiter, error);
-    this.#session.tell({ type: "failed", client_msg_id, target, body, error });
+    this.#session.tell({ type: "failed", clientMsgId, target, body, error });
   }
 
-  /** Restarts need not know of what was answered in this conversation. */
+  /** What was answered in this conversation need not be remembered any longer. */
   forgetSent(conversation: string): void {
-    for (const done of this.#undone.get(conversation) ?? []) {
+    for (const done of this.#answeredEarly.get(conversation) ?? []) {
       this.#session.save({ done });
     }
-    this.#undone.delete(conversation);
+    this.#answeredEarly.delete(conversation);
   }
 
   /** Whether a message that was sent and not answered may be in this conversation, in which these users have spoken. */
   isUnsure(conversation: string, users: string[]): boolean {
     const sent = (lane: Lane | undefined) => (lane?.[0]?.tries ?? 0) > 0;
     const toAnyone = () => [...this.#lanes].some(([key, lane]) => key.startsWith("to ") && sent(lane));
-    // An own message there came from another device, to nobody knows whom.
+    // Sent by another device; the recipient is unknown here.
     const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(this.#lanes.get(toUser(user))));
     return (
       sent(this.#lanes.get(toConversation(conversation))) ||
@@ -163,15 +163,15 @@ export class Outbox {
     );
   }
 
-  /** What was taken for acknowledged there was not. */
-  doubt(conversation: string): void {
+  /** What was taken for acknowledged in this conversation is not. */
+  forgetAcked(conversation: string): void {
     for (const entry of this.#lanes.get(toConversation(conversation)) ?? []) {
       entry.ackedBefore = undefined;
     }
   }
 
   /** Messages to this user go to this conversation. */
-  learn(user: string, conversation: string): void {
+  rememberDirect(user: string, conversation: string): void {
     if (this.#direct.get(user) === conversation) {
       return;
     }
@@ -189,7 +189,7 @@ export class Outbox {
     this.#ready.add(key);
   }
 
-  /** One lane for a conversation, whichever way its messages name it. */
+  /** The same lane for a conversation, whether its messages name the user or the conversation. */
   #laneOf(target: Target): string {
     if ("conversation_id" in target) {
       return toConversation(target.conversation_id);

@@ -1,10 +1,11 @@
-// What the server is told: what this device holds, and what the user has read.
+// Reports to the server: what this device holds, and what the user has read.
 
 import type { PigeonholeError } from "../errors.ts";
-import { ACK_MARKS_MAX, checkSize, isReadResult, type Mark } from "../protocol.ts";
+import { isAckResult, isReadResult, limits } from "../frames.ts";
+import { checkSize, type Mark } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
-/** How far the user has read a conversation. Gone a while after the server knows. */
+/** How far the user has read a conversation. Dropped some time after the server knows. */
 interface Read {
   seq: number;
   asked: boolean;
@@ -28,7 +29,7 @@ export class Reports {
     this.#session = session;
   }
 
-  hurry(): void {
+  flush(): void {
     this.#ackFrom = NOW;
     for (const read of this.#reads.values()) {
       read.from = NOW;
@@ -48,11 +49,14 @@ export class Reports {
       this.#session.requests.ask(
         { action: "ack", up_to },
         {
-          answered: () => {
-            this.acknowledged(up_to);
-            return true;
+          answered: (result) => {
+            const readable = isAckResult(result);
+            if (readable) {
+              this.acknowledged(up_to);
+            }
+            return readable;
           },
-          // It would be refused again. The entries that were not at fault stand.
+          // It would be refused again. The valid entries are applied.
           refused: () => this.acknowledged(up_to),
           lost: () => this.ackLost(up_to),
         },
@@ -64,7 +68,7 @@ export class Reports {
 
   acknowledge(conversation: string, seq: number): void {
     const read = this.#reads.get(conversation);
-    // To have read it is to hold it.
+    // A read mark counts as a delivered one.
     if (read && read.seq >= seq && read.answered < seq) {
       return;
     }
@@ -73,7 +77,7 @@ export class Reports {
 
   /** As many marks as one request may carry. */
   take(): Mark[] {
-    const marks = [...this.#unacked].slice(0, ACK_MARKS_MAX);
+    const marks = [...this.#unacked].slice(0, limits.ACK_ENTRIES_MAX);
     for (const [conversation] of marks) {
       this.#unacked.delete(conversation);
     }
@@ -94,7 +98,7 @@ export class Reports {
 
   #isAckDue(): boolean {
     const { size } = this.#unacked;
-    return size >= ACK_MARKS_MAX || (size > 0 && this.#ackFrom <= this.#session.now);
+    return size >= limits.ACK_ENTRIES_MAX || (size > 0 && this.#ackFrom <= this.#session.now);
   }
 
   // Reading.

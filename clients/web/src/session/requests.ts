@@ -1,20 +1,20 @@
-// What was asked and not answered yet.
+// Requests without an answer yet.
 
 import { PigeonholeError } from "../errors.ts";
 import type { Problem, Request } from "../frames.ts";
 import { requestFrame } from "../protocol.ts";
 import type { LinkId, Session } from "./session.ts";
 
-/** A server that asks for more patience than this is not believed. */
+/** The upper bound on `retry_after_ms`. */
 const RETRY_AFTER_MAX = 5 * 60 * 1000;
 
-/** Whoever asked. */
+/** What to do with the answer to a request. */
 export interface Asker {
-  /** `false`: the result can't be read. It is asked again, since it may be another one then. */
+  /** `false`: the result can't be read. The request is sent again. */
   answered(result: unknown): boolean;
   /** For good. */
   refused(error: PigeonholeError): void;
-  /** The answer will not come any more. Whoever asked sees to it that it is asked again. */
+  /** The connection is gone, so no answer will come. The asker asks again, if it still wants to. */
   lost(): void;
 }
 
@@ -72,7 +72,7 @@ export class Requests {
         continue;
       }
       asked.attempts += 1;
-      // Longer each time: were it the same, servers that are slow because they are busy would get busier, for ever.
+      // Twice as long each time: at a fixed interval, a slow server would get ever more requests.
       asked.retryAt = now + timing.answerWait * 2 ** Math.min(asked.attempts, ANSWER_WAIT_DOUBLINGS_MAX);
       if (asked.link !== current) {
         asked.link = current;
@@ -96,7 +96,7 @@ export class Requests {
     for (const [id] of gone) {
       this.#asked.delete(id);
     }
-    // Backwards, because some go back to where they stood: at the front.
+    // In reverse, because some are put back at the front of a queue.
     for (const [, { asker }] of gone.reverse()) {
       asker.lost();
     }
@@ -106,7 +106,7 @@ export class Requests {
     const number = Number(id);
     const asked = this.#asked.get(number);
     if (!asked) {
-      // The second answer to one that was sent twice.
+      // A second answer to a request that was sent twice.
       return;
     }
     this.#asked.delete(number);

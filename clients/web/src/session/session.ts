@@ -1,22 +1,22 @@
-// The client's state, whatever connections carry it: what waits, what is held, what must be asked.
+// The client's state, independent of connections: what waits, what is held, what must be asked.
 //
-// Nothing here does I/O or looks at a clock. In go frames, calls of the app and the time; out come `Output`s. Four rules
-// carry most of it:
+// Nothing here does I/O or looks at a clock: frames, calls of the app and the time are inputs, `Output`s are what to do. Four
+// rules explain most of it:
 //
 // - A request stays asked until it is answered, and is sent again, unchanged, when its time is up. Every action of the
-//   protocol may be repeated, so no lost answer needs a case of its own.
+//   protocol may be repeated, so a lost answer needs no code of its own.
 // - Messages wait in their conversation's buffer until everything before them has come, and leave it once, in the order
 //   of their `seq`.
 // - Of the messages to one conversation only the oldest is under way. Two at once could be stored the other way round.
 // - A message is held, and so acknowledged, once the app is done with it: what it had before a crash comes again.
 //
-// The Rust client's session is the same machine, and both pass the scripts in conformance/.
+// The Rust client's session works in the same way, and both pass the scripts in conformance/.
 
 import type { Timing, TokenNeed } from "../config.ts";
 import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State, Why } from "../events.ts";
 import type { SendResult } from "../frames.ts";
-import { hear } from "../protocol.ts";
+import { parseFrame } from "../protocol.ts";
 import type { Change, Queued, Saved } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
@@ -29,7 +29,7 @@ import { Requests } from "./requests.ts";
 /** One connection, dialled or open. Later ones have higher numbers. */
 export type LinkId = number;
 
-/** Whoever waits for an answer. */
+/** Called with the answer. */
 export interface Waiter<T> {
   resolve(answer: T): void;
   reject(error: PigeonholeError): void;
@@ -65,7 +65,7 @@ export interface Stats {
   reconnects: number;
 }
 
-export interface Setting {
+export interface SessionOptions {
   /** The user. */
   me: string;
   timing: Timing;
@@ -101,7 +101,7 @@ export class Session {
   #outputs: Output[] = [];
 
   /** Dials at its first tick. */
-  constructor({ me, timing, saved, random, now }: Setting) {
+  constructor({ me, timing, saved, random, now }: SessionOptions) {
     this.me = me;
     this.timing = timing;
     this.random = random;
@@ -111,11 +111,11 @@ export class Session {
     this.calls = new Calls(this);
     this.outbox = new Outbox(this, saved.outbox);
     this.conversations = new Conversations(this, saved.held);
-    this.catchUp = new CatchUp(this, saved.caught_up);
+    this.catchUp = new CatchUp(this, saved.caughtUp);
     this.reports = new Reports(this);
   }
 
-  // What happens on the way to the server.
+  // Events of connections.
 
   opened(link: LinkId, now: number): void {
     this.#at(now, () => this.links.opened(link));
@@ -133,21 +133,22 @@ export class Session {
   /** A frame, from a connection that is open or was until now. */
   received(link: LinkId, text: string, now: number): void {
     this.#at(now, () => {
-      this.links.heard(link);
-      const heard = hear(text);
-      switch (heard.is) {
+      this.links.frameArrived(link);
+      const incoming = parseFrame(text);
+      switch (incoming.is) {
         case "reply":
-          return this.requests.answered(heard.id, heard.result);
+          return this.requests.answered(incoming.id, incoming.result);
         case "error":
-          return heard.problem.code === "token_expired"
+          return incoming.problem.code === "token_expired"
             ? this.links.tokenExpired(link)
-            : this.requests.refused(heard.id, heard.problem);
-        case "message":
-          return this.conversations.arrived(heard.message, false);
-        case "receipt": {
-          const { conversation_id, user_id, seq, at } = heard.receipt;
-          return this.tell({ type: "receipt", kind: heard.kind, conversation_id, user_id, seq, at });
-        }
+            : this.requests.refused(incoming.id, incoming.problem);
+        case "messages":
+          for (const message of incoming.messages) {
+            this.conversations.arrived(message, false);
+          }
+          return;
+        case "receipt":
+          return this.tell({ type: "receipt", kind: incoming.kind, ...incoming.receipt });
         case "gateway":
           // It doesn't say which request it is about.
           return this.requests.retryAllSoon(link);
@@ -157,7 +158,7 @@ export class Session {
     });
   }
 
-  // What the app does.
+  // Calls of the app.
 
   send(queued: Queued, waiter: Waiter<SendResult> | undefined, now: number): void {
     this.#at(now, () => this.outbox.add(queued, waiter));
@@ -178,7 +179,7 @@ export class Session {
     this.#at(now, () => this.conversations.handled(conversation, seq));
   }
 
-  /** Whatever waits for a better moment is tried now: the network has changed, or the app is in the foreground again. */
+  /** Retries that wait are tried now: the network has changed, or the app is in the foreground again. */
   wake(now: number): void {
     this.#at(now, () => {
       this.links.dialSoon();
@@ -187,16 +188,16 @@ export class Session {
     this.tick(now);
   }
 
-  /** The last word before the connections are closed: what is held and read is reported, however recent the last report. */
-  leaving(now: number): void {
-    this.#at(now, () => this.reports.hurry());
+  /** Before the connections are closed: what is held and read is reported, however recent the last report. */
+  closing(now: number): void {
+    this.#at(now, () => this.reports.flush());
   }
 
-  // What time brings.
+  // Time.
 
   tick(now: number): void {
     this.#at(now, () => {
-      this.links.burySilent();
+      this.links.closeSilent();
       this.requests.resendDue();
       this.catchUp.pingDue();
     });
@@ -217,7 +218,7 @@ export class Session {
     );
   }
 
-  // What comes of it.
+  // Outputs.
 
   takeOutputs(): Output[] {
     const outputs = this.#outputs;
@@ -254,7 +255,7 @@ export class Session {
     }
   }
 
-  /** Full jitter: anything from nothing to the ceiling, which doubles with each attempt. */
+  /** Full jitter: at random between 0 and a maximum that doubles with each attempt. */
   jitter(first: number, max: number, attempt: number): number {
     return Math.min(first * 2 ** attempt, max) * this.random();
   }
@@ -262,11 +263,11 @@ export class Session {
   #at(now: number, change: () => void): void {
     this.now = now;
     change();
-    this.#settle();
+    this.#sendDue();
   }
 
-  /** Asks for whatever the state calls for and is not under way. */
-  #settle(): void {
+  /** Sends every request that is due and not under way. */
+  #sendDue(): void {
     this.links.dialDue();
     if (this.links.current() === undefined) {
       return;

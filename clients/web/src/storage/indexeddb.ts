@@ -3,13 +3,13 @@
 import { PigeonholeError } from "../errors.ts";
 import type { Change, Queued, Saved, Storage } from "./storage.ts";
 
-const VERSION = 1;
-/** A page that is being reloaded lets go of its storage within this. */
+const VERSION = 2;
+/** A page that is being reloaded releases its lock within this. */
 const LOCK_WAIT = 2000;
 
 /**
- * Remembers under this name, in this browser profile and origin. One client has it at a time, in whatever tab: give each
- * user a name of their own, and each tab, if an app may be open in several.
+ * Remembers under this name, in this browser profile and origin. Only one client may use it at a time, over all tabs: give
+ * each user a name of their own, and each tab, if the app may be open in several.
  *
  * @throws `storage_busy`, when the client is connected: another one has it. `storage`: there is no IndexedDB here.
  */
@@ -37,7 +37,7 @@ class IndexedDbStorage implements Storage {
   }
 
   async write(changes: Change[]): Promise<void> {
-    // What is queued must survive the power's failing at once; the rest costs at most a message that comes again.
+    // A queued message must survive a power failure; if the rest is lost, a message comes again at most.
     const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
     const database = await this.#open();
     const transaction = database.transaction(["outbox", "held", "rest"], "readwrite", { durability });
@@ -46,7 +46,7 @@ class IndexedDbStorage implements Storage {
         put(transaction, change);
       }
     } catch (error) {
-      // What was put already would be written.
+      // Without this, the changes before the error would be written.
       transaction.abort();
       throw error;
     }
@@ -56,7 +56,7 @@ class IndexedDbStorage implements Storage {
   async #open(): Promise<IDBDatabase> {
     if (!this.#database) {
       const database = await open(this.#name);
-      // Browsers close one by themselves when they are short of something.
+      // Browsers may close it, when memory or disk space is short.
       database.onclose = () => {
         this.#database = undefined;
       };
@@ -72,9 +72,9 @@ class IndexedDbStorage implements Storage {
   }
 }
 
-/** Keeps other tabs away until what it gives is called. */
+/** Locks out other tabs until the returned function is called. */
 async function lock(name: string): Promise<() => void> {
-  // Not everywhere, and not on pages without TLS: there the app has to see to it.
+  // Some platforms, and pages without TLS, have no locks. There the app must take care of it.
   const locks = globalThis.navigator?.locks;
   if (!locks) {
     return () => {};
@@ -90,7 +90,11 @@ async function lock(name: string): Promise<() => void> {
 function open(name: string): Promise<IDBDatabase> {
   const request = indexedDB.open(name, VERSION);
   request.onupgradeneeded = () => {
-    request.result.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "client_msg_id");
+    // Version 1 was never released.
+    for (const store of [...request.result.objectStoreNames]) {
+      request.result.deleteObjectStore(store);
+    }
+    request.result.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
     request.result.createObjectStore("held");
     request.result.createObjectStore("rest");
   };
@@ -100,14 +104,14 @@ function open(name: string): Promise<IDBDatabase> {
 async function read(database: IDBDatabase): Promise<Saved> {
   const transaction = database.transaction(["outbox", "held", "rest"]);
   const store = (name: string) => transaction.objectStore(name);
-  const [outbox, ids, seqs, caught_up] = await Promise.all([
+  const [outbox, ids, seqs, caughtUp] = await Promise.all([
     answer<Queued[]>(store("outbox").getAll()),
     answer(store("held").getAllKeys()),
     answer<number[]>(store("held").getAll()),
-    answer<string | undefined>(store("rest").get("caught_up")),
+    answer<string | undefined>(store("rest").get("caughtUp")),
   ]);
   const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
-  return caught_up === undefined ? { outbox, held } : { outbox, held, caught_up };
+  return caughtUp === undefined ? { outbox, held } : { outbox, held, caughtUp };
 }
 
 function put(transaction: IDBTransaction, change: Change): void {
@@ -123,10 +127,10 @@ function put(transaction: IDBTransaction, change: Change): void {
       }
     };
   } else if ("held" in change) {
-    // The client only ever raises it.
+    // The client only raises it.
     store("held").put(change.held.seq, change.held.conversation_id);
   } else {
-    store("rest").put(change.caught_up, "caught_up");
+    store("rest").put(change.caughtUp, "caughtUp");
   }
 }
 

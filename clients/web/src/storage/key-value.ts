@@ -1,14 +1,14 @@
 import { apply, copy, nothingSaved, type Storage } from "./storage.ts";
 
-/** React Native's AsyncStorage, `localStorage`, and whatever else keeps texts under names. */
+/** React Native's AsyncStorage, `localStorage`, and any other store of strings under names. */
 export interface KeyValueStore {
   getItem(key: string): string | null | Promise<string | null>;
   setItem(key: string, text: string): void | Promise<void>;
 }
 
 /**
- * Remembers in one text under this name, which is written whole each time. One client has it at a time; the app sees to
- * that. In browsers `indexedDbStorage` is the better one.
+ * Remembers in one string under this name, which is written whole each time. Only one client may use it at a time; the app
+ * must take care of that. In browsers, prefer `indexedDbStorage`.
  */
 export function keyValueStorage(store: KeyValueStore, name: string): Storage {
   const key = `pigeonhole:${name}`;

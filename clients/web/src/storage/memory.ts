@@ -1,6 +1,6 @@
 import { apply, type Change, copy, nothingSaved, type Saved, type Storage } from "./storage.ts";
 
-/** Remembers as long as it lives: a client can be closed, and another one started with what the first has left. */
+/** Remembers as long as this object lives: a client can be closed, and another one started with what the first has saved. */
 export function memoryStorage(saved: Saved = nothingSaved()): Storage {
   return {
     load: async () => copy(saved),

@@ -5,7 +5,7 @@ import type { Target } from "../protocol.ts";
 /** A message that waits for its answer. */
 export interface Queued {
   /** The same at each try, so that the server stores it once. */
-  client_msg_id: string;
+  clientMsgId: string;
   target: Target;
   body: string;
 }
@@ -14,12 +14,12 @@ export interface Queued {
 export type Change =
   /** This message waits, after those that wait already. */
   | { queued: Queued }
-  /** The message with this `client_msg_id` no longer waits. */
+  /** The message with this `clientMsgId` no longer waits. */
   | { done: string }
   /** The app is done with everything of this conversation up to here. Only rises. */
   | { held: { conversation_id: string; seq: number } }
   /** A time of the server's, up to which nothing is missing. */
-  | { caught_up: string };
+  | { caughtUp: string };
 
 /** All that is remembered. */
 export interface Saved {
@@ -27,10 +27,10 @@ export interface Saved {
   outbox: Queued[];
   /** For each conversation, the last seq that the app is done with. */
   held: Map<string, number>;
-  caught_up?: string;
+  caughtUp?: string;
 }
 
-/** Where the client keeps what must outlive it. One client uses it at a time. */
+/** Where the client keeps what must survive a restart. One client uses it at a time. */
 export interface Storage {
   /** Everything that was written before. If this fails there is no client. */
   load(): Promise<Saved>;
@@ -47,17 +47,17 @@ export function nothingSaved(): Saved {
   return { outbox: [], held: new Map() };
 }
 
-/** One that changes of the other don't reach. */
+/** A copy that does not share its outbox and marks. */
 export function copy({ outbox, held, ...rest }: Saved): Saved {
   return { ...rest, outbox: [...outbox], held: new Map(held) };
 }
 
-/** Brings one change in. */
+/** Applies one change. */
 export function apply(saved: Saved, change: Change): void {
   if ("queued" in change) {
     saved.outbox.push(change.queued);
   } else if ("done" in change) {
-    const at = saved.outbox.findIndex((queued) => queued.client_msg_id === change.done);
+    const at = saved.outbox.findIndex((queued) => queued.clientMsgId === change.done);
     if (at >= 0) {
       saved.outbox.splice(at, 1);
     }
@@ -65,6 +65,6 @@ export function apply(saved: Saved, change: Change): void {
     const { conversation_id, seq } = change.held;
     saved.held.set(conversation_id, Math.max(seq, saved.held.get(conversation_id) ?? 0));
   } else {
-    saved.caught_up = change.caught_up;
+    saved.caughtUp = change.caughtUp;
   }
 }

@@ -13,7 +13,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
 
-    /// The file with the private key, which is made if it is not there. Whoever has it can be anybody
+    /// The file with the private key, which is made if it is not there. Keep it secret: it can sign tokens for any user
     #[arg(long, global = true, value_name = "FILE", default_value = "issuer.key")]
     key: PathBuf,
 

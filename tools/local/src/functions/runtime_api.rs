@@ -1,7 +1,10 @@
 //! Lambda's Runtime API, version 2018-06-01, as one sandbox sees it.
 
 use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,28 +12,34 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::{AppendHeaders, IntoResponse};
 use axum::routing::{get, post};
+use axum::serve::ListenerExt as _;
 use serde::Deserialize;
+use time::OffsetDateTime;
+use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
 
 use super::FunctionError;
 use crate::lock;
 
 const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-pub(super) type Answer = Result<Vec<u8>, FunctionError>;
+/// What the function answered, or how it failed.
+type Answer = Result<Vec<u8>, FunctionError>;
 
-pub(super) struct Event {
-    pub(super) request_id: String,
-    pub(super) deadline_ms: i128,
-    pub(super) payload: Bytes,
-    pub(super) answer: oneshot::Sender<Answer>,
+struct Invocation {
+    request_id: String,
+    deadline_ms: i128,
+    payload: Bytes,
+    answer_tx: oneshot::Sender<Answer>,
 }
 
-pub(super) struct RuntimeApi {
+pub struct RuntimeApi {
     function: String,
     ready: Notify,
     /// The one event that waits to be fetched.
-    offered: Mutex<Option<Event>>,
+    offered: Mutex<Option<Invocation>>,
     offer_made: Notify,
     /// The events that were fetched and not answered yet, by request id: one, unless a process misbehaves.
     running: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
@@ -47,18 +56,27 @@ struct ErrorReport {
 }
 
 impl RuntimeApi {
-    pub(super) fn new(function: &str) -> Self {
-        Self {
+    /// Served at that address until the guard is dropped.
+    pub async fn start(function: &str) -> io::Result<(Arc<Self>, SocketAddr, DropGuard)> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        // Without this, small answers wait for the other side's delayed acknowledgement.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
+        let stop = CancellationToken::new();
+        let api = Arc::new(Self {
             function: function.to_owned(),
             ready: Notify::new(),
             offered: Mutex::default(),
             offer_made: Notify::new(),
             running: Mutex::default(),
             init_error: Mutex::default(),
-        }
+        });
+        let server = axum::serve(listener, Arc::clone(&api).router());
+        tokio::spawn(server.with_graceful_shutdown(stop.clone().cancelled_owned()).into_future());
+        Ok((api, address, stop.drop_guard()))
     }
 
-    pub(super) fn router(self: Arc<Self>) -> Router {
+    fn router(self: Arc<Self>) -> Router {
         Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next))
             .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
@@ -69,7 +87,7 @@ impl RuntimeApi {
     }
 
     /// Waits until the function has asked for an event.
-    pub(super) async fn ready(&self) {
+    pub async fn ready(&self) {
         self.ready.notified().await;
     }
 
@@ -77,20 +95,28 @@ impl RuntimeApi {
         lock(&self.init_error).take()
     }
 
-    /// Gives the function its next event.
-    pub(super) fn offer(&self, event: Event) {
-        *lock(&self.offered) = Some(event);
+    /// Gives the function its next event, which it has that long to answer.
+    pub fn offer(&self, payload: impl Into<Bytes>, time_max: Duration) -> oneshot::Receiver<Answer> {
+        let (answer_tx, answer_rx) = oneshot::channel();
+        let deadline = OffsetDateTime::now_utc() + time_max;
+        *lock(&self.offered) = Some(Invocation {
+            request_id: Uuid::new_v4().to_string(),
+            deadline_ms: deadline.unix_timestamp_nanos() / 1_000_000,
+            payload: payload.into(),
+            answer_tx,
+        });
         self.offer_made.notify_one();
+        answer_rx
     }
 
     pub(super) fn has_offer(&self) -> bool {
         lock(&self.offered).is_some()
     }
 
-    async fn next_event(&self) -> Event {
+    async fn next_invocation(&self) -> Invocation {
         loop {
-            if let Some(event) = lock(&self.offered).take() {
-                return event;
+            if let Some(invocation) = lock(&self.offered).take() {
+                return invocation;
             }
             self.offer_made.notified().await;
         }
@@ -98,8 +124,11 @@ impl RuntimeApi {
 
     fn finish(&self, request_id: &str, answer: Answer) -> StatusCode {
         match lock(&self.running).remove(request_id) {
-            // Whoever asked may have stopped waiting; the function need not know.
-            Some(asker) => asker.send(answer).map_or(StatusCode::ACCEPTED, |()| StatusCode::ACCEPTED),
+            Some(answer_tx) => {
+                // Whoever asked may have stopped waiting; the function need not know.
+                let _ = answer_tx.send(answer);
+                StatusCode::ACCEPTED
+            }
             None => StatusCode::BAD_REQUEST,
         }
     }
@@ -107,10 +136,10 @@ impl RuntimeApi {
 
 async fn next(State(api): State<Arc<RuntimeApi>>) -> impl IntoResponse {
     api.ready.notify_one();
-    let event = api.next_event().await;
+    let invocation = api.next_invocation().await;
     let headers = [
-        ("lambda-runtime-aws-request-id", event.request_id.clone()),
-        ("lambda-runtime-deadline-ms", event.deadline_ms.to_string()),
+        ("lambda-runtime-aws-request-id", invocation.request_id.clone()),
+        ("lambda-runtime-deadline-ms", invocation.deadline_ms.to_string()),
         (
             "lambda-runtime-invoked-function-arn",
             format!("arn:aws:lambda:us-east-1:000000000000:function:{}", api.function),
@@ -118,8 +147,8 @@ async fn next(State(api): State<Arc<RuntimeApi>>) -> impl IntoResponse {
         ("lambda-runtime-trace-id", format!("Root=1-{:08x}-{:024x};Sampled=0", fastrand::u32(..), fastrand::u64(..))),
         ("content-type", "application/json".to_owned()),
     ];
-    lock(&api.running).insert(event.request_id, event.answer);
-    (AppendHeaders(headers), event.payload)
+    lock(&api.running).insert(invocation.request_id, invocation.answer_tx);
+    (AppendHeaders(headers), invocation.payload)
 }
 
 async fn response(State(api): State<Arc<RuntimeApi>>, Path(id): Path<String>, body: Bytes) -> StatusCode {

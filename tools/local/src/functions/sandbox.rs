@@ -1,24 +1,18 @@
 //! A process that runs a function, and its own Runtime API. Dropping a sandbox kills the process.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::serve::ListenerExt as _;
-use time::OffsetDateTime;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
-use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_util::sync::{CancellationToken, DropGuard};
-use uuid::Uuid;
+use tokio_util::sync::DropGuard;
 
-use super::runtime_api::{Answer, Event, RuntimeApi};
+use super::runtime_api::RuntimeApi;
 use super::{Blueprint, FunctionError};
 use crate::lock;
 use crate::logs::Logs;
@@ -55,14 +49,7 @@ impl Sandbox {
         let failed = |error: std::io::Error| {
             FunctionError::Crashed(format!("{} cannot start: {error}", blueprint.binary.display()))
         };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        // Without this, small answers wait for the other side's delayed acknowledgement.
-        let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
-        let stop = CancellationToken::new();
-        let api = Arc::new(RuntimeApi::new(&blueprint.name));
-        let server = axum::serve(listener, Arc::clone(&api).router());
-        tokio::spawn(server.with_graceful_shutdown(stop.clone().cancelled_owned()).into_future());
+        let (api, address, stop_api) = RuntimeApi::start(&blueprint.name).await.map_err(failed)?;
 
         // As on AWS, no other sandbox has the same credentials, so a call shows whose it is.
         let access_key = format!("{}.{:08x}", blueprint.name, fastrand::u32(..));
@@ -84,7 +71,7 @@ impl Sandbox {
         forward(process.stdout.take(), blueprint);
         let last_words = forward(process.stderr.take(), blueprint);
 
-        let mut sandbox = Self { process, api, _registration: registration, _stop_api: stop.drop_guard() };
+        let mut sandbox = Self { process, api, _registration: registration, _stop_api: stop_api };
         sandbox.wait_until_ready(last_words).await?;
         Ok(sandbox)
     }
@@ -105,14 +92,11 @@ impl Sandbox {
     }
 
     pub(super) async fn run(&mut self, payload: Bytes, time_max: Duration) -> Result<Vec<u8>, FunctionError> {
-        let (answer, answered) = oneshot::channel::<Answer>();
-        let deadline = OffsetDateTime::now_utc() + time_max;
-        let deadline_ms = deadline.unix_timestamp_nanos() / 1_000_000;
-        self.api.offer(Event { request_id: Uuid::new_v4().to_string(), deadline_ms, payload, answer });
+        let answer_rx = self.api.offer(payload, time_max);
         tokio::select! {
             // An answer that was given before the process ended counts.
             biased;
-            Ok(answer) = answered => answer,
+            Ok(answer) = answer_rx => answer,
             status = self.process.wait() => Err(FunctionError::Crashed(exited(status))),
             () = tokio::time::sleep(time_max) => Err(FunctionError::TimedOut(time_max)),
         }
@@ -130,7 +114,7 @@ impl Sandbox {
     /// Kills the process and waits for its end.
     pub(super) async fn stop(mut self) {
         // The only failure is that it has ended already.
-        self.process.kill().await.unwrap_or_default();
+        let _ = self.process.kill().await;
     }
 }
 

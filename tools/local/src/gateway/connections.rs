@@ -20,31 +20,33 @@ pub(super) struct Connection {
     pub(super) origin: Origin,
     opened: Instant,
     last_active: Mutex<Instant>,
-    outbound: mpsc::Sender<Utf8Bytes>,
-    closing: mpsc::Sender<CloseFrame>,
+    frame_tx: mpsc::Sender<Utf8Bytes>,
+    close_tx: mpsc::Sender<CloseFrame>,
 }
 
 /// The other ends of a connection's channels, for its socket.
-pub(super) struct Inbox {
-    pub(super) outbound: mpsc::Receiver<Utf8Bytes>,
-    pub(super) closing: mpsc::Receiver<CloseFrame>,
+pub(super) struct Receivers {
+    /// Text frames for the client.
+    pub(super) frame_rx: mpsc::Receiver<Utf8Bytes>,
+    /// What the socket is to be closed with.
+    pub(super) close_rx: mpsc::Receiver<CloseFrame>,
 }
 
 /// The client does not take its frames as fast as they come.
 pub(super) struct QueueFull;
 
 impl Connection {
-    pub(super) fn new(origin: Origin) -> (Arc<Self>, Inbox) {
-        let (outbound, outbound_frames) = mpsc::channel(QUEUE_FRAMES_MAX);
-        let (closing, closing_frames) = mpsc::channel(1);
+    pub(super) fn new(origin: Origin) -> (Arc<Self>, Receivers) {
+        let (frame_tx, frame_rx) = mpsc::channel(QUEUE_FRAMES_MAX);
+        let (close_tx, close_rx) = mpsc::channel(1);
         let now = Instant::now();
-        let connection = Self { origin, opened: now, last_active: Mutex::new(now), outbound, closing };
-        (Arc::new(connection), Inbox { outbound: outbound_frames, closing: closing_frames })
+        let connection = Self { origin, opened: now, last_active: Mutex::new(now), frame_tx, close_tx };
+        (Arc::new(connection), Receivers { frame_rx, close_rx })
     }
 
     /// Queues a text frame. For a socket that has just closed it is lost, as it would be a moment later on its way.
     pub(super) fn send(&self, text: impl Into<Utf8Bytes>) -> Result<(), QueueFull> {
-        match self.outbound.try_send(text.into()) {
+        match self.frame_tx.try_send(text.into()) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(QueueFull),
         }
@@ -52,7 +54,7 @@ impl Connection {
 
     /// Asks the socket to close. The first to ask gives the reason.
     pub(super) fn close(&self, frame: CloseFrame) {
-        self.closing.try_send(frame).unwrap_or_default();
+        let _ = self.close_tx.try_send(frame);
     }
 
     /// Notes that data passed.

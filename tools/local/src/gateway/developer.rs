@@ -1,4 +1,4 @@
-//! What only the local server has: tokens for anybody, and a look into the tables.
+//! What only the local server has: tokens for any user, and a look into the tables.
 
 use std::sync::Arc;
 

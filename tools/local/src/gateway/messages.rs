@@ -1,15 +1,15 @@
 //! One message: which route it takes, and what goes back.
 
 use serde_json::{Value, json};
+use template::{Api, Route};
 
 use super::connections::Connection;
 use super::{FRAME_BYTES_MAX, Gateway, LOG_NAME, events, random_id};
-use crate::template::{Api, Route};
 
 const DEFAULT: &str = "$default";
 
 impl Gateway {
-    pub(super) async fn deliver(&self, connection: &Connection, text: &str) {
+    pub(super) async fn on_message(&self, connection: &Connection, text: &str) {
         let request_id = random_id();
         let reply = match select_route(&self.api, text) {
             Some((key, route)) => {

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::connections::{Connection, Inbox};
+use super::connections::{Connection, Receivers};
 use super::events::{self, Origin};
 use super::{FRAME_BYTES_MAX, Gateway, MESSAGE_BYTES_MAX};
 
@@ -37,7 +37,7 @@ enum End {
 }
 
 pub(super) async fn serve(gateway: Arc<Gateway>, origin: Origin, upgrading: OnUpgrade) {
-    let (connection, inbox) = Connection::new(origin);
+    let (connection, receivers) = Connection::new(origin);
     let Ok(io) = upgrading.await else {
         return disconnected(&gateway, &connection, &End::Lost).await;
     };
@@ -48,26 +48,26 @@ pub(super) async fn serve(gateway: Arc<Gateway>, origin: Origin, upgrading: OnUp
     let (mut sink, mut stream) = socket.split();
 
     gateway.connections.add(&connection);
-    let end = talk(&gateway, &connection, inbox, &mut sink, &mut stream).await;
+    let end = talk(&gateway, &connection, receivers, &mut sink, &mut stream).await;
     gateway.connections.remove(&connection.origin.connection_id);
     let goodbye = timeout(GOODBYE_MAX, say_goodbye(sink, stream, &end));
     // The client may not take part in its goodbye, so nothing waits for that.
-    tokio::join!(goodbye, disconnected(&gateway, &connection, &end)).0.unwrap_or_default();
+    let _ = tokio::join!(goodbye, disconnected(&gateway, &connection, &end));
 }
 
 /// Carries frames both ways until there is a reason to stop.
 async fn talk(
     gateway: &Arc<Gateway>,
     connection: &Arc<Connection>,
-    inbox: Inbox,
+    receivers: Receivers,
     sink: &mut SplitSink<Socket, Message>,
     stream: &mut SplitStream<Socket>,
 ) -> End {
-    let Inbox { outbound, mut closing } = inbox;
+    let Receivers { frame_rx, mut close_rx } = receivers;
     tokio::select! {
         end = receive(gateway, connection, stream) => end,
-        end = send(connection, outbound, sink) => end,
-        Some(frame) = closing.recv() => End::ByServer(frame),
+        end = send(connection, frame_rx, sink) => end,
+        Some(frame) = close_rx.recv() => End::ByServer(frame),
         () = connection.idle(gateway.limits.idle_max) => End::ByServer(going_away()),
         () = sleep(gateway.limits.lifetime_max) => End::ByServer(going_away()),
         () = gateway.stop.cancelled() => End::ByServer(going_away()),
@@ -85,7 +85,7 @@ async fn receive(gateway: &Arc<Gateway>, connection: &Arc<Connection>, stream: &
                 let (gateway, connection) = (Arc::clone(gateway), Arc::clone(connection));
                 let tasks = gateway.tasks.clone();
                 tasks.spawn(async move {
-                    gateway.deliver(&connection, &text).await;
+                    gateway.on_message(&connection, &text).await;
                     drop(turn);
                 });
             }
@@ -104,10 +104,10 @@ async fn receive(gateway: &Arc<Gateway>, connection: &Arc<Connection>, stream: &
 
 async fn send(
     connection: &Connection,
-    mut outbound: mpsc::Receiver<Utf8Bytes>,
+    mut frame_rx: mpsc::Receiver<Utf8Bytes>,
     sink: &mut SplitSink<Socket, Message>,
 ) -> End {
-    while let Some(text) = outbound.recv().await {
+    while let Some(text) = frame_rx.recv().await {
         if sink.send(Message::Text(text)).await.is_err() {
             return End::Lost;
         }
@@ -133,11 +133,13 @@ async fn say_goodbye(sink: SplitSink<Socket, Message>, stream: SplitStream<Socke
     // Each step fails only where the client is gone already.
     match end {
         End::Lost => {}
-        End::ByClient(_) => socket.close(None).await.unwrap_or_default(),
+        End::ByClient(_) => {
+            let _ = socket.close(None).await;
+        }
         End::ByServer(frame) => {
-            socket.close(Some(frame.clone())).await.unwrap_or_default();
+            let _ = socket.close(Some(frame.clone())).await;
             let io = socket.get_mut();
-            io.shutdown().await.unwrap_or_default();
+            let _ = io.shutdown().await;
             let mut rest = [0; 4096];
             while let Ok(1..) = io.read(&mut rest).await {}
         }
@@ -155,5 +157,5 @@ async fn disconnected(gateway: &Gateway, connection: &Connection, end: &End) {
     };
     let event = events::disconnect(&connection.origin, code, &reason);
     // Nobody is left to tell; a failure has been logged.
-    drop(gateway.integrate(&route.function, &event).await);
+    let _ = gateway.integrate(&route.function, &event).await;
 }

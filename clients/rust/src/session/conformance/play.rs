@@ -3,17 +3,22 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use contract::{check_request, check_server_frame};
+use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use wire::{ConversationId, HistoryRequest, InboxRequest, Seq, Side, UserId};
 
+use super::frames::{check_request, check_server_frame};
 use super::script::{
-    assert_answer, assert_within, comparable, need_name, plain_event, plain_stats, saved, target_of, timing, verb,
-    why_not_opened,
+    assert_answer, assert_within, comparable, need_name, plain_event, plain_stats, read, saved, target_of, timing,
+    verb, why_not_opened,
 };
-use crate::protocol::{Request, Side};
-use crate::session::{Answer, LinkId, Output, Session, Ticket};
+use crate::session::{Call, LinkId, Output, Session, Waiter};
 use crate::storage::{Change, Queued, Saved};
 use crate::{Error, Event, Timing, TokenNeed, Why};
+
+/// Gives the answer to a call, once it is there.
+type Poll = Box<dyn FnMut() -> Option<Result<Value, Error>>>;
 
 pub(super) struct Play {
     name: String,
@@ -28,11 +33,11 @@ pub(super) struct Play {
     asks: VecDeque<(LinkId, Value)>,
     closes: VecDeque<LinkId>,
     events: VecDeque<Event>,
-    answers: BTreeMap<String, Result<Answer, Error>>,
+    answers: BTreeMap<String, Result<Value, Error>>,
     /// The requests that have a name.
     named: BTreeMap<String, (LinkId, Value)>,
-    /// The app's calls that have a name; a ticket is a place in here.
-    calls: Vec<String>,
+    /// The app's calls without an answer, by name.
+    calls: BTreeMap<String, Poll>,
 }
 
 impl Play {
@@ -42,7 +47,7 @@ impl Play {
         let now = Instant::now();
         let mut play = Self {
             name: scenario["name"].as_str().unwrap().to_owned(),
-            session: Session::new("alice", timing.clone(), saved.clone(), fastrand::Rng::new(), now),
+            session: Session::new(alice(), timing.clone(), saved.clone(), fastrand::Rng::new(), now),
             timing,
             now,
             saved,
@@ -54,7 +59,7 @@ impl Play {
             events: VecDeque::new(),
             answers: BTreeMap::new(),
             named: BTreeMap::new(),
-            calls: Vec::new(),
+            calls: BTreeMap::new(),
         };
         play.tick(now);
         play
@@ -79,27 +84,34 @@ impl Play {
     }
 
     fn collect(&mut self) {
+        for change in self.session.take_changes() {
+            self.saved.apply(&change);
+        }
         for output in self.session.take_outputs() {
             match output {
                 Output::Dial { link, need } => self.dials.push_back((link, need)),
                 Output::Frame { link, text } => {
-                    let frame = serde_json::from_str(&text).unwrap();
-                    check_request(&frame).unwrap();
-                    self.asks.push_back((link, frame));
+                    check_request(&text);
+                    self.asks.push_back((link, serde_json::from_str(&text).unwrap()));
                 }
                 Output::Close { link } => {
                     self.open.retain(|open| *open != link);
                     self.closes.push_back(link);
                 }
                 Output::Event(event) => self.events.push_back(event),
-                Output::Save(change) => self.saved.apply(&change),
-                Output::Answer { ticket, answer } => {
-                    let name = self.calls[usize::try_from(ticket).unwrap()].clone();
-                    self.answers.insert(name, answer);
-                }
+                Output::Answer(answer) => answer.tell(),
             }
         }
+        let answered = self.calls.iter_mut().filter_map(|(name, poll)| Some((name.clone(), poll()?)));
+        for (name, answer) in answered.collect::<Vec<_>>() {
+            self.calls.remove(&name);
+            self.answers.insert(name, answer);
+        }
     }
+}
+
+fn alice() -> UserId {
+    UserId::parse("alice").unwrap()
 }
 
 /// What happens to the client.
@@ -137,48 +149,54 @@ impl Play {
     fn app(&mut self, what: &Value, name: &str) {
         if what == "restart" {
             let (saved, rng) = (self.saved.clone(), fastrand::Rng::new());
-            self.session = Session::new("alice", self.timing.clone(), saved, rng, self.now);
+            self.session = Session::new(alice(), self.timing.clone(), saved, rng, self.now);
             self.dialing = None;
             self.open.clear();
             return self.tick(self.now);
         }
         if what == "close" {
-            return self.session.leaving(self.now);
+            return self.session.closing(self.now);
+        }
+        if what == "wake" {
+            return self.session.wake(self.now);
         }
         let (call, fields) = verb(what, &["send", "read", "done", "history", "inbox"]);
-        let text = |field: &str| fields[field].as_str().unwrap_or_default().to_owned();
-        let (conversation, seq) = (text("conversation_id"), fields["seq"].as_u64().unwrap_or_default());
+        let conversation = || read::<ConversationId>(&fields["conversation_id"]);
+        let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
             "send" => {
-                let target = serde_json::from_value(target_of(fields)).unwrap();
-                let queued = Queued { client_msg_id: text("client_msg_id"), target, body: text("body") };
+                let client_msg_id = read(&fields["client_msg_id"]);
+                let queued = Queued { client_msg_id, target: target_of(fields), body: read(&fields["body"]) };
                 self.saved.apply(&Change::Queued(queued.clone()));
-                let ticket = self.ticket(&queued.client_msg_id);
-                self.session.send(queued, Some(ticket), self.now);
+                let waiter = self.waiter(queued.client_msg_id.as_str());
+                self.session.send(queued, Some(waiter), self.now);
             }
             "read" => {
-                let ticket = self.ticket(name);
-                self.session.read(&conversation, seq, ticket, self.now);
+                let waiter = self.waiter(name);
+                self.session.read(&conversation(), seq("seq"), waiter, self.now);
             }
-            "done" => self.session.handled(&conversation, seq, self.now),
+            "done" => self.session.handled(&conversation(), seq("seq"), self.now),
             "history" => {
-                let limit = u32::try_from(fields["limit"].as_u64().unwrap()).unwrap();
-                let before = fields["before_seq"].as_u64().map_or(Side::Newest, Side::Before);
-                let side = fields["after_seq"].as_u64().map_or(before, Side::After);
-                let ticket = self.ticket(name);
-                self.session.call(ticket, Request::history(&conversation, side, limit), self.now);
+                let before =
+                    if fields.get("before_seq").is_some() { Side::Before(seq("before_seq")) } else { Side::Newest };
+                let side = if fields.get("after_seq").is_some() { Side::After(seq("after_seq")) } else { before };
+                let request = HistoryRequest { conversation_id: conversation(), side, limit: read(&fields["limit"]) };
+                let waiter = self.waiter(name);
+                self.session.call(Call::History(request, waiter), self.now);
             }
             _ => {
-                let limit = u32::try_from(fields["limit"].as_u64().unwrap()).unwrap();
-                let ticket = self.ticket(name);
-                self.session.call(ticket, Request::Inbox { limit, cursor: None, since: None }, self.now);
+                let request = InboxRequest { limit: read(&fields["limit"]), cursor: None, since: None };
+                let waiter = self.waiter(name);
+                self.session.call(Call::Inbox(request, waiter), self.now);
             }
         }
     }
 
-    fn ticket(&mut self, name: &str) -> Ticket {
-        self.calls.push(name.to_owned());
-        self.calls.len() as Ticket - 1
+    fn waiter<T: Serialize + 'static>(&mut self, name: &str) -> Waiter<T> {
+        let (waiter, mut answer_rx) = oneshot::channel::<Result<T, Error>>();
+        let poll = move || Some(answer_rx.try_recv().ok()?.map(|answer| serde_json::to_value(answer).unwrap()));
+        self.calls.insert(name.to_owned(), Box::new(poll));
+        waiter
     }
 
     fn wait(&mut self, wait: Duration) {
@@ -201,7 +219,7 @@ impl Play {
     }
 
     fn say(&mut self, link: LinkId, frame: &Value) {
-        check_server_frame(frame).unwrap();
+        check_server_frame(frame);
         self.session.received(link, &frame.to_string(), self.now);
     }
 
@@ -239,6 +257,9 @@ impl Play {
             assert_answer(answer, step);
         } else if let Some(saved) = step.get("saved") {
             self.expect_saved(saved);
+        } else if let Some(outbox) = step.get("outbox") {
+            let waiting: Vec<_> = self.session.outbox().into_iter().map(|queued| queued.client_msg_id).collect();
+            assert_eq!(json!(waiting), *outbox, "{step}");
         } else if let Some(stats) = step.get("stats") {
             assert_within(stats, &plain_stats(self.session.stats()), &step.to_string());
         } else {
@@ -255,6 +276,9 @@ impl Play {
         });
         if let Some(link) = step["link"].as_u64() {
             assert_eq!(asked.0, link, "{step}");
+        }
+        if let Some(name) = step["again"].as_str() {
+            assert_eq!(asked.1["id"], self.named[name].1["id"], "{step}");
         }
         if let Some(name) = step["as"].as_str() {
             self.named.insert(name.to_owned(), asked.clone());
@@ -278,7 +302,7 @@ impl Play {
 
     fn expect_saved(&self, expected: &Value) {
         let Saved { outbox, held, caught_up } = &self.saved;
-        let outbox: Vec<&String> = outbox.iter().map(|queued| &queued.client_msg_id).collect();
+        let outbox: Vec<_> = outbox.iter().map(|queued| &queued.client_msg_id).collect();
         let mut saved = json!({"outbox": outbox, "held": held, "caught_up": caught_up});
         let mut expected = expected.clone();
         for found in [&mut saved, &mut expected] {

@@ -1,0 +1,188 @@
+//! The room against a client played by hand.
+
+use pigeonhole_client::{ConversationKind, Kind, LastMessage, Member, MessageId};
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_millis(1_795_168_800_123);
+
+pub(crate) fn user(id: &str) -> UserId {
+    UserId::parse(id).unwrap()
+}
+
+fn conversation(id: &str) -> ConversationId {
+    ConversationId::parse(id).unwrap()
+}
+
+fn number(seq: u64) -> Seq {
+    Seq::new(seq).unwrap()
+}
+
+pub(crate) fn message(id: &str, seq: u64, sender: &str) -> Message {
+    Message {
+        conversation_id: conversation(id),
+        seq: number(seq),
+        message_id: MessageId::stored("x"),
+        sender_id: user(sender),
+        kind: Kind::Text,
+        body: format!("{sender} {seq}"),
+        sent_at: NOW,
+        client_msg_id: None,
+    }
+}
+
+fn heard(conversation: &str, seq: u64, sender: &str, missed: bool) -> Event {
+    Event::Message { message: message(conversation, seq, sender), missed }
+}
+
+/// With one message that is not read.
+fn row(id: &str, peer: &str) -> Conversation {
+    let (sender_id, preview) = (user(peer), "hi".to_owned());
+    Conversation {
+        conversation_id: conversation(id),
+        kind: ConversationKind::Direct,
+        peer_id: user(peer),
+        last_message: LastMessage { seq: number(1), sender_id, kind: Kind::Text, preview, sent_at: NOW },
+        unread: 1,
+        delivered_seq: number(1),
+        read_seq: Seq::ZERO,
+        last_seq: number(1),
+    }
+}
+
+/// A history of which alice has read everything up to `alice_read`, and bob nothing.
+fn history(seqs: impl IntoIterator<Item = u64>, alice_read: u64) -> HistoryResult {
+    let messages: Vec<Message> = seqs.into_iter().map(|seq| message("dm_ab", seq, "bob")).collect();
+    let last_seq = messages.last().map_or(Seq::ZERO, |last| last.seq);
+    let member = |id, seq| Member { user_id: user(id), delivered_seq: number(seq), read_seq: number(seq) };
+    HistoryResult { messages, more: false, last_seq, members: vec![member("alice", alice_read), member("bob", 0)] }
+}
+
+fn told(room: &mut Room) -> Vec<String> {
+    let text = |news| match news {
+        News::Message { message, missed } => format!("{} {missed}", message.seq),
+        News::Elsewhere { sender_id, count, .. } => format!("{sender_id} {count}"),
+        other => format!("{other:?}"),
+    };
+    room.take_news().into_iter().map(text).collect()
+}
+
+/// The conversation is open, and everything up to `last` shown and read.
+fn caught_up(last: u64) -> Room {
+    let mut room = Room::new(user("alice"), user("bob"));
+    room.event(Event::State(State::Online));
+    room.event(Event::ConversationChanged(row("dm_ab", "bob")));
+    room.event(Event::State(State::CaughtUp));
+    room.remembered(Ok(history(1..=last, last)));
+    room.take_asks();
+    assert_eq!(told(&mut room).last().unwrap(), "UpToDate");
+    room
+}
+
+#[test]
+fn a_start_shows_history_before_what_was_missed_and_others_as_one_line_each() {
+    let mut room = Room::new(user("alice"), user("bob"));
+    room.event(Event::State(State::Online));
+    room.event(heard("dm_ab", 3, "bob", true));
+    room.event(heard("dm_ac", 1, "carol", true));
+    room.event(heard("dm_ac", 2, "carol", true));
+    room.event(heard("dm_ab", 4, "bob", true));
+    let two_unread = Conversation { unread: 2, read_seq: number(2), last_seq: number(4), ..row("dm_ab", "bob") };
+    room.event(Event::ConversationChanged(two_unread));
+    room.event(Event::State(State::CaughtUp));
+    let ask = Ask::History { conversation_id: conversation("dm_ab"), side: Side::Newest, limit: HISTORY_AT_START };
+    assert_eq!(room.take_asks(), [ask]);
+    room.remembered(Ok(history(1..=4, 2)));
+    assert_eq!(told(&mut room), ["Online", "carol 2", "1 false", "2 false", "3 true", "4 true", "UpToDate"]);
+    assert_eq!(room.take_asks(), [Ask::Read { conversation_id: conversation("dm_ab"), seq: number(4) }]);
+}
+
+#[test]
+fn a_peer_far_down_the_chat_list_is_looked_for_and_one_who_is_not_there_too() {
+    let mut room = Room::new(user("alice"), user("bob"));
+    room.event(Event::State(State::CaughtUp));
+    assert_eq!(room.take_asks(), [Ask::Inbox { cursor: None }]);
+    room.listed(Ok(InboxResult { conversations: vec![row("dm_ac", "carol")], next_cursor: Some("c".into()) }));
+    assert_eq!(room.take_asks(), [Ask::Inbox { cursor: Some("c".into()) }]);
+    room.listed(Ok(InboxResult { conversations: vec![], next_cursor: None }));
+    assert_eq!(told(&mut room), ["UpToDate"]);
+
+    // The first message opens the conversation. The receipt for it may have come before: history knows.
+    let id = ClientMsgId::parse("a").unwrap();
+    room.said(id.clone(), "hi".into(), NOW);
+    let mut own = message("dm_ab", 1, "alice");
+    own.client_msg_id = Some(id);
+    room.event(Event::Message { message: own, missed: false });
+    assert!(matches!(room.take_asks().as_slice(), [Ask::History { .. }]));
+    let mut first = history([], 0);
+    first.members[1].delivered_seq = number(1);
+    room.remembered(Ok(first));
+    let told = told(&mut room);
+    assert_eq!(told, ["1 false", "Delivered { up_to: Seq(1) }"]);
+    assert!(room.is_at_rest());
+}
+
+#[test]
+fn ticks_only_rise_and_reading_is_more_than_delivery() {
+    let mut room = caught_up(4);
+    let mut receipt = |kind, name: &str, seq| {
+        let (conversation_id, user_id) = (conversation("dm_ab"), user(name));
+        room.event(Event::Receipt { kind, receipt: Receipt { conversation_id, user_id, seq: number(seq), at: NOW } });
+        told(&mut room)
+    };
+    assert_eq!(receipt(ReceiptKind::Delivered, "bob", 2), ["Delivered { up_to: Seq(2) }"]);
+    assert!(receipt(ReceiptKind::Delivered, "bob", 1).is_empty());
+    assert_eq!(receipt(ReceiptKind::Read, "bob", 4), ["Read { up_to: Seq(4) }"]);
+    assert!(receipt(ReceiptKind::Delivered, "bob", 4).is_empty());
+    assert!(receipt(ReceiptKind::Read, "bob", 3).is_empty());
+    // What alice reads on another device is no tick for her.
+    assert!(receipt(ReceiptKind::Read, "alice", 9).is_empty());
+}
+
+#[test]
+fn what_is_shown_is_read_unless_another_device_has_read_it() {
+    let mut room = caught_up(4);
+    room.event(heard("dm_ab", 5, "bob", false));
+    assert_eq!(told(&mut room), ["5 false"]);
+    assert_eq!(room.take_asks(), [Ask::Read { conversation_id: conversation("dm_ab"), seq: number(5) }]);
+    room.event(heard("dm_ab", 6, "alice", false));
+    assert!(room.take_asks().is_empty());
+    room.event(heard("dm_ac", 1, "carol", false));
+    assert_eq!(told(&mut room), ["6 false", "carol 1"]);
+}
+
+#[test]
+fn a_reconnect_asks_only_how_far_everybody_is() {
+    let mut room = caught_up(4);
+    room.event(Event::State(State::Online));
+    room.event(heard("dm_ab", 5, "bob", true));
+    room.event(Event::State(State::CaughtUp));
+    let ask = Ask::History { conversation_id: conversation("dm_ab"), side: Side::After(number(5)), limit: 1 };
+    assert_eq!(room.take_asks(), [ask]);
+    room.remembered(Ok(history([], 4)));
+    assert_eq!(told(&mut room), ["Online", "5 true", "UpToDate"]);
+    assert_eq!(room.take_asks(), [Ask::Read { conversation_id: conversation("dm_ab"), seq: number(5) }]);
+}
+
+#[test]
+fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
+    let mut room = caught_up(4);
+    room.not_said("x".into(), &Error::TooLarge);
+    assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: false, .. }]));
+    let id = |name| ClientMsgId::parse(name).unwrap();
+    room.said(id("a"), "hi".into(), NOW);
+    assert!(!room.is_at_rest());
+    let error = Error::Refused { code: "id_reused".into(), message: "already used".into() };
+    let target = pigeonhole_client::Target::User(user("bob"));
+    room.event(Event::Failed { client_msg_id: id("a"), target, body: "hi".into(), error });
+    assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: true, .. }]));
+    assert!(room.is_at_rest());
+    // It stays on the screen until the user writes on.
+    let unsent = |room: &Room| {
+        let entries = room.timeline().entries(|_| ());
+        entries.iter().filter(|entry| matches!(entry, TimelineEntry::Unsent { .. })).count()
+    };
+    assert_eq!(unsent(&room), 1);
+    room.said(id("b"), "again".into(), NOW);
+    assert_eq!(unsent(&room), 1);
+}

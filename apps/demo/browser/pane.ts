@@ -1,0 +1,63 @@
+// One user on the page, found as a screen reader finds it: by roles and names.
+
+import type { Locator, Page } from "playwright-core";
+
+export class Pane {
+  readonly page: Page;
+  readonly root: Locator;
+
+  constructor(page: Page, user: string) {
+    this.page = page;
+    this.root = page.getByRole("region", { name: user, exact: true });
+  }
+
+  /** Says in words how the connection is doing. */
+  async isState(text: string): Promise<void> {
+    await this.root.getByRole("status").filter({ hasText: text }).waitFor();
+  }
+
+  connection(): Locator {
+    return this.root.getByRole("switch", { name: "Connection" });
+  }
+
+  field(): Locator {
+    return this.root.getByRole("textbox", { name: "Message" });
+  }
+
+  chat(peer: string): Locator {
+    return this.root.getByRole("navigation").locator("li").filter({ hasText: peer }).getByRole("button");
+  }
+
+  async say(text: string): Promise<void> {
+    await this.field().fill(text);
+    await this.field().press("Enter");
+  }
+
+  message(text: string): Locator {
+    return this.root.getByRole("list", { name: "Messages with" }).getByRole("listitem").filter({ hasText: text });
+  }
+
+  /** This message is there, with these ticks. */
+  async hasTicks(
+    text: string,
+    ticks: "Waiting for a connection" | "Not sent" | "Stored" | "Delivered" | "Read",
+  ): Promise<void> {
+    await this.message(text).getByRole("img", { name: ticks }).waitFor();
+  }
+
+  /** How many messages the list says are unread. */
+  async hasUnread(peer: string, count: number): Promise<void> {
+    const name = count > 0 ? `${peer}, ${count} unread` : peer;
+    await this.root
+      .getByRole("button", { name, exact: count > 0 })
+      .first()
+      .waitFor();
+  }
+
+  /** What has been said, top to bottom, without times. */
+  bodies(): Promise<string[]> {
+    return this.root
+      .locator(".message .body")
+      .evaluateAll((bodies) => bodies.map((body) => body.lastChild?.textContent ?? ""));
+  }
+}

@@ -1,0 +1,151 @@
+// A real server and a real browser.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { Pane } from "./pane.ts";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const SCREENSHOTS = fileURLToPath(new URL("../screenshots", import.meta.url));
+/** Cargo may have to build first. */
+export const START_MS_MAX = 540_000;
+export const TEST_MS_MAX = 120_000;
+/** A connection that has gone silent counts as lost after 15 s. */
+const WAIT_MS_MAX = 40_000;
+
+/** `cargo run`, with tables that survive it. */
+export class Server {
+  #data: string;
+  #port: number;
+  #process: ChildProcess | undefined;
+
+  static async start(): Promise<Server> {
+    const server = new Server(await mkdtemp(join(tmpdir(), "pigeonhole-")), await freePort());
+    await server.start();
+    return server;
+  }
+
+  private constructor(data: string, port: number) {
+    this.#data = data;
+    this.#port = port;
+  }
+
+  /** Ready once the server says where the demo is. */
+  async start(): Promise<void> {
+    const { CARGO = "cargo" } = process.env;
+    const options = ["--port", String(this.#port), "--data", this.#data];
+    const server = spawn(CARGO, ["run", "--quiet", "--", ...options], {
+      cwd: ROOT,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    this.#process = server;
+    for await (const line of createInterface(server.stdout)) {
+      if (line.includes(`demo      ${this.url}`)) {
+        // Its logs are not used, but must be read, or it would block.
+        server.stdout.resume();
+        return;
+      }
+    }
+    throw new Error("the server has ended before it was ready");
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}/`;
+  }
+
+  /** As in a power failure. */
+  async kill(): Promise<void> {
+    const server = this.#process;
+    const ended = new Promise((resolve) => server?.once("exit", resolve));
+    server?.kill("SIGKILL");
+    await ended;
+  }
+
+  async end(): Promise<void> {
+    await this.kill();
+    await rm(this.#data, { recursive: true });
+  }
+}
+
+/** One whose next port is free as well, for the database. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = await tryPort(0);
+    if (port !== undefined && (await tryPort(port + 1)) !== undefined) {
+      return port;
+    }
+  }
+}
+
+function tryPort(port: number): Promise<number | undefined> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(undefined));
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" ? address?.port : undefined));
+    });
+  });
+}
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
+/** A browser profile on the demo's page. Errors and warnings of its console are kept. */
+export class Visitor {
+  readonly complaints: string[] = [];
+  /** The network is down on purpose, and the console says so. */
+  mayFail = false;
+  readonly context: BrowserContext;
+  #url: string;
+
+  static async arrive(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visitor> {
+    const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, ...options });
+    context.setDefaultTimeout(WAIT_MS_MAX);
+    return new Visitor(context, url);
+  }
+
+  private constructor(context: BrowserContext, url: string) {
+    this.context = context;
+    this.#url = url;
+    context.on("weberror", (error) => this.complaints.push(String(error.error())));
+    context.on("console", (message) => {
+      const isOfNetwork = /net::ERR_|WebSocket connection to/.test(message.text());
+      if (["error", "warning"].includes(message.type()) && !(this.mayFail && isOfNetwork)) {
+        this.complaints.push(message.text());
+      }
+    });
+  }
+
+  async open(path = ""): Promise<Page> {
+    const page = await this.context.newPage();
+    await page.goto(this.#url + path);
+    return page;
+  }
+
+  /** A tab with one user. */
+  async tab(user: string, peer: string): Promise<Pane> {
+    return new Pane(await this.open(`?user=${user}&with=${peer}`), user);
+  }
+}
+
+export async function screenshot(page: Page, name: string): Promise<void> {
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), animations: "disabled" });
+}

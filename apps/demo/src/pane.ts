@@ -1,0 +1,147 @@
+// A user on the page: a client, and the views that show what it tells.
+
+import { connect, indexedDbStorage } from "@pigeonhole/client";
+import { Chats } from "./chats.ts";
+import { Network } from "./network.ts";
+import { kept, takeStorage } from "./tab.ts";
+import { Conversation } from "./view/conversation.ts";
+import { h } from "./view/dom.ts";
+import { Frames } from "./view/frames.ts";
+import { Header } from "./view/header.ts";
+import { List } from "./view/list.ts";
+
+export interface PaneOptions {
+  user: string;
+  /** A user to start a chat with. */
+  peer: string | undefined;
+  /** Whether the chat with them is open at first. */
+  isOpen: boolean;
+  /** The address of this user's own tab; none, if this is it. */
+  ownTab: string | undefined;
+  /** How many messages are unread now. */
+  unread(count: number): void;
+}
+
+export function pane(options: PaneOptions): HTMLElement {
+  const { user } = options;
+  const element = h("section", { class: "pane", "aria-label": user });
+  start(options, element).catch((error: unknown) => {
+    element.replaceChildren(h("p", { class: "broken", role: "alert" }, `${user} can't chat here. ${error}`));
+  });
+  return element;
+}
+
+async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, element: HTMLElement): Promise<void> {
+  const isCut = kept(`cut off ${user}`);
+  const opened = kept(`open for ${user}`);
+  const hidesFrames = kept(`frames hidden for ${user}`);
+
+  const frames = new Frames(hidesFrames.get() === null && roomForFrames(), (isOpen) =>
+    hidesFrames.set(isOpen ? undefined : "yes"),
+  );
+  const network = new Network(isCut.get() !== null, (frame) => frames.add(frame));
+  const storage = await takeStorage(user);
+  const client = await connect({
+    url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1`,
+    userId: user,
+    token: () => token(user),
+    storage: indexedDbStorage(storage),
+    webSocket: network.open,
+  });
+
+  const announcer = h("p", { class: "hidden", "aria-live": "polite" });
+  const chats = new Chats(user, client, {
+    changed: () => showSoon(),
+    said: ({ peer }, { body }) => {
+      announcer.textContent = `${peer}: ${body}`;
+    },
+    isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
+  });
+  const header = new Header(user, {
+    ownTab,
+    connect: (wanted) => {
+      isCut.set(wanted ? undefined : "yes");
+      if (wanted) {
+        network.mend();
+        client.wake();
+      } else {
+        network.cut();
+      }
+      show();
+    },
+  });
+  const turnTo = (peer: string | undefined) => {
+    opened.set(peer ?? "");
+    chats.show(peer === undefined ? undefined : chats.with(peer));
+    show();
+  };
+  const leave = () => {
+    const peer = chats.open?.peer;
+    turnTo(undefined);
+    list.focus(peer);
+  };
+  const list = new List(user, {
+    open: (peer) => {
+      turnTo(peer);
+      conversation.focus();
+    },
+    more: () => void chats.listMore(),
+  });
+  const conversation = new Conversation(user, {
+    send: (chat, body) => void chats.send(chat, body),
+    dismiss: (chat, id) => chats.dismiss(chat, id),
+    older: () => void chats.lookBack(),
+    leave: () => leave(),
+  });
+
+  const show = () => {
+    header.update({ state: chats.state, retryAt: chats.retryAt, isCut: network.isCut });
+    list.update(chats.list(), chats.open);
+    conversation.update(chats.open);
+    element.classList.toggle("is-open", chats.open !== undefined);
+    unread(chats.unread);
+  };
+  let isDue = false;
+  const showSoon = () => {
+    if (!isDue) {
+      isDue = true;
+      // Many events come at once.
+      setTimeout(() => {
+        isDue = false;
+        show();
+      });
+    }
+  };
+
+  const nobody = h("p", { class: "nobody" }, "Choose a chat, or start one.");
+  const body = h("div", { class: "pane-body" }, list.element, conversation.element, nobody);
+  element.replaceChildren(header.element, body, frames.element, announcer);
+  element.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape" && chats.open) {
+      leave();
+    }
+  });
+  // It can be seen again.
+  new IntersectionObserver(() => chats.look()).observe(element);
+  document.addEventListener("visibilitychange", () => chats.look());
+
+  if (peer !== undefined) {
+    chats.with(peer);
+  }
+  turnTo(opened.get() === null ? (isOpen ? peer : undefined) : opened.get() || undefined);
+  await chats.run();
+}
+
+/** The local server gives a token to anybody. */
+async function token(user: string): Promise<string> {
+  const response = await fetch(`/token?${new URLSearchParams({ user })}`);
+  if (!response.ok) {
+    throw new Error(`no token: ${response.status}`);
+  }
+  const { token } = await response.json();
+  return token;
+}
+
+function roomForFrames(): boolean {
+  return matchMedia("(min-width: 760px) and (min-height: 600px)").matches;
+}

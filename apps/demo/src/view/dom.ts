@@ -1,0 +1,96 @@
+// The little that the page needs to make elements.
+
+type Value = string | number | boolean | undefined | ((event: never) => void);
+
+/** An element. Functions among the attributes are listeners. Texts are never parsed as HTML. */
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Record<string, Value> = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") {
+      element.addEventListener(name, value as EventListener);
+    } else {
+      put(element, name, value);
+    }
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Sets an attribute, or takes it away. */
+export function put(element: Element, name: string, value: string | number | boolean | undefined): void {
+  if (value === undefined || value === false) {
+    element.removeAttribute(name);
+  } else {
+    element.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+export interface Item {
+  /** Its element is kept as long as there is one with this key. */
+  key: string;
+  create(): HTMLElement;
+  update?(element: HTMLElement): void;
+}
+
+/** Makes these the children of an element, in this order, and leaves alone what is there already. */
+export function fill(parent: Element, items: Item[]): void {
+  const focused = document.activeElement;
+  const keys = new Set(items.map(({ key }) => key));
+  const there = new Map<string, HTMLElement>();
+  for (const child of [...parent.children] as HTMLElement[]) {
+    const { key } = child.dataset;
+    if (key !== undefined && keys.has(key)) {
+      there.set(key, child);
+    } else {
+      child.remove();
+    }
+  }
+  let next = parent.firstElementChild;
+  for (const { key, create, update } of items) {
+    const element = there.get(key) ?? create();
+    element.dataset.key = key;
+    update?.(element);
+    if (element === next) {
+      next = next.nextElementSibling;
+    } else {
+      parent.insertBefore(element, next);
+    }
+  }
+  // An element that is moved loses its focus.
+  if (focused instanceof HTMLElement && focused !== document.activeElement && parent.contains(focused)) {
+    focused.focus({ preventScroll: true });
+  }
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An icon of strokes, 20 by 20. */
+export function icon(name: keyof typeof strokes): SVGElement {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 20 20");
+  svg.setAttribute("aria-hidden", "true");
+  svg.setAttribute("class", `icon ${name}`);
+  for (const stroke of strokes[name]) {
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("d", stroke);
+    svg.append(path);
+  }
+  return svg;
+}
+
+const strokes = {
+  back: ["M12.5 4.5 7 10l5.5 5.5"],
+  down: ["M4.5 7.5 10 13l5.5-5.5"],
+  send: ["M10 16V4.5", "M5 9.5 10 4.5l5 5"],
+  open: ["M8 4.5H4.5v11h11V12", "M11.5 4.5h4v4", "M15.5 4.5 9.5 10.5"],
+  plus: ["M10 4.5v11", "M4.5 10h11"],
+  waiting: ["M10 3.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13", "M10 6.5V10l2.5 1.5"],
+  failed: ["M10 3.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13", "M10 6.5v4", "M10 13.2v.1"],
+  stored: ["m5 10.5 3.5 3.5L16 6"],
+  delivered: ["m1.5 10.5 3.5 3.5L12.5 6", "m9 13.2.8.8L17.5 6"],
+  read: ["m1.5 10.5 3.5 3.5L12.5 6", "m9 13.2.8.8L17.5 6"],
+};

@@ -1,0 +1,86 @@
+//! What an app sees of the client where there is no server.
+#![allow(clippy::unwrap_used, reason = "a panic is the test's report")]
+
+use std::time::Duration;
+
+use pigeonhole_client::limits::BODY_BYTES_MAX;
+use pigeonhole_client::{Client, Config, Error, Event, Events, MemoryStorage, State, Timing, TokenNeed, Why};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Has no token to give, and tells when it is asked for one.
+fn offline() -> (Config, UnboundedReceiver<TokenNeed>) {
+    let (asked_tx, asked_rx) = unbounded_channel();
+    let token = move |need| {
+        let _ = asked_tx.send(need);
+        std::future::ready(Err("no network".into()))
+    };
+    let never = Timing { reconnect_first: Duration::MAX, reconnect_max: Duration::MAX, ..Timing::default() };
+    (Config::new("wss://127.0.0.1:1/v1", "alice", token).timing(never), asked_rx)
+}
+
+async fn until_offline(events: &mut Events) {
+    while let Some(event) = timeout(PATIENCE, events.next()).await.unwrap() {
+        if let Event::State(State::Offline { why, .. }) = event {
+            assert_eq!(why, Why::NoToken("no network".to_owned()));
+            return;
+        }
+    }
+}
+
+async fn outbox(client: &Client) -> Vec<String> {
+    client.outbox().await.unwrap().into_iter().map(|queued| queued.body).collect()
+}
+
+#[tokio::test]
+async fn what_is_sent_without_a_network_is_in_the_outbox_and_stays_there() {
+    let storage = MemoryStorage::default();
+    let (client, _events) = Client::connect(offline().0.storage(storage.clone())).await.unwrap();
+    assert!(outbox(&client).await.is_empty());
+    let first = client.send_to("bob", "one").await.unwrap();
+    client.send_to("carol", "two").await.unwrap();
+    assert_eq!(outbox(&client).await, ["one", "two"]);
+    assert_eq!(client.outbox().await.unwrap()[0].client_msg_id, *first.client_msg_id());
+    client.clone().close().await;
+    assert_eq!(first.stored().await.unwrap_err(), Error::Closed);
+    assert_eq!(client.outbox().await.unwrap_err(), Error::Closed);
+
+    let (client, _events) = Client::connect(offline().0.storage(storage)).await.unwrap();
+    assert_eq!(outbox(&client).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn what_can_never_be_sent_is_refused_at_once() {
+    let (client, _events) = Client::connect(offline().0).await.unwrap();
+    let refused = client.send_to("not a user", "hi").await.unwrap_err();
+    assert!(matches!(&refused, Error::InvalidUserId { id, .. } if id == "not a user"), "{refused}");
+    assert_eq!(client.send_to("bob", "x".repeat(BODY_BYTES_MAX + 1)).await.unwrap_err(), Error::TooLarge);
+    assert!(outbox(&client).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_is_woken_tries_again_at_once() {
+    let (config, mut asked_rx) = offline();
+    let (client, mut events) = Client::connect(config).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(timeout(PATIENCE, asked_rx.recv()).await.unwrap(), Some(TokenNeed::Connect));
+        until_offline(&mut events).await;
+        client.wake();
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_can_not_work_is_refused() {
+    let token = |_| std::future::ready(Ok(String::new()));
+    let config = |url: &str, user: &str| Config::new(url, user, token);
+    for (config, at_fault) in [
+        (config("https://example.com", "alice"), "https://example.com"),
+        (config("wss://example.com", "not a user"), "user id"),
+        (config("wss://example.com", "alice").device_id("my phone"), "device id"),
+    ] {
+        let refused = Client::connect(config).await.unwrap_err();
+        assert!(matches!(&refused, Error::Config(text) if text.contains(at_fault)), "{refused}");
+    }
+}

@@ -1,0 +1,30 @@
+// Lets tools/scripts/samples.py use the class: a command a line in, what the class says a line out, fields parted by tabs.
+
+import kotlin.system.exitProcess
+
+@Synchronized
+private fun say(vararg fields: Any) = println(fields.joinToString("\t"))
+
+private fun client(url: String, user: String) = Pigeonhole(
+    url,
+    user,
+    token = { user },
+    show = { say(user, "shown", it.getString("conversation_id"), it.getLong("seq"), it.getString("body")) },
+    tick = { conversation, from, seq, read -> say(user, "tick", conversation, from, seq, read) },
+    failed = { _, why -> say(user, "failed", why) }
+)
+
+fun main(arguments: Array<String>) {
+    val clients = HashMap<String, Pigeonhole>()
+    for (line in generateSequence(::readlnOrNull)) {
+        val fields = line.split("\t")
+        val client = clients.getOrPut(fields[0]) { client(arguments[0], fields[0]) }
+        when (fields[1]) {
+            "send" -> client.send(to = fields[2], body = fields[3])
+            "read" -> client.read(fields[2], fields[3].toLong())
+            "wake" -> client.wake()
+        }
+    }
+    clients.values.forEach { it.close() }
+    exitProcess(0)
+}

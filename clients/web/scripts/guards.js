@@ -1,0 +1,92 @@
+// Guards for what the server sends, as TypeScript. One that passes has every field that the type says, of the right type. Fields
+// that the schema does not have, lengths and formats are not looked at: those are the server's to keep.
+
+const HELPERS = `type Fields = Record<string, unknown>;
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem);
+}
+`;
+
+/** Of the results of requests, of errors and events, and of what is in them. */
+export function guards({ definitions }) {
+  const wanted = new Set();
+  const want = (name) => {
+    if (!wanted.has(name)) {
+      wanted.add(name);
+      for (const reference of references(definitions[name])) {
+        want(reference);
+      }
+    }
+  };
+  for (const { $ref } of definitions.ServerFrame.oneOf) {
+    const { type, result } = definitions[nameOf($ref)].properties;
+    // The gateway's own errors have no `type`, and nothing in them is used.
+    if (type) {
+      want(nameOf(result?.$ref ?? $ref));
+    }
+  }
+  const objects = [...wanted].filter((name) => definitions[name].type === "object").sort();
+  return [HELPERS, ...objects.map((name) => guard(name, definitions))].join("\n");
+}
+
+function nameOf(reference) {
+  return reference.replace("#/definitions/", "");
+}
+
+/** The definitions that this one names. */
+function references(schema) {
+  if (typeof schema !== "object" || schema === null) {
+    return [];
+  }
+  const inside = Object.values(schema).flatMap(references);
+  return schema.$ref ? [nameOf(schema.$ref), ...inside] : inside;
+}
+
+function guard(name, definitions) {
+  const { properties = {}, required = [] } = definitions[name];
+  const conditions = Object.entries(properties).map(([field, schema]) => {
+    const value = `value.${field}`;
+    const condition = check(schema, value, definitions);
+    return required.includes(field) ? condition : `(${value} === undefined || ${condition})`;
+  });
+  const all = ["return isObject(value)", ...conditions].join(" &&\n    ");
+  return `export function is${name}(value: unknown): value is ${name} {\n  ${all};\n}\n`;
+}
+
+/** An expression that says whether this value is what the schema says. */
+function check(schema, value, definitions) {
+  if (schema.allOf?.length === 1) {
+    return check(schema.allOf[0], value, definitions);
+  }
+  if (schema.$ref) {
+    const name = nameOf(schema.$ref);
+    return definitions[name].type === "object" ? `is${name}(${value})` : check(definitions[name], value, definitions);
+  }
+  if (schema.const !== undefined) {
+    return `${value} === ${JSON.stringify(schema.const)}`;
+  }
+  const alternatives =
+    schema.oneOf ?? (Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : []);
+  if (alternatives.length > 0) {
+    const each = alternatives.map((one) => check(one, value, definitions));
+    return each.length === 1 ? each[0] : `(${each.join(" || ")})`;
+  }
+  switch (schema.type) {
+    case "null":
+      return `${value} === null`;
+    case "string":
+    case "boolean":
+      return `typeof ${value} === "${schema.type}"`;
+    case "integer":
+      return `Number.isSafeInteger(${value})`;
+    case "array":
+      return `isListOf(${value}, is${nameOf(schema.items.$ref)})`;
+    default:
+      throw new Error(`no guard for ${value}: ${JSON.stringify(schema)}`);
+  }
+}

@@ -1,0 +1,152 @@
+// The generated guards, against the schema itself: what fits passes, and what lacks a field, or has one of another type, fails.
+
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import * as frames from "../src/frames.ts";
+import { isMember, limits } from "../src/frames.ts";
+import { fail, isValid, type Json, schema } from "./script.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: as much of JSON Schema as ours is written in.
+type Schema = any;
+
+const guards = Object.entries(frames).flatMap(([name, guard]) =>
+  typeof guard === "function" ? [{ definition: name.slice("is".length), guard }] : [],
+);
+
+/** Follows references. */
+function resolved(part: Schema): Schema {
+  const name = (part.$ref ?? part.allOf?.[0]?.$ref)?.replace("#/definitions/", "");
+  return name === undefined ? part : resolved(schema.definitions[name]);
+}
+
+const texts: Record<string, fc.Arbitrary<string>> = {
+  uuid: fc.uuid(),
+  "date-time": fc
+    .date({ min: new Date(0), max: new Date("2100-01-01"), noInvalidDate: true })
+    .map((at) => at.toISOString()),
+  "^[!-~]+$": fc.stringMatching(/^[!-~]{1,64}$/),
+};
+
+function values(part: Schema): fc.Arbitrary<unknown> {
+  const { type, oneOf, const: only, properties, required = [], items, minItems = 0, ...rest } = resolved(part);
+  if (only !== undefined) {
+    return fc.constant(only);
+  }
+  if (oneOf || Array.isArray(type)) {
+    return fc.oneof(...(oneOf ?? type.map((one: string) => ({ type: one }))).map(values));
+  }
+  const { minimum = 0, maximum = Number.MAX_SAFE_INTEGER, minLength = 0, maxLength = 128, format, pattern } = rest;
+  switch (type) {
+    case "object": {
+      const known = Object.entries(properties ?? {}).map(([name, field]) => [name, values(field)]);
+      const record = fc.record(Object.fromEntries(known), { requiredKeys: required });
+      return fc
+        .tuple(fc.dictionary(fc.stringMatching(/^new_/), fc.jsonValue()), record)
+        .map(([more, value]) => ({ ...more, ...value }));
+    }
+    case "array":
+      return fc.array(values(items), { minLength: minItems, maxLength: 3 });
+    case "integer":
+      return fc.integer({ min: minimum, max: maximum });
+    case "boolean":
+      return fc.boolean();
+    case "null":
+      return fc.constant(null);
+    default:
+      return texts[format ?? pattern] ?? fc.string({ minLength, maxLength });
+  }
+}
+
+interface Place {
+  object: Json;
+  name: string;
+  field: Schema;
+}
+
+/** Every required field in this value, however deep. */
+function requiredFields(part: Schema, value: unknown): Place[] {
+  const { properties = {}, required = [], items } = resolved(part);
+  if (Array.isArray(value)) {
+    return value.flatMap((item) => requiredFields(items, item));
+  }
+  if (typeof value !== "object" || value === null) {
+    return [];
+  }
+  const object = value as Json;
+  return Object.entries(properties).flatMap(([name, field]) => {
+    const inside = name in object ? requiredFields(field, object[name]) : [];
+    return required.includes(name) ? [{ object, name, field }, ...inside] : inside;
+  });
+}
+
+const wrongs = [null, true, "wrong", 5, 1.5, {}, []];
+
+function isOfType(field: Schema, value: unknown): boolean {
+  const part = resolved(field);
+  const { type, const: only, oneOf } = part;
+  if (only !== undefined) {
+    return value === only;
+  }
+  // Of error codes, there may be more than the schema has.
+  if (oneOf && part !== schema.definitions.ErrorCode) {
+    return oneOf.some((one: Schema) => isOfType(one, value));
+  }
+  const types: unknown[] = oneOf ? ["string"] : [type].flat();
+  const own = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  return types.includes(Number.isSafeInteger(value) ? "integer" : own);
+}
+
+/** This value with one of its required fields removed or, if there is a `wrong` one for it, of another type. */
+function breakOne(part: Schema, value: unknown, pick: number, wrong: unknown): unknown {
+  const broken = structuredClone(value);
+  const places = requiredFields(part, broken);
+  const place = places[pick % places.length];
+  fc.pre(place !== undefined);
+  if (wrong === undefined) {
+    delete place.object[place.name];
+  } else {
+    fc.pre(!isOfType(place.field, wrong));
+    place.object[place.name] = wrong;
+  }
+  return broken;
+}
+
+for (const { definition, guard } of guards) {
+  const part = schema.definitions[definition] ?? fail(`the schema has no ${definition}`);
+
+  it(`is${definition} passes what fits the schema, with fields that nobody knows`, () => {
+    const property = fc.property(values(part), (value) => {
+      expect(isValid(definition, value)).toBe(true);
+      expect(guard(value)).toBe(true);
+    });
+    fc.assert(property);
+  });
+
+  if (part.required) {
+    it(`is${definition} fails what lacks a required field, or has one of another type`, () => {
+      const wrong = fc.option(fc.constantFrom(...wrongs), { nil: undefined });
+      const property = fc.property(values(part), fc.nat(), wrong, (value, pick, wrong) => {
+        const broken = breakOne(part, value, pick, wrong);
+        expect(isValid(definition, broken)).toBe(false);
+        expect(guard(broken)).toBe(false);
+      });
+      fc.assert(property);
+    });
+  }
+
+  it(`is${definition} fails what is no object`, () => {
+    expect([null, true, "wrong", 5, [], undefined].filter((value) => guard(value))).toEqual([]);
+  });
+}
+
+it("a number that JavaScript can't hold is none", () => {
+  const member = { user_id: "bob", delivered_seq: limits.SEQ_MAX, read_seq: 0 };
+  expect(isMember(member)).toBe(true);
+  expect(isMember({ ...member, delivered_seq: limits.SEQ_MAX + 1 })).toBe(false);
+});
+
+it("has a guard for everything that the client relies on", () => {
+  const results = ["Ack", "Drain", "History", "Inbox", "Ping", "Read", "Send"].map((action) => `${action}Result`);
+  const events = ["ErrorFrame", "MessagesNewEvent", "ReceiptDeliveredEvent", "ReceiptReadEvent"];
+  expect(guards.map(({ definition }) => definition)).toEqual(expect.arrayContaining([...results, ...events]));
+});

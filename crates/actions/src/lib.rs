@@ -1,0 +1,16 @@
+//! What a caller can do, whoever calls. A function parses what came in, calls this, and answers.
+//!
+//! Every change is one conditional write or transaction, in `store`; the rules that decide on it are in `domain`. What is told
+//! afterwards goes to the audience that the change had.
+
+mod append;
+mod backlog;
+mod raise;
+mod retry;
+mod tell;
+
+pub use append::{Appended, append, conversation_for};
+pub use backlog::{Backlog, backlog};
+pub use raise::raise;
+pub use store::inbox::Mark;
+pub use tell::{tell_appended, tell_delivered, tell_read};

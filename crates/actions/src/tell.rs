@@ -1,0 +1,58 @@
+//! Telling those whom a change concerns, after it has been committed. What does not arrive is pending, or is asked for.
+
+use deliver::{Delivered, Delivery, Fanout};
+use domain::{ConnectionId, Membership};
+use wire::{Receipt, ServerEvent, Timestamp, UserId};
+
+use crate::append::Appended;
+
+/// A new message: to the other members, and to the sender's connections other than the one it came from, which has its answer.
+pub async fn tell_appended(
+    fanout: &Fanout,
+    now: Timestamp,
+    appended: &Appended,
+    from: Option<&ConnectionId>,
+) -> Vec<Delivered> {
+    let Appended { message, audience, .. } = appended;
+    let to = |user, except| {
+        let event = ServerEvent::messages_new(message.seen_by(user));
+        Delivery { user, event, except }
+    };
+    let others = audience.others().iter().map(|other| to(other, None));
+    let deliveries: Vec<Delivery> = std::iter::once(to(audience.own(), from)).chain(others).collect();
+    fanout.deliver(now, &deliveries).await
+}
+
+/// Second ticks for the others, of each conversation in which a member's delivered mark was raised.
+pub async fn tell_delivered(fanout: &Fanout, now: Timestamp, raised: &[Membership]) -> Vec<Delivered> {
+    let told: Vec<_> = raised.iter().map(|row| (row.audience(), receipt(row, row.marks.delivered_seq, now))).collect();
+    let to = |user, receipt: &Receipt| Delivery {
+        user,
+        event: ServerEvent::ReceiptDelivered(receipt.clone()),
+        except: None,
+    };
+    let deliveries: Vec<Delivery> = told
+        .iter()
+        .flat_map(|(audience, receipt)| audience.others().iter().map(move |other| to(other, receipt)))
+        .collect();
+    if deliveries.is_empty() { vec![] } else { fanout.deliver(now, &deliveries).await }
+}
+
+/// Blue ticks for the others, and no badge on the reader's other devices.
+pub async fn tell_read(
+    fanout: &Fanout,
+    now: Timestamp,
+    row: &Membership,
+    from: Option<&ConnectionId>,
+) -> Vec<Delivered> {
+    let (audience, receipt) = (row.audience(), receipt(row, row.marks.read_seq, now));
+    let to = |user, except| Delivery { user, event: ServerEvent::ReceiptRead(receipt.clone()), except };
+    let others = audience.others().iter().map(|other| to(other, None));
+    let deliveries: Vec<Delivery> = std::iter::once(to(audience.own(), from)).chain(others).collect();
+    fanout.deliver(now, &deliveries).await
+}
+
+fn receipt(row: &Membership, seq: wire::Seq, at: Timestamp) -> Receipt {
+    let user_id: UserId = row.user_id.clone();
+    Receipt { conversation_id: row.conversation_id.clone(), user_id, seq, at }
+}

@@ -1,0 +1,76 @@
+//! Posts to live connections, through API Gateway's @connections API.
+//!
+//! Nothing here touches the tables: what a dead connection means for them is for [`Posted`]'s reader to decide.
+
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_apigatewaymanagement::Client;
+use aws_sdk_apigatewaymanagement::config::retry::RetryConfig;
+use aws_sdk_apigatewaymanagement::config::timeout::TimeoutConfig;
+use aws_sdk_apigatewaymanagement::error::BoxError;
+use aws_sdk_apigatewaymanagement::primitives::Blob;
+use domain::{ConnectionId, error_chain};
+
+/// One post to one connection.
+pub const POST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The way to live connections. Cheap to clone; made once per process.
+#[derive(Clone, Debug)]
+pub struct ConnectionsApi {
+    client: Client,
+}
+
+/// What became of a frame.
+#[derive(Debug)]
+pub enum Posted {
+    /// API Gateway took it. No promise that a phone did: only an `ack` says that.
+    Accepted,
+    /// No such connection, or not yet: one that is still being set up answers the same.
+    Gone,
+    /// Anything else. The message stays pending, so nothing is lost.
+    Failed(BoxError),
+}
+
+impl ConnectionsApi {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// With the endpoint that `CONNECTIONS_ENDPOINT` names, `https://{api}.execute-api.{region}.amazonaws.com/{stage}`.
+    /// Not from the event: its domain lacks the stage behind a custom domain.
+    ///
+    /// One attempt, for at most [`POST_TIMEOUT`]: retrying a slow phone delays everybody else's frames and the sender's
+    /// answer, and a frame that was missed is drained.
+    ///
+    /// # Errors
+    /// Whatever `env` says of a variable that is missing.
+    pub fn from_env<E>(sdk: &SdkConfig, env: impl Fn(&'static str) -> Result<String, E>) -> Result<Self, E> {
+        let config = aws_sdk_apigatewaymanagement::config::Builder::from(sdk)
+            .endpoint_url(env("CONNECTIONS_ENDPOINT")?)
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(TimeoutConfig::builder().operation_timeout(POST_TIMEOUT).build())
+            .build();
+        Ok(Self::new(Client::from_conf(config)))
+    }
+
+    /// Posts one frame to one connection.
+    pub async fn post(&self, connection: &ConnectionId, frame: &str) -> Posted {
+        let post = self.client.post_to_connection().connection_id(connection.as_str()).data(Blob::new(frame));
+        match post.send().await {
+            Ok(_) => Posted::Accepted,
+            // The body of a 410 may be empty, and then the SDK can't name it.
+            Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => {
+                Posted::Gone
+            }
+            Err(error) => Posted::Failed(error.into()),
+        }
+    }
+
+    /// Opens the connection to API Gateway before the first event needs it, by posting to nobody.
+    pub async fn warm_up(&self) {
+        if let Posted::Failed(error) = self.post(&ConnectionId::new("warm-up"), "").await {
+            tracing::debug!(error = error_chain(&*error), "warm-up failed");
+        }
+    }
+}

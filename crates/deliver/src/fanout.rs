@@ -1,0 +1,172 @@
+//! From users to their connections: a frame to each, and the end of the rows of those that are gone.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::limits::CONNECTION_TTL;
+use domain::{ConnectionId, Frames, error_chain};
+use futures_util::{StreamExt, future, stream};
+use store::Store;
+use store::connections::{self, Connection, Freshness};
+use wire::{ServerEvent, Timestamp, UserId};
+
+use crate::{ConnectionsApi, Posted};
+
+/// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.
+pub const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Posts under way at once to one user.
+const POSTS_AT_ONCE_MAX: usize = 32;
+/// Users whose connections a process remembers; with one more it begins anew. A few hundred bytes each.
+pub const USERS_REMEMBERED_MAX: usize = 1_000;
+/// A post to a socket that is still being set up answers 410 as a dead one does, so a row younger than this is kept.
+const CONNECTION_YOUNG: Duration = Duration::from_secs(10);
+
+/// An event for all live connections of a user.
+#[derive(Debug)]
+pub struct Delivery<'a> {
+    pub user: &'a UserId,
+    pub event: ServerEvent,
+    /// The connection that the request came from, which has its answer. What the user's other devices get is a copy: one that
+    /// connected in the last instant, and is missed, reads what it lacks from the chat list, as any new device does.
+    pub except: Option<&'a ConnectionId>,
+}
+
+/// What became of the frames to one user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    pub user: UserId,
+    pub frames: Frames,
+}
+
+/// The way from users to their connections, made once per process. It remembers which connections took a frame: the next one
+/// goes out at once, while the connections are read.
+#[derive(Debug)]
+pub struct Fanout {
+    store: Store,
+    connections: ConnectionsApi,
+    remembered: Mutex<HashMap<UserId, Vec<Connection>>>,
+}
+
+impl Fanout {
+    pub fn new(store: Store, connections: ConnectionsApi) -> Self {
+        Self { store, connections, remembered: Mutex::default() }
+    }
+
+    /// Opens the connection to API Gateway before the first event needs it.
+    pub async fn warm_up(&self) {
+        self.connections.warm_up().await;
+    }
+
+    /// Posts each delivery to its user's connections, for at most [`FAN_OUT_TIMEOUT`] in all.
+    pub async fn deliver(&self, now: Timestamp, deliveries: &[Delivery<'_>]) -> Vec<Delivered> {
+        let mut outcomes: Vec<Delivered> =
+            deliveries.iter().map(|delivery| Delivered::nothing(delivery.user)).collect();
+        let each =
+            deliveries.iter().zip(&mut outcomes).map(|(delivery, outcome)| self.post_to_all(now, delivery, outcome));
+        if tokio::time::timeout(FAN_OUT_TIMEOUT, future::join_all(each)).await.is_err() {
+            tracing::warn!("not all frames went out in time; they are pending");
+        }
+        outcomes
+    }
+
+    /// What is remembered is a head start and no more. The connections are read in any case, and only now, after the commit:
+    /// somebody who connected meanwhile, and drained too early, is found there.
+    async fn post_to_all(&self, now: Timestamp, delivery: &Delivery<'_>, outcome: &mut Delivered) {
+        let frame = &delivery.event.to_frame();
+        let known = self.known(delivery.user, now);
+        let others = stream::once(self.others(now, delivery, &known)).flat_map(stream::iter);
+        let posts = stream::iter(known.iter().cloned())
+            .chain(others)
+            .filter(|connection| future::ready(Some(&connection.id) != delivery.except))
+            .map(|connection| self.post(now, delivery.user, frame, connection));
+        let mut posted = pin!(posts.buffer_unordered(POSTS_AT_ONCE_MAX));
+        while let Some(posted) = posted.next().await {
+            outcome.count(&posted);
+        }
+    }
+
+    /// Where frames arrived before, and nothing is known since.
+    fn known(&self, user: &UserId, now: Timestamp) -> Vec<Connection> {
+        let open = |connection: &&Connection| now.since(connection.connected_at) < CONNECTION_TTL;
+        self.remembered().get(user).into_iter().flatten().filter(open).cloned().collect()
+    }
+
+    /// All of the user's connections that are not known.
+    async fn others(&self, now: Timestamp, delivery: &Delivery<'_>, known: &[Connection]) -> Vec<Connection> {
+        let freshness = if delivery.except.is_some() { Freshness::Eventual } else { Freshness::Strong };
+        let mut connections = match connections::list(&self.store, delivery.user, now, freshness).await {
+            Ok(connections) => connections,
+            Err(error) => {
+                tracing::error!(error = error_chain(&error), "connections are unknown; the frame is pending");
+                return Vec::new();
+            }
+        };
+        if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
+            remembered.get_mut().retain(|connection| connections.contains(connection));
+        }
+        connections.retain(|connection| !known.contains(connection));
+        connections
+    }
+
+    async fn post(&self, now: Timestamp, user: &UserId, frame: &str, connection: Connection) -> Posted {
+        let posted = self.connections.post(&connection.id, frame).await;
+        match &posted {
+            Posted::Accepted => self.remember(user, connection),
+            // Still being set up, perhaps: its first drain fetches what it misses now.
+            Posted::Gone if now.since(connection.connected_at) < CONNECTION_YOUNG => {}
+            Posted::Gone => {
+                self.forget(user, &connection);
+                if let Err(error) = connections::forget(&self.store, user, &connection.id).await {
+                    tracing::warn!(
+                        error = error_chain(&error),
+                        "a connection that is gone keeps its row until its TTL"
+                    );
+                }
+            }
+            Posted::Failed(error) => {
+                tracing::warn!(error = error_chain(&**error), "a frame was not posted; it is pending");
+            }
+        }
+        posted
+    }
+
+    /// Notes that a frame arrived there.
+    pub fn remember(&self, user: &UserId, connection: Connection) {
+        let mut remembered = self.remembered();
+        if remembered.len() >= USERS_REMEMBERED_MAX && !remembered.contains_key(user) {
+            remembered.clear();
+        }
+        let connections = remembered.entry(user.clone()).or_default();
+        if !connections.contains(&connection) {
+            connections.push(connection);
+        }
+    }
+
+    fn forget(&self, user: &UserId, connection: &Connection) {
+        if let Some(connections) = self.remembered().get_mut(user) {
+            connections.retain(|known| known != connection);
+        }
+    }
+
+    /// Never held across an await. What somebody who panicked left behind is still a list of connections.
+    fn remembered(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Connection>>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Delivered {
+    fn nothing(user: &UserId) -> Self {
+        Self { user: user.clone(), frames: Frames::default() }
+    }
+
+    fn count(&mut self, posted: &Posted) {
+        match posted {
+            Posted::Accepted => self.frames.posted += 1,
+            Posted::Gone => self.frames.gone += 1,
+            Posted::Failed(_) => self.frames.failed += 1,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a function remembers of the phones that it posted to.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+use std::time::Duration;
+
+use deliver::{Delivery, Fanout, USERS_REMEMBERED_MAX};
+use domain::ConnectionId;
+use domain::limits::CONNECTION_TTL;
+use serde_json::{Value, json};
+use store::connections::Connection;
+use testkit::{Fault, InProcess, Workbench, message_to_bob};
+use wire::{ServerEvent, UserId};
+
+/// The functions as processes that go on from one message to the next, and where their frames arrive.
+struct Warm {
+    bench: Workbench,
+    functions: InProcess,
+}
+
+impl Warm {
+    /// Alice wrote to Bob a moment ago.
+    async fn new() -> Self {
+        let bench = Workbench::default();
+        bench.connected("bob").await;
+        let functions = bench.started();
+        let warm = Self { bench, functions };
+        warm.send("m1").await;
+        assert_eq!(warm.posts("bob="), 1);
+        warm
+    }
+
+    async fn send(&self, client_msg_id: &str) {
+        self.functions.ok("alice", message_to_bob(client_msg_id)).await;
+    }
+
+    fn posts(&self, connection: &str) -> usize {
+        self.bench.aws.posts(connection)
+    }
+}
+
+#[tokio::test]
+async fn a_frame_to_a_remembered_phone_does_not_wait_for_the_connections() {
+    let warm = Warm::new().await;
+    warm.bench.aws.fail_always("Query", Fault::Status(500));
+    warm.send("m2").await;
+    assert_eq!(warm.posts("bob="), 2);
+}
+
+#[tokio::test]
+async fn a_second_phone_is_found_and_nobody_gets_a_frame_twice() {
+    let warm = Warm::new().await;
+    warm.functions.connected_at("bob", "second=", "second").await;
+    warm.send("m2").await;
+    assert_eq!((warm.posts("bob="), warm.posts("second=")), (2, 1));
+    warm.send("m3").await;
+    assert_eq!((warm.posts("bob="), warm.posts("second=")), (3, 2));
+}
+
+#[tokio::test]
+async fn a_phone_that_said_goodbye_is_posted_to_once_at_most() {
+    let warm = Warm::new().await;
+    warm.bench.handle("disconnect", warm.bench.event("disconnect", "bob")).await.unwrap();
+    // API Gateway may take a frame for a socket that has just been closed.
+    warm.send("m2").await;
+    warm.send("m3").await;
+    assert_eq!(warm.posts("bob="), 2);
+}
+
+#[tokio::test]
+async fn a_phone_that_is_gone_is_forgotten_and_loses_its_row() {
+    let warm = Warm::new().await;
+    warm.bench.aws.fail_always("bob=", Fault::Status(410));
+    // Its row is read before it is deleted, so the connections read do not tell.
+    warm.send("m2").await;
+    assert_eq!(warm.bench.aws.rows("ConnectionsTable"), Vec::<Value>::new());
+    warm.bench.aws.fail_always("Query", Fault::Status(500));
+    warm.send("m3").await;
+    assert_eq!(warm.posts("bob="), 2);
+}
+
+#[tokio::test]
+async fn no_phone_is_remembered_longer_than_a_socket_lives() {
+    let warm = Warm::new().await;
+    warm.bench.aws.fail_always("Query", Fault::Status(500));
+    // He connected a minute ago.
+    warm.bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_mins(1)));
+    warm.send("m2").await;
+    assert_eq!(warm.posts("bob="), 1);
+}
+
+#[tokio::test]
+async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
+    let bench = Workbench::default();
+    let InProcess { store, connections, .. } = bench.started();
+    let fanout = Fanout::new(store, connections);
+    let (bob, now) = (UserId::parse("bob").unwrap(), bench.clock.now());
+    let at = |id: &str| Connection { id: ConnectionId::new(id), connected_at: now };
+    fanout.remember(&bob, at("bob="));
+    for number in 1..USERS_REMEMBERED_MAX {
+        fanout.remember(&UserId::parse(&format!("user-{number}")).unwrap(), at("elsewhere="));
+    }
+    fanout.remember(&bob, at("second="));
+    bench.aws.fail_always("Query", Fault::Status(500));
+    let receipt = json!({"type": "receipt.read", "conversation_id": "dm_x", "user_id": "alice", "seq": 1, "at": "2027-01-15T08:00:00.000Z"});
+    let event: ServerEvent = serde_json::from_value(receipt).unwrap();
+    let to_bob = [Delivery { user: &bob, event, except: None }];
+    let posted = async || fanout.deliver(now, &to_bob).await[0].frames.posted;
+    assert_eq!(posted().await, 2);
+    fanout.remember(&UserId::parse("one-more").unwrap(), at("elsewhere="));
+    assert_eq!(posted().await, 0);
+}
+
+#[tokio::test]
+async fn warming_up_goes_to_api_gateway_before_the_first_event() {
+    let bench = Workbench::default();
+    let InProcess { store, connections, .. } = bench.started();
+    Fanout::new(store, connections).warm_up().await;
+    assert_eq!(bench.aws.posts("warm-up"), 1);
+}

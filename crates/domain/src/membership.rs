@@ -1,0 +1,295 @@
+//! A conversation as one of its members has it, and how it moves on.
+//!
+//! Watermarks only rise, and never pass the last message. Everything here is a pure function of the row as it was read;
+//! the store writes the outcome only if the row is still the same.
+
+use std::ops::RangeInclusive;
+
+use wire::{ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, Seq, Timestamp, UserId};
+
+use crate::audience::Audience;
+use crate::cursor::Cursor;
+use crate::limits::ACTIVE_AT_STEP;
+
+/// One member's row for one conversation: membership, chat-list entry, unread counter, watermarks and pending marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    pub user_id: UserId,
+    pub conversation_id: ConversationId,
+    /// The other member; the member itself in a note to oneself.
+    pub peer_id: UserId,
+    pub last: LastEntry,
+    /// When the row last moved in the chat list's index: at most [`ACTIVE_AT_STEP`] before the last message.
+    pub active_at: Timestamp,
+    pub marks: Marks,
+}
+
+/// The newest message, as far as the chat list and the next message need it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastEntry {
+    pub seq: Seq,
+    pub message_id: MessageId,
+    pub sender_id: UserId,
+    pub kind: Kind,
+    pub preview: String,
+    pub sent_at: Timestamp,
+}
+
+/// How far a member has come in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// A device of the member holds everything up to here.
+    pub delivered_seq: Seq,
+    /// The member has read everything up to here. Never above `delivered_seq`.
+    pub read_seq: Seq,
+    /// Others' messages above `read_seq`.
+    pub unread: u64,
+    /// The first message that no device has acknowledged, while there is one.
+    pub pending_from: Option<Seq>,
+}
+
+/// A read mark on its way up: what must be counted to know `unread` once it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    seq: Seq,
+    before: Marks,
+    last: Seq,
+    count: Count,
+}
+
+/// What to count. Both ways give the same number; this is the shorter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Count {
+    /// Everything is read.
+    Nothing,
+    /// Others' messages in this range are all that is unread.
+    Remaining(RangeInclusive<u64>),
+    /// Others' messages in this range are no longer unread.
+    NoLonger(RangeInclusive<u64>),
+}
+
+impl Membership {
+    /// The members of the conversation.
+    pub fn audience(&self) -> Audience {
+        Audience::direct(self.user_id.clone(), self.peer_id.clone())
+    }
+
+    /// The row's place in the chat list.
+    pub fn cursor(&self) -> Cursor {
+        Cursor { active_at: self.active_at, conversation_id: self.conversation_id.clone() }
+    }
+
+    /// How far this member has come, as other members may see it.
+    pub fn member(&self) -> Member {
+        let Marks { delivered_seq, read_seq, .. } = self.marks;
+        Member { user_id: self.user_id.clone(), delivered_seq, read_seq }
+    }
+
+    /// Where the row stands in the chat list's index after a message at `sent_at`. Moving an index entry costs two
+    /// writes, so a busy conversation moves once a step; whoever reads a page sorts it by the messages' own times.
+    pub fn active_at_after(previous: Option<&Self>, sent_at: Timestamp) -> Timestamp {
+        match previous {
+            Some(row) if sent_at.since(row.active_at) < ACTIVE_AT_STEP => row.active_at,
+            _ => sent_at,
+        }
+    }
+
+    /// The marks once a device holds everything up to `seq`, or `None` if they already say so.
+    pub fn acked(&self, seq: Seq) -> Option<Marks> {
+        let seq = seq.min(self.last.seq);
+        (seq > self.marks.delivered_seq)
+            .then(|| raised(&self.marks, self.last.seq, seq, self.marks.read_seq, self.marks.unread))
+    }
+
+    /// The read mark on its way to `seq`, or `None` if everything up to there was read before.
+    pub fn reading(&self, seq: Seq) -> Option<Reading> {
+        let (last, read, seq) = (self.last.seq, self.marks.read_seq, seq.min(self.last.seq));
+        let count = if seq <= read {
+            return None;
+        } else if seq == last {
+            Count::Nothing
+        } else if last.above(seq) <= seq.above(read) {
+            Count::Remaining(seq.next().value()..=last.value())
+        } else {
+            Count::NoLonger(read.next().value()..=seq.value())
+        };
+        Some(Reading { seq, before: self.marks, last, count })
+    }
+}
+
+impl Reading {
+    /// The messages among which others' must be counted, if any.
+    pub fn range(&self) -> Option<&RangeInclusive<u64>> {
+        match &self.count {
+            Count::Nothing => None,
+            Count::Remaining(range) | Count::NoLonger(range) => Some(range),
+        }
+    }
+
+    /// The marks then; `others` are others' messages in [`Self::range`].
+    pub fn marks(&self, others: u64) -> Marks {
+        let Self { seq, before, last, .. } = self;
+        let unread = match self.count {
+            Count::Nothing => 0,
+            Count::Remaining(_) => others,
+            Count::NoLonger(_) => before.unread.saturating_sub(others),
+        };
+        raised(before, *last, before.delivered_seq.max(*seq), *seq, unread)
+    }
+}
+
+fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: u64) -> Marks {
+    let pending_from = match before.pending_from {
+        Some(from) if delivered_seq < last => Some(from.max(delivered_seq.next())),
+        _ => None,
+    };
+    Marks { delivered_seq, read_seq, unread, pending_from }
+}
+
+/// The row as the chat list shows it.
+impl From<Membership> for wire::Conversation {
+    fn from(row: Membership) -> Self {
+        let Membership { conversation_id, peer_id, last, marks, .. } = row;
+        let LastEntry { seq, sender_id, kind, preview, sent_at, .. } = last;
+        Self {
+            conversation_id,
+            kind: ConversationKind::Direct,
+            peer_id,
+            last_message: LastMessage { seq, sender_id, kind, preview, sent_at },
+            unread: marks.unread,
+            delivered_seq: marks.delivered_seq,
+            read_seq: marks.read_seq,
+            last_seq: seq,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Place;
+    use proptest::prelude::*;
+
+    fn seq(value: u64) -> Seq {
+        Seq::new(value).unwrap()
+    }
+
+    pub(crate) fn row(last: u64, delivered: u64, read: u64, unread: u64, pending: Option<u64>) -> Membership {
+        Membership {
+            user_id: UserId::parse("alice").unwrap(),
+            conversation_id: ConversationId::parse("dm_x").unwrap(),
+            peer_id: UserId::parse("bob").unwrap(),
+            last: LastEntry {
+                seq: seq(last),
+                message_id: MessageId::stored("m"),
+                sender_id: UserId::parse("bob").unwrap(),
+                kind: Kind::Text,
+                preview: "hi".to_owned(),
+                sent_at: Timestamp::from_millis(1_000_000),
+            },
+            active_at: Timestamp::from_millis(990_000),
+            marks: Marks { delivered_seq: seq(delivered), read_seq: seq(read), unread, pending_from: pending.map(seq) },
+        }
+    }
+
+    #[test]
+    fn a_busy_conversation_moves_in_the_chat_list_once_a_minute() {
+        let row = row(7, 7, 7, 0, None);
+        let at = |millis| Membership::active_at_after(Some(&row), Timestamp::from_millis(millis)).millis();
+        assert_eq!(at(1_000_001), 990_000);
+        assert_eq!(at(990_000 + 59_999), 990_000);
+        assert_eq!(at(990_000 + 60_000), 1_050_000);
+        assert_eq!(Membership::active_at_after(None, Timestamp::from_millis(3)).millis(), 3);
+    }
+
+    #[test]
+    fn an_ack_of_the_last_ends_pending_and_one_below_moves_it() {
+        let row = row(9, 3, 2, 6, Some(4));
+        assert_eq!(row.acked(seq(9)).unwrap(), Marks { delivered_seq: seq(9), pending_from: None, ..row.marks });
+        assert_eq!(
+            row.acked(seq(6)).unwrap(),
+            Marks { delivered_seq: seq(6), pending_from: Some(seq(7)), ..row.marks }
+        );
+        // Above the last counts as the last; at or below the watermark changes nothing.
+        assert_eq!(row.acked(seq(1000)), row.acked(seq(9)));
+        assert_eq!(row.acked(seq(3)), None);
+    }
+
+    #[test]
+    fn unread_is_counted_over_the_shorter_range() {
+        let row = row(100, 100, 10, 80, None);
+        let range = |upto| row.reading(seq(upto)).map(|reading| reading.range().cloned());
+        assert_eq!(range(10), None);
+        assert_eq!(range(100), Some(None));
+        assert_eq!(range(500), Some(None));
+        assert_eq!(range(99), Some(Some(100..=100)));
+        assert_eq!(range(12), Some(Some(11..=12)));
+    }
+
+    #[test]
+    fn the_chat_list_shows_what_the_protocol_says() {
+        insta::assert_snapshot!(serde_json::to_string(&wire::Conversation::from(row(3, 2, 1, 2, Some(3)))).unwrap(), @r#"{"conversation_id":"dm_x","kind":"direct","peer_id":"bob","last_message":{"seq":3,"sender_id":"bob","kind":"text","preview":"hi","sent_at":"1970-01-01T00:16:40.000Z"},"unread":2,"delivered_seq":2,"read_seq":1,"last_seq":3}"#);
+    }
+
+    /// A conversation as a list of who wrote each message (`true`: the other), and the row that is true of it.
+    fn history() -> impl Strategy<Value = (Vec<bool>, Membership)> {
+        prop::collection::vec(any::<bool>(), 1..60).prop_flat_map(|others| {
+            let last = others.len() as u64;
+            (Just(others), 0..=last).prop_flat_map(move |(others, delivered)| {
+                (Just(others), Just(delivered), 0..=delivered).prop_map(move |(others, delivered, read)| {
+                    let unread = count(&others, read + 1, last);
+                    let pending = (delivered < last).then_some(delivered + 1);
+                    (others, row(last, delivered, read, unread, pending))
+                })
+            })
+        })
+    }
+
+    fn count(others: &[bool], from: u64, to: u64) -> u64 {
+        (from..=to).filter(|n| others[usize::try_from(*n).unwrap() - 1]).count() as u64
+    }
+
+    proptest! {
+        #[test]
+        fn reading_keeps_unread_exact_and_marks_rising((written, row) in history(), upto in 1u64..80) {
+            let upto = seq(upto);
+            let Some(reading) = row.reading(upto) else {
+                prop_assert!(upto.min(row.last.seq) <= row.marks.read_seq);
+                return Ok(());
+            };
+            let others = reading.range().map_or(0, |range| count(&written, *range.start(), *range.end()));
+            let after = reading.marks(others);
+            prop_assert_eq!(after.read_seq, upto.min(row.last.seq));
+            prop_assert!(after.read_seq > row.marks.read_seq);
+            prop_assert_eq!(after.delivered_seq, row.marks.delivered_seq.max(after.read_seq));
+            prop_assert_eq!(after.unread, count(&written, after.read_seq.value() + 1, row.last.seq.value()));
+            prop_assert_eq!(after.pending_from, (after.delivered_seq < row.last.seq).then(|| after.delivered_seq.next()));
+        }
+
+        #[test]
+        fn acks_never_lower_a_mark_nor_pass_the_last((_, row) in history(), upto in 1u64..80) {
+            match row.acked(seq(upto)) {
+                None => prop_assert!(seq(upto) <= row.marks.delivered_seq || row.marks.delivered_seq == row.last.seq),
+                Some(after) => {
+                    prop_assert!(after.delivered_seq > row.marks.delivered_seq && after.delivered_seq <= row.last.seq);
+                    prop_assert_eq!((after.read_seq, after.unread), (row.marks.read_seq, row.marks.unread));
+                    prop_assert_eq!(after.pending_from.is_some(), after.delivered_seq < row.last.seq);
+                }
+            }
+        }
+
+        #[test]
+        fn the_index_lags_the_last_message_by_less_than_a_step(gaps in prop::collection::vec(0i64..200_000, 1..40)) {
+            let (mut now, mut conversation) = (Timestamp::from_millis(0), None::<Membership>);
+            for gap in gaps {
+                now = Timestamp::from_millis(now.millis() + gap);
+                let Place { seq, sent_at, .. } = Place::following(conversation.as_ref(), now, [0; 10]);
+                let active_at = Membership::active_at_after(conversation.as_ref(), sent_at);
+                prop_assert!(active_at <= sent_at && sent_at.since(active_at) < ACTIVE_AT_STEP);
+                let mut moved = row(1, 0, 0, 0, None);
+                (moved.last.seq, moved.last.sent_at, moved.active_at) = (seq, sent_at, active_at);
+                conversation = Some(moved);
+            }
+        }
+    }
+}

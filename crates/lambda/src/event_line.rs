@@ -1,0 +1,183 @@
+//! What came of an event: one line in the log, from which CloudWatch also counts the metrics.
+//!
+//! The line has a member `_aws` that says which of its numbers are metrics (CloudWatch's embedded metric format), and CloudWatch
+//! Logs counts them. No call to CloudWatch, no agent, no second line. See the
+//! [specification](https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html)
+//! and `docs/operating.md`, which says what each metric means.
+
+use std::error::Error;
+
+use domain::{ConnectionId, Failure, Frames, error_chain};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use wire::{ConversationId, Seq, Timestamp};
+
+const NAMESPACE: &str = "Pigeonhole";
+
+/// The field of a `tracing` event that holds a line.
+pub(crate) const FIELD: &str = "event_line";
+
+/// The line. A function fills in what it knows, and `lambda` writes it. No body, no token, no user id.
+#[derive(Debug, Default, Serialize)]
+pub struct EventLine {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub request_id: String,
+    /// One of the template's routes, `authorize`, or `issuer` for whoever signs the tokens.
+    pub route: String,
+    /// `ok`, or why not.
+    pub outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<ConversationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
+    /// The HTTP status, where that is the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<i64>,
+    /// Why a token was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What failed behind us, with its sources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    pub measures: Measures,
+    #[serde(skip)]
+    pub started: Timestamp,
+}
+
+/// The numbers of a line: each is a metric, by route, in the lines that have it.
+#[derive(Debug, Default, Serialize)]
+pub struct Measures {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Of `duration_ms`: until what was sent is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store_ms: Option<u64>,
+    /// Of `duration_ms`: until the frames have gone out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fanout_ms: Option<u64>,
+    /// Writes that had to be made again, since somebody else wrote at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflicts: Option<u64>,
+    /// Frames that API Gateway took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub posted: Option<u64>,
+    /// Frames to connections that are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone: Option<u64>,
+    /// Frames that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u64>,
+    /// Members whose devices took no frame of a new message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_pending: Option<u64>,
+    /// Messages in an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// Rows that this version can't read, and passed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<u64>,
+}
+
+impl EventLine {
+    /// The beginning of a line about an event on a route.
+    pub fn of(request_id: &str, route: &str, started: Timestamp) -> Self {
+        Self { request_id: request_id.to_owned(), route: route.to_owned(), started, ..Self::default() }
+    }
+
+    pub(crate) fn of_connection(mut self, connection: &ConnectionId) -> Self {
+        self.connection_id = Some(connection.as_str().to_owned());
+        self
+    }
+
+    /// Notes what became of the event's frames, to each user, if there were any.
+    pub fn frames(&mut self, to_users: impl Iterator<Item = Frames>) {
+        let mut to_users = to_users.peekable();
+        if to_users.peek().is_some() {
+            let Frames { posted, gone, failed } = to_users.sum();
+            (self.measures.posted, self.measures.gone, self.measures.failed) = (Some(posted), Some(gone), Some(failed));
+        }
+    }
+
+    /// Notes rows that were passed over, if there were any.
+    pub fn unreadable(&mut self, rows: u64) {
+        self.measures.unreadable = (rows > 0).then_some(rows);
+    }
+
+    /// Writes the line for an action that was carried out or not.
+    pub fn write<T>(mut self, outcome: &Result<T, Failure>, now: Timestamp) {
+        self.ended(now);
+        match outcome {
+            Ok(_) => self.info("ok", "answered"),
+            Err(Failure::Refused(refusal)) => self.info(refusal.code(), "refused"),
+            Err(failure @ Failure::Unavailable(error)) => self.error(failure.refusal().code(), &**error, "failed"),
+        }
+    }
+
+    /// Notes how long it took.
+    pub fn ended(&mut self, now: Timestamp) {
+        self.measures.duration_ms = Some(millis_between(self.started, now));
+    }
+
+    /// Writes the line of what went as it should, for whoever called or not.
+    pub fn info(mut self, outcome: &'static str, message: &str) {
+        self.outcome = outcome;
+        tracing::info!(event_line = self.to_json(), "{message}");
+    }
+
+    /// Writes the line of something that an operator should see, and that harmed nobody yet.
+    pub fn warn(mut self, outcome: &'static str, cause: &(dyn Error + 'static), message: &str) {
+        (self.outcome, self.cause) = (outcome, Some(error_chain(cause)));
+        tracing::warn!(event_line = self.to_json(), "{message}");
+    }
+
+    /// Writes the line of a failure.
+    pub fn error(mut self, outcome: &'static str, cause: &(dyn Error + 'static), message: &str) {
+        (self.outcome, self.cause) = (outcome, Some(error_chain(cause)));
+        tracing::error!(event_line = self.to_json(), "{message}");
+    }
+
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Whole milliseconds; none if the clock went back.
+pub fn millis_between(earlier: Timestamp, later: Timestamp) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Makes flat members of a line's numbers, since CloudWatch takes metrics only from the members of the root, and says which they
+/// are; `None` for a line that is not about what came of an event.
+///
+/// Every combination of dimensions is a metric to pay for, so there are few: the stack, since two stacks of an account must not
+/// set off each other's alarms; the route, one of the template's; and the outcome, `ok` or one of the codes of refusal. Never
+/// anything that a client can make up.
+pub(crate) fn metrics(line: &mut Map<String, Value>, stack: &str, now: Timestamp) -> Option<Value> {
+    let Some(Value::Object(measures)) = line.remove("measures") else { return None };
+    // How many were `ok` on a route, the samples of its `duration_ms` tell.
+    let counted_by = if line.get("outcome")? == "ok" {
+        json!([["stack", "outcome"]])
+    } else {
+        json!([["stack", "outcome"], ["stack", "route", "outcome"]])
+    };
+    let names: Vec<Value> = measures.keys().map(|name| definition(name)).collect();
+    let mut directives = vec![directive(&counted_by, &[json!({"Name": "events"})])];
+    if !names.is_empty() {
+        directives.push(directive(&json!([["stack", "route"]]), &names));
+    }
+    line.extend(measures);
+    line.insert("stack".to_owned(), json!(stack));
+    line.insert("events".to_owned(), json!(1));
+    Some(json!({"Timestamp": now.millis(), "CloudWatchMetrics": directives}))
+}
+
+fn directive(dimensions: &Value, metrics: &[Value]) -> Value {
+    json!({"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": metrics})
+}
+
+/// A count names no unit: what a line does not say costs nothing to ingest.
+fn definition(name: &str) -> Value {
+    if name.ends_with("_ms") { json!({"Name": name, "Unit": "Milliseconds"}) } else { json!({"Name": name}) }
+}

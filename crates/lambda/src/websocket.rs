@@ -1,0 +1,112 @@
+//! Events on WebSocket routes: who calls and what for; and the answer.
+
+use aws_lambda_events::apigw::ApiGatewayProxyResponse;
+use aws_lambda_events::encodings::Body;
+use domain::{ConnectionId, Failure};
+use lambda_runtime::Diagnostic;
+use serde_json::Value;
+use tracing::Instrument as _;
+use wire::{Action, Refusal, Rejected, Reply, Request, Timestamp, UserId, error_frame, reply_frame};
+
+use crate::event_line::EventLine;
+use crate::{Clock, Event, WebSocketEvent};
+
+/// What API Gateway gets back.
+pub type Response = ApiGatewayProxyResponse;
+
+/// Who calls, from where. Never from a body: the authorizer looked at the token, and API Gateway repeats what it found
+/// on every event of the socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    pub user: UserId,
+    pub connection: ConnectionId,
+    pub connected_at: Timestamp,
+    pub token_expires_at: Timestamp,
+}
+
+/// An event that API Gateway would not have sent as the template sets it up.
+#[derive(Debug, thiserror::Error)]
+#[error("the event has no usable {0}: is the route behind the authorizer?")]
+pub struct NotFromApiGateway(&'static str);
+
+impl From<NotFromApiGateway> for Diagnostic {
+    fn from(error: NotFromApiGateway) -> Self {
+        Self { error_type: "NotFromApiGateway".to_owned(), error_message: error.to_string() }
+    }
+}
+
+/// Reads who an event is from.
+///
+/// # Errors
+/// [`NotFromApiGateway`] names what is missing.
+pub fn caller(event: &WebSocketEvent) -> Result<Caller, NotFromApiGateway> {
+    let context = &event.request_context;
+    let principal = context.authorizer.fields.get("principalId").and_then(Value::as_str);
+    // Context values arrive as strings, whatever the authorizer returned; accept a number all the same.
+    let seconds = context.authorizer.fields.get("exp").and_then(|exp| match exp {
+        Value::String(digits) => digits.parse::<i64>().ok(),
+        other => other.as_i64(),
+    });
+    let connection = context.connection_id.as_deref().ok_or(NotFromApiGateway("requestContext.connectionId"))?;
+    Ok(Caller {
+        user: principal
+            .and_then(|id| UserId::parse(id).ok())
+            .ok_or(NotFromApiGateway("requestContext.authorizer.principalId"))?,
+        connection: ConnectionId::new(connection),
+        connected_at: Timestamp::from_millis(context.connected_at),
+        token_expires_at: seconds
+            .map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)))
+            .ok_or(NotFromApiGateway("requestContext.authorizer.exp"))?,
+    })
+}
+
+/// Answers a frame: reads who calls and what for, has `act` do it, and writes the one line that says what came of it. `act` serves
+/// the actions of its function, and fills in what of the line it knows.
+///
+/// # Errors
+/// [`NotFromApiGateway`], for which there is no answer but API Gateway's own.
+pub async fn answer(
+    clock: &Clock,
+    event: Event,
+    act: impl AsyncFnOnce(&Caller, Action, &mut EventLine) -> Result<Reply, Failure>,
+) -> Result<Response, Diagnostic> {
+    let (caller, started) = (caller(&event.payload)?, clock.now());
+    let mut line = line(&event, &caller, started);
+    let frame = event.payload.body.as_deref().unwrap_or_default();
+    let (name, id, asked) = match Request::parse(frame) {
+        Ok(Request { id, action }) => (Some(action.name().to_owned()), id, Ok(action)),
+        Err(Rejected { action, id, refusal }) => (action, id, Err(refusal)),
+    };
+    let asked = if caller.token_expires_at <= started { Err(Refusal::TokenExpired) } else { asked };
+    // What is logged meanwhile says which event it belongs to.
+    let span = tracing::info_span!(
+        "event",
+        request_id = line.request_id,
+        route = line.route,
+        connection_id = caller.connection.as_str(),
+    );
+    let outcome = match asked {
+        Ok(action) => act(&caller, action, &mut line).instrument(span).await,
+        Err(refusal) => Err(refusal.into()),
+    };
+    let frame = match &outcome {
+        Ok(reply) => reply_frame(name.as_deref().unwrap_or_default(), id.as_ref(), reply),
+        Err(failure) => error_frame(name.as_deref(), id.as_ref(), failure.refusal()),
+    };
+    line.write(&outcome, clock.now());
+    Ok(respond(200, Some(frame)))
+}
+
+/// The beginning of an event's line.
+pub fn line(event: &Event, caller: &Caller, started: Timestamp) -> EventLine {
+    let route = event.payload.request_context.route_key.as_deref().unwrap_or_default();
+    EventLine::of(&event.context.request_id, route, started).of_connection(&caller.connection)
+}
+
+/// A response with a status, which matters on `$connect`, and a frame, which is the route response elsewhere.
+pub fn respond(status: i64, frame: Option<String>) -> Response {
+    let mut response = Response::default();
+    response.status_code = status;
+    response.body = frame.map(Body::Text);
+    response
+}

@@ -1,0 +1,59 @@
+//! What can go wrong with a table.
+
+use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
+
+/// A call that failed, or an item that can't be read. Never shown to a client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{operation} on {table} failed")]
+    Call { operation: &'static str, table: String, source: BoxError },
+    #[error("an item of {table} has no usable {attribute}")]
+    Item { table: String, attribute: &'static str },
+}
+
+/// What the service said. The SDK's own `Display` leaves it out.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+struct Answer {
+    code: String,
+    message: String,
+    source: BoxError,
+}
+
+impl Error {
+    pub(crate) fn call<E, R>(operation: &'static str, table: &str, error: SdkError<E, R>) -> Self
+    where
+        E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+        R: std::fmt::Debug + Send + Sync + 'static,
+    {
+        let table = table.to_owned();
+        let answer = error.code().map(|code| (code.to_owned(), error.message().unwrap_or("no message").to_owned()));
+        match answer {
+            Some((code, message)) => {
+                Self::Call { operation, table, source: Answer { code, message, source: error.into() }.into() }
+            }
+            None => Self::Call { operation, table, source: error.into() },
+        }
+    }
+}
+
+/// Says which call it was that failed.
+pub(crate) trait CallResult<T> {
+    fn of_call(self, operation: &'static str, table: &str) -> Result<T, Error>;
+}
+
+impl<T, E, R> CallResult<T> for Result<T, SdkError<E, R>>
+where
+    E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+    R: std::fmt::Debug + Send + Sync + 'static,
+{
+    fn of_call(self, operation: &'static str, table: &str) -> Result<T, Error> {
+        self.map_err(|error| Error::call(operation, table, error))
+    }
+}
+
+impl From<Error> for domain::Failure {
+    fn from(error: Error) -> Self {
+        Self::Unavailable(Box::new(error))
+    }
+}

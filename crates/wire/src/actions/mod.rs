@@ -1,0 +1,9 @@
+//! A file per action: what its request may say, how it is read, and what it answers.
+
+pub mod ack;
+pub mod drain;
+pub mod history;
+pub mod inbox;
+pub mod ping;
+pub mod read;
+pub mod send;

@@ -1,0 +1,78 @@
+//! `send`: a message for a conversation.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fields::Fields;
+use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
+use crate::message::{Kind, body_fits};
+use crate::refusal::Refusal;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SendRequest {
+    #[serde(flatten)]
+    pub target: Target,
+    /// The idempotency key: unique per sender and conversation.
+    pub client_msg_id: ClientMsgId,
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["text"])))]
+    pub kind: Kind,
+    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::BODY_BYTES_MAX)))]
+    pub body: String,
+}
+
+/// Whom to write to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Target {
+    /// The direct conversation with this user, which the first message creates.
+    #[serde(rename = "to")]
+    #[cfg_attr(feature = "schema", schemars(extend("not" = {"required": ["conversation_id"]})))]
+    User(UserId),
+    /// A conversation that the user is a member of.
+    #[serde(rename = "conversation_id")]
+    #[cfg_attr(feature = "schema", schemars(extend("not" = {"required": ["to"]})))]
+    Conversation(ConversationId),
+}
+
+/// The message is stored: in the history, in the recipient's inbox, and pending.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SendResult {
+    pub conversation_id: ConversationId,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub seq: Seq,
+    pub message_id: MessageId,
+    pub sent_at: Timestamp,
+    /// It had been stored before, under the same `client_msg_id`.
+    pub duplicate: bool,
+}
+
+impl SendRequest {
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        let to = fields.optional("to", UserId::parse)?;
+        let conversation = fields.optional("conversation_id", ConversationId::parse)?;
+        let target = match (to, conversation) {
+            (Some(user), None) => Target::User(user),
+            (None, Some(conversation)) => Target::Conversation(conversation),
+            (Some(_), Some(_)) => return Err(Refusal::bad_request("to", "must not stand beside conversation_id")),
+            (None, None) => {
+                return Err(Refusal::bad_request("to", "is missing; name a user here, or a conversation_id"));
+            }
+        };
+        let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        let kind = fields.required("kind", |kind| Kind::of_request(kind).ok_or("must be \"text\""))?;
+        let body = fields.text("body")?;
+        if body.is_empty() {
+            return Err(fields.wrong("body", "must not be empty"));
+        }
+        if !body_fits(body) {
+            return Err(Refusal::TooLarge {
+                field: "body",
+                problem: "must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON",
+            });
+        }
+        Ok(Self { target, client_msg_id, kind, body: body.to_owned() })
+    }
+}

@@ -1,0 +1,80 @@
+//! What the server sends unasked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::frame::to_json;
+use crate::ids::{ConversationId, Seq, UserId};
+use crate::message::Message;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ServerEvent {
+    /// Messages were stored: to each member's connections, but the one that sent them.
+    #[serde(rename = "messages.new")]
+    MessagesNew {
+        conversation_id: ConversationId,
+        /// One or more, in the order of their `seq` and without a hole between them.
+        #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+        messages: Vec<Message>,
+    },
+    /// A device of `user_id` has everything up to `seq`: two grey ticks.
+    #[serde(rename = "receipt.delivered")]
+    ReceiptDelivered(Receipt),
+    /// `user_id` has read everything up to `seq`: blue ticks, and their other devices clear the badge.
+    #[serde(rename = "receipt.read")]
+    ReceiptRead(Receipt),
+}
+
+/// How far a member has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Receipt {
+    pub conversation_id: ConversationId,
+    pub user_id: UserId,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub seq: Seq,
+    pub at: Timestamp,
+}
+
+impl ServerEvent {
+    /// One new message.
+    pub fn messages_new(message: Message) -> Self {
+        Self::MessagesNew { conversation_id: message.conversation_id.clone(), messages: vec![message] }
+    }
+
+    pub fn to_frame(&self) -> String {
+        to_json(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{ClientMsgId, MessageId};
+    use crate::message::Kind;
+    use insta::assert_snapshot;
+
+    #[test]
+    fn events_have_a_type_and_the_fields_of_the_protocol() {
+        let conversation_id = ConversationId::parse("dm_x").unwrap();
+        let message = Message {
+            conversation_id: conversation_id.clone(),
+            seq: Seq::new(1).unwrap(),
+            message_id: MessageId::stored("0198"),
+            sender_id: UserId::parse("alice").unwrap(),
+            kind: Kind::Text,
+            body: "hi".to_owned(),
+            sent_at: Timestamp::from_millis(0),
+            client_msg_id: Some(ClientMsgId::parse("7b0e").unwrap()),
+        };
+        let theirs = Message { client_msg_id: None, ..message.clone() };
+        assert_snapshot!(ServerEvent::messages_new(message).to_frame(), @r#"{"type":"messages.new","conversation_id":"dm_x","messages":[{"conversation_id":"dm_x","seq":1,"message_id":"0198","sender_id":"alice","kind":"text","body":"hi","sent_at":"1970-01-01T00:00:00.000Z","client_msg_id":"7b0e"}]}"#);
+        assert_snapshot!(ServerEvent::messages_new(theirs).to_frame(), @r#"{"type":"messages.new","conversation_id":"dm_x","messages":[{"conversation_id":"dm_x","seq":1,"message_id":"0198","sender_id":"alice","kind":"text","body":"hi","sent_at":"1970-01-01T00:00:00.000Z"}]}"#);
+        let user_id = UserId::parse("bob").unwrap();
+        let receipt = Receipt { conversation_id, user_id, seq: Seq::new(7).unwrap(), at: Timestamp::from_millis(0) };
+        assert_snapshot!(ServerEvent::ReceiptDelivered(receipt.clone()).to_frame(), @r#"{"type":"receipt.delivered","conversation_id":"dm_x","user_id":"bob","seq":7,"at":"1970-01-01T00:00:00.000Z"}"#);
+        assert_snapshot!(ServerEvent::ReceiptRead(receipt).to_frame(), @r#"{"type":"receipt.read","conversation_id":"dm_x","user_id":"bob","seq":7,"at":"1970-01-01T00:00:00.000Z"}"#);
+    }
+}

@@ -1,0 +1,78 @@
+//! Reading the fields of a request, so that an error names the one at fault.
+
+use serde_json::{Map, Value};
+
+use crate::ids::{InvalidId, Seq};
+use crate::limits::SEQ_MAX;
+use crate::refusal::Refusal;
+
+/// The fields of an object, read one by one. `null` counts as left out.
+pub(crate) struct Fields<'a> {
+    pub(crate) object: &'a Map<String, Value>,
+    /// What stands before a field's name in an error, such as `up_to[3].`.
+    pub(crate) path: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn get(&self, field: &str) -> Option<&'a Value> {
+        self.object.get(field).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn wrong(&self, field: &str, problem: impl Into<String>) -> Refusal {
+        Refusal::bad_request(format!("{}{field}", self.path), problem)
+    }
+
+    pub(crate) fn missing(&self, field: &str) -> Refusal {
+        self.wrong(field, "is missing")
+    }
+
+    pub(crate) fn text(&self, field: &str) -> Result<&'a str, Refusal> {
+        let value = self.get(field).ok_or_else(|| self.missing(field))?;
+        value.as_str().ok_or_else(|| self.wrong(field, "must be a string"))
+    }
+
+    pub(crate) fn optional<T, E: Into<Problem>>(
+        &self,
+        field: &str,
+        parse: impl FnOnce(&'a str) -> Result<T, E>,
+    ) -> Result<Option<T>, Refusal> {
+        self.get(field).is_some().then(|| self.required(field, parse)).transpose()
+    }
+
+    pub(crate) fn required<T, E: Into<Problem>>(
+        &self,
+        field: &str,
+        parse: impl FnOnce(&'a str) -> Result<T, E>,
+    ) -> Result<T, Refusal> {
+        parse(self.text(field)?).map_err(|problem| self.wrong(field, problem.into().0))
+    }
+
+    pub(crate) fn integer(&self, field: &str, min: u64, max: u64) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let value = value.as_u64().filter(|number| (min..=max).contains(number));
+        value.map(Some).ok_or_else(|| self.wrong(field, format!("must be an integer from {min} to {max}")))
+    }
+
+    pub(crate) fn seq(&self, field: &str, min: u64) -> Result<Option<Seq>, Refusal> {
+        Ok(self.integer(field, min, SEQ_MAX)?.and_then(Seq::new))
+    }
+
+    pub(crate) fn required_seq(&self, field: &str) -> Result<Seq, Refusal> {
+        self.seq(field, 1)?.ok_or_else(|| self.missing(field))
+    }
+}
+
+/// What is wrong with a field's text.
+pub(crate) struct Problem(String);
+
+impl From<InvalidId> for Problem {
+    fn from(invalid: InvalidId) -> Self {
+        Self(invalid.to_string())
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}

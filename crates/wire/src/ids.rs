@@ -1,0 +1,208 @@
+//! Identifiers, each its own type: a conversation can't be read by a message's id, nor a user taken for a device.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::limits::{
+    CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, REQUEST_ID_CHARS_MAX, SEQ_MAX,
+    USER_ID_CHARS_MAX,
+};
+
+/// Why a text is not an id. Says what would be one, for the client's developer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InvalidId(String);
+
+impl fmt::Display for InvalidId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidId {}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $chars_max:expr, $allowed:expr, $pattern:literal, $allowed_text:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
+        pub struct $name(
+            #[cfg_attr(feature = "schema", schemars(length(min = 1, max = $chars_max), regex(pattern = $pattern)))] String,
+        );
+
+        impl $name {
+            /// Takes the text if it has the form that the type promises.
+            ///
+            /// # Errors
+            /// [`InvalidId`] says what the form is.
+            pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                let allowed: fn(char) -> bool = $allowed;
+                // Counting stops one past the limit: a long text costs no more than a short one.
+                let chars = text.chars().take($chars_max + 1).count();
+                if chars == 0 || chars > $chars_max || !text.chars().all(allowed) {
+                    return Err(InvalidId(format!("must be 1 to {} {}", $chars_max, $allowed_text)));
+                }
+                Ok(Self(text.to_owned()))
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.0 == *other
+            }
+        }
+    };
+}
+
+text_id! {
+    /// Who: the `sub` of the token, as any issuer writes it.
+    UserId, USER_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
+}
+
+text_id! {
+    /// Which conversation. Opaque.
+    ConversationId, CONVERSATION_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
+}
+
+text_id! {
+    /// The idempotency key of a `send`, unique per sender and conversation.
+    ClientMsgId, CLIENT_MSG_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
+}
+
+text_id! {
+    /// One installation of an app.
+    DeviceId, DEVICE_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_' || c == '-', "^[A-Za-z0-9_-]+$",
+    "characters of A-Z a-z 0-9 _ -"
+}
+
+text_id! {
+    /// What a request is called by its client, so that the answer can be told from others.
+    RequestId, REQUEST_ID_CHARS_MAX, |_| true, "", "characters"
+}
+
+/// A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent, extend("format" = "uuid")))]
+pub struct MessageId(String);
+
+impl MessageId {
+    /// As the server wrote it.
+    pub fn stored(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent, inline))]
+pub struct Seq(#[cfg_attr(feature = "schema", schemars(range(max = SEQ_MAX)))] u64);
+
+impl Seq {
+    pub const ZERO: Self = Self(0);
+
+    /// `None` above 2^53 − 1, which no conversation reaches and not every client can count.
+    pub fn new(value: u64) -> Option<Self> {
+        (value <= SEQ_MAX).then_some(Self(value))
+    }
+
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The one before; zero stays zero.
+    #[must_use]
+    pub fn previous(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
+    /// How many messages lie above `other`, up to this one.
+    pub fn above(self, other: Self) -> u64 {
+        self.0.saturating_sub(other.0)
+    }
+
+    pub fn value(self) -> u64 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Seq {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(u64::deserialize(deserializer)?).ok_or_else(|| de::Error::custom("must be at most 2^53 - 1"))
+    }
+}
+
+impl PartialEq<u64> for Seq {
+    fn eq(&self, other: &u64) -> bool {
+        self.0 == *other
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ids_refuse_what_could_break_a_key_a_log_or_a_terminal() {
+        for bad in ["", "a b", "a\n", "\u{7f}", "\u{0}", "ü", &"x".repeat(129)] {
+            assert!(UserId::parse(bad).is_err(), "{bad:?}");
+            assert!(ConversationId::parse(bad).is_err(), "{bad:?}");
+            assert!(ClientMsgId::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(UserId::parse(&"x".repeat(128)).is_ok());
+        assert!(ClientMsgId::parse(&"x".repeat(64)).is_ok());
+        assert!(ClientMsgId::parse(&"x".repeat(65)).is_err());
+        assert!(UserId::parse("auth0|5f7c8ec7c33c6c004bbafe82").is_ok());
+        assert!(DeviceId::parse("phone_1-A").is_ok());
+        assert!(DeviceId::parse("phone.1").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_an_id_never_panics(text in "\\PC*|.*") {
+            prop_assert_eq!(UserId::parse(&text).is_ok(), (1..=128).contains(&text.len()) && text.bytes().all(|b| (0x21..0x7f).contains(&b)));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What clients see: requests, results, events, refusals and limits, as types.
+//!
+//! The functions, the Rust client and the contract use these very types. Nothing here does I/O, knows AWS, or decides anything.
+//! Each input is parsed once into a type with a private field ([`UserId`], [`Seq`]); whoever holds one need not check it again.
+//!
+//! [`ACTIONS`] lists every action once: its name, the function that serves it, its request, its result and an example. A
+//! file in `actions/` has the types of each.
+
+pub mod actions;
+mod conversation;
+mod event;
+mod fields;
+mod frame;
+mod ids;
+pub mod limits;
+mod message;
+mod refusal;
+mod registry;
+mod request;
+mod time;
+
+pub use actions::ack::{AckEntry, AckRequest, AckResult};
+pub use actions::drain::{DrainRequest, DrainResult};
+pub use actions::history::{HistoryRequest, HistoryResult, Member, Side};
+pub use actions::inbox::{InboxRequest, InboxResult};
+pub use actions::ping::{PingRequest, PingResult};
+pub use actions::read::{ReadRequest, ReadResult};
+pub use actions::send::{SendRequest, SendResult, Target};
+pub use conversation::{Conversation, ConversationKind, LastMessage};
+pub use event::{Receipt, ServerEvent};
+pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
+pub use ids::{ClientMsgId, ConversationId, DeviceId, InvalidId, MessageId, RequestId, Seq, UserId};
+pub use message::{Kind, Message, body_fits};
+pub use refusal::Refusal;
+pub use registry::{ACTIONS, Action, ActionSpec, Reply};
+pub use request::{Rejected, Request};
+pub use time::Timestamp;

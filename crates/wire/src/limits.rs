@@ -1,0 +1,29 @@
+//! The limits that clients see, in one place. Units last.
+
+/// A WebSocket frame, either way: API Gateway closes the socket with 1009 above this
+/// (<https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-execution-service-websocket-limits-table.html>).
+pub const FRAME_BYTES_MAX: usize = 32 * 1024;
+/// A message body in UTF-8.
+pub const BODY_BYTES_MAX: usize = 16 * 1024;
+/// A message body once written as JSON: escapes grow it, and a frame must still hold it.
+pub const BODY_JSON_BYTES_MAX: usize = 24 * 1024;
+/// What the chat list shows of a message: Unicode scalar values, not bytes.
+pub const PREVIEW_CHARS_MAX: usize = 100;
+
+pub const USER_ID_CHARS_MAX: usize = 128;
+pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
+pub const CLIENT_MSG_ID_CHARS_MAX: usize = 64;
+pub const DEVICE_ID_CHARS_MAX: usize = 64;
+/// The `id` that a request may carry and its answer echoes.
+pub const REQUEST_ID_CHARS_MAX: usize = 64;
+/// Larger integers lose precision in a JavaScript client (RFC 8259, section 6).
+pub const SEQ_MAX: u64 = (1 << 53) - 1;
+
+/// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
+pub const ACK_ENTRIES_MAX: usize = 25;
+/// Conversations in one page of the chat list.
+pub const INBOX_LIMIT_DEFAULT: u64 = 20;
+pub const INBOX_LIMIT_MAX: u64 = 50;
+/// Messages in one page of a history.
+pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
+pub const HISTORY_LIMIT_MAX: u64 = 100;

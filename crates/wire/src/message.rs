@@ -1,0 +1,140 @@
+//! A message as a viewer sees it, and what may be in it.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
+use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX};
+use crate::time::Timestamp;
+
+/// What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String", inline))]
+pub enum Kind {
+    Text,
+    /// One that this version does not know. Clients show nothing for it.
+    Other(String),
+}
+
+impl Kind {
+    /// A kind that this version sends.
+    pub fn of_request(text: &str) -> Option<Self> {
+        (text == "text").then_some(Self::Text)
+    }
+
+    /// Any kind, as it was stored.
+    pub fn stored(text: &str) -> Self {
+        Self::of_request(text).unwrap_or_else(|| Self::Other(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Text => "text",
+            Self::Other(kind) => kind,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::stored(&String::deserialize(deserializer)?))
+    }
+}
+
+/// A message as one of its conversation's members sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Message {
+    pub conversation_id: ConversationId,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub seq: Seq,
+    pub message_id: MessageId,
+    pub sender_id: UserId,
+    /// `text`, or one that came later: a client shows nothing for a kind that it does not know.
+    pub kind: Kind,
+    pub body: String,
+    /// Never goes back within a conversation.
+    pub sent_at: Timestamp,
+    /// Only in what the sender's own devices receive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_msg_id: Option<ClientMsgId>,
+}
+
+/// Whether a body is within both its limits, see [`crate::limits`].
+pub fn body_fits(body: &str) -> bool {
+    body.len() <= BODY_BYTES_MAX && json_bytes(body) <= BODY_JSON_BYTES_MAX
+}
+
+/// The length of a text written as a JSON string, quotes included, as `serde_json` writes it.
+fn json_bytes(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0x00..=0x1f => 6,
+        _ => 1,
+    };
+    2 + text.bytes().map(escaped).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ServerEvent;
+    use crate::limits::{FRAME_BYTES_MAX, SEQ_MAX};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_body_is_limited_in_bytes_and_in_json() {
+        assert!(body_fits(&"x".repeat(BODY_BYTES_MAX)));
+        assert!(!body_fits(&"x".repeat(BODY_BYTES_MAX + 1)));
+        assert!(!body_fits(&"ü".repeat(BODY_BYTES_MAX / 2 + 1)));
+        // 16 KiB of control characters would be 96 KiB of JSON.
+        assert!(!body_fits(&"\u{1}".repeat(BODY_BYTES_MAX / 2)));
+        assert!(body_fits(&"\u{1}".repeat(BODY_JSON_BYTES_MAX / 6 - 1)));
+    }
+
+    #[test]
+    fn the_largest_message_fits_a_frame() {
+        let longest = |chars: usize| "\"".repeat(chars);
+        let message = Message {
+            conversation_id: ConversationId::parse(&longest(128)).unwrap(),
+            seq: Seq::new(SEQ_MAX).unwrap(),
+            message_id: MessageId::stored("0198c2a4-0000-7000-8000-000000000000"),
+            sender_id: UserId::parse(&longest(128)).unwrap(),
+            kind: Kind::Text,
+            body: "\u{1}".repeat(BODY_JSON_BYTES_MAX / 6 - 1),
+            sent_at: Timestamp::from_millis(1),
+            client_msg_id: Some(ClientMsgId::parse(&longest(64)).unwrap()),
+        };
+        assert!(body_fits(&message.body));
+        let event = ServerEvent::messages_new(message);
+        assert!(event.to_frame().len() <= FRAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_kind_that_is_not_known_is_kept() {
+        let kind: Kind = serde_json::from_str("\"hologram\"").unwrap();
+        assert_eq!(kind, Kind::Other("hologram".to_owned()));
+        assert_eq!(serde_json::to_string(&kind).unwrap(), "\"hologram\"");
+        assert_eq!(Kind::of_request("hologram"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn json_length_is_what_serde_json_writes(text: String) {
+            prop_assert_eq!(json_bytes(&text), serde_json::to_string(&text).unwrap().len());
+        }
+    }
+}

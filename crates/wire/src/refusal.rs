@@ -1,0 +1,77 @@
+//! What a client is told when a request can't be served.
+
+use std::fmt;
+
+/// Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
+/// carry nothing of the request's content and no internal details.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ErrorCode", tag = "code", rename_all = "snake_case"))]
+pub enum Refusal {
+    /// Not JSON, not an object, a missing field, a wrong type, a value out of its limits.
+    BadRequest { field: String, problem: String },
+    /// A frame or a body over its limit.
+    TooLarge { field: &'static str, problem: &'static str },
+    /// No such action.
+    UnknownAction,
+    /// The token that opened the socket has expired: reconnect with a fresh one.
+    TokenExpired,
+    /// Not a member, or no such conversation: the two look alike from outside.
+    NotMember,
+    /// The `client_msg_id` was used for another body.
+    IdReused,
+    /// Others wrote to the conversation at every one of the server's tries.
+    Conflict,
+    /// A service failed. Nothing is known to have been written.
+    Unavailable,
+}
+
+impl Refusal {
+    pub fn bad_request(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::BadRequest { field: field.into(), problem: problem.into() }
+    }
+
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadRequest { .. } => "bad_request",
+            Self::TooLarge { .. } => "too_large",
+            Self::UnknownAction => "unknown_action",
+            Self::TokenExpired => "token_expired",
+            Self::NotMember => "not_member",
+            Self::IdReused => "id_reused",
+            Self::Conflict => "conflict",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// Whether the same request may succeed if it is sent again.
+    pub fn retryable(&self) -> bool {
+        matches!(self, Self::Conflict | Self::Unavailable)
+    }
+
+    /// How long to wait before that, where waiting helps.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            Self::Conflict => Some(100),
+            Self::Unavailable => Some(1000),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadRequest { field, problem } => write!(f, "{field}: {problem}"),
+            Self::TooLarge { field, problem } => write!(f, "{field}: {problem}"),
+            Self::UnknownAction => f.write_str("action: no such action"),
+            Self::TokenExpired => f.write_str("the token has expired; reconnect with a fresh one"),
+            Self::NotMember => f.write_str("conversation_id: you are not a member of this conversation"),
+            Self::IdReused => f.write_str("client_msg_id: already used for another message in this conversation"),
+            Self::Conflict => f.write_str("the conversation is busy; send the same request again"),
+            Self::Unavailable => f.write_str("a service failed; send the same request again"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,115 @@
+//! Every action of the protocol, once. Routes, dispatch, the contract, cold starts and the tables in the docs are made from this
+//! list or checked against it.
+
+use serde::Serialize;
+
+use crate::actions::ack::{AckRequest, AckResult};
+use crate::actions::drain::{DrainRequest, DrainResult};
+use crate::actions::history::{HistoryRequest, HistoryResult};
+use crate::actions::inbox::{InboxRequest, InboxResult};
+use crate::actions::ping::{PingRequest, PingResult};
+use crate::actions::read::{ReadRequest, ReadResult};
+use crate::actions::send::{SendRequest, SendResult};
+use crate::fields::Fields;
+use crate::refusal::Refusal;
+
+/// An action, for whoever has to do something for each of them.
+#[derive(Clone, Copy, Debug)]
+pub struct ActionSpec {
+    /// The route, and the name in every frame about it.
+    pub name: &'static str,
+    /// The function that serves it: a folder of `functions/`.
+    pub function: &'static str,
+    /// A request.
+    pub example: &'static str,
+}
+
+macro_rules! registry {
+    ($($(#[$doc:meta])* $name:literal: $variant:ident($request:ty) -> $result:ty, in $function:literal, like $example:literal;)+) => {
+        /// What a client asks for.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+        #[serde(tag = "action", rename_all = "snake_case")]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum Action {
+            $($(#[$doc])* $variant($request),)+
+        }
+
+        impl Action {
+            /// The name of the route and of the answers to it.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name,)+
+                }
+            }
+
+            pub(crate) fn parse(name: &str, fields: &Fields) -> Result<Self, Refusal> {
+                match name {
+                    $($name => <$request>::parse(fields).map(Self::$variant),)+
+                    _ => Err(Refusal::UnknownAction),
+                }
+            }
+        }
+
+        /// What an action answers when it succeeded.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        // The frame around it says which action it answers.
+        #[cfg_attr(feature = "schema", schemars(!untagged, tag = "action", content = "result", rename_all = "snake_case"))]
+        pub enum Reply {
+            $($variant($result),)+
+        }
+
+        $(impl From<$result> for Reply {
+            fn from(result: $result) -> Self {
+                Self::$variant(result)
+            }
+        })+
+
+        /// All of them, in the order of the docs.
+        pub const ACTIONS: &[ActionSpec] =
+            &[$(ActionSpec { name: $name, function: $function, example: $example },)+];
+    };
+}
+
+registry! {
+    /// Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
+    "send": Send(SendRequest) -> SendResult, in "send",
+        like r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"text","body":"hi"}"#;
+    /// "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
+    "ack": Ack(AckRequest) -> AckResult, in "drain",
+        like r#"{"action":"ack","id":"r1","up_to":[{"conversation_id":"dm_x","seq":42}]}"#;
+    /// What no device of the user has acknowledged, a page at a time, oldest first.
+    "drain": Drain(DrainRequest) -> DrainResult, in "drain",
+        like r#"{"action":"drain","id":"r1"}"#;
+    /// "The user has read everything up to here", and so holds it: blue ticks. Idempotent, never moves back.
+    "read": Read(ReadRequest) -> ReadResult, in "read",
+        like r#"{"action":"read","id":"r1","conversation_id":"dm_x","seq":42}"#;
+    /// The chat list, most recently active first.
+    "inbox": Inbox(InboxRequest) -> InboxResult, in "inbox",
+        like r#"{"action":"inbox","id":"r1","limit":50,"since":"2025-11-20T10:00:00.123Z"}"#;
+    /// Messages of a conversation, and how far its members have come.
+    "history": History(HistoryRequest) -> HistoryResult, in "inbox",
+        like r#"{"action":"history","id":"r1","conversation_id":"dm_x"}"#;
+    /// Whether anything is pending; also keeps an idle socket open.
+    "ping": Ping(PingRequest) -> PingResult, in "drain",
+        like r#"{"action":"ping","id":"r1"}"#;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Request;
+
+    #[test]
+    fn each_example_is_a_request_of_its_action() {
+        for ActionSpec { name, example, .. } in ACTIONS {
+            let request = Request::parse(example).unwrap();
+            assert_eq!(request.action.name(), *name);
+            // The tag that a client writes is the name that the server reads.
+            let frame = serde_json::to_value(&request.action).unwrap();
+            assert_eq!(frame["action"], *name);
+            assert_eq!(Request::parse(&frame.to_string()).unwrap().action, request.action);
+        }
+    }
+}

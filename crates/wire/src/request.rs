@@ -1,0 +1,66 @@
+//! What clients may ask. A frame becomes a [`Request`] here, once, or is refused with the name of the field at fault.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::fields::Fields;
+use crate::frame::to_json;
+use crate::ids::RequestId;
+use crate::limits::{FRAME_BYTES_MAX, REQUEST_ID_CHARS_MAX};
+use crate::refusal::Refusal;
+use crate::registry::Action;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// Echoed by the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<RequestId>,
+    #[serde(flatten)]
+    pub action: Action,
+}
+
+/// A frame that is no request, with what of it could be read, so that the client can tell which one it was.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rejected {
+    pub action: Option<String>,
+    pub id: Option<RequestId>,
+    pub refusal: Refusal,
+}
+
+impl Request {
+    /// The frame that asks for this.
+    pub fn to_frame(&self) -> String {
+        to_json(self)
+    }
+
+    /// Reads a frame. Unknown fields are ignored.
+    ///
+    /// # Errors
+    /// [`Rejected`] with the first field that is wrong.
+    pub fn parse(frame: &str) -> Result<Self, Rejected> {
+        let unreadable = |refusal| Rejected { action: None, id: None, refusal };
+        if frame.len() > FRAME_BYTES_MAX {
+            return Err(unreadable(Refusal::TooLarge { field: "frame", problem: "must be at most 32 KiB" }));
+        }
+        let object = match serde_json::from_str(frame) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => return Err(unreadable(Refusal::bad_request("frame", "must be a JSON object"))),
+            Err(_) => return Err(unreadable(Refusal::bad_request("frame", "must be valid JSON"))),
+        };
+        let fields = Fields { object: &object, path: "" };
+        let name = fields.text("action");
+        let echoed = name.as_ref().ok().filter(|name| name.chars().count() <= REQUEST_ID_CHARS_MAX);
+        let echoed = echoed.map(|&name| name.to_owned());
+        let id = match fields.optional("id", RequestId::parse) {
+            Ok(id) => id,
+            Err(refusal) => return Err(Rejected { action: echoed, id: None, refusal }),
+        };
+        match name.and_then(|name| Action::parse(name, &fields)) {
+            Ok(action) => Ok(Self { id, action }),
+            Err(refusal) => Err(Rejected { action: echoed, id, refusal }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

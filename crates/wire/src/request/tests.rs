@@ -1,0 +1,283 @@
+use super::*;
+use crate::limits::{BODY_BYTES_MAX, SEQ_MAX};
+use crate::{
+    AckRequest, ClientMsgId, DrainRequest, InboxRequest, Kind, SendRequest, Seq, Side, Target, UserId, error_frame,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn parse(frame: &Value) -> Result<Request, Rejected> {
+    Request::parse(&frame.to_string())
+}
+
+/// The code and text that a frame is refused with.
+fn refusal(frame: &Value) -> String {
+    let rejected = parse(frame).expect_err(&frame.to_string());
+    format!("{} · {}", rejected.refusal.code(), rejected.refusal)
+}
+
+fn with(mut frame: Value, field: &str, value: Value) -> Value {
+    frame[field] = value;
+    frame
+}
+
+fn without(mut frame: Value, field: &str) -> Value {
+    frame.as_object_mut().unwrap().remove(field);
+    frame
+}
+
+fn send() -> Value {
+    json!({"action": "send", "id": "r1", "to": "bob", "client_msg_id": "m1", "kind": "text", "body": "hi"})
+}
+
+#[test]
+fn a_send_is_read_whole() {
+    let request = parse(&send()).unwrap();
+    assert_eq!(request.id, Some(RequestId::parse("r1").unwrap()));
+    let expected = SendRequest {
+        target: Target::User(UserId::parse("bob").unwrap()),
+        client_msg_id: ClientMsgId::parse("m1").unwrap(),
+        kind: Kind::Text,
+        body: "hi".to_owned(),
+    };
+    assert_eq!(request.action, Action::Send(expected));
+}
+
+#[test]
+fn unknown_fields_and_nulls_are_ignored() {
+    let frame = with(with(send(), "colour", json!("red")), "conversation_id", Value::Null);
+    assert_eq!(parse(&frame).unwrap(), parse(&send()).unwrap());
+}
+
+#[test]
+fn what_is_no_object_is_refused_without_an_echo() {
+    for (frame, problem) in [
+        ("", "must be valid JSON"),
+        ("{", "must be valid JSON"),
+        ("hello", "must be valid JSON"),
+        ("[]", "must be a JSON object"),
+        ("\"send\"", "must be a JSON object"),
+        ("7", "must be a JSON object"),
+        ("{\"action\":\"send\"}{}", "must be valid JSON"),
+        ("{\"id\":\"\\ud800\"}", "must be valid JSON"),
+    ] {
+        let rejected = Request::parse(frame).unwrap_err();
+        let refusal = Refusal::bad_request("frame", problem);
+        assert_eq!(rejected, Rejected { action: None, id: None, refusal }, "{frame}");
+    }
+}
+
+#[test]
+fn deep_nesting_is_refused_not_followed() {
+    let deep = format!("{{\"action\":\"ping\",\"x\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+    assert_eq!(Request::parse(&deep).unwrap_err().refusal, Refusal::bad_request("frame", "must be valid JSON"));
+}
+
+#[test]
+fn a_frame_over_32_kib_is_too_large() {
+    let frame = json!({"action": "ping", "x": "x".repeat(FRAME_BYTES_MAX)});
+    assert_eq!(refusal(&frame), "too_large · frame: must be at most 32 KiB");
+}
+
+#[test]
+fn action_and_id_are_echoed_where_they_could_be_read() {
+    let rejected = parse(&json!({"action": "fly", "id": "r9"})).unwrap_err();
+    assert_eq!(
+        error_frame(rejected.action.as_deref(), rejected.id.as_ref(), &rejected.refusal),
+        r#"{"type":"error","action":"fly","id":"r9","error":{"code":"unknown_action","message":"action: no such action","retryable":false}}"#
+    );
+
+    let rejected = parse(&json!({"action": "send", "id": 7})).unwrap_err();
+    assert_eq!((rejected.action.as_deref(), &rejected.id), (Some("send"), &None));
+    assert_eq!(rejected.refusal.to_string(), "id: must be a string");
+
+    let long = parse(&json!({"action": "x".repeat(65), "id": "r9"})).unwrap_err();
+    assert_eq!((long.action, long.refusal), (None, Refusal::UnknownAction));
+}
+
+#[test]
+fn a_request_without_a_usable_action_is_a_bad_request() {
+    assert_eq!(refusal(&json!({"id": "r1"})), "bad_request · action: is missing");
+    assert_eq!(refusal(&json!({"action": 5})), "bad_request · action: must be a string");
+    assert_eq!(refusal(&json!({"action": null})), "bad_request · action: is missing");
+    assert_eq!(refusal(&json!({"action": "$connect"})), "unknown_action · action: no such action");
+    assert_eq!(
+        refusal(&json!({"action": "ping", "id": "x".repeat(65)})),
+        "bad_request · id: must be 1 to 64 characters"
+    );
+}
+
+#[test]
+fn send_names_the_field_at_fault() {
+    for field in ["client_msg_id", "kind", "body"] {
+        assert_eq!(refusal(&without(send(), field)), format!("bad_request · {field}: is missing"));
+        assert_eq!(refusal(&with(send(), field, json!(7))), format!("bad_request · {field}: must be a string"));
+    }
+    let ids = "printable ASCII characters without spaces";
+    assert_eq!(refusal(&without(send(), "to")), "bad_request · to: is missing; name a user here, or a conversation_id");
+    assert_eq!(
+        refusal(&with(send(), "conversation_id", json!("dm_x"))),
+        "bad_request · to: must not stand beside conversation_id"
+    );
+    assert_eq!(refusal(&with(send(), "to", json!("a b"))), format!("bad_request · to: must be 1 to 128 {ids}"));
+    assert_eq!(refusal(&with(send(), "to", json!({}))), "bad_request · to: must be a string");
+    assert_eq!(
+        refusal(&with(without(send(), "to"), "conversation_id", json!("\u{0}"))),
+        format!("bad_request · conversation_id: must be 1 to 128 {ids}")
+    );
+    assert_eq!(
+        refusal(&with(send(), "client_msg_id", json!("x".repeat(65)))),
+        format!("bad_request · client_msg_id: must be 1 to 64 {ids}")
+    );
+    assert_eq!(refusal(&with(send(), "kind", json!("video"))), "bad_request · kind: must be \"text\"");
+    assert_eq!(refusal(&with(send(), "body", json!(""))), "bad_request · body: must not be empty");
+    let too_large = "too_large · body: must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON";
+    assert_eq!(refusal(&with(send(), "body", json!("x".repeat(BODY_BYTES_MAX + 1)))), too_large);
+    assert_eq!(refusal(&with(send(), "body", json!("\u{1}".repeat(5_000)))), too_large);
+}
+
+#[test]
+fn ack_takes_1_to_25_entries() {
+    let entry = json!({"conversation_id": "dm_x", "seq": 3});
+    let ack = |entries: Value| json!({"action": "ack", "up_to": entries});
+    assert!(
+        matches!(parse(&ack(json!([entry]))).unwrap().action, Action::Ack(AckRequest { up_to }) if up_to.len() == 1)
+    );
+    assert!(parse(&ack(Value::Array(vec![entry.clone(); 25]))).is_ok());
+    let list = "bad_request · up_to: must be a list of 1 to 25 objects with conversation_id and seq";
+    assert_eq!(refusal(&ack(Value::Array(vec![entry.clone(); 26]))), list);
+    assert_eq!(refusal(&ack(json!([]))), list);
+    assert_eq!(refusal(&ack(entry.clone())), list);
+    assert_eq!(refusal(&json!({"action": "ack"})), "bad_request · up_to: is missing");
+    assert_eq!(refusal(&ack(json!([entry, 7]))), "bad_request · up_to[1]: must be an object");
+    assert_eq!(refusal(&ack(json!([{"conversation_id": "dm_x"}]))), "bad_request · up_to[0].seq: is missing");
+    assert_eq!(refusal(&ack(json!([{"seq": 1}]))), "bad_request · up_to[0].conversation_id: is missing");
+}
+
+#[test]
+fn drain_may_carry_the_ack_of_the_page_before() {
+    assert_eq!(parse(&json!({"action": "drain"})).unwrap().action, Action::Drain(DrainRequest { ack: vec![] }));
+    let carried = json!({"action": "drain", "ack": [{"conversation_id": "dm_x", "seq": 3}]});
+    assert!(matches!(parse(&carried).unwrap().action, Action::Drain(DrainRequest { ack }) if ack.len() == 1));
+    let bad = json!({"action": "drain", "ack": [{"conversation_id": "dm_x", "seq": -1}]});
+    assert_eq!(refusal(&bad), "bad_request · ack[0].seq: must be an integer from 1 to 9007199254740991");
+}
+
+#[test]
+fn seqs_are_integers_that_every_client_can_count() {
+    let read = |seq: Value| json!({"action": "read", "conversation_id": "dm_x", "seq": seq});
+    assert!(parse(&read(json!(1))).is_ok());
+    assert!(parse(&read(json!(SEQ_MAX))).is_ok());
+    for bad in [json!(0), json!(-1), json!(1.5), json!(2.0), json!("1"), json!(SEQ_MAX + 1), json!(1e300), json!(true)]
+    {
+        assert_eq!(refusal(&read(bad)), "bad_request · seq: must be an integer from 1 to 9007199254740991");
+    }
+}
+
+#[test]
+fn inbox_has_defaults_and_limits() {
+    let plain = InboxRequest { limit: 20, cursor: None, since: None };
+    assert_eq!(parse(&json!({"action": "inbox"})).unwrap().action, Action::Inbox(plain));
+    let since = parse(&json!({"action": "inbox", "limit": 50, "since": "1970-01-01T00:00:01Z"})).unwrap();
+    assert!(
+        matches!(since.action, Action::Inbox(InboxRequest { limit: 50, since: Some(at), .. }) if at.millis() == 1000)
+    );
+    for bad in [json!(0), json!(51), json!("20"), json!(-5)] {
+        assert_eq!(
+            refusal(&json!({"action": "inbox", "limit": bad})),
+            "bad_request · limit: must be an integer from 1 to 50"
+        );
+    }
+    assert_eq!(
+        refusal(&json!({"action": "inbox", "since": "yesterday"})),
+        "bad_request · since: must be a time in RFC 3339, such as 2026-01-31T10:00:00.000Z"
+    );
+}
+
+#[test]
+fn history_looks_one_way() {
+    let history = |extra: Value| {
+        let mut frame = json!({"action": "history", "conversation_id": "dm_x"});
+        frame.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        frame
+    };
+    let side = |extra: Value| match parse(&history(extra)).unwrap().action {
+        Action::History(request) => (request.side, request.limit),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(side(json!({})), (Side::Newest, 50));
+    assert_eq!(side(json!({"before_seq": 9, "limit": 100})), (Side::Before(Seq::new(9).unwrap()), 100));
+    assert_eq!(side(json!({"after_seq": 0})), (Side::After(Seq::ZERO), 50));
+    assert_eq!(
+        refusal(&history(json!({"before_seq": 0}))),
+        "bad_request · before_seq: must be an integer from 1 to 9007199254740991"
+    );
+    assert_eq!(
+        refusal(&history(json!({"after_seq": -1}))),
+        "bad_request · after_seq: must be an integer from 0 to 9007199254740991"
+    );
+    assert_eq!(
+        refusal(&history(json!({"before_seq": 1, "after_seq": 1}))),
+        "bad_request · before_seq: must not stand beside after_seq"
+    );
+    assert_eq!(refusal(&history(json!({"limit": 101}))), "bad_request · limit: must be an integer from 1 to 100");
+    assert_eq!(refusal(&json!({"action": "history"})), "bad_request · conversation_id: is missing");
+}
+
+/// Any JSON a client could come up with.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,20}".prop_map(Value::from),
+        prop::sample::select(vec!["send", "ack", "drain", "read", "inbox", "history", "ping", "text"])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        let names = prop::sample::select(vec![
+            "action",
+            "id",
+            "to",
+            "conversation_id",
+            "client_msg_id",
+            "kind",
+            "body",
+            "up_to",
+            "ack",
+            "seq",
+            "limit",
+            "cursor",
+            "since",
+            "before_seq",
+            "after_seq",
+        ]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map(names, inner, 0..12)
+                .prop_map(|map| Value::Object(map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn any_text_is_a_request_or_a_refusal(frame in ".{0,200}") {
+        // Text that is no JSON object is never a request.
+        let parsed = Request::parse(&frame);
+        prop_assert!(parsed.is_err() || frame.contains(char::is_alphabetic), "a request");
+    }
+
+    #[test]
+    fn any_json_is_a_request_or_a_refusal_that_fits_a_frame(frame in any_json()) {
+        if let Err(rejected) = parse(&frame) {
+            let answer = error_frame(rejected.action.as_deref(), rejected.id.as_ref(), &rejected.refusal);
+            prop_assert!(answer.len() < 2_000, "{answer}");
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            prop_assert_eq!(&answer["type"], "error");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! A socket that opens.
+
+use domain::Failure;
+use lambda::{Caller, Diagnostic, Event, Response, caller, line, respond};
+use store::connections::{self, Connection};
+use wire::{DeviceId, Refusal};
+
+use crate::{Deps, status};
+
+/// The subprotocol that browsers offer beside their token, and the only one we select.
+const SUBPROTOCOL: &str = "pigeonhole.v1";
+
+/// Notes where the user can be reached. The socket opens only if that succeeded, so that whoever is connected is found.
+/// Nothing is posted from here: the socket does not exist until this has answered. The client's first `drain` fetches
+/// what it missed.
+pub(crate) async fn connect(deps: &Deps, event: &Event) -> Result<Response, Diagnostic> {
+    let caller = caller(&event.payload)?;
+    let mut line = line(event, &caller, deps.clock.now());
+    let outcome = note(deps, &caller, event).await;
+    let status = status(&outcome);
+    line.status = Some(status);
+    line.write(&outcome, deps.clock.now());
+    let mut response = respond(status, None);
+    if offers_subprotocol(event) {
+        response.headers.insert("Sec-WebSocket-Protocol", http::HeaderValue::from_static(SUBPROTOCOL));
+    }
+    Ok(response)
+}
+
+async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure> {
+    let device = event.payload.query_string_parameters.first("device_id").map(DeviceId::parse).transpose();
+    let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
+    let connection = Connection { id: caller.connection.clone(), connected_at: caller.connected_at };
+    Ok(connections::put(&deps.store, &caller.user, &connection, device.as_ref()).await?)
+}
+
+/// A browser closes a socket whose server selects nothing of what it offered, or something else
+/// (RFC 6455, section 4.1). It offers its token here too, which must never be echoed.
+fn offers_subprotocol(event: &Event) -> bool {
+    let offered = event.payload.headers.get_all("sec-websocket-protocol");
+    let multi = event.payload.multi_value_headers.get_all("sec-websocket-protocol");
+    let mut lists = offered.iter().chain(multi.iter()).filter_map(|list| list.to_str().ok());
+    lists.any(|list| list.split(',').any(|protocol| protocol.trim() == SUBPROTOCOL))
+}

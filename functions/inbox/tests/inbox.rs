@@ -1,0 +1,101 @@
+//! `inbox` and `history`: what they read, and what their pages hold.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Workbench, message_to_bob};
+
+#[tokio::test]
+async fn the_inbox_and_the_history_read_no_more_than_they_show() {
+    let bench = Workbench::default();
+    let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
+    bench.operations();
+    bench.ok("bob", json!({"action": "inbox"})).await;
+    assert_eq!(bench.operations(), ["Query"]);
+    bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
+    let mut history = bench.operations();
+    history.sort();
+    assert_eq!(history, ["GetItem", "GetItem", "Query"], "membership first, then messages beside the other's marks");
+    assert_eq!(bench.refused("mallory", json!({"action": "history", "conversation_id": id})).await, "not_member");
+    assert_eq!(bench.operations(), ["GetItem"], "a stranger costs one read");
+}
+
+#[tokio::test]
+async fn a_busy_conversation_moves_in_the_chat_list_once_a_minute() {
+    let bench = Workbench::default();
+    bench.ok("alice", message_to_bob("m1")).await;
+    let moved = bench.row("bob")["active_at"].clone();
+    bench.clock.advance(Duration::from_secs(59));
+    bench.ok("alice", message_to_bob("m2")).await;
+    assert_eq!(bench.row("bob")["active_at"], moved);
+    bench.clock.advance(Duration::from_secs(1));
+    bench.ok("alice", message_to_bob("m3")).await;
+    let row = bench.row("bob");
+    assert_eq!(row["active_at"], row["last_at"]);
+}
+
+#[tokio::test]
+async fn rows_that_are_too_old_are_passed_over_until_there_is_something_to_show() {
+    let bench = Workbench::default();
+    bench.ok("alice", message_to_bob("m1")).await;
+    for (millis, sender) in [(1, "carol"), (2, "dave")] {
+        bench.clock.advance(Duration::from_millis(millis));
+        bench.ok(sender, message_to_bob("m1")).await;
+    }
+    bench.clock.advance(Duration::from_secs(10));
+    let since = bench.clock.now().to_string();
+    // Alice's is the oldest of the three in the index, and the only one with something new.
+    bench.ok("alice", message_to_bob("m2")).await;
+    bench.operations();
+    let page = bench.ok("bob", json!({"action": "inbox", "since": since, "limit": 1})).await;
+    assert_eq!(page["conversations"][0]["peer_id"], "alice");
+    assert_eq!(bench.operations(), ["Query"; 3], "a page of one row each");
+    let all = bench.ok("bob", json!({"action": "inbox", "since": since})).await;
+    assert_eq!((all["conversations"].as_array().unwrap().len(), &all["next_cursor"]), (1, &Value::Null));
+}
+
+#[tokio::test]
+async fn a_cursor_from_elsewhere_is_refused() {
+    let bench = Workbench::default();
+    for sender in ["alice", "carol"] {
+        bench.ok(sender, message_to_bob("m1")).await;
+        bench
+            .ok(sender, json!({"action": "send", "to": "dave", "client_msg_id": "m1", "kind": "text", "body": "hi"}))
+            .await;
+    }
+    let page = bench.ok("bob", json!({"action": "inbox", "limit": 1})).await;
+    let own = page["next_cursor"].clone();
+    let next = bench.ok("bob", json!({"action": "inbox", "limit": 1, "cursor": own})).await;
+    assert_ne!(next["conversations"][0]["peer_id"], page["conversations"][0]["peer_id"]);
+    for (user, cursor) in [("dave", own), ("bob", json!("e30")), ("bob", json!("%%%")), ("bob", json!(""))] {
+        let answer = bench.run(user, json!({"action": "inbox", "cursor": cursor})).await;
+        assert_eq!(answer["error"]["code"], "bad_request");
+        assert_eq!(answer["error"]["message"], "cursor: must be a next_cursor that this user was given, or left out");
+    }
+}
+
+#[tokio::test]
+async fn a_history_never_contradicts_itself() {
+    let bench = Workbench::default();
+    let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
+    // Bob's own row is read; then, before alice's row and the messages are, she writes on.
+    bench.aws.pass_next("GetItem");
+    let (listing, others) = (bench.aws.hold_next("Query"), bench.aws.hold_next("GetItem"));
+    let asking = bench.ok("bob", json!({"action": "history", "conversation_id": id, "before_seq": 2}));
+    let writing = async {
+        listing.reached().await;
+        others.reached().await;
+        bench.ok("alice", message_to_bob("m2")).await;
+        listing.release();
+        others.release();
+    };
+    let (history, ()) = tokio::join!(asking, writing);
+    let last = history["last_seq"].as_u64().unwrap();
+    assert_eq!(last, 2);
+    for member in history["members"].as_array().unwrap() {
+        for mark in ["delivered_seq", "read_seq"] {
+            assert!(member[mark].as_u64().unwrap() <= last, "{history}");
+        }
+    }
+}

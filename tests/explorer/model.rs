@@ -1,0 +1,417 @@
+//! The functions as a model to explore: each actor with clients of its own, all of them before the same gate, and phones that
+//! note what they receive.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use lambda::{Context, Event, LambdaEvent};
+use serde_json::{Value, json};
+use template::plain_item;
+use testkit::cloud::{Cloud, Rows, socket_touch};
+use testkit::explorer::{Actor, Model};
+use testkit::schedule::Step;
+use testkit::{AwsCall, Fault, Gate, InProcess, ManualClock, Passed, frame_of};
+use wire::Timestamp;
+
+use crate::invariants::{Held, Tables, ensure, number, string};
+use crate::scenarios::{Doing, Scenario};
+
+/// More pages than any scenario fills.
+const PAGES_MAX: usize = 8;
+
+/// Clones are the same model.
+#[derive(Clone)]
+pub(crate) struct ChatModel(Rc<Inner>);
+
+struct Inner {
+    scenario: Scenario,
+    gate: Gate,
+    clock: ManualClock,
+    /// By actor.
+    functions: Vec<InProcess>,
+    initial: RefCell<InitialState>,
+    now: RefCell<State>,
+}
+
+/// How things stand when the actors begin.
+#[derive(Default)]
+struct InitialState {
+    rows: Rows,
+    /// All of them opened a minute before.
+    sockets: BTreeMap<String, Vec<Value>>,
+    connected_at: Timestamp,
+    state: State,
+}
+
+/// How things stand, apart from what is stored.
+#[derive(Default, Clone)]
+struct State {
+    tables: Tables,
+    held: Held,
+    /// Which actors got what they asked for.
+    done: Vec<bool>,
+    /// What was answered to a `send`: sender, id, result.
+    sent: Vec<(&'static str, &'static str, Value)>,
+    broken: Option<String>,
+}
+
+impl ChatModel {
+    pub(crate) async fn new(scenario: Scenario) -> Self {
+        let gate = Gate::new(Cloud::new());
+        let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
+        let functions =
+            |actor| InProcess::new(gate.dynamodb_client(actor), gate.management_client(actor), clock.clone());
+        let functions = (0..scenario.at_once.len()).map(functions).collect();
+        let (initial, now) = (RefCell::default(), RefCell::default());
+        let model = Self(Rc::new(Inner { scenario, gate, clock, functions, initial, now }));
+        model.prepare().await;
+        model
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.0.gate
+    }
+
+    /// What happens before anything happens at once.
+    async fn prepare(&self) {
+        let inner = &self.0;
+        inner.now.borrow_mut().done = vec![false; inner.scenario.at_once.len()];
+        for doing in inner.scenario.before {
+            inner.act(0, *doing, "").await;
+            inner.note_frames().unwrap();
+            inner.look().expect("nothing is broken before it begins");
+        }
+        let connected_at = inner.clock.now();
+        // Connections are no longer young.
+        inner.clock.advance(Duration::from_mins(1));
+        let mut state = inner.now.borrow().clone();
+        state.done.fill(false);
+        let (rows, sockets) = inner.gate.with_cloud(|cloud| (cloud.rows(), cloud.sockets().clone()));
+        *inner.initial.borrow_mut() = InitialState { rows, sockets, connected_at, state };
+    }
+}
+
+impl Model for ChatModel {
+    fn begin(&self) -> Vec<Actor> {
+        let InitialState { rows, sockets, state, .. } = &*self.0.initial.borrow();
+        self.0.gate.with_cloud(|cloud| {
+            cloud.restore(rows);
+            cloud.sockets_restore(sockets);
+        });
+        self.0.now.borrow_mut().clone_from(state);
+        let actor = |(n, doing): (usize, &Doing)| {
+            let (inner, doing) = (Rc::clone(&self.0), *doing);
+            let name = format!("{}/{}", doing.user(), doing.verb());
+            Actor { name, run: Box::pin(async move { inner.act(n, doing, "2").await }) }
+        };
+        self.0.scenario.at_once.iter().enumerate().map(actor).collect()
+    }
+
+    fn after(&self, passed: &Passed) -> Result<(), String> {
+        match &passed.call {
+            Some(call) if call.is_stale_read() && !self.0.is_of_own_devices(passed.actor, call) => {
+                return Err(format!("not a consistent read: {}", passed.what));
+            }
+            Some(AwsCall::Post { connection, frame }) if passed.status == Some(200) => {
+                self.0.received(connection, frame)?;
+            }
+            Some(call) if call.writes() && passed.status.is_some() => self.0.look()?,
+            _ => {}
+        }
+        self.0.unbroken()
+    }
+
+    async fn end(&self, faults: &[Step]) -> Result<(), String> {
+        self.0.unbroken()?;
+        self.0.ask_again().await?;
+        let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict));
+        if faults.iter().all(killed) {
+            self.0.everybody_connected_has_everything()?;
+            self.0.senders_have_their_ticks()?;
+        }
+        for user in ["alice", "bob"] {
+            self.0.come_back(user).await?;
+        }
+        self.0.exactly_once()
+    }
+}
+
+impl Inner {
+    /// What a phone does. `suffix` tells its connection from the user's others.
+    async fn act(&self, n: usize, doing: Doing, suffix: &str) {
+        let connection = format!("{}={suffix}", doing.user());
+        let done = match doing {
+            Doing::Send { from, to, id } => self.send(n, from, to, id).await,
+            Doing::Connect(user) => self.connect(n, user, &connection).await && self.drain(n, user).await,
+            Doing::Disconnect(user) => self.disconnect(n, user).await,
+            Doing::Drain(user) => self.drain(n, user).await,
+            Doing::Ack(user, seq) => {
+                let entry = json!({ "conversation_id": self.conversation(), "seq": seq });
+                self.ask(n, user, &json!({ "action": "ack", "up_to": [entry] })).await.is_some()
+            }
+            Doing::Read(user, seq) => {
+                let read = json!({ "action": "read", "conversation_id": self.conversation(), "seq": seq });
+                self.ask(n, user, &read).await.is_some()
+            }
+        };
+        self.now.borrow_mut().done[n] |= done;
+    }
+
+    async fn send(&self, n: usize, from: &'static str, to: &str, id: &'static str) -> bool {
+        let send = json!({ "action": "send", "to": to, "client_msg_id": id, "kind": "text", "body": id });
+        let Some(result) = self.ask(n, from, &send).await else { return false };
+        let tables = self.tables();
+        let stored = tables.by_client_msg_id(from, id).any(|message| message["message_id"] == result["message_id"]);
+        if !stored {
+            self.now.borrow_mut().broken = Some(format!("durable before answered: {id} is not stored: {result}"));
+        }
+        self.now.borrow_mut().sent.push((from, id, result));
+        true
+    }
+
+    async fn connect(&self, n: usize, user: &str, connection: &str) -> bool {
+        let event = self.event(user, connection, "$connect", "CONNECT");
+        let response = self.functions(n).handle("connect", event).await.unwrap();
+        if response.status_code != 200 {
+            return false;
+        }
+        self.gate.pass(n, "socket opens", vec![socket_touch(connection, true)]).await;
+        self.gate.with_cloud(|cloud| cloud.socket_open(connection));
+        true
+    }
+
+    async fn disconnect(&self, n: usize, user: &str) -> bool {
+        let connection = format!("{user}=");
+        self.gate.pass(n, "socket closes", vec![socket_touch(&connection, true)]).await;
+        self.gate.with_cloud(|cloud| cloud.socket_close(&connection));
+        let event = self.event(user, &connection, "$disconnect", "DISCONNECT");
+        self.functions(n).handle("disconnect", event).await.unwrap().status_code == 200
+    }
+
+    /// Until nothing is pending; each request acknowledges the page before.
+    async fn drain(&self, n: usize, user: &str) -> bool {
+        let mut drain = json!({ "action": "drain" });
+        for _ in 0..PAGES_MAX {
+            let Some(page) = self.ask(n, user, &drain).await else { return false };
+            let messages = page["messages"].as_array().unwrap();
+            for message in messages {
+                self.hold(user, message);
+            }
+            match messages.last() {
+                Some(last) => {
+                    let entry = json!({ "conversation_id": last["conversation_id"], "seq": last["seq"] });
+                    drain = json!({ "action": "drain", "ack": [entry] });
+                }
+                None => return page["more"] == false,
+            }
+        }
+        panic!("{user}'s drain does not end")
+    }
+
+    /// The result, once it has arrived; `None` for an answer that asks to try again.
+    async fn ask(&self, n: usize, user: &str, frame: &Value) -> Option<Value> {
+        let action = frame["action"].as_str().unwrap();
+        let mut event = self.event(user, &format!("{user}="), action, "MESSAGE");
+        event.payload.body = Some(frame.to_string());
+        let mut answer = frame_of(&self.functions(n).handle(action, event).await);
+        self.gate.pass(n, "has its answer", Vec::new()).await;
+        if answer["type"] == "error" && answer["error"]["retryable"] != true {
+            self.now.borrow_mut().broken = Some(format!("refused: {answer}"));
+        }
+        (answer["type"] == "reply").then(|| answer["result"].take())
+    }
+
+    /// Copies for a user's own other devices are not promised, and may miss one that is just connecting.
+    fn is_of_own_devices(&self, actor: usize, call: &AwsCall) -> bool {
+        let (body, user) = (call.body(), self.scenario.at_once[actor].user());
+        body["TableName"] == "ConnectionsTable" && body["ExpressionAttributeValues"][":user"]["S"] == user
+    }
+
+    /// Those who had no answer, or one that said so, ask again.
+    async fn ask_again(&self) -> Result<(), String> {
+        for (n, doing) in self.scenario.at_once.iter().enumerate() {
+            if !self.now.borrow().done[n] {
+                self.act(n, *doing, "3").await;
+                self.look()?;
+                self.unbroken()?;
+                ensure!(self.now.borrow().done[n], "asked again, {doing:?} has no answer");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever has a socket has every message, without asking once more.
+    fn everybody_connected_has_everything(&self) -> Result<(), String> {
+        self.note_frames()?;
+        let rows = self.rows("ConnectionsTable");
+        let sockets: Vec<String> = self.gate.with_cloud(|cloud| cloud.sockets().keys().cloned().collect());
+        for socket in &sockets {
+            let found = rows.iter().any(|row| row["connection_id"] == socket.as_str());
+            ensure!(found, "{socket} is open and can't be found: {rows:?}");
+        }
+        let state = self.now.borrow();
+        let connected = |user: &str| sockets.iter().any(|id| owner(id) == user);
+        for row in state.tables.inbox.iter().filter(|row| connected(string(row, "user_id"))) {
+            let user = string(row, "user_id");
+            let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
+            ensure!(missing.is_empty(), "{user} is connected and never received {missing:?}");
+        }
+        Ok(())
+    }
+
+    /// Whoever is connected was told of what the other acknowledged or read: by a receipt for it or for something later.
+    fn senders_have_their_ticks(&self) -> Result<(), String> {
+        let sockets = self.gate.with_cloud(|cloud| cloud.sockets().clone());
+        for doing in self.scenario.at_once {
+            let (user, seq, types) = match *doing {
+                Doing::Ack(user, seq) => (user, seq, ["receipt.delivered", "receipt.read"]),
+                Doing::Read(user, seq) => (user, seq, ["receipt.read"; 2]),
+                _ => continue,
+            };
+            let tells = |frame: &Value| {
+                types.contains(&string(frame, "type")) && frame["user_id"] == user && number(frame, "seq") >= seq
+            };
+            let mut others = sockets.iter().filter(|(connection, _)| owner(connection) != user);
+            let untold = others.find(|(_, frames)| !frames.iter().any(tells));
+            ensure!(untold.is_none(), "{doing:?} was never told to {untold:?}");
+        }
+        Ok(())
+    }
+
+    /// A reconnect, after which nothing may be pending, and the history says what is stored.
+    async fn come_back(&self, user: &'static str) -> Result<(), String> {
+        self.act(0, Doing::Connect(user), "4").await;
+        self.note_frames()?;
+        self.look()?;
+        self.unbroken()?;
+        let Some((messages, conversation)) = self.received_all(user)? else { return Ok(()) };
+        let history = self.ask(0, user, &json!({ "action": "history", "conversation_id": conversation })).await;
+        let told = history.map(|mut history| history["messages"].take()).unwrap_or_default();
+        let ids = |messages: &[Value]| -> Vec<_> {
+            messages.iter().map(|message| (number(message, "seq"), string(message, "message_id").to_owned())).collect()
+        };
+        let told = told.as_array().map(|told| ids(told)).unwrap_or_default();
+        ensure!(told == ids(&messages), "{user}'s history is {told:?}, stored is {messages:#?}");
+        Ok(())
+    }
+
+    /// That nothing waits for the user and nothing is missing: the messages that are stored, and their conversation.
+    fn received_all(&self, user: &'static str) -> Result<Option<(Vec<Value>, Value)>, String> {
+        let state = self.now.borrow();
+        let Some(row) = state.tables.inbox.iter().find(|row| row["user_id"] == user) else { return Ok(None) };
+        ensure!(row.get("pending_since").is_none(), "drained, and still pending: {row}");
+        let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
+        ensure!(missing.is_empty(), "{user} drained and never received {missing:?}");
+        Ok(Some((state.tables.messages.clone(), row["conversation_id"].clone())))
+    }
+
+    /// Each `client_msg_id` is one message, and all its answers say the same.
+    fn exactly_once(&self) -> Result<(), String> {
+        let state = self.now.borrow();
+        let doings = self.scenario.before.iter().chain(self.scenario.at_once);
+        for doing in doings {
+            let Doing::Send { from, id, .. } = *doing else { continue };
+            let stored: Vec<_> = state.tables.by_client_msg_id(from, id).collect();
+            ensure!(stored.len() == 1, "exactly once: {id} is stored {} times", stored.len());
+            let answers = || state.sent.iter().filter(|(sender, sent, _)| (*sender, *sent) == (from, id));
+            let message = stored[0];
+            let same = |answer: &Value| ["seq", "message_id"].iter().all(|name| answer[*name] == message[*name]);
+            ensure!(answers().all(|(.., answer)| same(answer)), "answers differ from {message}: {:?}", state.sent);
+            let firsts = answers().filter(|(.., answer)| answer["duplicate"] == false).count();
+            ensure!(firsts <= 1, "{id} was the first {firsts} times: {:?}", state.sent);
+        }
+        Ok(())
+    }
+
+    /// Notes what is stored, and checks it.
+    fn look(&self) -> Result<(), String> {
+        let tables = self.tables();
+        let mut state = self.now.borrow_mut();
+        tables.check(&state.tables, &state.held)?;
+        state.tables = tables;
+        Ok(())
+    }
+
+    fn unbroken(&self) -> Result<(), String> {
+        self.now.borrow().broken.clone().map_or(Ok(()), Err)
+    }
+
+    fn tables(&self) -> Tables {
+        let mut messages = self.rows("MessagesTable");
+        messages.sort_by_key(|message| number(message, "seq"));
+        Tables { messages, idempotency: self.rows("IdempotencyTable"), inbox: self.rows("InboxTable") }
+    }
+
+    fn rows(&self, table: &str) -> Vec<Value> {
+        self.gate.with_cloud(|cloud| cloud.scan(table).iter().map(plain_item).collect())
+    }
+
+    /// A frame came through a socket. What it brings must have been stored before.
+    fn received(&self, connection: &str, frame: &Value) -> Result<(), String> {
+        if frame["type"] == "messages.new" {
+            let tables = self.tables();
+            for message in frame["messages"].as_array().into_iter().flatten() {
+                let stored = tables.messages.iter().find(|row| row["seq"] == message["seq"]);
+                ensure!(
+                    stored.is_some_and(|row| row["message_id"] == message["message_id"]),
+                    "durable before delivered: {frame} is not stored"
+                );
+                self.hold(owner(connection), message);
+            }
+        }
+        Ok(())
+    }
+
+    /// While the gate is open, [`Model::after`] is not called for each frame, so all frames are looked at again.
+    fn note_frames(&self) -> Result<(), String> {
+        let sockets = self.gate.with_cloud(|cloud| cloud.sockets().clone());
+        for (connection, frames) in &sockets {
+            for frame in frames {
+                self.received(connection, frame)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hold(&self, user: &str, message: &Value) {
+        self.now.borrow_mut().held.entry(user.to_owned()).or_default().insert(number(message, "seq"));
+    }
+
+    fn conversation(&self) -> Value {
+        let state = self.now.borrow();
+        state.tables.inbox.first().map(|row| row["conversation_id"].clone()).expect("there is a conversation")
+    }
+
+    fn event(&self, user: &str, connection: &str, route: &str, kind: &str) -> Event {
+        let now = self.clock.now().millis();
+        let event = json!({
+            "requestContext": {
+                "routeKey": route, "eventType": kind, "connectionId": connection, "requestId": "r",
+                "connectedAt": now, "requestTimeEpoch": now,
+                "authorizer": { "principalId": user, "exp": "4102444800" },
+            },
+            "isBase64Encoded": false,
+        });
+        LambdaEvent::new(serde_json::from_value(event).expect("the event parses"), Context::default())
+    }
+
+    /// Processes that have just started, or have posted to everybody who was connected when the actors began.
+    fn functions(&self, n: usize) -> InProcess {
+        let functions = self.functions[n].restarted();
+        let InitialState { sockets, connected_at, .. } = &*self.initial.borrow();
+        for connection in sockets.keys().filter(|_| self.scenario.remembering) {
+            functions.remember(owner(connection), connection, *connected_at);
+        }
+        functions
+    }
+}
+
+fn owner(connection: &str) -> &str {
+    connection.split('=').next().unwrap_or_default()
+}
+
+fn holds(state: &State, user: &str, seq: u64) -> bool {
+    state.held.get(user).is_some_and(|held| held.contains(&seq))
+}

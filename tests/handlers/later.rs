@@ -1,0 +1,139 @@
+//! This version of the functions on rows that a later one wrote: what it understands it passes on, what it doesn't it leaves as it
+//! is, and nobody's other conversations suffer.
+
+use serde_json::{Value, json};
+use testkit::{Workbench, message_to_bob, up_to};
+
+/// Alice and Carol have each sent Bob two messages. The ids of both conversations.
+async fn two_conversations(bench: &Workbench) -> [Value; 2] {
+    let mut ids = [Value::Null, Value::Null];
+    for (id, sender) in ids.iter_mut().zip(["alice", "carol"]) {
+        for key in ["m1", "m2"] {
+            *id = bench.ok(sender, message_to_bob(key)).await["conversation_id"].clone();
+        }
+    }
+    ids
+}
+
+/// Rewrites rows as a later version would have written them.
+fn rewrite(bench: &Workbench, table: &str, is: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) {
+    let mut rows: Vec<Value> = bench.aws.raw_rows(table).into_iter().filter(is).collect();
+    assert!(!rows.is_empty(), "no such row in {table}");
+    for row in &mut rows {
+        row["v"] = json!({"N": "2"});
+        change(row);
+    }
+    bench.aws.put_rows(table, &rows);
+}
+
+fn of<'a>(user: &'a str, id: &'a Value) -> impl Fn(&Value) -> bool + 'a {
+    move |row| row["user_id"]["S"] == user && row["conversation_id"]["S"] == *id
+}
+
+fn message<'a>(id: &'a Value, seq: &'a str) -> impl Fn(&Value) -> bool + 'a {
+    move |row| row["conversation_id"]["S"] == *id && row["seq"]["N"] == seq
+}
+
+fn seqs(page: &Value, id: &Value) -> Vec<u64> {
+    let messages = page["messages"].as_array().unwrap().iter().filter(|message| message["conversation_id"] == *id);
+    messages.map(|message| message["seq"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn each_row_says_which_version_wrote_it() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    for table in ["ConnectionsTable", "MessagesTable", "IdempotencyTable", "InboxTable"] {
+        let rows = bench.aws.rows(table);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row["v"] == 1), "{table}: {rows:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_kind_and_attributes_that_are_not_known_are_passed_on() {
+    let bench = Workbench::default();
+    let [id, _] = two_conversations(&bench).await;
+    rewrite(&bench, "MessagesTable", message(&id, "2"), |row| {
+        row["kind"] = json!({"S": "hologram"});
+        row["depth"] = json!({"N": "3"});
+    });
+    rewrite(&bench, "InboxTable", of("bob", &id), |row| {
+        row["last_kind"] = json!({"S": "hologram"});
+        row["muted_until"] = json!({"N": "4102444800000"});
+    });
+    let drained = bench.ok("bob", json!({"action": "drain"})).await;
+    assert_eq!(seqs(&drained, &id), [1, 2]);
+    assert!(drained["messages"].as_array().unwrap().iter().any(|message| message["kind"] == "hologram"));
+    let history = bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
+    assert_eq!(history["messages"][1]["kind"], "hologram");
+    let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
+    assert_eq!(inbox["conversations"].as_array().unwrap().len(), 2);
+
+    // What this version writes to the row leaves alone what it does not know, the row's version too.
+    bench.ok("bob", up_to("read", &id, 2)).await;
+    bench.ok("alice", message_to_bob("m3")).await;
+    let row =
+        bench.aws.rows("InboxTable").into_iter().find(|row| row["user_id"] == "bob" && row["conversation_id"] == id);
+    let row = row.unwrap();
+    assert_eq!(
+        (&row["v"], &row["muted_until"], &row["last_seq"]),
+        (&json!(2), &json!(4_102_444_800_000_i64), &json!(3))
+    );
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_takes_no_other_with_it() {
+    let bench = Workbench::default();
+    let [id, other] = two_conversations(&bench).await;
+    rewrite(&bench, "InboxTable", of("bob", &id), |row| row["unread"] = json!({"S": "many"}));
+    let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
+    assert_eq!((inbox["conversations"].as_array().unwrap().len(), &inbox["next_cursor"]), (1, &Value::Null));
+    assert_eq!(inbox["conversations"][0]["conversation_id"], other);
+
+    let drained = bench.ok("bob", json!({"action": "drain"})).await;
+    assert_eq!((seqs(&drained, &id), seqs(&drained, &other), &drained["more"]), (vec![], vec![1, 2], &json!(false)));
+    bench.ok("bob", up_to("ack", &other, 2)).await;
+    assert_eq!(bench.ok("bob", json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
+    // It is left pending, for whoever can read it.
+    assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], true);
+    assert_eq!(bench.refused("bob", json!({"action": "history", "conversation_id": id})).await, "unavailable");
+}
+
+#[tokio::test]
+async fn pages_of_rows_that_cannot_be_read_are_passed_over() {
+    let bench = Workbench::default();
+    let [first, second] = two_conversations(&bench).await;
+    rewrite(&bench, "InboxTable", of("bob", &second), |row| row["unread"] = json!({"S": "many"}));
+    // Carol's is the newest: the page with it alone would be empty.
+    let page = bench.ok("bob", json!({"action": "inbox", "limit": 1})).await;
+    assert_eq!(page["conversations"][0]["conversation_id"], first);
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_holds_back_what_comes_after_it() {
+    let bench = Workbench::default();
+    let [id, other] = two_conversations(&bench).await;
+    bench.ok("alice", message_to_bob("m3")).await;
+    rewrite(&bench, "MessagesTable", message(&id, "2"), |row| row["body"] = json!({"M": {}}));
+    let drained = bench.ok("bob", json!({"action": "drain"})).await;
+    assert_eq!((seqs(&drained, &id), seqs(&drained, &other), &drained["more"]), (vec![1], vec![1, 2], &json!(false)));
+    let history = bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
+    assert_eq!((seqs(&history, &id), &history["last_seq"]), (vec![1, 3], &json!(3)));
+    for entry in [(&id, 1), (&other, 2)] {
+        bench.ok("bob", up_to("ack", entry.0, entry.1)).await;
+    }
+    assert_eq!(bench.ok("bob", json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
+    assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], true);
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_be_read_keeps_no_frame_from_the_others() {
+    let bench = Workbench::default();
+    bench.started().connected_at("bob", "later=", "later").await;
+    bench.connected("bob").await;
+    let later = |row: &Value| row["connection_id"]["S"] == "later=";
+    rewrite(&bench, "ConnectionsTable", later, |row| row["connected_at"] = json!({"S": "just now"}));
+    bench.ok("alice", message_to_bob("m1")).await;
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
+}

@@ -1,0 +1,78 @@
+//! The SDK's clients as in production, but for where their calls go.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_apigatewaymanagement as management;
+use aws_sdk_dynamodb as dynamodb;
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+
+use crate::AwsCall;
+
+pub fn dynamodb_config(http: impl HttpClient + 'static) -> dynamodb::config::Builder {
+    dynamodb::config::Builder::from(&sdk_config(http)).endpoint_url("http://dynamodb.test")
+}
+
+/// One attempt per post.
+pub fn management_config(http: impl HttpClient + 'static) -> management::config::Builder {
+    management::config::Builder::from(&sdk_config(http))
+        .endpoint_url("http://connections.test/v1")
+        .retry_config(management::config::retry::RetryConfig::disabled())
+}
+
+fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::from_static("us-east-1"))
+        .credentials_provider(SharedCredentialsProvider::new(Credentials::new("test", "test", None, None, "testkit")))
+        .http_client(http)
+        .build()
+}
+
+/// An HTTP client for the SDK's clients, whose calls are answered in this process.
+#[derive(Clone)]
+pub struct Connector(Arc<dyn Fn(AwsCall) -> HttpConnectorFuture + Send + Sync>);
+
+impl Connector {
+    /// `answer` gives the status and body; `None` where the connection breaks.
+    pub fn new<A>(answer: impl Fn(AwsCall) -> A + Send + Sync + 'static) -> Self
+    where
+        A: Future<Output = Option<(u16, String)>> + Send + 'static,
+    {
+        Self(Arc::new(move |call| {
+            let answer = answer(call);
+            HttpConnectorFuture::new(async move {
+                let broken = || ConnectorError::io("the connection broke".into());
+                let (status, body) = answer.await.ok_or_else(broken)?;
+                Ok(HttpResponse::new(status.try_into().expect("an HTTP status"), SdkBody::from(body)))
+            })
+        }))
+    }
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let body = request.body().bytes().expect("a body in memory");
+        (self.0)(AwsCall::parse(request.headers().get("x-amz-target"), request.uri(), body))
+    }
+}
+
+impl HttpClient for Connector {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").finish_non_exhaustive()
+    }
+}

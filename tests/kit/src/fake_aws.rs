@@ -1,0 +1,297 @@
+//! AWS in this process, which records what it is asked for and fails as told.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use aws_sdk_apigatewaymanagement as management;
+use aws_sdk_dynamodb as dynamodb;
+use serde_json::Value;
+use template::plain_item;
+use tokio::sync::Notify;
+
+use crate::cloud::Cloud;
+use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config};
+
+/// The template's tables, and sockets that are all open. Clones are the same AWS.
+///
+/// `name`, in its methods, is the operation of a call to `DynamoDB`, or the connection that is posted to.
+#[derive(Clone, Default)]
+pub struct FakeAws(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    cloud: Cloud,
+    calls: Vec<AwsCall>,
+    /// How often somebody tried to post to a connection.
+    posts: HashMap<String, usize>,
+    /// For the calls to come, one each.
+    next: HashMap<String, VecDeque<Step>>,
+    always: HashMap<String, Fault>,
+}
+
+enum Step {
+    Pass,
+    Fail(Fault),
+    Hold(Hold),
+}
+
+/// A call that waits on its way to the service, so that something else can happen first.
+#[derive(Debug, Clone, Default)]
+pub struct Hold(Arc<(Notify, Notify)>);
+
+impl Hold {
+    /// Waits until the call is on its way.
+    pub async fn reached(&self) {
+        self.0.0.notified().await;
+    }
+
+    /// Lets it go on.
+    pub fn release(&self) {
+        self.0.1.notify_one();
+    }
+
+    async fn wait(&self) {
+        self.0.0.notify_one();
+        self.0.1.notified().await;
+    }
+}
+
+impl FakeAws {
+    /// A `DynamoDB` client that does not retry, so that each fault reaches the code under test.
+    pub fn dynamodb_client(&self) -> dynamodb::Client {
+        let config = dynamodb_config(self.connector()).retry_config(dynamodb::config::retry::RetryConfig::disabled());
+        dynamodb::Client::from_conf(config.build())
+    }
+
+    /// One attempt per post, given up after a second, as in production.
+    pub fn management_client(&self) -> management::Client {
+        let timeout = management::config::timeout::TimeoutConfig::builder();
+        let timeout = timeout.operation_timeout(deliver::POST_TIMEOUT).build();
+        management::Client::from_conf(management_config(self.connector()).timeout_config(timeout).build())
+    }
+
+    fn connector(&self) -> Connector {
+        let aws = self.clone();
+        Connector::new(move |call| aws.clone().answer(call))
+    }
+
+    /// The calls to `DynamoDB` since the last [`clear`](Self::clear), in the order in which they were made, whether or not
+    /// they arrived.
+    pub fn calls(&self) -> Vec<AwsCall> {
+        self.lock().calls.clone()
+    }
+
+    /// Waits until the operation has been asked for that often since the last [`clear`](Self::clear).
+    pub async fn until(&self, operation: &str, count: usize) {
+        while self.operations().iter().filter(|asked| *asked == operation).count() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Writes rows into a table, in `DynamoDB`'s own form, as some other version of the functions would. Each row replaces the one
+    /// with its key.
+    pub fn put_rows(&self, table: &str, rows: &[Value]) {
+        for row in rows {
+            self.lock().cloud.put(table, row);
+        }
+    }
+
+    /// All rows of a table in `DynamoDB`'s own form.
+    pub fn raw_rows(&self, table: &str) -> Vec<Value> {
+        self.lock().cloud.scan(table)
+    }
+
+    /// The operations of these calls.
+    pub fn operations(&self) -> Vec<String> {
+        self.lock().calls.iter().map(|call| call.operation().to_owned()).collect()
+    }
+
+    /// Forgets the calls so far.
+    pub fn clear(&self) {
+        self.lock().calls.clear();
+    }
+
+    /// How often somebody tried to post to a connection, whether or not it failed.
+    pub fn posts(&self, connection: &str) -> usize {
+        self.lock().posts.get(connection).copied().unwrap_or_default()
+    }
+
+    /// The frames that a connection took, in the order of their arrival.
+    pub fn frames(&self, connection: &str) -> Vec<Value> {
+        self.lock().cloud.sockets().get(connection).cloned().unwrap_or_default()
+    }
+
+    /// All rows of a table as plain JSON.
+    pub fn rows(&self, table: &str) -> Vec<Value> {
+        self.lock().cloud.scan(table).iter().map(plain_item).collect()
+    }
+
+    /// Makes the next call fail; asked for again, the one after it as well.
+    pub fn fail_next(&self, name: &str, fault: Fault) {
+        self.then(name, Step::Fail(fault));
+    }
+
+    /// Makes every call fail from now on.
+    pub fn fail_always(&self, name: &str, fault: Fault) {
+        self.lock().always.insert(name.to_owned(), fault);
+    }
+
+    /// Lets the next call through: what is told afterwards is for the one after it.
+    pub fn pass_next(&self, name: &str) {
+        self.then(name, Step::Pass);
+    }
+
+    /// Holds the next call on its way.
+    pub fn hold_next(&self, name: &str) -> Hold {
+        let hold = Hold::default();
+        self.then(name, Step::Hold(hold.clone()));
+        hold
+    }
+
+    /// The embedded database reads consistently in any case, so whether it was asked to is seen here only. Of all tables but
+    /// one, which may also be read eventually.
+    pub fn assert_reads_are_consistent(&self, except_of: &str) {
+        for call in self.calls().iter().filter(|call| call.body()["TableName"] != except_of) {
+            assert!(!call.is_stale_read(), "not a consistent read: {} {:#}", call.operation(), call.body());
+        }
+    }
+
+    fn then(&self, name: &str, step: Step) {
+        self.lock().next.entry(name.to_owned()).or_default().push_back(step);
+    }
+
+    async fn answer(self, call: AwsCall) -> Option<(u16, String)> {
+        let fault = match self.record(&call) {
+            None | Some(Step::Pass) => None,
+            Some(Step::Hold(hold)) => {
+                hold.wait().await;
+                None
+            }
+            Some(Step::Fail(Fault::Delayed(by))) => {
+                tokio::time::sleep(by).await;
+                None
+            }
+            Some(Step::Fail(fault)) => Some(fault),
+        };
+        let answer = fault.is_none_or(Fault::takes_effect).then(|| self.lock().cloud.perform(&call));
+        fault.map_or(answer, |fault| fault.refusal(&call))
+    }
+
+    /// Records the call, and gives what happens to it.
+    fn record(&self, call: &AwsCall) -> Option<Step> {
+        let inner = &mut *self.lock();
+        let name = match call {
+            AwsCall::Database { operation, .. } => {
+                inner.calls.push(call.clone());
+                operation
+            }
+            AwsCall::Post { connection, .. } => {
+                *inner.posts.entry(connection.clone()).or_default() += 1;
+                if !inner.cloud.sockets().contains_key(connection) {
+                    inner.cloud.socket_open(connection);
+                }
+                connection
+            }
+        };
+        let next = inner.next.get_mut(name).and_then(VecDeque::pop_front);
+        next.or_else(|| inner.always.get(name).copied().map(Step::Fail))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use aws_sdk_apigatewaymanagement::error::SdkError;
+    use aws_sdk_apigatewaymanagement::primitives::Blob;
+    use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
+    use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+    use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+    use serde_json::json;
+
+    use super::FakeAws;
+    use crate::Fault;
+
+    fn put(user: &str) -> Put {
+        let put = Put::builder().table_name("ConnectionsTable").item("user_id", AttributeValue::S(user.to_owned()));
+        put.item("connection_id", AttributeValue::S("c".to_owned())).build().unwrap()
+    }
+
+    #[tokio::test]
+    async fn calls_are_recorded_and_fail_as_told() {
+        let aws = FakeAws::default();
+        let client = aws.dynamodb_client();
+        let put = async |user: &str| {
+            let Put { table_name, item, .. } = put(user);
+            client.put_item().table_name(table_name).set_item(Some(item)).send().await
+        };
+        aws.fail_next("PutItem", Fault::Lost);
+        aws.fail_next("PutItem", Fault::ReplyLost);
+        aws.fail_next("PutItem", Fault::Status(500));
+        assert!(put("lost").await.is_err());
+        assert!(put("reply-lost").await.is_err());
+        assert_eq!(put("refused").await.unwrap_err().code(), Some("InternalServerError"));
+        put("stored").await.unwrap();
+
+        let mut users: Vec<_> = aws.rows("ConnectionsTable").into_iter().map(|row| row["user_id"].clone()).collect();
+        users.sort_by_key(ToString::to_string);
+        assert_eq!(users, [json!("reply-lost"), json!("stored")]);
+        assert_eq!(aws.operations(), ["PutItem"; 4]);
+        assert_eq!(aws.calls()[3].body()["Item"]["user_id"], json!({ "S": "stored" }));
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_transaction_says_why() {
+        let aws = FakeAws::default();
+        aws.fail_always("TransactWriteItems", Fault::Conflict);
+        let items = ["alice", "bob"].map(|user| TransactWriteItem::builder().put(put(user)).build());
+        let write = aws.dynamodb_client().transact_write_items().set_transact_items(Some(items.into()));
+        let error = write.send().await.unwrap_err().into_service_error();
+        let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else { panic!("{error:?}") };
+        let codes: Vec<_> = cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap()).collect();
+        assert_eq!(codes, ["None", "TransactionConflict"]);
+    }
+
+    #[tokio::test]
+    async fn a_held_call_waits_for_its_release() {
+        let aws = FakeAws::default();
+        let hold = aws.hold_next("PutItem");
+        let Put { table_name, item, .. } = put("alice");
+        let client = aws.dynamodb_client();
+        let putting = tokio::spawn(client.put_item().table_name(table_name).set_item(Some(item)).send());
+        hold.reached().await;
+        assert!(!putting.is_finished());
+        assert!(aws.rows("ConnectionsTable").is_empty());
+        hold.release();
+        putting.await.unwrap().unwrap();
+        assert_eq!(aws.rows("ConnectionsTable").len(), 1);
+    }
+
+    #[tokio::test]
+    async fn frames_are_kept_and_connections_fail_as_told() {
+        let aws = FakeAws::default();
+        let client = aws.management_client();
+        let status = async |connection: &str| {
+            let posted = client.post_to_connection().connection_id(connection).data(Blob::new(r#"{"n":1}"#));
+            match posted.send().await {
+                Ok(_) => Some(200),
+                Err(SdkError::TimeoutError(_)) => None,
+                Err(error) => Some(error.raw_response().unwrap().status().as_u16()),
+            }
+        };
+        aws.fail_always("gone=", Fault::Status(410));
+        aws.fail_always("slow=", Fault::Delayed(Duration::from_mins(1)));
+        aws.fail_always("full=", Fault::Status(429));
+        assert_eq!(status("good=").await, Some(200));
+        assert_eq!(status("gone=").await, Some(410));
+        assert_eq!(status("full=").await, Some(429));
+        assert_eq!(status("slow=").await, None);
+        assert_eq!(aws.frames("good="), [json!({ "n": 1 })]);
+        assert!(aws.frames("gone=").is_empty());
+        assert_eq!((aws.posts("good="), aws.posts("gone=")), (1, 1));
+    }
+}

@@ -1,0 +1,101 @@
+//! What goes wrong with a call to AWS.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::AwsCall;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It never arrives; the client sees a broken connection.
+    Lost,
+    /// It takes effect; the client sees a broken connection.
+    ReplyLost,
+    /// The client sees a broken connection, and the call arrives later, at any time.
+    Late,
+    /// It arrives, and is answered, this much later.
+    Delayed(Duration),
+    /// The sandbox that makes it is killed: the call never arrives, nor does any later one.
+    Killed,
+    /// The sandbox that makes it is killed when it has taken effect.
+    KilledAfter,
+    /// A transaction was at work on one of its items.
+    Conflict,
+    /// More than the table takes at the moment.
+    Throttled,
+    /// A transaction is cancelled, with this code as the reason of its last item.
+    Cancelled(&'static str),
+    /// The service refuses, with this HTTP status.
+    Status(u16),
+}
+
+impl Fault {
+    /// Whether the call takes effect, now.
+    pub fn takes_effect(self) -> bool {
+        matches!(self, Self::ReplyLost | Self::KilledAfter | Self::Delayed(_))
+    }
+
+    /// The status and body with which the service refuses the call; `None` where it does not answer at all.
+    pub fn refusal(self, call: &AwsCall) -> Option<(u16, String)> {
+        let error = |status, code: &str| {
+            let body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "" });
+            Some((status, body.to_string()))
+        };
+        match self {
+            Self::Lost | Self::ReplyLost | Self::Late | Self::Delayed(_) | Self::Killed | Self::KilledAfter => None,
+            Self::Conflict if call.operation() == "TransactWriteItems" => Some(cancelled("TransactionConflict", call)),
+            Self::Conflict => error(400, "TransactionConflictException"),
+            Self::Throttled => error(400, "ThrottlingException"),
+            Self::Cancelled(code) => Some(cancelled(code, call)),
+            Self::Status(500) => error(500, "InternalServerError"),
+            Self::Status(429) => error(429, "LimitExceededException"),
+            // The real bodies of a connection that is gone, and of a load balancer, name no error.
+            Self::Status(status) => Some((status, json!({ "message": null }).to_string())),
+        }
+    }
+}
+
+/// `TransactionCanceledException`, with a reason for each item.
+fn cancelled(code: &str, call: &AwsCall) -> (u16, String) {
+    let items = call.body()["TransactItems"].as_array().map_or(1, Vec::len);
+    let codes: Vec<_> = (1..items).map(|_| "None").chain([code]).collect();
+    let reasons: Vec<Value> = codes.iter().map(|code| json!({ "Code": code })).collect();
+    let body = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+        "Message": format!("Transaction cancelled, see reasons [{}]", codes.join(", ")),
+        "CancellationReasons": reasons,
+    });
+    (400, body.to_string())
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => f.write_str("lost"),
+            Self::ReplyLost => f.write_str("reply-lost"),
+            Self::Late => f.write_str("late"),
+            Self::Delayed(by) => write!(f, "delayed-by-{by:?}"),
+            Self::Killed => f.write_str("killed"),
+            Self::KilledAfter => f.write_str("killed-after"),
+            Self::Conflict => f.write_str("conflict"),
+            Self::Throttled => f.write_str("throttled"),
+            Self::Cancelled(code) => write!(f, "cancelled-{code}"),
+            Self::Status(status) => write!(f, "{status}"),
+        }
+    }
+}
+
+/// Of the faults that a schedule can have.
+impl FromStr for Fault {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut named =
+            [Self::Lost, Self::ReplyLost, Self::Late, Self::Killed, Self::Conflict, Self::Throttled].into_iter();
+        let status = || text.parse().map(Self::Status).map_err(drop);
+        named.find(|fault| fault.to_string() == text).map_or_else(status, Ok)
+    }
+}

@@ -1,0 +1,164 @@
+//! The functions in this process, fed with the events of `events/`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use deliver::{ConnectionsApi, Fanout};
+use domain::ConnectionId;
+use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
+use serde_json::{Value, json};
+use store::connections::Connection;
+use store::{Store, Tables};
+use template::workspace_root;
+use wire::{ACTIONS, Timestamp, UserId};
+
+use crate::ManualClock;
+
+/// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
+pub struct InProcess {
+    pub store: Store,
+    pub connections: ConnectionsApi,
+    pub clock: ManualClock,
+    send: send::Deps,
+    drain: drain::Deps,
+    read: read::Deps,
+    inbox: inbox::Deps,
+    connect: connect::Deps,
+}
+
+impl InProcess {
+    pub fn new(
+        dynamodb: aws_sdk_dynamodb::Client,
+        management: aws_sdk_apigatewaymanagement::Client,
+        clock: ManualClock,
+    ) -> Self {
+        Self::with(Store::new(dynamodb, tables()), ConnectionsApi::new(management), clock)
+    }
+
+    /// The functions as processes that have just started, and remember nobody.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        Self::with(self.store.clone(), self.connections.clone(), self.clock.clone())
+    }
+
+    fn with(store: Store, connections: ConnectionsApi, clock: ManualClock) -> Self {
+        let fanout = || Fanout::new(store.clone(), connections.clone());
+        let time = || {
+            let clock = clock.clone();
+            Clock::new(move || clock.now())
+        };
+        Self {
+            send: send::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            drain: drain::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            read: read::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            inbox: inbox::Deps { store: store.clone(), clock: time() },
+            connect: connect::Deps { store: store.clone(), clock: time() },
+            store,
+            connections,
+            clock,
+        }
+    }
+
+    /// Has the functions remember a connection, as if they had posted to it.
+    pub fn remember(&self, user: &str, connection: &str, connected_at: Timestamp) {
+        let user = UserId::parse(user).unwrap();
+        for fanout in [&self.send.fanout, &self.drain.fanout, &self.read.fanout] {
+            fanout.remember(&user, Connection { id: ConnectionId::new(connection), connected_at });
+        }
+    }
+
+    /// What the function of that action answers, or of that file of `events/`.
+    pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
+        let function = ACTIONS.iter().find(|spec| spec.name == action).map_or("connect", |spec| spec.function);
+        match function {
+            "connect" => connect::handle(&self.connect, event).await,
+            "send" => send::handle(&self.send, event).await,
+            "drain" => drain::handle(&self.drain, event).await,
+            "read" => read::handle(&self.read, event).await,
+            "inbox" => inbox::handle(&self.inbox, event).await,
+            other => panic!("{other} can't be called here yet: add it"),
+        }
+    }
+
+    /// The answer to a frame of this user's.
+    pub async fn run(&self, user: &str, frame: Value) -> Value {
+        let event = message(user, &frame.to_string());
+        frame_of(&self.handle(frame["action"].as_str().unwrap(), event).await)
+    }
+
+    /// The result of an action that succeeds.
+    pub async fn ok(&self, user: &str, frame: Value) -> Value {
+        let mut answer = self.run(user, frame).await;
+        assert_eq!(answer["type"], "reply", "{answer}");
+        answer["result"].take()
+    }
+
+    /// Notes the user as connected at `{user}=`, long enough ago to be no longer young.
+    pub async fn connected(&self, user: &str) {
+        self.connected_at(user, &format!("{user}="), "first").await;
+    }
+
+    /// As [`connected`](Self::connected), at that connection, with that device.
+    pub async fn connected_at(&self, user: &str, connection: &str, device: &str) {
+        let mut event = self.event("connect", user);
+        event.payload.request_context.connection_id = Some(connection.to_owned());
+        let query = HashMap::from([("device_id".to_owned(), device.to_owned())]);
+        event.payload.query_string_parameters = query.into();
+        assert_eq!(self.handle("connect", event).await.unwrap().status_code, 200);
+        self.clock.advance(Duration::from_mins(1));
+    }
+
+    /// An event of `events/`, from this user, connected now.
+    pub fn event(&self, file: &str, user: &str) -> Event {
+        let mut event = file_event(file);
+        event["requestContext"]["authorizer"]["principalId"] = json!(user);
+        event["requestContext"]["connectionId"] = json!(format!("{user}="));
+        event["requestContext"]["connectedAt"] = json!(self.clock.now().millis());
+        to_event(event)
+    }
+}
+
+/// A table is called as in the template: none has a name of its own.
+fn tables() -> Tables {
+    Tables {
+        connections: "ConnectionsTable".to_owned(),
+        messages: "MessagesTable".to_owned(),
+        idempotency: "IdempotencyTable".to_owned(),
+        inbox: "InboxTable".to_owned(),
+    }
+}
+
+/// The frame that raises a mark: `ack` or `read`.
+pub fn up_to(action: &str, conversation: &Value, seq: u64) -> Value {
+    match action {
+        "ack" => json!({"action": "ack", "up_to": [{"conversation_id": conversation, "seq": seq}]}),
+        _ => json!({"action": action, "conversation_id": conversation, "seq": seq}),
+    }
+}
+
+/// The event of a file, as it is.
+pub fn file_event(file: &str) -> Value {
+    let path = workspace_root().join("events").join(format!("{file}.json"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+pub fn to_event(event: Value) -> Event {
+    let payload: WebSocketEvent = serde_json::from_value(event).expect("the event parses");
+    LambdaEvent::new(payload, Context::default())
+}
+
+/// A frame of this user's, as an event.
+pub fn message(user: &str, body: &str) -> Event {
+    let mut event = file_event("send");
+    event["requestContext"]["authorizer"]["principalId"] = json!(user);
+    event["requestContext"]["connectionId"] = json!(format!("{user}="));
+    event["body"] = json!(body);
+    to_event(event)
+}
+
+/// The frame with which the event's sender is answered.
+pub fn frame_of(response: &Result<Response, Diagnostic>) -> Value {
+    let response = serde_json::to_value(response.as_ref().unwrap()).unwrap();
+    assert_eq!(response["statusCode"], 200, "API Gateway delivers only these");
+    serde_json::from_str(response["body"].as_str().unwrap()).unwrap()
+}

@@ -1,0 +1,164 @@
+//! The server under test: a local one of the test's own, or a deployed stack that it shares with others.
+
+mod network;
+mod phone;
+mod proxy;
+mod users;
+
+use std::sync::OnceLock;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use local::{Binaries, Logs, Options, Server, build_functions};
+pub use network::Network;
+pub use phone::{ConnectError, Frame, Phone};
+pub use proxy::Proxy;
+use serde_json::Value;
+use users::Users;
+
+use crate::{PATIENCE, dynamodb_config};
+
+/// A running server with tables of its own, which ends with the test; or, where `PIGEONHOLE_URL` names one, a deployed
+/// stack, on which each test has users of its own.
+pub struct TestServer {
+    local: Option<Server>,
+    url: String,
+    users: Users,
+    pub http: reqwest::Client,
+}
+
+/// The functions' binaries, built once, in the profile of this very program.
+pub fn functions() -> &'static Binaries {
+    static BINARIES: OnceLock<Binaries> = OnceLock::new();
+    BINARIES.get_or_init(|| {
+        let profile = profile().expect("cargo built this program into a folder of its profile's name");
+        // All of the workspace, as `cargo test --workspace` builds it: with the same features, so nothing is built twice.
+        let arguments = ["build", "--workspace", "--bins", "--profile", &profile];
+        build_functions(&arguments).expect("the functions build")
+    })
+}
+
+/// From `target/debug/deps/a-test`, or `target/release/a-program`.
+fn profile() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"))?;
+    let name = folder.file_name()?.to_str()?;
+    Some(if name == "debug" { "dev".to_owned() } else { name.to_owned() })
+}
+
+impl TestServer {
+    /// The stack that the environment names, or a local server.
+    pub async fn open() -> Self {
+        match std::env::var("PIGEONHOLE_URL") {
+            Ok(url) => Self { local: None, url, users: Users::issued(), http: reqwest::Client::new() },
+            Err(_) => Self::with(|_| {}).await,
+        }
+    }
+
+    /// A local server with options changed.
+    pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let binaries = functions().clone();
+        let mut options = Options { port: 0, binaries, logs: Logs::Silent, ..Options::default() };
+        change(&mut options);
+        let server = Server::start(options).await.expect("the local server starts");
+        Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }
+    }
+
+    /// The local server, for what can be done with no other. A test that calls this is marked
+    /// `#[cfg_attr(feature = "deployed", ignore = "…")]`.
+    pub fn local(&self) -> &Server {
+        self.local.as_ref().expect("this test needs the local server: mark it as ignored where something is deployed")
+    }
+
+    /// Ends the local server.
+    pub async fn shutdown(self) {
+        self.local.expect("this test needs the local server").shutdown().await;
+    }
+
+    /// Where clients connect.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A connected phone of this user.
+    pub async fn phone(&self, user: &str) -> Phone {
+        let phone = Phone::connect(user, &self.url, &self.token(user)).await.expect("a good token connects");
+        phone.among(self.users.clone())
+    }
+
+    pub async fn connect(&self, token: &str) -> Result<Phone, ConnectError> {
+        Ok(Phone::connect("anyone", &self.url, token).await?.among(self.users.clone()))
+    }
+
+    pub fn token(&self, user: &str) -> String {
+        self.token_for(user, 3600)
+    }
+
+    /// A token that expires in that many seconds.
+    pub fn token_for(&self, user: &str, expires_in_s: u32) -> String {
+        match &self.local {
+            Some(server) => server.token(user, expires_in_s).expect("the local server issues tokens"),
+            None => self.users.token(user, expires_in_s),
+        }
+    }
+
+    /// The id that the server has for the user whom the test calls `user`.
+    pub fn id(&self, user: &str) -> String {
+        self.users.id(user)
+    }
+
+    pub fn tables(&self) -> aws_sdk_dynamodb::Client {
+        let config = dynamodb_config(plain_http()).endpoint_url(self.local().database().endpoint());
+        aws_sdk_dynamodb::Client::from_conf(config.build())
+    }
+
+    /// The rows of a user, as plain JSON, in a table whose partition key is `user_id`.
+    pub fn rows(&self, table: &str, user: &str) -> Vec<Value> {
+        let rows = self.local().database().rows(table, usize::MAX).unwrap().expect("the template has the table");
+        rows.into_iter().filter(|row| row["user_id"] == user).collect()
+    }
+
+    /// How many connections of the user are noted.
+    pub fn connections(&self, user: &str) -> usize {
+        self.rows("ConnectionsTable", user).len()
+    }
+
+    /// Waits until that many are noted: `$disconnect` runs after the socket has closed.
+    pub async fn until_connections(&self, user: &str, count: usize) {
+        let reached = async {
+            while self.connections(user) != count {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, reached).await.expect("the user has that many connections");
+    }
+
+    /// Stores a connection of the user's that no longer exists: a post to it is answered with 410.
+    pub async fn store_dead_connection(&self, user: &str) {
+        let put = self.tables().put_item().table_name("ConnectionsTable");
+        let put = put.item("user_id", AttributeValue::S(user.to_owned()));
+        let put = put.item("connection_id", AttributeValue::S("dead=".to_owned()));
+        let put = put.item("device_id", AttributeValue::S("dead=".to_owned()));
+        let put = put.item("connected_at", AttributeValue::N("1700000000000".to_owned()));
+        let put = put.item("expires_at", AttributeValue::N("4102444800".to_owned()));
+        put.send().await.unwrap();
+    }
+
+    /// Makes all connection rows of the user an hour old, as time would.
+    pub async fn age_connections(&self, user: &str) {
+        for row in self.rows("ConnectionsTable", user) {
+            let at = row["connected_at"].as_i64().unwrap() - 3_600_000;
+            let update = self.tables().update_item().table_name("ConnectionsTable");
+            let update = update.key("user_id", AttributeValue::S(user.to_owned()));
+            let update =
+                update.key("connection_id", AttributeValue::S(row["connection_id"].as_str().unwrap().to_owned()));
+            let update = update.update_expression("SET connected_at = :at");
+            update.expression_attribute_values(":at", AttributeValue::N(at.to_string())).send().await.unwrap();
+        }
+    }
+}
+
+/// Without TLS, whose certificates would be read anew for each client.
+fn plain_http() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new().build_http()
+}

@@ -1,0 +1,166 @@
+//! A proxy before `DynamoDB` and before @connections, through which a local server's functions make every call: to see each,
+//! and to have some fail.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Command;
+use std::sync::{Arc, OnceLock, Weak};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, HOST};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::TestServer;
+use crate::{AwsCall, Fault, cloud};
+
+/// What goes wrong with a call, if anything. The first argument is who makes it: the logical id of a function.
+type Faults = dyn Fn(&str, &AwsCall) -> Option<Fault> + Send + Sync;
+
+/// Stops when dropped.
+pub struct Proxy {
+    environment: BTreeMap<String, String>,
+    server: Arc<OnceLock<Weak<TestServer>>>,
+    _serving: JoinSet<()>,
+}
+
+#[derive(Clone)]
+struct Relay {
+    faults: Arc<Faults>,
+    http: reqwest::Client,
+    /// Weak, and set late, since the server's functions need us to be there first.
+    server: Arc<OnceLock<Weak<TestServer>>>,
+}
+
+impl Proxy {
+    pub async fn open(faults: impl Fn(&str, &AwsCall) -> Option<Fault> + Send + Sync + 'static) -> Self {
+        let (mut serving, server) = (JoinSet::new(), Arc::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let environment = BTreeMap::from([
+            ("CONNECTIONS_ENDPOINT".to_owned(), format!("{url}/v1")),
+            ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), url),
+        ]);
+        let relay = Relay { faults: Arc::new(faults), http: reqwest::Client::new(), server: Arc::clone(&server) };
+        serving.spawn(serve(listener, relay));
+        Self { environment, server, _serving: serving }
+    }
+
+    /// A local server whose functions come this way.
+    pub async fn server(&self) -> Arc<TestServer> {
+        let server = Arc::new(TestServer::with(|options| options.environment = self.environment.clone()).await);
+        self.server.set(Arc::downgrade(&server)).expect("there is one server");
+        server
+    }
+}
+
+async fn serve(listener: TcpListener, relay: Relay) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        stream.set_nodelay(true).unwrap();
+        let relay = relay.clone();
+        let call = service_fn(move |request| {
+            let relay = relay.clone();
+            async move { relay.call(request).await }
+        });
+        connections.spawn(async move {
+            // A call that is lost breaks its connection: that is how the caller learns of it.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), call).await;
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+impl Relay {
+    async fn call(&self, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
+        let server = self.server.get().and_then(Weak::upgrade).ok_or_else(broken)?;
+        let (parts, body) = request.into_parts();
+        let request = Request::from_parts(parts, body.collect().await.map_err(io::Error::other)?.to_bytes());
+        let access_key = access_key(&request).unwrap_or_default();
+        let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
+        let call = AwsCall::parse(target, request.uri().path(), request.body());
+        let function = access_key.split('.').next().unwrap_or_default();
+        let mut fault = (self.faults)(function, &call);
+        let comes_once = fault.is_none() && is_first_attempt(&request);
+        let kill = || {
+            if let Some(pid) = server.local().caller(&access_key) {
+                // Two of its calls may have been chosen at once. Then the second `kill` fails, which is fine.
+                Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
+            }
+        };
+        match fault {
+            Some(Fault::Killed) => kill(),
+            Some(Fault::Delayed(by)) => {
+                tokio::time::sleep(by).await;
+                fault = None;
+            }
+            _ => {}
+        }
+        let mut answer = None;
+        if fault.is_none_or(Fault::takes_effect) {
+            answer = Some(self.perform(&server, call.clone(), request, comes_once).await?);
+        }
+        if fault == Some(Fault::KilledAfter) {
+            kill();
+        }
+        match fault {
+            None => answer,
+            Some(fault) => fault.refusal(&call).map(response),
+        }
+        .ok_or_else(broken)
+    }
+
+    async fn perform(
+        &self,
+        server: &TestServer,
+        call: AwsCall,
+        request: Request<Bytes>,
+        comes_once: bool,
+    ) -> io::Result<Response<Full<Bytes>>> {
+        let AwsCall::Database { operation, mut body } = call else {
+            return self.pass_on(&server.local().http_url(), request).await;
+        };
+        // At every transaction the engine looks through the tokens of ten minutes: it gets those that may come again.
+        if comes_once {
+            body.as_object_mut().and_then(|body| body.remove("ClientRequestToken"));
+        }
+        Ok(response(cloud::answer(server.local().database().engine(), &operation, &body.to_string())))
+    }
+
+    async fn pass_on(&self, host: &str, request: Request<Bytes>) -> io::Result<Response<Full<Bytes>>> {
+        let (parts, body) = request.into_parts();
+        let mut headers = parts.headers;
+        headers.remove(HOST);
+        let call = self.http.request(parts.method, format!("{host}{}", parts.uri)).headers(headers).body(body);
+        let answer = call.send().await.map_err(io::Error::other)?;
+        let mut response = Response::builder().status(answer.status());
+        response.headers_mut().unwrap().clone_from(answer.headers());
+        let body = answer.bytes().await.map_err(io::Error::other)?;
+        Ok(response.body(Full::from(body)).unwrap())
+    }
+}
+
+fn response((status, body): (u16, String)) -> Response<Full<Bytes>> {
+    Response::builder().status(status).body(Full::from(body)).unwrap()
+}
+
+/// Who calls, by the signature: `AWS4-HMAC-SHA256 Credential=KEY/20260101/…`.
+fn access_key(request: &Request<Bytes>) -> Option<String> {
+    let authorization = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    let (_, credential) = authorization.split_once("Credential=")?;
+    Some(credential.split_once('/')?.0.to_owned())
+}
+
+/// Retries say `attempt=2; max=3`.
+fn is_first_attempt(request: &Request<Bytes>) -> bool {
+    request.headers().get("amz-sdk-request").is_some_and(|attempt| attempt.as_bytes().starts_with(b"attempt=1;"))
+}
+
+fn broken() -> io::Error {
+    io::Error::other("broken on purpose")
+}

@@ -1,0 +1,93 @@
+//! Functions on a workbench: fresh tables, calls that are recorded and fail as told, posts that are kept, a clock to set.
+
+use std::sync::Once;
+
+use lambda::{Diagnostic, Event, Response};
+use serde_json::{Value, json};
+use wire::Timestamp;
+
+use crate::{FakeAws, InProcess, ManualClock};
+
+pub struct Workbench {
+    pub aws: FakeAws,
+    pub clock: ManualClock,
+    functions: InProcess,
+}
+
+/// Tests run beside each other, and a place in the code that logs is switched on or off for all threads by the first that
+/// comes by. Where that is one without a subscriber, a test of the log at the same time misses its line. So all have one.
+fn listen() {
+    tracing::subscriber::set_global_default(lambda::subscriber("trace", "stack-of-tests", std::io::sink)).unwrap();
+}
+
+static LISTENER: Once = Once::new();
+
+impl Default for Workbench {
+    fn default() -> Self {
+        LISTENER.call_once(listen);
+        let (aws, clock) = (FakeAws::default(), ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
+        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock.clone());
+        Self { aws, clock, functions }
+    }
+}
+
+impl Workbench {
+    /// The functions as processes that have just started, and remember nobody.
+    pub fn started(&self) -> InProcess {
+        self.functions.restarted()
+    }
+
+    /// What the function of that action answers, or of that file of `events/`.
+    pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
+        self.started().handle(action, event).await
+    }
+
+    /// Runs the function that the frame's action belongs to. The caller is connected as `{user}=`.
+    pub async fn run(&self, user: &str, frame: Value) -> Value {
+        self.started().run(user, frame).await
+    }
+
+    /// The result of an action that succeeds.
+    pub async fn ok(&self, user: &str, frame: Value) -> Value {
+        self.started().ok(user, frame).await
+    }
+
+    /// The code of an action that is refused.
+    pub async fn refused(&self, user: &str, frame: Value) -> String {
+        let answer = self.run(user, frame).await;
+        answer["error"]["code"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// Notes the user as connected at `{user}=`, long enough ago to be no longer young.
+    pub async fn connected(&self, user: &str) {
+        self.started().connected(user).await;
+    }
+
+    /// An event of `events/`, from this user, connected now.
+    pub fn event(&self, file: &str, user: &str) -> Event {
+        self.started().event(file, user)
+    }
+
+    pub fn row(&self, user: &str) -> Value {
+        let rows = self.aws.rows("InboxTable");
+        rows.into_iter().find(|row| row["user_id"] == user).unwrap_or_else(|| panic!("{user} has no row"))
+    }
+
+    /// The types of the frames that were posted to the user.
+    pub fn posted(&self, user: &str) -> Vec<String> {
+        let frames = self.aws.frames(&format!("{user}="));
+        frames.iter().map(|frame| frame["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The operations since the last look.
+    pub fn operations(&self) -> Vec<String> {
+        let operations = self.aws.operations();
+        self.aws.assert_reads_are_consistent("ConnectionsTable");
+        self.aws.clear();
+        operations
+    }
+}
+
+pub fn message_to_bob(client_msg_id: &str) -> Value {
+    json!({"action": "send", "to": "bob", "client_msg_id": client_msg_id, "kind": "text", "body": "hi"})
+}

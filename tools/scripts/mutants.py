@@ -1,0 +1,350 @@
+"""Proves that the tests bite: breaks one rule of the code at a time, and sees which test fails.
+
+    mutants.py [PATTERN]   runs every mutant, or those whose name or file contains PATTERN, and writes docs/mutants.md
+    mutants.py --check     only looks whether every mutation of tests/mutations.toml still fits the code
+
+The mutants are those of tests/mutations.toml, and those that `cargo mutants` makes of the store and the functions. Each
+is built in a copy of the tree with a target folder of its own, and ends at the first test that fails. What was run
+stays run until the mutated file changes: stop it when you like, start it again, and it goes on from there.
+`rm -r target/mutants` begins anew.
+"""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = ROOT / "tests/mutations.toml"
+REPORT = ROOT / "docs/mutants.md"
+PACKAGES = ["store", "send", "drain", "read", "actions", "deliver", "connect", "inbox", "authorize"]
+
+# Those whose rules have unit tests, by their folders.
+UNITS = {"domain": "crates/domain/", "pigeonhole-wire": "crates/wire/", "actions": "crates/actions/"}
+
+# The tests of the functions and of what they are made of, and those that need several of them.
+HANDLERS = ["connect", "drain", "fanout", "handlers", "inbox", "raise", "read", "send"]
+
+# By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All
+# with the features of the whole workspace, so that nothing is built twice.
+SUITES = {
+    "units": ([*(f"--package={name}" for name in UNITS), "--lib"], [], 100),
+    "authorize": (["--workspace", "--test", "authorize"], [], 200),
+    # The one that is left out builds the whole workspace, to see that every function is in the template.
+    "handlers": (["--workspace", *(f"--test={name}" for name in HANDLERS)], ["--skip=every_function_is_deployed"], 100),
+    "explorer": (["--workspace", "--test", "explorer"], ["--nocapture"], 300),
+    "e2e": (["--workspace", "--test", "e2e"], [], 300),
+}
+# A third of what `cargo test` goes through, from its beginning: what this catches, that catches.
+RUNS_MAX = "10"
+
+
+def suites(files):
+    """Those that know the files, the quickest first."""
+    if any(file.startswith("functions/authorize/") for file in files):
+        return ["authorize"]
+    # Which only reads: no order of its calls makes a difference.
+    if any(file.startswith("functions/inbox/") for file in files):
+        return ["handlers", "e2e"]
+    units = ["units"] if any(file.startswith(tuple(UNITS.values())) for file in files) else []
+    return [*units, "handlers", "explorer", "e2e"]
+
+
+class Mutant:
+    """A name, what it breaks, whole new texts of files, and, for one that no test can catch, why not."""
+
+    def __init__(self, name, breaks, texts, equivalent, by_hand):
+        self.name, self.breaks, self.texts, self.equivalent, self.by_hand = name, breaks, texts, equivalent, by_hand
+        self.key = hashlib.sha256(json.dumps([name, texts], sort_keys=True).encode()).hexdigest()[:16]
+
+    def matches(self, pattern):
+        return any(pattern.lower() in text.lower() for text in [self.name, *self.texts])
+
+
+def fail(text):
+    sys.exit(f"{Path(__file__).name}: {text}")
+
+
+def by_hand(listed):
+    mutants, wrong = [], []
+    for entry in listed["mutation"]:
+        texts = {}
+        for edit in entry.get("edit", [entry]):
+            file = edit["file"]
+            path = ROOT / file
+            text = texts.get(file) or (path.read_text() if path.exists() else "")
+            found = text.count(edit["find"])
+            if found != 1:
+                wrong.append(f'"{entry["name"]}": found {found} times in {file}, not once:\n{edit["find"]}')
+            texts[file] = text.replace(edit["find"], edit["replace"])
+        mutants.append(Mutant(entry["name"], entry["breaks"], texts, entry.get("equivalent"), True))
+    if wrong:
+        fail(f"{LIST.relative_to(ROOT)} no longer fits the code. Mend its patterns.\n\n" + "\n\n".join(wrong))
+    return mutants
+
+
+def made(listed):
+    """What `cargo mutants` would do, without line numbers, so that a sentence about one survives an edit above it."""
+    packages = [f"--package={name}" for name in PACKAGES]
+    command = ["cargo", "mutants", "--list", "--json", "--exclude", "main.rs", *packages]
+    entries = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
+    entries.sort(key=lambda entry: PACKAGES.index(entry["package"]))
+    sentences = {entry["name"]: entry["equivalent"] for entry in listed.get("generated", [])}
+    mutants = []
+    for entry in entries:
+        file, span = entry["file"], entry["span"]
+        text = (ROOT / file).read_text()
+        start, end = (offset(text, span[end]) for end in ("start", "end"))
+        text = text[:start] + entry["replacement"] + text[end:]
+        name = f"{file}: {entry['name'].split(': ', 1)[1]}"
+        mutants.append(Mutant(name, "", {file: text}, sentences.pop(name, None), False))
+    if sentences:
+        fail(f"{LIST.relative_to(ROOT)} explains mutants that are no longer made:\n" + "\n".join(sentences))
+    return mutants
+
+
+def offset(text, at):
+    lines = text.splitlines(keepends=True)
+    return sum(map(len, lines[: at["line"] - 1])) + at["column"] - 1
+
+
+class Copy:
+    """The tree, where it may be broken."""
+
+    def __init__(self):
+        metadata = subprocess.run(
+            ["cargo", "metadata", "--no-deps", "--format-version=1"], cwd=ROOT, check=True, capture_output=True
+        )
+        self.work = Path(json.loads(metadata.stdout)["target_directory"]) / "mutants"
+        self.tree = self.work / "tree"
+        self.env = dict(
+            os.environ,
+            CARGO_TARGET_DIR=str(self.work / "build"),
+            PIGEONHOLE_RUNS_MAX=RUNS_MAX,
+            INSTA_UPDATE="no",
+            PROPTEST_DISABLE_FAILURE_PERSISTENCE="1",
+            RUST_BACKTRACE="0",
+        )
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+        files = {file for file in files if file and (ROOT / file).is_file()}
+        for there in self.tree.rglob("*"):
+            if there.is_file() and str(there.relative_to(self.tree)) not in files:
+                there.unlink()
+        self.state = hashlib.sha256()
+        for file in sorted(files):
+            content = (ROOT / file).read_bytes()
+            if not file.endswith(".md"):
+                self.state.update(file.encode() + b"\0" + content)
+            self.write(file, content)
+
+    def write(self, file, content):
+        path = self.tree / file
+        # What is as it was keeps its time, by which Cargo knows that it need not be built again.
+        if not path.exists() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def run(self, mutant):
+        """What came of it: caught by which test, or survived, or did not compile."""
+        for file, text in mutant.texts.items():
+            self.write(file, text.encode())
+        started = time.monotonic()
+        try:
+            outcome = self.first_failure(suites(mutant.texts))
+        finally:
+            for file in mutant.texts:
+                self.write(file, (ROOT / file).read_bytes())
+        return {**outcome, "seconds": round(time.monotonic() - started)}
+
+    def first_failure(self, names):
+        for name in names:
+            targets, arguments, patience = SUITES[name]
+            tests = self.build(targets)
+            if tests is None:
+                return {"outcome": "unviable"}
+            for executable, folder in tests:
+                if failed := first_failed(name, [executable, *arguments], folder, self.env, patience):
+                    return {"outcome": "caught", "suite": name, "by": failed}
+        return {"outcome": "survived"}
+
+    def build(self, targets):
+        """The tests' executables, and the folder that each runs in. `None` if they do not compile."""
+        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *targets]
+        built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
+        if built.returncode != 0:
+            if "could not compile" not in built.stderr:
+                fail(built.stderr)
+            return None
+        tests = [
+            (artifact["executable"], Path(artifact["manifest_path"]).parent)
+            for artifact in map(json.loads, built.stdout.splitlines())
+            if artifact.get("executable") and artifact["profile"]["test"]
+        ]
+        return tests or fail(f"cargo test {' '.join(targets)} builds no tests")
+
+
+def first_failed(suite, command, folder, env, patience):
+    """Runs tests until the first that fails, and says which."""
+    said = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    tests = subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, **said)
+    hung = threading.Timer(patience, lambda: os.killpg(tests.pid, signal.SIGKILL))
+    hung.start()
+    try:
+        said = iter(tests.stdout)
+        for line in said:
+            if failed := re.match(r"test (\S+) \.\.\. FAILED", line):
+                return f"`{failed[1]}`"
+            # What runs in no test's own time. The explorer's all in one does.
+            if suite == "handlers" and (slow := re.match(r"test (\S+) has been running for over 60 seconds", line)):
+                return f"`{slow[1]}`, which does not end"
+            if suite == "explorer" and " panicked at " in line:
+                return counterexample(said)
+        if tests.wait() == 0:
+            return None
+        return "which does not end" if tests.returncode < 0 else "a crash of the tests"
+    finally:
+        hung.cancel()
+        if tests.poll() is None:
+            os.killpg(tests.pid, signal.SIGKILL)
+        tests.wait()
+
+
+def counterexample(said):
+    """The explorer's panic: the schedule, its story, and what does not hold."""
+    schedule = next(said, "").strip()
+    for line in said:
+        if not re.match(r"  \d+\. ", line):
+            # The row itself is no news.
+            broken = re.split(r": (?=[{\[])", line.strip())[0][:120]
+            break
+    scenario = re.match(r"([a-z-]+):[\d,.a-z!-]*$", schedule)
+    return f"`{scenario[1]}`: {broken}" if scenario else schedule[:120]
+
+
+def report(mutants, results):
+    def cell(text):
+        return text.replace("|", "\\|").replace("\n", " ")
+
+    def code(text):
+        return f"`{cell(text)}`"
+
+    def caught(mutant):
+        result = results[mutant.key]
+        if result["outcome"] == "survived":
+            return "**survives**"
+        return cell(f"{result['suite']}: {result['by']}")
+
+    left = [mutant for mutant in mutants if mutant.key not in results]
+    mutants = [mutant for mutant in mutants if mutant.key in results]
+    counted = [mutant for mutant in mutants if results[mutant.key]["outcome"] != "unviable"]
+    survivors = [mutant for mutant in counted if results[mutant.key]["outcome"] == "survived"]
+    by_suite = {}
+    for mutant in counted:
+        if suite := results[mutant.key].get("suite"):
+            by_suite[suite] = by_suite.get(suite, 0) + 1
+    hand = [mutant for mutant in counted if mutant.by_hand]
+    unexplained = [mutant for mutant in survivors if not mutant.equivalent]
+    files_left = ", ".join(sorted({file for mutant in left for file in mutant.texts}))
+    what = {
+        "handlers": "the functions on a workbench (`functions/*/tests`, `crates/*/tests`, `tests/handlers`)",
+        "explorer": f"the explorer, with {RUNS_MAX} runs of each kind (`tests/explorer`)",
+        "e2e": "end to end (`tests/e2e`)",
+        "units": "the unit tests of `domain`, `wire` and `actions`",
+        "authorize": "the authorizer's own tests",
+    }
+    lines = [
+        "# Mutants",
+        "",
+        "Made by `just mutants`: do not edit. Each mutant is the code with one rule broken. The suites run one after",
+        "the other, and a mutant ends at the first test that fails; others might have caught it too.",
+        "",
+        f"**{len(counted)} mutants: {len(counted) - len(survivors)} caught, {len(survivors)} survive**, "
+        + (f"of which {len(unexplained)} unexplained." if unexplained else "each with the reason why below."),
+        f"{len(hand)} were made by hand, for the conditions of the store's writes and the functions' rules of order",
+        f"(`tests/mutations.toml`), {len(counted) - len(hand)} by `cargo mutants` on",
+        f"{', '.join(PACKAGES[:-1])} and {PACKAGES[-1]}.",
+        f"Another {len(mutants) - len(counted)} of the latter do not compile, and do not count.",
+        *([f"**{len(left)} were not run**, in {files_left}."] if left else []),
+        "",
+        "| caught by | mutants |",
+        "|---|---|",
+        *(f"| {what[suite]} | {by_suite[suite]} |" for suite in what if suite in by_suite),
+        "",
+        "## Survivors",
+        "",
+        *(f"- {m.name if m.by_hand else code(m.name)}: {m.equivalent or '**unexplained**'}" for m in survivors),
+        "",
+        "## By hand",
+        "",
+        "| mutation | what it breaks | caught by | seconds |",
+        "|---|---|---|---|",
+        *(f"| {cell(m.name)} | {cell(m.breaks)} | {caught(m)} | {results[m.key]['seconds']} |" for m in hand),
+        "",
+        "## By `cargo mutants`",
+    ]
+    for file in sorted({next(iter(mutant.texts)) for mutant in counted if not mutant.by_hand}):
+        lines += ["", f"### {file}", "", "| mutation | caught by | seconds |", "|---|---|---|"]
+        of_file = [mutant for mutant in counted if not mutant.by_hand and file in mutant.texts]
+        lines += [f"| {code(m.name.split(': ', 1)[1])} | {caught(m)} | {results[m.key]['seconds']} |" for m in of_file]
+    REPORT.write_text("\n".join(lines) + "\n")
+    return unexplained
+
+
+def main():
+    listed = tomllib.loads(LIST.read_text())
+    hand = by_hand(listed)
+    if sys.argv[1:] == ["--check"]:
+        return
+    mutants = hand + made(listed)
+    pattern = " ".join(sys.argv[1:])
+    copy = Copy()
+    kept = copy.work / "results.json"
+    results = json.loads(kept.read_text()) if kept.exists() else {}
+    state = copy.state.hexdigest()
+    # What survives unexplained runs again: there may be a test for it by now.
+    settled = {m.key for m in mutants if m.key in results and (m.equivalent or results[m.key]["outcome"] != "survived")}
+    due = [m for m in mutants if (m.matches(pattern) if pattern else m.key not in settled)]
+    # Last, since they go through all the tests.
+    due.sort(key=lambda mutant: mutant.equivalent is not None)
+
+    print(f"{len(due)} mutants to run, {len(mutants) - len(due)} besides.", flush=True)
+    if due and results.get("sound") != state:
+        print("First, the tests as they are, which must pass …", flush=True)
+        sound = copy.first_failure(SUITES)
+        if sound["outcome"] != "survived":
+            fail(f"the tests fail without any mutation: {sound}")
+        results["sound"] = state
+    began = time.monotonic()
+    for n, mutant in enumerate(due):
+        left = (time.monotonic() - began) / n * (len(due) - n) / 60 if n else 0
+        print(f"[{n + 1}/{len(due)}{f', {left:.0f} min left' if n else ''}] {mutant.name}", end=" … ", flush=True)
+        result = results[mutant.key] = copy.run(mutant)
+        expected = " (as explained)" if mutant.equivalent and result["outcome"] == "survived" else ""
+        by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
+        print(f"{result['outcome']}{by}{expected}, {result['seconds']} s", flush=True)
+        kept.write_text(json.dumps(results, indent=1))
+
+    if any(mutant.key not in results for mutant in hand):
+        print(f"Not all mutations of {LIST.relative_to(ROOT)} were run, so {REPORT.relative_to(ROOT)} stays as it is.")
+        return
+    unexplained = report(mutants, results)
+    print(f"{REPORT.relative_to(ROOT)} is written.")
+    refuted = [m.name for m in mutants if m.equivalent and results.get(m.key, {}).get("outcome") == "caught"]
+    if unexplained or refuted:
+        listing = [f"survives, and needs a test or a sentence why: {m.name}" for m in unexplained]
+        fail("\n".join([*listing, *(f"is said to survive, and does not: {name}" for name in refuted)]))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. What was run is kept: run it again to go on.")

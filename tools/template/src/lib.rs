@@ -1,0 +1,336 @@
+//! What `template.yaml` says about routes, functions and tables, with its intrinsics resolved for this machine.
+
+mod intrinsics;
+mod item;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use intrinsics::Scope;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+pub use item::plain_item;
+
+/// The folder with the workspace's `Cargo.toml` and `template.yaml`.
+pub fn workspace_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// Values for template parameters, by name. Those that the template does not have are ignored.
+pub type Overrides = BTreeMap<String, String>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// By logical id.
+    pub functions: BTreeMap<String, Function>,
+    pub api: Api,
+    pub tables: Vec<Table>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The Cargo binary that the function runs.
+    pub binary: String,
+    pub memory_mb: u32,
+    pub timeout: Duration,
+    pub environment: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Api {
+    pub logical_id: String,
+    pub stage: String,
+    /// The member of a message's JSON body that names its route.
+    pub route_member: String,
+    /// By route key.
+    pub routes: BTreeMap<String, Route>,
+    /// The logical id of the authorizer's function.
+    pub authorizer: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The logical id of the function.
+    pub function: String,
+    /// Whether a route response takes the function's answer to the client. Without one it is dropped.
+    pub replies: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    pub logical_id: String,
+    pub name: String,
+    /// The body of a `CreateTable` request.
+    pub create: Value,
+    pub ttl_attribute: Option<String>,
+}
+
+impl Template {
+    pub fn load(path: &Path, overrides: &Overrides) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text, overrides).with_context(|| format!("in {}", path.display()))
+    }
+
+    /// The workspace's own, with each parameter's default.
+    pub fn of_workspace() -> anyhow::Result<Self> {
+        Self::load(&workspace_root().join("template.yaml"), &Overrides::new())
+    }
+
+    pub fn parse(text: &str, overrides: &Overrides) -> anyhow::Result<Self> {
+        let document = intrinsics::to_json(serde_yaml_ng::from_str(text)?)?;
+        let resources = section(&document, "Resources");
+        let api_id = only_api(resources)?;
+        let mut scope = Scope::new(&document, overrides);
+        for key in section(&document, &format!("Resources/{api_id}/Properties/Routes")).keys() {
+            scope.define(&route_logical_id(api_id, key));
+        }
+
+        let globals = document.pointer("/Globals/Function").cloned().unwrap_or_else(|| json!({}));
+        let mut functions = BTreeMap::new();
+        let mut tables = Vec::new();
+        for (id, resource) in resources {
+            if !scope.exists(resource, id)? {
+                continue;
+            }
+            match kind(resource) {
+                "AWS::Serverless::Function" => {
+                    functions.insert(id.clone(), function(&scope, &globals, id, resource)?);
+                }
+                "AWS::DynamoDB::Table" => tables.push(table(&scope, id, resource)?),
+                _ => {}
+            }
+        }
+        let api = api(&scope, resources, api_id)?;
+        for target in api.routes.values().map(|route| &route.function).chain(&api.authorizer) {
+            ensure!(functions.contains_key(target), "{api_id} names {target}, which is no function of the template");
+        }
+        Ok(Self { functions, api, tables })
+    }
+}
+
+fn section<'a>(document: &'a Value, path: &str) -> &'a Map<String, Value> {
+    static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    document.pointer(&format!("/{path}")).and_then(Value::as_object).unwrap_or(&EMPTY)
+}
+
+fn kind(resource: &Value) -> &str {
+    resource.get("Type").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn only_api(resources: &Map<String, Value>) -> anyhow::Result<&str> {
+    let mut apis = resources.iter().filter(|(_, resource)| kind(resource) == "AWS::Serverless::WebSocketApi");
+    match (apis.next(), apis.next()) {
+        (Some((id, _)), None) => Ok(id),
+        (None, _) => bail!("Resources has no AWS::Serverless::WebSocketApi"),
+        (Some((one, _)), Some((other, _))) => bail!("one WebSocket API can be served, not both {one} and {other}"),
+    }
+}
+
+/// The id that SAM gives to the route it generates.
+fn route_logical_id(api_id: &str, key: &str) -> String {
+    let mut letters = key.trim_start_matches('$').chars();
+    let capitalized: String =
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters.flat_map(char::to_lowercase)).collect();
+    format!("{api_id}{capitalized}Route")
+}
+
+/// Resolves only the named properties: what nobody here needs may use intrinsics that are not known here.
+fn properties<T: DeserializeOwned>(scope: &Scope, at: &str, resource: &Value, names: &[&str]) -> anyhow::Result<T> {
+    let at = format!("{at}.Properties");
+    let wanted: Map<String, Value> = section(resource, "Properties")
+        .iter()
+        .filter(|(name, _)| names.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let resolved = scope.resolve(&Value::Object(wanted), &at)?.unwrap_or_default();
+    serde_json::from_value(resolved).with_context(|| at)
+}
+
+/// A logical id out of an ARN made from one, or as it is.
+fn logical_id(arn: &str) -> String {
+    arn.rsplit(':').next().unwrap_or(arn).to_owned()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct FunctionProperties {
+    code_uri: String,
+    #[serde(default = "memory_mb_default")]
+    memory_size: u32,
+    #[serde(default = "timeout_s_default")]
+    timeout: u64,
+    #[serde(default)]
+    environment: EnvironmentProperties,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct EnvironmentProperties {
+    variables: BTreeMap<String, Value>,
+}
+
+fn memory_mb_default() -> u32 {
+    128
+}
+
+fn timeout_s_default() -> u64 {
+    3
+}
+
+fn function(scope: &Scope, globals: &Value, id: &str, resource: &Value) -> anyhow::Result<Function> {
+    let mut merged = json!({ "Properties": globals });
+    merge(&mut merged, &json!({ "Properties": resource.get("Properties") }));
+    let properties: FunctionProperties =
+        properties(scope, id, &merged, &["CodeUri", "MemorySize", "Timeout", "Environment"])?;
+    let binary = resource.pointer("/Metadata/BuildProperties/Binary").and_then(Value::as_str);
+    let folder = properties.code_uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    Ok(Function {
+        binary: binary.unwrap_or(folder).to_owned(),
+        memory_mb: properties.memory_size,
+        timeout: Duration::from_secs(properties.timeout),
+        environment: properties
+            .environment
+            .variables
+            .iter()
+            .map(|(name, value)| (name.clone(), intrinsics::text(value)))
+            .collect(),
+    })
+}
+
+/// SAM merges Globals into a function member by member; what the function says wins.
+fn merge(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (name, value) in over {
+                merge(base.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over.clone(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ApiProperties {
+    #[serde(default = "stage_default")]
+    stage_name: String,
+    route_selection_expression: String,
+    #[serde(default)]
+    auth: AuthProperties,
+    routes: BTreeMap<String, RouteProperties>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct AuthProperties {
+    auth_arn: Option<String>,
+    #[serde(default)]
+    identity_source: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RouteProperties {
+    function_arn: String,
+    route_response_selection_expression: Option<String>,
+}
+
+fn stage_default() -> String {
+    "default".to_owned()
+}
+
+fn api(scope: &Scope, resources: &Map<String, Value>, id: &str) -> anyhow::Result<Api> {
+    let names = ["StageName", "RouteSelectionExpression", "Auth", "Routes"];
+    let properties: ApiProperties = properties(scope, id, resources.get(id).unwrap_or(&Value::Null), &names)?;
+    let expression = &properties.route_selection_expression;
+    let Some(member) = expression.strip_prefix("$request.body.").filter(|member| !member.contains(['.', '{', '[']))
+    else {
+        bail!("{id}.Properties.RouteSelectionExpression: only $request.body.<member> is known here, not {expression}");
+    };
+    ensure!(properties.auth.identity_source.is_empty(), "{id}.Properties.Auth.IdentitySource is not known here");
+    let responses = route_responses(scope, resources)?;
+    let routes = properties
+        .routes
+        .into_iter()
+        .map(|(key, route)| {
+            let has_response = responses.contains(&route_logical_id(id, &key));
+            let replies = has_response && route.route_response_selection_expression.is_some();
+            (key, Route { function: logical_id(&route.function_arn), replies })
+        })
+        .collect();
+    Ok(Api {
+        logical_id: id.to_owned(),
+        stage: properties.stage_name,
+        route_member: member.to_owned(),
+        routes,
+        authorizer: properties.auth.auth_arn.as_deref().map(logical_id),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RouteResponseProperties {
+    route_id: String,
+}
+
+fn route_responses(scope: &Scope, resources: &Map<String, Value>) -> anyhow::Result<Vec<String>> {
+    let mut route_ids = Vec::new();
+    for (id, resource) in resources {
+        if kind(resource) == "AWS::ApiGatewayV2::RouteResponse" && scope.exists(resource, id)? {
+            route_ids.push(properties::<RouteResponseProperties>(scope, id, resource, &["RouteId"])?.route_id);
+        }
+    }
+    Ok(route_ids)
+}
+
+const CREATE_TABLE: [&str; 7] = [
+    "TableName",
+    "KeySchema",
+    "AttributeDefinitions",
+    "GlobalSecondaryIndexes",
+    "LocalSecondaryIndexes",
+    "BillingMode",
+    "ProvisionedThroughput",
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct TableProperties {
+    #[serde(default)]
+    time_to_live_specification: Option<TimeToLive>,
+    stream_specification: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct TimeToLive {
+    attribute_name: Option<String>,
+    enabled: bool,
+}
+
+fn table(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Table> {
+    let mut create: Map<String, Value> = properties(scope, id, resource, &CREATE_TABLE)?;
+    let apart: TableProperties = properties(scope, id, resource, &["TimeToLiveSpecification", "StreamSpecification"])?;
+    if let Some(mut stream) = apart.stream_specification {
+        // CloudFormation implies what CreateTable wants said.
+        merge(&mut stream, &json!({ "StreamEnabled": true }));
+        create.insert("StreamSpecification".to_owned(), stream);
+    }
+    let name = create.entry("TableName").or_insert_with(|| json!(id)).as_str().unwrap_or(id).to_owned();
+    let ttl = apart.time_to_live_specification.filter(|ttl| ttl.enabled);
+    Ok(Table {
+        logical_id: id.to_owned(),
+        name,
+        create: Value::Object(create),
+        ttl_attribute: ttl.and_then(|ttl| ttl.attribute_name),
+    })
+}
+
+#[cfg(test)]
+mod tests;
