@@ -552,7 +552,7 @@ export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.delivered_seq) &&
-    typeof value.kind === "string" &&
+    value.kind === "direct" &&
     isLastMessage(value.last_message) &&
     Number.isSafeInteger(value.last_seq) &&
     typeof value.peer_id === "string" &&

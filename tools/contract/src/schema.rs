@@ -189,6 +189,12 @@ fn tidy(schema: &mut Value) {
             {
                 object.insert("allOf".to_owned(), json!([{"$ref": reference}]));
             }
+            // A choice of one is a constant.
+            if let Some([only]) = object.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
+                let only = only.clone();
+                object.remove("enum");
+                object.insert("const".to_owned(), only);
+            }
             optional_is_not_null(object);
             object.values_mut().for_each(tidy);
         }
