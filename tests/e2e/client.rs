@@ -201,7 +201,7 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     alice.until(|alice| alice.got.len() == 2).await;
     alice.assert_dense();
     assert_eq!(alice.bodies(), ["one", "two"]);
-    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one", "a duplicate is pushed again");
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "one", "a duplicate is delivered again");
     let conversation = alice.got[0].conversation_id.clone();
     assert_eq!(alice.client.stats().answered, 2);
     let history = bob.history(conversation.as_str()).await;

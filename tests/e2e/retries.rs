@@ -19,7 +19,7 @@ async fn a_resent_message_gets_its_first_answer() {
     again["duplicate"] = json!(false);
     assert_eq!(again, first);
 
-    // It is pushed again, as the same message: the first run may have died before it was.
+    // It is delivered again, as the same message: the first run may have died before it was.
     assert_eq!(bob.event("messages.new").await["messages"][0]["seq"], 1);
     assert_eq!(bob.event("messages.new").await["messages"][0]["seq"], 2);
     let repeated = bob.event("messages.new").await["messages"][0].clone();

@@ -27,7 +27,7 @@ async fn a_stranger_is_refused_everywhere_as_if_there_were_nothing() {
         assert_eq!(errors[0]["code"], "not_member");
         assert_eq!(errors[0], errors[1], "the two look alike");
     }
-    // Nothing of it was written or pushed.
+    // Nothing of it was written or posted.
     assert!(mallory.inbox().await.is_empty());
     assert_eq!(bob.conversation("alice").await["unread"], 1);
     assert!(bob.pending().await);

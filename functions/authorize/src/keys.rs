@@ -112,7 +112,7 @@ impl Keys {
     async fn refresh_cache(&self, cached: &mut Cached, now: Timestamp) -> Result<(), FetchError> {
         cached.tried_at = Some(now);
         // With a route and an outcome as an event's line has them, so that it counts as one and an alarm can be on it:
-        // whoever is told while the keys still go on can mend it before anybody is refused.
+        // who is alarmed while the cached keys still work can repair it before anybody is refused.
         let fetched = self.fetch().await.inspect_err(|error| {
             EventLine::of("", "issuer", now).warn("unreachable", error, "the keys can't be fetched");
         });

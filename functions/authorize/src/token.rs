@@ -43,7 +43,7 @@ pub enum Invalid {
     IssuerOrAudience,
     #[error("sub or exp is missing or unusable")]
     Claims,
-    #[error("the keys can't be had: {0}")]
+    #[error("the issuer's keys are unavailable: {0}")]
     KeysUnavailable(FetchError),
 }
 

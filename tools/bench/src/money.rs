@@ -63,7 +63,7 @@ impl Bill {
 
 /// A message and everything that comes of it, in the two ways it can go.
 pub struct Ways {
-    /// Sent, pushed, acknowledged and read at once: send, then a read that also acknowledges.
+    /// Sent, delivered, acknowledged and read at once: send, then a read that also acknowledges.
     pub online: Cost,
     /// As above, with a client that acknowledges on its own before it reads.
     pub online_with_ack: Cost,
