@@ -1,8 +1,11 @@
 //! This version of the functions on rows that a later one wrote: what it understands it passes on, what it doesn't it leaves as it
 //! is, and nobody's other conversations suffer.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use testkit::{Workbench, message_to_bob, up_to};
+use wire::limits::ACK_ENTRIES_MAX;
 
 /// Alice and Carol have each sent Bob two messages. The ids of both conversations.
 async fn two_conversations(bench: &Workbench) -> [Value; 2] {
@@ -125,6 +128,46 @@ async fn a_message_that_cannot_be_read_holds_back_what_comes_after_it() {
     }
     assert_eq!(bench.ok("bob", json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
     assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], true);
+}
+
+/// As many as a page of a drain has room for, each older than the next, and one more. The newest one's id.
+async fn more_conversations_than_a_page_holds(bench: &Workbench) -> Value {
+    let mut id = Value::Null;
+    for number in 0..=ACK_ENTRIES_MAX {
+        bench.clock.advance(Duration::from_secs(1));
+        id = bench.ok(&format!("user-{number}"), message_to_bob("m1")).await["conversation_id"].clone();
+    }
+    id
+}
+
+#[tokio::test]
+async fn a_drain_looks_behind_rows_that_it_cannot_read() {
+    let bench = Workbench::default();
+    let newest = more_conversations_than_a_page_holds(&bench).await;
+    let older = |row: &Value| row["user_id"]["S"] == "bob" && row["conversation_id"]["S"] != newest;
+    rewrite(&bench, "InboxTable", older, |row| row["unread"] = json!({"S": "many"}));
+    let drained = bench.ok("bob", json!({"action": "drain"})).await;
+    assert_eq!((seqs(&drained, &newest), &drained["more"]), (vec![1], &json!(false)));
+}
+
+#[tokio::test]
+async fn a_page_on_which_no_message_can_be_read_is_the_last() {
+    let bench = Workbench::default();
+    let newest = more_conversations_than_a_page_holds(&bench).await;
+    rewrite(&bench, "MessagesTable", |row| row["conversation_id"]["S"] != newest, |row| row["body"] = json!({"M": {}}));
+    assert_eq!(bench.ok("bob", json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
+}
+
+#[tokio::test]
+async fn a_history_counts_the_messages_that_it_cannot_read() {
+    let bench = Workbench::default();
+    let [id, _] = two_conversations(&bench).await;
+    rewrite(&bench, "MessagesTable", message(&id, "2"), |row| row["body"] = json!({"M": {}}));
+    let after = bench.ok("bob", json!({"action": "history", "conversation_id": id, "after_seq": 0})).await;
+    assert_eq!((seqs(&after, &id), &after["more"]), (vec![1], &json!(false)), "2 is the end");
+    bench.ok("alice", message_to_bob("m3")).await;
+    let newest = bench.ok("bob", json!({"action": "history", "conversation_id": id, "limit": 2})).await;
+    assert_eq!((seqs(&newest, &id), &newest["more"]), (vec![3], &json!(true)), "1 is before 2");
 }
 
 #[tokio::test]
