@@ -50,7 +50,7 @@ async fn rows_that_are_too_old_are_passed_over_until_there_is_something_to_show(
     bench.operations();
     let page = bench.ok("bob", json!({"action": "inbox", "since": since, "limit": 1})).await;
     assert_eq!(page["conversations"][0]["peer_id"], "alice");
-    assert_eq!(bench.operations(), ["Query"; 3], "a page of one row each");
+    assert_eq!(bench.operations(), ["Query"; 2], "a row, then all that is left in one read");
     let all = bench.ok("bob", json!({"action": "inbox", "since": since})).await;
     assert_eq!((all["conversations"].as_array().unwrap().len(), &all["next_cursor"]), (1, &Value::Null));
 }
