@@ -1,23 +1,13 @@
 //! Raising a mark, by `ack` and by `read`: one write where nothing is in the way, and the truth where something is.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
-use serde_json::{Value, json};
-use testkit::{Fault, Workbench, message_to_bob, up_to};
-
-/// Alice has sent bob this many messages.
-async fn conversation(bench: &Workbench, messages: u64) -> Value {
-    let mut id = Value::Null;
-    for number in 1..=messages {
-        id = bench.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
-    }
-    bench.operations();
-    id
-}
+use serde_json::json;
+use testkit::{Fault, Workbench, up_to};
 
 #[tokio::test]
 async fn the_last_message_is_acked_and_read_in_one_write_each() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 3).await;
+    let id = bench.conversation(3).await;
     bench.ok("bob", up_to("ack", &id, 3)).await;
     assert_eq!(bench.operations(), ["UpdateItem", "Query"], "the write, then where alice is");
     assert_eq!(bench.ok("bob", up_to("read", &id, 3)).await, json!({"unread": 0}));
@@ -27,7 +17,7 @@ async fn the_last_message_is_acked_and_read_in_one_write_each() {
 #[tokio::test]
 async fn a_row_that_a_transaction_is_writing_is_tried_again() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 1).await;
+    let id = bench.conversation(1).await;
     for action in ["ack", "read"] {
         bench.aws.fail_next("UpdateItem", Fault::Conflict);
         bench.aws.fail_next("UpdateItem", Fault::Conflict);
@@ -45,7 +35,7 @@ async fn a_row_that_a_transaction_is_writing_is_tried_again() {
 async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
     let bench = Workbench::default();
     bench.connected("alice").await;
-    let id = conversation(&bench, 1).await;
+    let id = bench.conversation(1).await;
     bench.aws.fail_next("UpdateItem", Fault::ReplyLost);
     assert_eq!(bench.refused("bob", up_to("ack", &id, 1)).await, "unavailable");
     assert!(bench.posted("alice").is_empty());
@@ -72,7 +62,7 @@ async fn nobody_waits_for_ticks_on_a_note_to_oneself() {
 #[tokio::test]
 async fn a_stranger_costs_one_write_that_writes_nothing() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 1).await;
+    let id = bench.conversation(1).await;
     for action in ["ack", "read"] {
         assert_eq!(bench.refused("mallory", up_to(action, &id, 1)).await, "not_member");
         assert_eq!(bench.operations(), ["UpdateItem"]);

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use domain::limits::DRAIN_MESSAGES_MAX;
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 #[tokio::test]
@@ -131,20 +131,10 @@ async fn the_next_page_is_read_while_the_others_are_told() {
 
 // ---- ack ----
 
-/// Alice has sent bob this many messages.
-async fn conversation(bench: &Workbench, messages: u64) -> Value {
-    let mut id = Value::Null;
-    for number in 1..=messages {
-        id = bench.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
-    }
-    bench.operations();
-    id
-}
-
 #[tokio::test]
 async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 1).await;
+    let id = bench.conversation(1).await;
     let write = bench.aws.hold_next("UpdateItem");
     let acking = bench.ok("bob", up_to("ack", &id, 1));
     let sending = async {
@@ -161,7 +151,7 @@ async fn an_ack_beside_a_new_message_leaves_that_one_pending() {
 #[tokio::test]
 async fn a_slower_ack_does_not_take_a_read_back() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 5).await;
+    let id = bench.conversation(5).await;
     bench.ok("bob", up_to("ack", &id, 2)).await;
     let refused = bench.aws.hold_next("UpdateItem");
     let slow = bench.ok("bob", up_to("ack", &id, 4));
@@ -183,7 +173,7 @@ async fn a_slower_ack_does_not_take_a_read_back() {
 async fn entries_after_a_failing_one_still_count() {
     let bench = Workbench::default();
     bench.connected("alice").await;
-    let id = conversation(&bench, 1).await;
+    let id = bench.conversation(1).await;
     let entries = json!([{"conversation_id": "dm_of_others", "seq": 1}, {"conversation_id": id, "seq": 1}]);
     assert_eq!(bench.refused("bob", json!({"action": "ack", "up_to": entries})).await, "not_member");
     assert_eq!(bench.row("bob")["delivered_seq"], 1);

@@ -1,23 +1,13 @@
 //! `read`: what it counts, and what it does when something happens beside it.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{Fault, Workbench, message_to_bob, up_to};
-
-/// Alice has sent bob this many messages.
-async fn conversation(bench: &Workbench, messages: u64) -> Value {
-    let mut id = Value::Null;
-    for number in 1..=messages {
-        id = bench.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
-    }
-    bench.operations();
-    id
-}
 
 #[tokio::test]
 async fn a_read_beside_a_new_message_does_not_swallow_it() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 1).await;
+    let id = bench.conversation(1).await;
     let write = bench.aws.hold_next("UpdateItem");
     let reading = bench.ok("bob", up_to("read", &id, 1));
     let sending = async {
@@ -34,7 +24,7 @@ async fn a_read_beside_a_new_message_does_not_swallow_it() {
 #[tokio::test]
 async fn a_count_that_a_new_message_outdates_is_made_again() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 5).await;
+    let id = bench.conversation(5).await;
     // The first write is refused, since 3 is not the last. The second carries the count.
     bench.aws.fail_next("UpdateItem", Fault::Lost);
     assert_eq!(bench.refused("bob", up_to("read", &id, 3)).await, "unavailable");
@@ -55,7 +45,7 @@ async fn a_count_that_a_new_message_outdates_is_made_again() {
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_the_marks_back() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 5).await;
+    let id = bench.conversation(5).await;
     let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
@@ -74,7 +64,7 @@ async fn a_slower_read_of_less_does_not_take_the_marks_back() {
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_an_ack_back() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 5).await;
+    let id = bench.conversation(5).await;
     let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));
     let quick = async {
@@ -91,7 +81,7 @@ async fn a_slower_read_of_less_does_not_take_an_ack_back() {
 #[tokio::test]
 async fn a_slower_read_of_less_does_not_take_a_read_of_what_was_acknowledged_back() {
     let bench = Workbench::default();
-    let id = conversation(&bench, 5).await;
+    let id = bench.conversation(5).await;
     bench.ok("bob", up_to("ack", &id, 5)).await;
     let count = bench.aws.hold_next("Query");
     let slow = bench.ok("bob", up_to("read", &id, 2));

@@ -68,6 +68,16 @@ impl Workbench {
         self.started().event(file, user)
     }
 
+    /// Alice has sent Bob this many messages. The conversation's id.
+    pub async fn conversation(&self, messages: u64) -> Value {
+        let mut id = Value::Null;
+        for number in 1..=messages {
+            id = self.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
+        }
+        self.operations();
+        id
+    }
+
     pub fn row(&self, user: &str) -> Value {
         let rows = self.aws.rows("InboxTable");
         rows.into_iter().find(|row| row["user_id"] == user).unwrap_or_else(|| panic!("{user} has no row"))
