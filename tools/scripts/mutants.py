@@ -30,14 +30,14 @@ PACKAGES = ["store", "send", "drain", "read", "actions", "deliver", "connect", "
 UNITS = {"domain": "crates/domain/", "pigeonhole-wire": "crates/wire/", "actions": "crates/actions/"}
 
 # The tests of the functions and of what they are made of, and those that need several of them.
-HANDLERS = ["connect", "drain", "fanout", "handlers", "inbox", "raise", "read", "send"]
+HANDLERS = ["connect", "drain", "fanout", "handlers", "inbox", "log", "raise", "read", "send"]
 
 # By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All
 # with the features of the whole workspace, so that nothing is built twice.
 SUITES = {
     "units": ([*(f"--package={name}" for name in UNITS), "--lib"], [], 100),
     "authorize": (["--workspace", "--test", "authorize"], [], 200),
-    # Those that are left out build the functions' binaries, to see that each is in the template and what it says if it can't start.
+    # Those that are left out build the functions' binaries, to see that each is in the template and how it starts.
     "handlers": (
         ["--workspace", *(f"--test={name}" for name in HANDLERS)],
         ["--skip=every_function_is_deployed", "--skip=starting::"],
