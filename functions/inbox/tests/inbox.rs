@@ -56,6 +56,28 @@ async fn rows_that_are_too_old_are_passed_over_until_there_is_something_to_show(
 }
 
 #[tokio::test]
+async fn a_page_that_a_frame_has_no_room_for_goes_on_behind_its_last_row() {
+    let bench = Workbench::default();
+    let message =
+        json!({"action": "send", "to": "bob", "client_msg_id": "m1", "kind": "text", "body": "🐦".repeat(100)});
+    for number in 10..60 {
+        bench.clock.advance(Duration::from_secs(1));
+        bench.ok(&format!("{}{number}", "\"".repeat(126)), message.clone()).await;
+    }
+    let (mut pages, mut cursor, mut listed) = (0, Value::Null, Vec::new());
+    while pages == 0 || cursor != Value::Null {
+        let page = bench.ok("bob", json!({"action": "inbox", "limit": 50, "cursor": cursor})).await;
+        listed.extend(page["conversations"].as_array().unwrap().iter().map(|row| row["conversation_id"].to_string()));
+        (pages, cursor) = (pages + 1, page["next_cursor"].clone());
+        assert!(pages <= 10, "{listed:?}");
+    }
+    assert!(pages > 1);
+    listed.sort();
+    listed.dedup();
+    assert_eq!(listed.len(), 50);
+}
+
+#[tokio::test]
 async fn a_cursor_from_elsewhere_is_refused() {
     let bench = Workbench::default();
     for sender in ["alice", "carol"] {
