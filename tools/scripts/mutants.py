@@ -234,6 +234,11 @@ def counterexample(said):
     return f"`{scenario[1]}`: {broken}" if scenario else schedule[:120]
 
 
+def commit():
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def report(mutants, results):
     def cell(text):
         return text.replace("|", "\\|").replace("\n", " ")
@@ -270,6 +275,7 @@ def report(mutants, results):
         "",
         "Made by `just mutants`: do not edit. Each mutant is the code with one rule broken. The suites run one after",
         "the other, and a mutant ends at the first test that fails; others might have caught it too.",
+        f"Of the tree of commit {commit()}.",
         "",
         f"**{len(counted)} mutants: {len(counted) - len(survivors)} caught, {len(survivors)} survive**, "
         + (f"of which {len(unexplained)} unexplained." if unexplained else "each with the reason why below."),
