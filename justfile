@@ -13,10 +13,10 @@ tools:
 
 # Before each commit: what changes usually break. Two minutes after a build
 quick: format lints
-    @# All but the package `tests`, whose tests take minutes, with the features that all have together.
+    @# All but the package `tests`, whose tests take minutes: a minute of processor time. With the features of the workspace.
     cargo test --locked --workspace --exclude tests --quiet
 
-# Everything that must hold, without the tests
+# Everything that must hold, without the tests. From nothing eight minutes of processor time, seven of them Clippy's
 check: format lints
     cfn-lint template.yaml
     sam validate --lint
@@ -42,7 +42,7 @@ lints: tools
 contract:
     cargo run --bin contract
 
-# All tests
+# All tests: the ones of e2e take two minutes, the explorer one
 test:
     cargo test --workspace
 
@@ -58,7 +58,7 @@ web-check: node chromium
     cargo build --workspace --bins
     cd apps/demo && npm run browser
 
-# The samples in Swift, Kotlin and Dart: parsed, and Kotlin's compiled and run. Installs a compiler, Debian's packages as root
+# The samples in Swift, Kotlin and Dart: parsed, and Kotlin's compiled and run, in a minute. Installs a compiler, Debian's as root
 samples-check: tools
     python tools/scripts/samples.py --install
 
