@@ -1,11 +1,13 @@
 //! The schemas say what `wire` reads: a request that they allow is served, any other is refused.
 #![allow(clippy::unwrap_used, reason = "a panic is the report")]
 
-use contract::{check_request, examples};
+use std::collections::BTreeSet;
+
+use contract::{check_request, examples, schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::Request;
-use wire::limits::FRAME_BYTES_MAX;
+use wire::limits::{ACK_ENTRIES_MAX, FRAME_BYTES_MAX};
 
 fn requests() -> Vec<Value> {
     let all = examples().into_iter().filter(|(name, _)| name.ends_with("Request"));
@@ -14,31 +16,45 @@ fn requests() -> Vec<Value> {
 
 /// Values on both sides of every limit.
 fn values() -> Vec<Value> {
-    let texts = |lengths: &[usize]| lengths.iter().map(|length| json!("x".repeat(*length))).collect::<Vec<_>>();
+    let limits: Vec<u64> =
+        schema()["limits"].as_object().unwrap().values().map(|limit| limit.as_u64().unwrap()).collect();
+    let around = || limits.iter().flat_map(|limit| [*limit, limit + 1]).chain([0, 1, 2]);
+    // Longer ones make a frame too large, whatever else is in it.
+    let lengths = around().filter_map(|length| usize::try_from(length).ok()).filter(|length| *length < FRAME_BYTES_MAX);
     let entry = json!({"conversation_id": "dm_x", "seq": 7});
-    let lists = [0, 1, 25, 26].map(|length| Value::Array(vec![entry.clone(); length]));
+    let lists = [0, 1, ACK_ENTRIES_MAX, ACK_ENTRIES_MAX + 1].map(|length| Value::Array(vec![entry.clone(); length]));
     let entries =
         [json!({"conversation_id": "dm_x"}), json!({"conversation_id": "dm_x", "seq": 0}), json!({"seq": 1}), json!(7)];
-    let mut values = texts(&[0, 1, 64, 65, 128, 129, 16 * 1024, 16 * 1024 + 1]);
-    values.extend([0_i64, 1, 2, 50, 51, 100, 101, -1, (1 << 53) - 1, 1 << 53].map(Value::from));
-    values.extend([json!(1.5), json!(true), json!({}), json!("text"), json!("two words"), json!("ü"), json!("a\n")]);
-    values.extend(["2025-11-20T11:00:00.123+01:00", "2025-11-20"].map(Value::from));
+    let mut values: Vec<Value> = lengths.map(|length| json!("x".repeat(length))).collect();
+    values.extend(around().map(Value::from));
+    values.extend([json!(-1), json!(1.5), json!(true), json!({}), json!("text"), json!("two words")]);
+    values.extend(["ü", "a\n", "2025-11-20T11:00:00.123+01:00", "2025-11-20"].map(Value::from));
     values.extend(lists);
     values.extend(entries.map(|entry| json!([entry])));
     values
 }
 
-fn fields() -> Vec<&'static str> {
-    let mut fields =
-        vec!["colour", "id", "to", "conversation_id", "client_msg_id", "kind", "body", "up_to", "ack", "seq"];
-    fields.extend(["limit", "since", "before_seq", "after_seq", "action"]);
-    fields
+/// Every field of every request, but for the cursor, which no schema can tell from another text; and one that there is not.
+fn fields() -> Vec<String> {
+    let schema = schema();
+    let requests = schema["definitions"].as_object().unwrap().iter().filter(|(name, _)| name.ends_with("Request"));
+    let fields = requests.flat_map(|(_, request)| properties(request));
+    let all: BTreeSet<String> = fields.filter(|field| field != "cursor").chain(["colour".to_owned()]).collect();
+    all.into_iter().collect()
+}
+
+/// Those of a schema and of what it is made of.
+fn properties(schema: &Value) -> Vec<String> {
+    let own = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys().cloned());
+    let parts =
+        ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|parts| schema[parts].as_array().into_iter().flatten());
+    own.chain(parts.flat_map(properties)).collect()
 }
 
 #[derive(Clone, Debug)]
 enum Change {
-    Remove(&'static str),
-    Set(&'static str, Value),
+    Remove(String),
+    Set(String, Value),
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -60,7 +76,7 @@ proptest! {
         let mut frame = request;
         for change in changes {
             match change {
-                Change::Remove(field) => drop(frame.as_object_mut().unwrap().remove(field)),
+                Change::Remove(field) => drop(frame.as_object_mut().unwrap().remove(&field)),
                 Change::Set(field, value) => frame[field] = value,
             }
         }
