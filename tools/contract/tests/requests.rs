@@ -1,5 +1,5 @@
 //! The schemas say what `wire` reads: a request that they allow is served, any other is refused.
-#![allow(clippy::unwrap_used, reason = "a panic is the report")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
 use std::collections::BTreeSet;
 
