@@ -1,7 +1,7 @@
 //! Telling those whom a change concerns, after it has been committed. What does not arrive is pending, or is asked for.
 
 use deliver::{Delivered, Delivery, Fanout};
-use domain::{ConnectionId, Membership};
+use domain::{Audience, ConnectionId, Membership};
 use wire::{Receipt, ServerEvent, Timestamp, UserId};
 
 use crate::append::Appended;
@@ -14,13 +14,7 @@ pub async fn tell_appended(
     from: Option<&ConnectionId>,
 ) -> Vec<Delivered> {
     let Appended { message, audience, .. } = appended;
-    let to = |user, except| {
-        let event = ServerEvent::messages_new(message.seen_by(user));
-        Delivery { user, event, except }
-    };
-    let others = audience.others().iter().map(|other| to(other, None));
-    let deliveries: Vec<Delivery> = std::iter::once(to(audience.own(), from)).chain(others).collect();
-    fanout.deliver(now, &deliveries).await
+    tell_all(fanout, now, audience, from, |user| ServerEvent::messages_new(message.seen_by(user))).await
 }
 
 /// Second ticks for the others, of each conversation in which a member's delivered mark was raised.
@@ -46,13 +40,23 @@ pub async fn tell_read(
     from: Option<&ConnectionId>,
 ) -> Vec<Delivered> {
     let (audience, receipt) = (row.audience(), receipt(row, row.marks.read_seq, now));
-    let to = |user, except| Delivery { user, event: ServerEvent::ReceiptRead(receipt.clone()), except };
+    tell_all(fanout, now, &audience, from, |_| ServerEvent::ReceiptRead(receipt.clone())).await
+}
+
+/// To everybody whom it concerns, but not to the connection that it came from.
+async fn tell_all(
+    fanout: &Fanout,
+    now: Timestamp,
+    audience: &Audience,
+    from: Option<&ConnectionId>,
+    event_for: impl Fn(&UserId) -> ServerEvent,
+) -> Vec<Delivered> {
+    let to = |user, except| Delivery { user, event: event_for(user), except };
     let others = audience.others().iter().map(|other| to(other, None));
     let deliveries: Vec<Delivery> = std::iter::once(to(audience.own(), from)).chain(others).collect();
     fanout.deliver(now, &deliveries).await
 }
 
 fn receipt(row: &Membership, seq: wire::Seq, at: Timestamp) -> Receipt {
-    let user_id: UserId = row.user_id.clone();
-    Receipt { conversation_id: row.conversation_id.clone(), user_id, seq, at }
+    Receipt { conversation_id: row.conversation_id.clone(), user_id: row.user_id.clone(), seq, at }
 }
