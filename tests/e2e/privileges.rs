@@ -21,8 +21,11 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
         None
     })
     .await;
-    let server = proxy.server().await;
+    let limits = [("RequestRate", "60+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "20+1/180s")];
+    let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let server = proxy.server_with(|options| options.parameters.extend(limits)).await;
     do_everything(&server).await;
+    do_too_much(&server).await;
     server.until_connections("alice", 0).await;
 
     let (asked, allowed) = (asked.lock().unwrap().clone(), allowed());
@@ -52,11 +55,30 @@ async fn do_everything(server: &TestServer) {
     bob.drain().await;
     bob.inbox().await;
     assert!(!bob.pending().await);
+    for set in [
+        json!({"user_id": "mallory", "set": {"blocked": true}}),
+        json!({"conversation_id": "dm_x", "set": {"archived": true}}),
+    ] {
+        let mut frame = set;
+        frame["action"] = json!("settings");
+        bob.ask(frame).await;
+    }
     let conversation = bob.conversation("alice").await["conversation_id"].as_str().unwrap().to_owned();
     bob.history(&conversation).await;
     assert_eq!(bob.refused(json!({"action": "dance"})).await, "unknown_action");
     alice.leave().await;
     bob.leave().await;
+}
+
+/// More than a user may: more connections, and to each function more requests.
+async fn do_too_much(server: &TestServer) {
+    let mut oldest = server.phone("mallory").await;
+    let (_second, _third) = (server.phone("mallory").await, server.phone("mallory").await);
+    oldest.event("connection.replaced").await;
+    for action in ["send", "ack", "read", "inbox", "dance"] {
+        let mut mallory = server.phone(&format!("mallory-{action}")).await;
+        mallory.flood(&json!({ "action": action }).to_string()).await;
+    }
 }
 
 /// What IAM asks for a call: a transaction takes the permission of each write in it.
@@ -71,7 +93,8 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
         body["IndexName"].as_str().map_or_else(|| table.to_owned(), |index| format!("{table}/index/{index}"))
     };
     match call.operation() {
-        "PostToConnection" => vec![of("ManageConnections", "@connections")],
+        "PostToConnection" => vec![of("ManageConnections", "@connections/POST")],
+        "DeleteConnection" => vec![of("ManageConnections", "@connections/DELETE")],
         "TransactWriteItems" => {
             let writes = call.body()["TransactItems"].as_array().into_iter().flatten();
             let writes = writes.flat_map(|write| write.as_object().into_iter().flatten());
@@ -116,8 +139,10 @@ fn text_of(value: &Yaml) -> String {
 /// `!GetAtt InboxTable.Arn` as `InboxTable`, `${InboxTable.Arn}/index/pending` as `InboxTable/index/pending`.
 fn resource_of(value: &Yaml) -> String {
     let text = text_of(value);
-    if text.ends_with("/POST/@connections/*") {
-        return "@connections".to_owned();
+    for method in ["POST", "DELETE"] {
+        if text.ends_with(&format!("/{method}/@connections/*")) {
+            return format!("@connections/{method}");
+        }
     }
     assert!(!text.contains('*'), "{text} allows more than one thing");
     text.replace("${", "").replace('}', "").replace(".Arn", "")

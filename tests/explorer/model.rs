@@ -12,7 +12,7 @@ use template::plain_item;
 use testkit::cloud::{Cloud, Rows, socket_touch};
 use testkit::explorer::{Actor, Model};
 use testkit::schedule::Step;
-use testkit::{AwsCall, Fault, Gate, InProcess, ManualClock, Passed, frame_of};
+use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of};
 use wire::Timestamp;
 
 use crate::invariants::{Held, Tables, ensure, number, string};
@@ -61,8 +61,9 @@ impl ChatModel {
     pub(crate) async fn new(scenario: Scenario) -> Self {
         let gate = Gate::new(Cloud::new());
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions =
-            |actor| InProcess::new(gate.dynamodb_client(actor), gate.management_client(actor), clock.clone());
+        let functions = |actor| {
+            InProcess::new(gate.dynamodb_client(actor), gate.management_client(actor), clock.clone(), Limits::default())
+        };
         let functions = (0..scenario.at_once.len()).map(functions).collect();
         let (initial, now) = (RefCell::default(), RefCell::default());
         let model = Self(Rc::new(Inner { scenario, gate, clock, functions, initial, now }));

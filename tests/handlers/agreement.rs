@@ -181,10 +181,11 @@ fn functions_have_the_variables_that_they_read() {
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
             "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
-            "connect" | "inbox" => &[],
+            "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE"],
             _ => &["CONNECTIONS_ENDPOINT"],
         };
-        for name in needed.iter().chain(&tables).chain(&["RUST_LOG", "STACK_NAME"]) {
+        let all = ["RUST_LOG", "STACK_NAME", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
+        for name in needed.iter().chain(&tables).chain(&all) {
             assert!(function.environment.contains_key(*name), "{} lacks {name}", function.binary);
         }
     }

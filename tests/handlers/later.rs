@@ -63,7 +63,7 @@ async fn a_kind_and_attributes_that_are_not_known_are_passed_on() {
     });
     rewrite(&bench, "InboxTable", of("bob", &id), |row| {
         row["last_kind"] = json!({"S": "hologram"});
-        row["muted_until"] = json!({"N": "4102444800000"});
+        row["pinned"] = json!({"N": "4102444800000"});
     });
     let drained = bench.ok("bob", json!({"action": "drain"})).await;
     assert_eq!(seqs(&drained, &id), [1, 2]);
@@ -79,10 +79,7 @@ async fn a_kind_and_attributes_that_are_not_known_are_passed_on() {
     let row =
         bench.aws.rows("InboxTable").into_iter().find(|row| row["user_id"] == "bob" && row["conversation_id"] == id);
     let row = row.unwrap();
-    assert_eq!(
-        (&row["v"], &row["muted_until"], &row["last_seq"]),
-        (&json!(2), &json!(4_102_444_800_000_i64), &json!(3))
-    );
+    assert_eq!((&row["v"], &row["pinned"], &row["last_seq"]), (&json!(2), &json!(4_102_444_800_000_i64), &json!(3)));
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ impl Faults {
         if rng.u32(..self.one_in) != 0 {
             return None;
         }
-        let post = matches!(call, AwsCall::Post { .. });
+        let post = matches!(call, AwsCall::Post { .. } | AwsCall::Close { .. });
         let (name, fault) = match rng.u32(..9) {
             0 => ("request lost", Fault::Lost),
             1 => ("reply lost", Fault::ReplyLost),

@@ -139,6 +139,7 @@ impl Session {
                 self.tell(Event::Receipt { kind: ReceiptKind::Delivered, receipt });
             }
             ServerEvent::ReceiptRead(receipt) => self.tell(Event::Receipt { kind: ReceiptKind::Read, receipt }),
+            ServerEvent::Settings(_) | ServerEvent::ConnectionReplaced {} => {}
         }
     }
 

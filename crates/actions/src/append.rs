@@ -1,7 +1,8 @@
 //! A message, appended to a conversation.
 
-use domain::{Audience, Draft, Failure, Place, StoredMessage, direct_conversation_id};
-use store::message_append::{self, Append};
+use domain::{Audience, Draft, Failure, Place, Rate, StoredMessage, direct_conversation_id};
+use store::inbox::Standing;
+use store::message_append::{self, Append, FirstMessage};
 use store::{Store, inbox};
 use wire::{ConversationId, Refusal, SendRequest, Target, Timestamp, UserId};
 
@@ -16,6 +17,15 @@ pub struct Appended {
     pub duplicate: bool,
 }
 
+/// How much a user may send.
+#[derive(Clone, Copy, Debug)]
+pub struct SendLimits {
+    /// Messages in each conversation.
+    pub sends: Rate,
+    /// First messages to others.
+    pub first_messages: Rate,
+}
+
 /// The conversation that a message is for.
 pub fn conversation_for(sender: &UserId, target: &Target) -> ConversationId {
     match target {
@@ -28,6 +38,7 @@ pub fn conversation_for(sender: &UserId, target: &Target) -> ConversationId {
 /// somebody did.
 pub async fn append(
     store: &Store,
+    limits: &SendLimits,
     now: impl Fn() -> Timestamp,
     sender: &UserId,
     request: SendRequest,
@@ -37,15 +48,25 @@ pub async fn append(
     let conversation_id = conversation_for(sender, &target);
     let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, kind, body };
     let (place, audience, duplicate) = retry(conflicts, async || {
-        let previous = inbox::get(store, sender, &draft.conversation_id).await?;
-        let audience = match (&target, &previous) {
+        let now = now();
+        let standing = inbox::standing(store, sender, &draft.conversation_id).await?;
+        let previous = standing.membership.as_ref();
+        let audience = match (&target, previous) {
             (Target::User(user), _) => Audience::direct(sender.clone(), user.clone()),
             (Target::Conversation(_), Some(row)) => row.audience(),
             (Target::Conversation(_), None) => return Err(Refusal::NotMember.into()),
         };
-        let place = Place::following(previous.as_ref(), now(), random_bytes());
-        let append = Append { draft: &draft, place: &place, audience: &audience, previous: previous.as_ref() };
-        match message_append::append(store, &append).await? {
+        let place = Place::following(previous, now, random_bytes());
+        let appended = match allow(store, limits, &standing, &audience, now).await? {
+            Ok(Allowed { sends_until, first_message }) => {
+                let append =
+                    Append { draft: &draft, place: &place, audience: &audience, previous, sends_until, first_message };
+                message_append::append(store, &append).await?
+            }
+            // What was stored before keeps its answer.
+            Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
+        };
+        match appended {
             message_append::Appended::Stored => Ok(Attempt::Done((place, audience, false))),
             message_append::Appended::Duplicate(first) => Ok(Attempt::Done((first, audience, true))),
             message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
@@ -54,6 +75,47 @@ pub async fn append(
     })
     .await?;
     Ok(Appended { message: draft.stored(place), audience, duplicate })
+}
+
+/// What the limits say once the message is sent.
+struct Allowed {
+    sends_until: Option<Timestamp>,
+    first_message: Option<FirstMessage>,
+}
+
+/// Whether the sender may write this now, by their own row; of a first message to somebody else, by the count of those too.
+async fn allow(
+    store: &Store,
+    limits: &SendLimits,
+    standing: &Standing,
+    audience: &Audience,
+    now: Timestamp,
+) -> Result<Result<Allowed, Refusal>, Failure> {
+    if standing.blocked {
+        return Ok(Err(Refusal::Forbidden));
+    }
+    let sends_until = match take(&limits.sends, standing.sends_until, now) {
+        Ok(until) => until,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let is_first = standing.membership.is_none() && !audience.others().is_empty();
+    if !is_first || limits.first_messages.is_unlimited() {
+        return Ok(Ok(Allowed { sends_until, first_message: None }));
+    }
+    let was_until = inbox::first_messages_until(store, audience.own()).await?;
+    Ok(take(&limits.first_messages, was_until, now).map(|until| {
+        let first_message = until.map(|until| FirstMessage { was_until, until });
+        Allowed { sends_until, first_message }
+    }))
+}
+
+/// Nothing is kept of what has no limit.
+fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+    if rate.is_unlimited() {
+        return Ok(None);
+    }
+    let wait_ms = |wait: std::time::Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    rate.take(filled_until, now).map(Some).map_err(|wait| Refusal::RateLimited { retry_after_ms: wait_ms(wait) })
 }
 
 fn random_bytes() -> [u8; 10] {

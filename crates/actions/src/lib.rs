@@ -7,10 +7,12 @@ mod append;
 mod backlog;
 mod raise;
 mod retry;
+mod set;
 mod tell;
 
-pub use append::{Appended, append, conversation_for};
+pub use append::{Appended, SendLimits, append, conversation_for};
 pub use backlog::{Backlog, backlog};
 pub use raise::raise;
+pub use set::set;
 pub use store::inbox::Mark;
-pub use tell::{tell_appended, tell_delivered, tell_read};
+pub use tell::{tell_appended, tell_delivered, tell_own, tell_read};

@@ -19,7 +19,8 @@ pub async fn tell_appended(
 
 /// Second ticks for the others, of each conversation in which a member's delivered mark was raised.
 pub async fn tell_delivered(fanout: &Fanout, now: Timestamp, raised: &[Membership]) -> Vec<Delivered> {
-    let told: Vec<_> = raised.iter().map(|row| (row.audience(), receipt(row, row.marks.delivered_seq, now))).collect();
+    let told: Vec<_> =
+        raised.iter().map(|row| (row.told_of_marks(), receipt(row, row.marks.delivered_seq, now))).collect();
     let to = |user, receipt: &Receipt| Delivery {
         user,
         event: ServerEvent::ReceiptDelivered(receipt.clone()),
@@ -39,8 +40,19 @@ pub async fn tell_read(
     row: &Membership,
     from: Option<&ConnectionId>,
 ) -> Vec<Delivered> {
-    let (audience, receipt) = (row.audience(), receipt(row, row.marks.read_seq, now));
+    let (audience, receipt) = (row.told_of_marks(), receipt(row, row.marks.read_seq, now));
     tell_all(fanout, now, &audience, from, |_| ServerEvent::ReceiptRead(receipt.clone())).await
+}
+
+/// What a user did that concerns nobody else: to their own connections but the one that it came from.
+pub async fn tell_own(
+    fanout: &Fanout,
+    now: Timestamp,
+    user: &UserId,
+    event: ServerEvent,
+    from: Option<&ConnectionId>,
+) -> Vec<Delivered> {
+    fanout.deliver(now, &[Delivery { user, event, except: from }]).await
 }
 
 /// To everybody whom it concerns, but not to the connection that it came from.

@@ -6,14 +6,12 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::limits::CONNECTION_TTL;
 use domain::{ConnectionId, Frames, error_chain};
 use futures_util::{StreamExt, future, stream};
+use lambda::{ConnectionsApi, Posted};
 use store::Store;
-use store::connections::{self, Connection, Freshness};
+use store::connections::{self, Connection, Freshness, Open};
 use wire::{ServerEvent, Timestamp, UserId};
-
-use crate::{ConnectionsApi, Posted};
 
 /// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.
 pub const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -79,9 +77,10 @@ impl Fanout {
         let known = self.known(delivery.user, now);
         let others = stream::once(self.others(now, delivery, &known)).flat_map(stream::iter);
         let posts = stream::iter(known.iter().cloned())
-            .chain(others)
-            .filter(|connection| future::ready(Some(&connection.id) != delivery.except))
-            .map(|connection| self.post(now, delivery.user, frame, connection));
+            .map(Known::Remembered)
+            .chain(others.map(Known::Listed))
+            .filter(|known| future::ready(Some(&known.connection().id) != delivery.except))
+            .map(|known| self.post(now, delivery.user, frame, known));
         let mut posted = pin!(posts.buffer_unordered(POSTS_AT_ONCE_MAX));
         while let Some(posted) = posted.next().await {
             outcome.count(&posted);
@@ -90,20 +89,22 @@ impl Fanout {
 
     /// Where frames arrived before, and nothing is known since.
     fn known(&self, user: &UserId, now: Timestamp) -> Vec<Connection> {
-        let open = |connection: &&Connection| now.since(connection.connected_at) < CONNECTION_TTL;
+        let open = |connection: &&Connection| connection.ends_at > now;
         self.remembered().get(user).into_iter().flatten().filter(open).cloned().collect()
     }
 
     /// All of the user's connections that are not known.
     async fn others(&self, now: Timestamp, delivery: &Delivery<'_>, known: &[Connection]) -> Vec<Connection> {
         let freshness = if delivery.except.is_some() { Freshness::Eventual } else { Freshness::Strong };
-        let mut connections = match connections::list(&self.store, delivery.user, now, freshness).await {
-            Ok(connections) => connections,
+        let listed = match connections::list(&self.store, delivery.user, now, freshness).await {
+            Ok(listed) => listed,
             Err(error) => {
                 tracing::error!(error = error_chain(&error), "connections are unknown; the frame is pending");
                 return Vec::new();
             }
         };
+        self.close_all(delivery.user, &listed.ended).await;
+        let mut connections = listed.reachable();
         if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
             remembered.get_mut().retain(|connection| connections.contains(connection));
         }
@@ -111,20 +112,51 @@ impl Fanout {
         connections
     }
 
-    async fn post(&self, now: Timestamp, user: &UserId, frame: &str, connection: Connection) -> Posted {
+    /// Closes connections of a user who has opened too many, and tells each of them why.
+    pub async fn replace(&self, user: &UserId, oldest: &[Open]) {
+        let frame = &ServerEvent::ConnectionReplaced {}.to_frame();
+        let connections: Vec<Connection> = oldest.iter().map(|open| open.connection.clone()).collect();
+        let posts = connections.iter().map(|connection| self.connections.post(&connection.id, frame));
+        future::join_all(posts).await;
+        self.close_all(user, &connections).await;
+    }
+
+    /// Closes connections and removes their rows. What fails is left to the next one, and to the TTL.
+    pub async fn close_all(&self, user: &UserId, connections: &[Connection]) -> u64 {
+        let close = async |connection: &Connection| {
+            self.forget(user, connection);
+            let closed = self.connections.close(&connection.id).await;
+            if let Err(error) = &closed {
+                tracing::warn!(error = error_chain(&**error), "a connection was not closed");
+                return 0;
+            }
+            self.forget_row(user, connection).await;
+            1
+        };
+        future::join_all(connections.iter().map(close)).await.into_iter().sum()
+    }
+
+    async fn forget_row(&self, user: &UserId, connection: &Connection) {
+        if let Err(error) = connections::forget(&self.store, user, &connection.id).await {
+            tracing::warn!(error = error_chain(&error), "a connection that is gone keeps its row until its TTL");
+        }
+    }
+
+    async fn post(&self, now: Timestamp, user: &UserId, frame: &str, known: Known) -> Posted {
+        let connection = known.connection();
         let posted = self.connections.post(&connection.id, frame).await;
         match &posted {
-            Posted::Accepted => self.remember(user, connection),
+            // One that was remembered still is, unless its row is gone meanwhile: then it must not come back.
+            Posted::Accepted => {
+                if let Known::Listed(connection) = known {
+                    self.remember(user, connection);
+                }
+            }
             // Still being set up, perhaps: its first drain fetches what it misses now.
             Posted::Gone if now.since(connection.connected_at) < CONNECTION_YOUNG => {}
             Posted::Gone => {
-                self.forget(user, &connection);
-                if let Err(error) = connections::forget(&self.store, user, &connection.id).await {
-                    tracing::warn!(
-                        error = error_chain(&error),
-                        "a connection that is gone keeps its row until its TTL"
-                    );
-                }
+                self.forget(user, connection);
+                self.forget_row(user, connection).await;
             }
             Posted::Failed(error) => {
                 tracing::warn!(error = error_chain(&**error), "a frame was not posted; it is pending");
@@ -154,6 +186,20 @@ impl Fanout {
     /// Never held across an await. What somebody who panicked left behind is still a list of connections.
     fn remembered(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Connection>>> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection, and how it is known.
+enum Known {
+    Remembered(Connection),
+    Listed(Connection),
+}
+
+impl Known {
+    fn connection(&self) -> &Connection {
+        match self {
+            Self::Remembered(connection) | Self::Listed(connection) => connection,
+        }
     }
 }
 

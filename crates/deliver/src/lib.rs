@@ -2,8 +2,6 @@
 //!
 //! Always after the commit, and never able to fail the request: what does not arrive here is pending, and is drained.
 
-mod connections_api;
 mod fanout;
 
-pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
 pub use fanout::{Delivered, Delivery, FAN_OUT_TIMEOUT, Fanout, USERS_REMEMBERED_MAX};

@@ -94,7 +94,7 @@ async fn too_many_are_remembered_by_nobody_and_a_known_one_is_not_too_many() {
     let InProcess { store, connections, .. } = bench.started();
     let fanout = Fanout::new(store, connections);
     let (bob, now) = (UserId::parse("bob").unwrap(), bench.clock.now());
-    let at = |id: &str| Connection { id: ConnectionId::new(id), connected_at: now };
+    let at = |id: &str| Connection::new(ConnectionId::new(id), now, now.plus(Duration::from_hours(1)));
     fanout.remember(&bob, at("bob="));
     for number in 1..USERS_REMEMBERED_MAX {
         fanout.remember(&UserId::parse(&format!("user-{number}")).unwrap(), at("elsewhere="));

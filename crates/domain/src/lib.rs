@@ -13,6 +13,7 @@ pub mod limits;
 mod membership;
 mod message;
 mod page;
+mod rate;
 
 pub use audience::Audience;
 pub use cursor::Cursor;
@@ -20,6 +21,7 @@ pub use error_chain::error_chain;
 pub use failure::Failure;
 pub use frames::Frames;
 pub use ids::{ConnectionId, direct_conversation_id, message_id};
-pub use membership::{LastEntry, Marks, Membership, Reading};
+pub use membership::{LastEntry, Marks, MemberSettings, Membership, Reading};
 pub use message::{Draft, Place, StoredMessage};
 pub use page::{Backlog, drain_page, fit, fit_last};
+pub use rate::{InvalidRate, Rate};

@@ -5,7 +5,9 @@
 
 use std::ops::RangeInclusive;
 
-use wire::{ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, Seq, Timestamp, UserId};
+use wire::{
+    ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, MutedUntil, Seq, Timestamp, UserId,
+};
 
 use crate::audience::Audience;
 use crate::cursor::Cursor;
@@ -22,6 +24,19 @@ pub struct Membership {
     /// When the row last moved in the chat list's index: at most [`ACTIVE_AT_STEP`] before the last message.
     pub active_at: Timestamp,
     pub marks: Marks,
+    pub settings: MemberSettings,
+    /// The peer has blocked this member.
+    pub blocked_by_peer: bool,
+}
+
+/// What a member has set for a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberSettings {
+    pub muted_until: Option<MutedUntil>,
+    /// Until the next message.
+    pub archived: bool,
+    /// The peer is blocked.
+    pub blocked: bool,
 }
 
 /// The newest message, as far as the chat list and the next message need it.
@@ -72,6 +87,13 @@ impl Membership {
     /// The members of the conversation.
     pub fn audience(&self) -> Audience {
         Audience::direct(self.user_id.clone(), self.peer_id.clone())
+    }
+
+    /// Who is told of this member's marks: nobody else while one of the two blocks the other.
+    pub fn told_of_marks(&self) -> Audience {
+        let blocked = self.settings.blocked || self.blocked_by_peer;
+        let peer = if blocked { &self.user_id } else { &self.peer_id };
+        Audience::direct(self.user_id.clone(), peer.clone())
     }
 
     /// The row's place in the chat list.
@@ -149,7 +171,8 @@ fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: 
 /// The row as the chat list shows it.
 impl From<Membership> for wire::Conversation {
     fn from(row: Membership) -> Self {
-        let Membership { conversation_id, peer_id, last, marks, .. } = row;
+        let Membership { conversation_id, peer_id, last, marks, settings, .. } = row;
+        let MemberSettings { muted_until, archived, blocked } = settings;
         let LastEntry { seq, sender_id, kind, preview, sent_at, .. } = last;
         Self {
             conversation_id,
@@ -160,6 +183,9 @@ impl From<Membership> for wire::Conversation {
             delivered_seq: marks.delivered_seq,
             read_seq: marks.read_seq,
             last_seq: seq,
+            muted_until,
+            archived,
+            blocked,
         }
     }
 }
@@ -189,6 +215,8 @@ pub(crate) mod tests {
             },
             active_at: Timestamp::from_millis(990_000),
             marks: Marks { delivered_seq: seq(delivered), read_seq: seq(read), unread, pending_from: pending.map(seq) },
+            settings: MemberSettings::default(),
+            blocked_by_peer: false,
         }
     }
 
@@ -229,6 +257,16 @@ pub(crate) mod tests {
     #[test]
     fn the_chat_list_shows_what_the_protocol_says() {
         insta::assert_snapshot!(serde_json::to_string(&wire::Conversation::from(row(3, 2, 1, 2, Some(3)))).unwrap(), @r#"{"conversation_id":"dm_x","kind":"direct","peer_id":"bob","last_message":{"seq":3,"sender_id":"bob","kind":"text","preview":"hi","sent_at":"1970-01-01T00:16:40.000Z"},"unread":2,"delivered_seq":2,"read_seq":1,"last_seq":3}"#);
+    }
+
+    #[test]
+    fn marks_are_told_to_nobody_else_while_one_blocks_the_other() {
+        let others = |row: &Membership| row.told_of_marks().others().to_vec();
+        let free = row(3, 2, 1, 2, Some(3));
+        assert_eq!(others(&free), std::slice::from_ref(&free.peer_id));
+        let settings = MemberSettings { blocked: true, ..MemberSettings::default() };
+        assert!(others(&Membership { settings, ..free.clone() }).is_empty());
+        assert!(others(&Membership { blocked_by_peer: true, ..free }).is_empty());
     }
 
     /// A conversation as a list of who wrote each message (`true`: the other), and the row that is true of it.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use aws_config::{BehaviorVersion, SdkConfig};
+use domain::Rate;
 
 /// A variable that keeps the function from starting.
 #[derive(thiserror::Error)]
@@ -33,6 +34,17 @@ impl fmt::Debug for BadVariable {
 pub fn env(name: &'static str) -> Result<String, BadVariable> {
     let value = std::env::var(name).ok().filter(|value| !value.is_empty());
     value.ok_or_else(|| BadVariable::new(name, "is not set"))
+}
+
+/// A variable that holds a rate, as [`Rate::parse`] reads it.
+///
+/// # Errors
+/// [`BadVariable`], which names it.
+pub fn rate(
+    name: &'static str,
+    env: impl Fn(&'static str) -> Result<String, BadVariable>,
+) -> Result<Rate, BadVariable> {
+    Rate::parse(&env(name)?).map_err(|invalid| BadVariable::new(name, invalid.to_string()))
 }
 
 /// Region, credentials and HTTP client for all SDK clients of a process.

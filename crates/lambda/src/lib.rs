@@ -1,16 +1,20 @@
 //! What every function needs of Lambda and API Gateway: the event, the answer, the environment, the clock, the logs.
 
 mod clock;
+mod connections_api;
 mod env;
 mod event_line;
+mod limiter;
 mod log;
 mod websocket;
 
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use clock::Clock;
-pub use env::{BadVariable, env, sdk_config};
+pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
+pub use env::{BadVariable, env, rate, sdk_config};
 pub use event_line::{EventLine, Measures, millis_between};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
+pub use limiter::Limiter;
 pub use log::{logs_as_ours, start_log, subscriber};
 pub use websocket::{Caller, NotFromApiGateway, Response, answer, caller, line, respond};
 

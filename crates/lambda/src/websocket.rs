@@ -1,18 +1,28 @@
 //! Events on WebSocket routes: who calls and what for; and the answer.
 
-use aws_lambda_events::apigw::ApiGatewayProxyResponse;
-use aws_lambda_events::encodings::Body;
+use std::collections::BTreeMap;
+
 use domain::{ConnectionId, Failure};
 use lambda_runtime::Diagnostic;
+use serde::Serialize;
 use serde_json::Value;
 use tracing::Instrument as _;
 use wire::{Action, Refusal, Rejected, Reply, Request, Timestamp, UserId, error_frame, reply_frame};
 
 use crate::event_line::EventLine;
-use crate::{Clock, Event, WebSocketEvent};
+use crate::{Clock, Event, Limiter, WebSocketEvent};
 
-/// What API Gateway gets back.
-pub type Response = ApiGatewayProxyResponse;
+/// What API Gateway gets back. Ours, since `aws_lambda_events` writes the names of headers in lower case, and nothing says that
+/// API Gateway takes `sec-websocket-protocol` for `Sec-WebSocket-Protocol`.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    pub status_code: i64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<&'static str, &'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
 
 /// Who calls, from where. Never from a body: the authorizer looked at the token, and API Gateway repeats what it found
 /// on every event of the socket.
@@ -67,6 +77,7 @@ pub fn caller(event: &WebSocketEvent) -> Result<Caller, NotFromApiGateway> {
 /// [`NotFromApiGateway`], for which there is no answer but API Gateway's own.
 pub async fn answer(
     clock: &Clock,
+    limiter: &Limiter,
     event: Event,
     act: impl AsyncFnOnce(&Caller, Action, &mut EventLine) -> Result<Reply, Failure>,
 ) -> Result<Response, Diagnostic> {
@@ -85,7 +96,9 @@ pub async fn answer(
         route = line.route,
         connection_id = caller.connection.as_str(),
     );
-    let outcome = match asked {
+    // What can't be read counts too. Of two reasons to refuse, the other is told.
+    let admitted = limiter.admit(&caller, started).instrument(span.clone()).await;
+    let outcome = match asked.and_then(|action| admitted.map(|()| action)) {
         Ok(action) => act(&caller, action, &mut line).instrument(span).await,
         Err(refusal) => Err(refusal.into()),
     };
@@ -105,8 +118,5 @@ pub fn line(event: &Event, caller: &Caller, started: Timestamp) -> EventLine {
 
 /// A response with a status, which matters on `$connect`, and a frame, which is the route response elsewhere.
 pub fn respond(status: i64, frame: Option<String>) -> Response {
-    let mut response = Response::default();
-    response.status_code = status;
-    response.body = frame.map(Body::Text);
-    response
+    Response { status_code: status, headers: BTreeMap::new(), body: frame }
 }

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use domain::ConnectionId;
 use domain::limits::{CONNECTION_TTL, CONNECTIONS_PER_DEVICE_MAX};
@@ -17,6 +18,52 @@ use crate::{Error, Store};
 pub struct Connection {
     pub id: ConnectionId,
     pub connected_at: Timestamp,
+    /// With the token that opened it, and with API Gateway's longest life of a socket. Nothing is posted to it after that.
+    pub ends_at: Timestamp,
+}
+
+impl Connection {
+    pub fn new(id: ConnectionId, connected_at: Timestamp, token_expires_at: Timestamp) -> Self {
+        Self { id, connected_at, ends_at: connected_at.plus(CONNECTION_TTL).min(token_expires_at) }
+    }
+}
+
+/// Where a user is connected.
+#[derive(Debug)]
+pub struct Connections {
+    /// Newest first.
+    pub open: Vec<Open>,
+    /// Those that have ended, with their token or by age. Their sockets may still be open.
+    pub ended: Vec<Connection>,
+    /// Nobody may connect as this user until then.
+    pub suspended_until: Option<Timestamp>,
+    per_user_max: usize,
+}
+
+#[derive(Debug)]
+pub struct Open {
+    pub connection: Connection,
+    /// The one that the client named, or the connection's own id.
+    pub device: String,
+}
+
+impl Connections {
+    /// Where frames go: each device at its newest connections, [`CONNECTIONS_PER_DEVICE_MAX`] at most; and nowhere while the user
+    /// is suspended.
+    pub fn reachable(&self) -> Vec<Connection> {
+        let mut of_device = HashMap::<_, usize>::new();
+        let within = self.open.iter().take(self.per_user_max).filter(|open| {
+            let newer = of_device.entry(&open.device).or_default();
+            *newer += 1;
+            *newer <= CONNECTIONS_PER_DEVICE_MAX && self.suspended_until.is_none()
+        });
+        within.map(|open| open.connection.clone()).collect()
+    }
+
+    /// The oldest ones, above what a user may have.
+    pub fn over_limit(&self) -> &[Open] {
+        self.open.get(self.per_user_max..).unwrap_or_default()
+    }
 }
 
 /// Notes that `user` can be reached at `connection`. `device` where the client named one.
@@ -36,11 +83,15 @@ pub async fn put(
         .item("connection_id", text(connection.id.as_str()))
         .item("device_id", text(device))
         .item("connected_at", number(connection.connected_at.millis()))
+        .item("ends_at", number(connection.ends_at.millis()))
         .item(VERSION, version())
-        .item("expires_at", number(connection.connected_at.plus(CONNECTION_TTL).seconds()));
+        .item("expires_at", number(connection.ends_at.plus(KEPT_AFTER_END).seconds()));
     put.send().await.of_call("PutItem", table)?;
     Ok(())
 }
+
+/// A row outlives its connection for so long, so that whoever lists it can close the socket.
+const KEPT_AFTER_END: Duration = Duration::from_mins(10);
 
 /// Which connections a list must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,52 +103,81 @@ pub enum Freshness {
     Eventual,
 }
 
-/// Where `user` can be reached: each device at its newest connections, [`CONNECTIONS_PER_DEVICE_MAX`] at most.
-pub async fn list(
-    store: &Store,
-    user: &UserId,
-    now: Timestamp,
-    freshness: Freshness,
-) -> Result<Vec<Connection>, Error> {
+/// Where `user` is connected. One page of rows, which is a thousand times what a user may have.
+pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Freshness) -> Result<Connections, Error> {
     let table = &store.tables.connections;
-    let pages = store
+    let query = store
         .client
         .query()
         .table_name(table)
         .consistent_read(freshness == Freshness::Strong)
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()))
-        .projection_expression("connection_id, device_id, connected_at, expires_at")
-        .into_paginator()
-        .items()
-        .send();
-    let items = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
-    let (rows, _) = readable(items.iter().map(|item| read(table, item)));
-    // DynamoDB deletes expired rows when it gets to it, hours later.
-    let mut open: Vec<Row> = rows.into_iter().filter(|row| row.expires_at > now.seconds()).collect();
+        .projection_expression("connection_id, device_id, connected_at, ends_at, suspended_until");
+    let found = query.send().await.of_call("Query", table)?;
+    let (suspensions, rows): (Vec<_>, Vec<_>) = found.items().iter().partition(|item| is_suspension(item));
+    let suspension = suspensions.first().map(|item| Reader { item, table }.time("suspended_until")).transpose()?;
+    let (rows, _) = readable(rows.into_iter().map(|item| read(table, item)));
+    let (mut open, ended): (Vec<Open>, Vec<Open>) = rows.into_iter().partition(|row| row.connection.ends_at > now);
     open.sort_by_key(|row| Reverse(row.connection.connected_at));
-    let mut of_device = HashMap::<_, usize>::new();
-    open.retain(|row| {
-        let newer = of_device.entry(row.device).or_default();
-        *newer += 1;
-        *newer <= CONNECTIONS_PER_DEVICE_MAX
-    });
-    Ok(open.into_iter().map(|row| row.connection).collect())
+    Ok(Connections {
+        open,
+        ended: ended.into_iter().map(|row| row.connection).collect(),
+        suspended_until: suspension.filter(|until| *until > now),
+        per_user_max: store.connections_per_user_max,
+    })
 }
 
-struct Row<'a> {
-    connection: Connection,
-    device: &'a str,
-    /// Unix seconds.
-    expires_at: i64,
+fn is_suspension(item: &Item) -> bool {
+    item.get("connection_id").and_then(|id| id.as_s().ok()).is_some_and(|id| id == SUSPENSION)
 }
 
-fn read<'a>(table: &'a str, item: &'a Item) -> Result<Row<'a>, Error> {
+fn read(table: &str, item: &Item) -> Result<Open, Error> {
     let row = Reader { item, table };
-    let connection =
-        Connection { id: ConnectionId::new(row.text("connection_id")?), connected_at: row.time("connected_at")? };
-    Ok(Row { connection, device: row.text("device_id")?, expires_at: row.number("expires_at")? })
+    let connected_at = row.time("connected_at")?;
+    // A row of the version before has none: it ends by its age.
+    let ends_at = row.optional("ends_at", Reader::time)?.unwrap_or_else(|| connected_at.plus(CONNECTION_TTL));
+    let connection = Connection { id: ConnectionId::new(row.text("connection_id")?), connected_at, ends_at };
+    Ok(Open { connection, device: row.text("device_id")?.to_owned() })
 }
+
+/// Until when `user` may not connect, if they may not now.
+pub async fn suspended_until(store: &Store, user: &UserId, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let table = &store.tables.connections;
+    let get = store
+        .client
+        .get_item()
+        .table_name(table)
+        .key("user_id", text(user.as_str()))
+        .key("connection_id", text(SUSPENSION));
+    let got = get.send().await.of_call("GetItem", table)?;
+    let until = got.item().map(|item| Reader { item, table }.time("suspended_until")).transpose()?;
+    Ok(until.filter(|until| *until > now))
+}
+
+/// Nobody may connect as `user` from now on: whoever opens a socket lists this row with the others.
+pub async fn suspend(store: &Store, user: &UserId, until: Timestamp) -> Result<(), Error> {
+    let table = &store.tables.connections;
+    let put = store
+        .client
+        .put_item()
+        .table_name(table)
+        .item("user_id", text(user.as_str()))
+        .item("connection_id", text(SUSPENSION))
+        .item("suspended_until", number(until.millis()))
+        .item(VERSION, version())
+        .item("expires_at", number(until.seconds()));
+    put.send().await.of_call("PutItem", table)?;
+    Ok(())
+}
+
+/// They may connect again.
+pub async fn unsuspend(store: &Store, user: &UserId) -> Result<(), Error> {
+    forget(store, user, &ConnectionId::new(SUSPENSION)).await
+}
+
+/// The sort key of the row that says so: no connection's id has a space.
+const SUSPENSION: &str = " suspension";
 
 /// Removes a connection that is gone. Nothing happens if its row is gone too.
 pub async fn forget(store: &Store, user: &UserId, connection: &ConnectionId) -> Result<(), Error> {

@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
-use domain::{Cursor, LastEntry, Marks, Membership};
-use wire::{ConversationId, Kind, MessageId, Seq, Timestamp, UserId};
+use domain::{Cursor, LastEntry, Marks, MemberSettings, Membership};
+use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, number, readable, text};
@@ -31,6 +31,18 @@ pub enum Update {
     Busy,
 }
 
+/// A user's row as whoever writes in the conversation must know it: there is one, too, where one of the two blocked the other
+/// before the first message.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// `None`: nothing was written yet, or the user is no member.
+    pub membership: Option<Membership>,
+    /// One of the two blocks the other.
+    pub blocked: bool,
+    /// Until when what the user sent fills the rate.
+    pub sends_until: Option<Timestamp>,
+}
+
 /// One page of rows.
 #[derive(Debug)]
 pub struct Page {
@@ -43,6 +55,32 @@ pub struct Page {
 
 /// A user's row for a conversation: `None` means that they are not a member, or that there is none.
 pub async fn get(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Option<Membership>, Error> {
+    let item = get_item(store, user, conversation.as_str()).await?;
+    item.map_or(Ok(None), |item| read_if_written(&store.tables.inbox, &item))
+}
+
+/// The same row, as whoever writes in the conversation must know it.
+pub async fn standing(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Standing, Error> {
+    let table = &store.tables.inbox;
+    let item = get_item(store, user, conversation.as_str()).await?.unwrap_or_default();
+    let row = Reader { item: &item, table };
+    Ok(Standing {
+        membership: read_if_written(table, &item)?,
+        blocked: row.flag("blocked")? || row.flag("blocked_by_peer")?,
+        sends_until: row.optional("sends_until", Reader::time)?,
+    })
+}
+
+/// Until when the first messages that `user` wrote to others fill their rate. It is kept in a row of its own.
+pub async fn first_messages_until(store: &Store, user: &UserId) -> Result<Option<Timestamp>, Error> {
+    let item = get_item(store, user, FIRST_MESSAGES).await?.unwrap_or_default();
+    Reader { item: &item, table: &store.tables.inbox }.optional("sends_until", Reader::time)
+}
+
+/// The key of that row: no conversation has it, since their ids have no space.
+pub(crate) const FIRST_MESSAGES: &str = " first messages";
+
+async fn get_item(store: &Store, user: &UserId, conversation: &str) -> Result<Option<Item>, Error> {
     let table = &store.tables.inbox;
     let get = store
         .client
@@ -50,9 +88,8 @@ pub async fn get(store: &Store, user: &UserId, conversation: &ConversationId) ->
         .table_name(table)
         .consistent_read(true)
         .key("user_id", text(user.as_str()))
-        .key("conversation_id", text(conversation.as_str()));
-    let got = get.send().await.of_call("GetItem", table)?;
-    got.item().map(|item| read(table, item)).transpose()
+        .key("conversation_id", text(conversation));
+    Ok(get.send().await.of_call("GetItem", table)?.item)
 }
 
 /// The chat list from its most recently active end, after `cursor`, and only what was active `since`. In the order of the
@@ -207,14 +244,19 @@ async fn outcome(store: &Store, write: UpdateItemFluentBuilder) -> Result<Update
     };
     match failed.as_service_error() {
         Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-            refused.item().map(|item| read(table, item)).transpose().map(Update::Refused)
+            refused.item().map_or(Ok(None), |item| read_if_written(table, item)).map(Update::Refused)
         }
         Some(UpdateItemError::TransactionConflictException(_)) => Ok(Update::Busy),
         _ => Err(Error::call("UpdateItem", table, failed)),
     }
 }
 
-pub(crate) fn read(table: &str, item: &Item) -> Result<Membership, Error> {
+/// `None` where a setting is all that the row holds: nothing was written in the conversation yet.
+fn read_if_written(table: &str, item: &Item) -> Result<Option<Membership>, Error> {
+    item.contains_key("last_seq").then(|| read(table, item)).transpose()
+}
+
+fn read(table: &str, item: &Item) -> Result<Membership, Error> {
     let row = Reader { item, table };
     Ok(Membership {
         user_id: row.parsed("user_id", UserId::parse)?,
@@ -235,5 +277,14 @@ pub(crate) fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             unread: row.count("unread")?,
             pending_from: row.optional("pending_from", Reader::seq)?,
         },
+        settings: MemberSettings {
+            // A later version may know other ways to mute: this one then takes it for muted.
+            muted_until: row
+                .optional("muted_until", Reader::text)?
+                .map(|text| MutedUntil::parse(text).unwrap_or(MutedUntil::Forever)),
+            archived: row.flag("archived")?,
+            blocked: row.flag("blocked")?,
+        },
+        blocked_by_peer: row.flag("blocked_by_peer")?,
     })
 }

@@ -79,6 +79,14 @@ impl<'a> Reader<'a> {
         self.number(attribute).map(Timestamp::from_millis)
     }
 
+    /// Set or absent.
+    pub(crate) fn flag(&self, attribute: &'static str) -> Result<bool, Error> {
+        let flag = |row: &Self, name| {
+            row.item.get(name).and_then(|value| value.as_bool().ok()).copied().ok_or_else(|| row.unusable(name))
+        };
+        Ok(self.optional(attribute, flag)?.unwrap_or(false))
+    }
+
     /// `None` where the attribute is absent; still an error where it is of another type.
     pub(crate) fn optional<T>(
         &self,

@@ -10,6 +10,7 @@ pub mod inbox;
 mod item;
 pub mod message_append;
 pub mod messages;
+pub mod settings;
 
 use std::time::Duration;
 
@@ -41,15 +42,17 @@ pub struct Tables {
 pub struct Store {
     client: Client,
     tables: Tables,
+    connections_per_user_max: usize,
 }
 
 impl Store {
-    pub fn new(client: Client, tables: Tables) -> Self {
-        Self { client, tables }
+    /// `connections_per_user_max`: how many live connections a user may have.
+    pub fn new(client: Client, tables: Tables, connections_per_user_max: usize) -> Self {
+        Self { client, tables, connections_per_user_max }
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE` and
-    /// `INBOX_TABLE`.
+    /// `INBOX_TABLE`, and the number in `CONNECTIONS_PER_USER_MAX`, where 0 is no limit.
     ///
     /// # Errors
     /// Whatever `env` says of a variable that is missing.
@@ -63,7 +66,9 @@ impl Store {
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
         let config = aws_sdk_dynamodb::config::Builder::from(sdk).timeout_config(timeouts).build();
-        Ok(Self::new(Client::from_conf(config), tables))
+        let per_user_max = env("CONNECTIONS_PER_USER_MAX")?.parse().unwrap_or(0);
+        let per_user_max = if per_user_max == 0 { usize::MAX } else { per_user_max };
+        Ok(Self::new(Client::from_conf(config), tables, per_user_max))
     }
 }
 

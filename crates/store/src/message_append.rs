@@ -10,8 +10,10 @@ use aws_sdk_dynamodb::types::{
 use domain::limits::IDEMPOTENCY_TTL;
 use domain::{Audience, Draft, Marks, Membership, Place};
 use sha2::{Digest, Sha256};
-use wire::{MessageId, Seq, UserId};
+use wire::{MessageId, Seq, Timestamp, UserId};
 
+use crate::error::CallResult as _;
+use crate::inbox::FIRST_MESSAGES;
 use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::{Error, Store, messages};
 
@@ -24,6 +26,17 @@ pub struct Append<'a> {
     pub audience: &'a Audience,
     /// The sender's row before, `None` for the first message. A stale one is caught: every write is conditional on it.
     pub previous: Option<&'a Membership>,
+    /// Until when the sender's messages in this conversation fill their rate, this one included.
+    pub sends_until: Option<Timestamp>,
+    /// Of a first message that counts.
+    pub first_message: Option<FirstMessage>,
+}
+
+/// The count of first messages to others, as it was read and as it will be.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstMessage {
+    pub was_until: Option<Timestamp>,
+    pub until: Timestamp,
 }
 
 /// What came of it.
@@ -66,6 +79,9 @@ fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, 
     for other in append.audience.others() {
         writes.push(update(other_row_update(store, append, other))?);
     }
+    if let Some(first) = append.first_message {
+        writes.push(update(first_messages_update(store, append.audience.own(), first))?);
+    }
     Ok(writes)
 }
 
@@ -91,6 +107,26 @@ fn cancelled<R: std::fmt::Debug + Send + Sync + 'static>(
     Err(Error::call("TransactWriteItems", &store.tables.messages, error))
 }
 
+/// What the message was answered with, if it was stored before: for one that is to be refused now. Repeating a request that was
+/// answered gets the same answer, whatever has happened since.
+pub async fn find(store: &Store, draft: &Draft) -> Result<Option<Appended>, Error> {
+    let table = &store.tables.idempotency;
+    let get = store
+        .client
+        .get_item()
+        .table_name(table)
+        .consistent_read(true)
+        .key("conversation_id", text(draft.conversation_id.as_str()))
+        .key("sender_key", text(sender_key(draft)));
+    let got = get.send().await.of_call("GetItem", table)?;
+    got.item().map(|item| first_answer(store, draft, Some(item))).transpose()
+}
+
+/// Its two parts are joined by a space, which neither may contain.
+fn sender_key(draft: &Draft) -> String {
+    format!("{} {}", draft.sender_id, draft.client_msg_id)
+}
+
 fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<Appended, Error> {
     let table = &store.tables.idempotency;
     let item = item.ok_or_else(|| Error::Item { table: table.clone(), attribute: "body_hash" })?;
@@ -112,14 +148,12 @@ fn message_put(store: &Store, append: &Append) -> PutBuilder {
         .condition_expression("attribute_not_exists(seq)")
 }
 
-/// The sort key's two parts are joined by a space, which neither may contain.
 fn idempotency_put(store: &Store, append: &Append) -> PutBuilder {
-    let Draft { conversation_id, sender_id, client_msg_id, .. } = append.draft;
     let Place { seq, message_id, sent_at } = append.place;
     Put::builder()
         .table_name(&store.tables.idempotency)
-        .item("conversation_id", text(conversation_id.as_str()))
-        .item("sender_key", text(format!("{sender_id} {client_msg_id}")))
+        .item("conversation_id", text(append.draft.conversation_id.as_str()))
+        .item("sender_key", text(sender_key(append.draft)))
         .item("seq", number(seq))
         .item("message_id", text(message_id.as_str()))
         .item("sent_at", number(sent_at.millis()))
@@ -143,20 +177,52 @@ fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
             expression = format!("{expression}, {attribute} = :seq");
         }
     }
+    if append.sends_until.is_some() {
+        expression.push_str(", sends_until = :until");
+    }
+    expression.push_str(TAKEN_OUT_OF_THE_ARCHIVE);
     let own = append.audience.own();
     // Of a note to oneself, one is one's own peer.
     let peer = append.audience.others().first().unwrap_or(own);
-    last_message_update(store, append, own, peer).update_expression(expression)
+    let update = last_message_update(store, append, own, peer, Some(NOT_BLOCKED));
+    let update = match append.sends_until {
+        Some(until) => update.expression_attribute_values(":until", number(until.millis())),
+        None => update,
+    };
+    update.update_expression(expression)
 }
 
 fn other_row_update(store: &Store, append: &Append, other: &UserId) -> UpdateBuilder {
-    last_message_update(store, append, other, append.audience.own())
+    last_message_update(store, append, other, append.audience.own(), None)
         .update_expression(format!(
             "{LAST_MESSAGE}, unread = if_not_exists(unread, :none) + :one, \
              delivered_seq = if_not_exists(delivered_seq, :none), read_seq = if_not_exists(read_seq, :none), \
-             pending_from = if_not_exists(pending_from, :seq), pending_since = if_not_exists(pending_since, :at)"
+             pending_from = if_not_exists(pending_from, :seq), pending_since = if_not_exists(pending_since, :at){TAKEN_OUT_OF_THE_ARCHIVE}"
         ))
         .expression_attribute_values(":one", number(1))
+}
+
+/// A conversation that is archived is shown again with the next message.
+const TAKEN_OUT_OF_THE_ARCHIVE: &str = " REMOVE archived";
+
+/// Both members' rows say so if either blocks the other, so the sender's is enough.
+const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
+
+/// The row that counts first messages, if nobody counted meanwhile.
+fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
+    let update = Update::builder()
+        .table_name(&store.tables.inbox)
+        .key("user_id", text(sender.as_str()))
+        .key("conversation_id", text(FIRST_MESSAGES))
+        .update_expression("SET sends_until = :until, v = if_not_exists(v, :v)")
+        .expression_attribute_values(":until", number(first.until.millis()))
+        .expression_attribute_values(":v", version());
+    match first.was_until {
+        None => update.condition_expression("attribute_not_exists(sends_until)"),
+        Some(was) => {
+            update.condition_expression("sends_until = :was").expression_attribute_values(":was", number(was.millis()))
+        }
+    }
 }
 
 /// A row that a later version wrote keeps its version.
@@ -165,7 +231,13 @@ const LAST_MESSAGE: &str = "SET peer_id = :peer, last_seq = :seq, last_message_i
                             v = if_not_exists(v, :v)";
 
 /// What all members' rows have in common, if the conversation still ends where the sender saw it end.
-fn last_message_update(store: &Store, append: &Append, owner: &UserId, peer: &UserId) -> UpdateBuilder {
+fn last_message_update(
+    store: &Store,
+    append: &Append,
+    owner: &UserId,
+    peer: &UserId,
+    condition: Option<&str>,
+) -> UpdateBuilder {
     let Append { draft, place, previous, .. } = append;
     let active_at = Membership::active_at_after(*previous, place.sent_at);
     let update = Update::builder()
@@ -182,12 +254,12 @@ fn last_message_update(store: &Store, append: &Append, owner: &UserId, peer: &Us
         .expression_attribute_values(":active", number(active_at.millis()))
         .expression_attribute_values(":none", number(0))
         .expression_attribute_values(":v", version());
-    match previous {
-        None => update.condition_expression("attribute_not_exists(last_seq)"),
-        Some(row) => update
-            .condition_expression("last_seq = :previous")
-            .expression_attribute_values(":previous", number(row.last.seq)),
-    }
+    let (place_is_free, update) = match previous {
+        None => ("attribute_not_exists(last_seq)", update),
+        Some(row) => ("last_seq = :previous", update.expression_attribute_values(":previous", number(row.last.seq))),
+    };
+    let conditions: Vec<&str> = std::iter::once(place_is_free).chain(condition).collect();
+    update.condition_expression(conditions.join(" AND "))
 }
 
 fn body_hash(draft: &Draft) -> String {

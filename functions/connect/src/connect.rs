@@ -2,7 +2,7 @@
 
 use domain::Failure;
 use lambda::{Caller, Diagnostic, Event, Response, caller, line, respond};
-use store::connections::{self, Connection};
+use store::connections::{self, Connection, Freshness};
 use wire::{DeviceId, Refusal};
 
 use crate::{Deps, status};
@@ -10,7 +10,8 @@ use crate::{Deps, status};
 /// The subprotocol that browsers offer beside their token, and the only one we select.
 const SUBPROTOCOL: &str = "pigeonhole.v1";
 
-/// Notes where the user can be reached. The socket opens only if that succeeded, so that whoever is connected is found.
+/// Notes where the user can be reached, and closes the oldest of more connections than a user may have. The socket opens only if
+/// that succeeded, so that whoever is connected is found.
 /// Nothing is posted from here: the socket does not exist until this has answered. The client's first `drain` fetches
 /// what it missed.
 pub(crate) async fn connect(deps: &Deps, event: &Event) -> Result<Response, Diagnostic> {
@@ -22,7 +23,7 @@ pub(crate) async fn connect(deps: &Deps, event: &Event) -> Result<Response, Diag
     line.write(&outcome, deps.clock.now());
     let mut response = respond(status, None);
     if offers_subprotocol(event) {
-        response.headers.insert("Sec-WebSocket-Protocol", http::HeaderValue::from_static(SUBPROTOCOL));
+        response.headers.insert("Sec-WebSocket-Protocol", SUBPROTOCOL);
     }
     Ok(response)
 }
@@ -30,8 +31,17 @@ pub(crate) async fn connect(deps: &Deps, event: &Event) -> Result<Response, Diag
 async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure> {
     let device = event.payload.query_string_parameters.first("device_id").map(DeviceId::parse).transpose();
     let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
-    let connection = Connection { id: caller.connection.clone(), connected_at: caller.connected_at };
-    Ok(connections::put(&deps.store, &caller.user, &connection, device.as_ref()).await?)
+    let Caller { user, connection: id, connected_at, token_expires_at } = caller;
+    let connection = Connection::new(id.clone(), *connected_at, *token_expires_at);
+    connections::put(&deps.store, user, &connection, device.as_ref()).await?;
+    // Only now: of two that open at the same time, and of one that opens beside a suspension, one sees the other.
+    let listed = connections::list(&deps.store, user, deps.clock.now(), Freshness::Strong).await?;
+    if listed.suspended_until.is_some() {
+        connections::forget(&deps.store, user, id).await?;
+        return Err(Refusal::Forbidden.into());
+    }
+    deps.fanout.replace(user, listed.over_limit()).await;
+    Ok(())
 }
 
 /// A browser closes a socket whose server selects nothing of what it offered, or something else

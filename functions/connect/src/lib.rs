@@ -3,7 +3,8 @@
 mod connect;
 mod disconnect;
 
-use lambda::{BadVariable, Clock, Diagnostic, Event, Response, answer, env, sdk_config};
+use deliver::Fanout;
+use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, Event, Limiter, Response, answer, env, sdk_config};
 use store::{Store, WarmTable, warm_up};
 use wire::Refusal;
 
@@ -11,6 +12,8 @@ use wire::Refusal;
 #[derive(Debug)]
 pub struct Deps {
     pub store: Store,
+    pub fanout: Fanout,
+    pub limiter: Limiter,
     pub clock: Clock,
 }
 
@@ -20,9 +23,13 @@ impl Deps {
     /// # Errors
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
-        let store = Store::from_env(&sdk_config().await, env)?;
+        let sdk = sdk_config().await;
+        let store = Store::from_env(&sdk, env)?;
+        let connections = ConnectionsApi::from_env(&sdk, env)?;
+        let limiter = Limiter::from_env(connections.clone(), env)?;
+        let fanout = Fanout::new(store.clone(), connections);
         warm_up(&store, WarmTable::Connections).await;
-        Ok(Self { store, clock: Clock::system() })
+        Ok(Self { store, fanout, limiter, clock: Clock::system() })
     }
 }
 
@@ -36,7 +43,7 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
         Some("CONNECT") => connect::connect(deps, &event).await,
         Some("DISCONNECT") => disconnect::disconnect(deps, &event).await,
         // A frame that names no route: the reader of frames says what is wrong with it.
-        _ => answer(&deps.clock, event, async |_, _, _| Err(Refusal::UnknownAction.into())).await,
+        _ => answer(&deps.clock, &deps.limiter, event, async |_, _, _| Err(Refusal::UnknownAction.into())).await,
     }
 }
 
@@ -44,6 +51,7 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
 fn status<T>(outcome: &Result<T, domain::Failure>) -> i64 {
     match outcome {
         Ok(_) => 200,
+        Err(domain::Failure::Refused(Refusal::Forbidden)) => 403,
         Err(domain::Failure::Refused(_)) => 400,
         Err(domain::Failure::Unavailable(_)) => 503,
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use domain::limits::CONNECTION_TTL;
 use lambda::Response;
 use serde_json::{Value, json};
-use testkit::{Fault, Workbench, file_event, frame_of, message_to_bob, to_event};
+use testkit::{Fault, Limits, Workbench, file_event, frame_of, message_to_bob, to_event};
 
 fn selected(response: &Response) -> Option<&str> {
-    response.headers.get("sec-websocket-protocol").map(|value| value.to_str().unwrap())
+    response.headers.get("Sec-WebSocket-Protocol").copied()
 }
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn a_connection_is_noted_with_its_device_and_its_end() {
     assert_eq!(
         rows,
         [
-            json!({"user_id": "alice", "connection_id": "alice=", "device_id": device, "connected_at": at.millis(), "expires_at": at.seconds() + 7500, "v": 1})
+            json!({"user_id": "alice", "connection_id": "alice=", "device_id": device, "connected_at": at.millis(), "ends_at": at.plus(CONNECTION_TTL).millis(), "expires_at": at.seconds() + 7500 + 600, "v": 1})
         ]
     );
 }
@@ -92,7 +92,9 @@ async fn a_connection_is_posted_to_until_it_expires() {
     assert_eq!(bench.posted("bob"), ["messages.new"]);
     bench.clock.advance(Duration::from_secs(1));
     bench.ok("alice", message_to_bob("m2")).await;
-    assert_eq!(bench.posted("bob"), ["messages.new"], "DynamoDB has not deleted the row yet, and nobody is there");
+    // DynamoDB has not deleted the row yet.
+    assert_eq!((bench.aws.posts("bob="), bench.aws.closed()), (1, vec!["bob=".to_owned()]));
+    assert_eq!(bench.aws.rows("ConnectionsTable"), Vec::<Value>::new());
 }
 
 #[tokio::test]
@@ -115,4 +117,47 @@ async fn a_frame_that_names_connect_connects_nobody() {
     let answer = frame_of(&bench.handle("connect", to_event(event)).await);
     assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!("unknown_action"), &json!("1")));
     assert!(bench.operations().is_empty());
+}
+
+#[tokio::test]
+async fn with_one_more_than_a_user_may_have_the_oldest_is_closed() {
+    let bench = Workbench::limited(Limits { connections: 2, ..Limits::default() });
+    for (connection, device) in [("a=", "first"), ("b=", "second"), ("c=", "third")] {
+        bench.started().connected_at("bob", connection, device).await;
+    }
+    assert_eq!(bench.aws.closed(), ["a="]);
+    let rows = bench.aws.rows("ConnectionsTable");
+    assert_eq!(rows.iter().map(|row| row["connection_id"].clone()).collect::<Vec<_>>(), ["b=", "c="]);
+}
+
+#[tokio::test]
+async fn whoever_is_closed_for_another_is_told_so() {
+    let bench = Workbench::limited(Limits { connections: 1, ..Limits::default() });
+    bench.started().connected_at("bob", "a=", "first").await;
+    // Before it is closed: what a closed connection was told is gone with it.
+    let close = bench.aws.hold_next("DeleteConnection");
+    let watching = async {
+        close.reached().await;
+        assert_eq!(bench.aws.frames("a="), [json!({"type": "connection.replaced"})]);
+        close.release();
+    };
+    let functions = bench.started();
+    tokio::join!(functions.connected_at("bob", "b=", "second"), watching);
+}
+
+#[tokio::test]
+async fn a_connection_ends_with_its_token() {
+    let bench = Workbench::default();
+    let mut event = bench.event("connect", "bob");
+    let exp = bench.clock.now().plus(Duration::from_mins(5));
+    event.payload.request_context.authorizer.fields.insert("exp".to_owned(), json!(exp.seconds().to_string()));
+    let functions = bench.started();
+    functions.handle("connect", event).await.unwrap();
+    bench.clock.advance(Duration::from_mins(5).saturating_sub(Duration::from_millis(1)));
+    functions.ok("alice", message_to_bob("m1")).await;
+    bench.clock.advance(Duration::from_millis(1));
+    // Of a process that remembers it, too.
+    functions.ok("alice", message_to_bob("m2")).await;
+    assert_eq!((bench.aws.posts("bob="), bench.aws.closed()), (1, vec!["bob=".to_owned()]));
+    assert_eq!(bench.aws.rows("ConnectionsTable"), Vec::<Value>::new());
 }

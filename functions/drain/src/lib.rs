@@ -4,8 +4,11 @@ mod ack;
 mod drain;
 mod ping;
 
-use deliver::{ConnectionsApi, Fanout};
-use lambda::{BadVariable, Caller, Clock, Diagnostic, Event, EventLine, Response, answer, env, sdk_config};
+use deliver::Fanout;
+use lambda::{
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, env,
+    sdk_config,
+};
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, Refusal};
 
@@ -14,6 +17,7 @@ use wire::{Action, Refusal};
 pub struct Deps {
     pub store: Store,
     pub fanout: Fanout,
+    pub limiter: Limiter,
     pub clock: Clock,
 }
 
@@ -25,9 +29,11 @@ impl Deps {
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
         let store = Store::from_env(&sdk, env)?;
-        let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
+        let connections = ConnectionsApi::from_env(&sdk, env)?;
+        let limiter = Limiter::from_env(connections.clone(), env)?;
+        let fanout = Fanout::new(store.clone(), connections);
         tokio::join!(warm_up(&store, WarmTable::Inbox), fanout.warm_up());
-        Ok(Self { store, fanout, clock: Clock::system() })
+        Ok(Self { store, fanout, limiter, clock: Clock::system() })
     }
 }
 
@@ -42,5 +48,5 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
         Action::Ping(_) => ping::ping(deps, caller).await,
         _ => Err(Refusal::UnknownAction.into()),
     };
-    answer(&deps.clock, event, act).await
+    answer(&deps.clock, &deps.limiter, event, act).await
 }

@@ -19,7 +19,7 @@ pub(crate) async fn history(
     let conversation_id = line.conversation_id.insert(conversation_id);
     let own = inbox::get(&deps.store, user, conversation_id).await?.ok_or(Refusal::NotMember)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let audience = own.audience();
+    let audience = own.told_of_marks();
     let others = audience.others().iter().map(|other| inbox::get(&deps.store, other, conversation_id));
     let (listed, others) =
         tokio::join!(messages::list(&deps.store, conversation_id, side, limit), try_join_all(others));

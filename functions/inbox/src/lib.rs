@@ -3,7 +3,10 @@
 mod history;
 mod inbox;
 
-use lambda::{BadVariable, Caller, Clock, Diagnostic, Event, EventLine, Response, answer, env, sdk_config};
+use lambda::{
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, env,
+    sdk_config,
+};
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, Refusal};
 
@@ -11,6 +14,7 @@ use wire::{Action, Refusal};
 #[derive(Debug)]
 pub struct Deps {
     pub store: Store,
+    pub limiter: Limiter,
     pub clock: Clock,
 }
 
@@ -20,9 +24,11 @@ impl Deps {
     /// # Errors
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
-        let store = Store::from_env(&sdk_config().await, env)?;
+        let sdk = sdk_config().await;
+        let store = Store::from_env(&sdk, env)?;
+        let limiter = Limiter::from_env(ConnectionsApi::from_env(&sdk, env)?, env)?;
         warm_up(&store, WarmTable::Inbox).await;
-        Ok(Self { store, clock: Clock::system() })
+        Ok(Self { store, limiter, clock: Clock::system() })
     }
 }
 
@@ -36,5 +42,5 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
         Action::History(request) => history::history(deps, &caller.user, request, line).await,
         _ => Err(Refusal::UnknownAction.into()),
     };
-    answer(&deps.clock, event, act).await
+    answer(&deps.clock, &deps.limiter, event, act).await
 }

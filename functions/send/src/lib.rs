@@ -3,11 +3,12 @@
 //! Durable before delivered: no frame leaves and no answer is given before the transaction has committed. After it, nothing
 //! may fail the request: what does not arrive is pending.
 
-use actions::{append, conversation_for, tell_appended};
-use deliver::{ConnectionsApi, Fanout};
+use actions::{SendLimits, append, conversation_for, tell_appended};
+use deliver::Fanout;
 use domain::Failure;
 use lambda::{
-    BadVariable, Caller, Clock, Diagnostic, Event, EventLine, Response, answer, env, millis_between, sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, env,
+    millis_between, rate, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, Refusal, Reply, SendRequest, SendResult};
@@ -17,6 +18,8 @@ use wire::{Action, Refusal, Reply, SendRequest, SendResult};
 pub struct Deps {
     pub store: Store,
     pub fanout: Fanout,
+    pub limiter: Limiter,
+    pub limits: SendLimits,
     pub clock: Clock,
 }
 
@@ -28,9 +31,12 @@ impl Deps {
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
         let store = Store::from_env(&sdk, env)?;
-        let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
+        let connections = ConnectionsApi::from_env(&sdk, env)?;
+        let limiter = Limiter::from_env(connections.clone(), env)?;
+        let limits = SendLimits { sends: rate("SEND_RATE", env)?, first_messages: rate("FIRST_MESSAGE_RATE", env)? };
+        let fanout = Fanout::new(store.clone(), connections);
         tokio::join!(warm_up(&store, WarmTable::Inbox), fanout.warm_up());
-        Ok(Self { store, fanout, clock: Clock::system() })
+        Ok(Self { store, fanout, limiter, limits, clock: Clock::system() })
     }
 }
 
@@ -43,14 +49,14 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
         Action::Send(request) => send(deps, caller, request, line).await,
         _ => Err(Refusal::UnknownAction.into()),
     };
-    answer(&deps.clock, event, act).await
+    answer(&deps.clock, &deps.limiter, event, act).await
 }
 
 async fn send(deps: &Deps, caller: &Caller, request: SendRequest, line: &mut EventLine) -> Result<Reply, Failure> {
     line.conversation_id = Some(conversation_for(&caller.user, &request.target));
     let started = deps.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
-    let appended = append(&deps.store, || deps.clock.now(), &caller.user, request, conflicts).await?;
+    let appended = append(&deps.store, &deps.limits, || deps.clock.now(), &caller.user, request, conflicts).await?;
     let stored_at = deps.clock.now();
     // A duplicate is told again: the first run may have died right after its commit.
     let delivered = tell_appended(&deps.fanout, stored_at, &appended, Some(&caller.connection)).await;

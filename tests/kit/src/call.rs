@@ -8,24 +8,28 @@ pub enum AwsCall {
     Database { operation: String, body: Value },
     /// A frame to a connection.
     Post { connection: String, frame: Value },
+    /// The end of a connection.
+    Close { connection: String },
 }
 
 impl AwsCall {
-    /// From an HTTP request: its header `x-amz-target`, if it has one, its URL, and its body.
-    pub fn parse(target: Option<&str>, url: &str, body: &[u8]) -> Self {
+    /// From an HTTP request: its method, its header `x-amz-target`, if it has one, its URL, and its body.
+    pub fn parse(method: &str, target: Option<&str>, url: &str, body: &[u8]) -> Self {
         // A post that only opens the connection to the service has no frame.
         let body = serde_json::from_slice(body).unwrap_or_default();
         let last = |text: &str, separator| text.rsplit(separator).next().unwrap_or_default().to_owned();
-        match target {
-            Some(target) => Self::Database { operation: last(target, '.'), body },
-            None => Self::Post { connection: last(url, '/').replace("%3D", "="), frame: body },
+        if let Some(target) = target {
+            return Self::Database { operation: last(target, '.'), body };
         }
+        let connection = last(url, '/').replace("%3D", "=");
+        if method == "DELETE" { Self::Close { connection } } else { Self::Post { connection, frame: body } }
     }
 
     pub fn operation(&self) -> &str {
         match self {
             Self::Database { operation, .. } => operation,
             Self::Post { .. } => "PostToConnection",
+            Self::Close { .. } => "DeleteConnection",
         }
     }
 
@@ -34,6 +38,7 @@ impl AwsCall {
         match self {
             Self::Database { body, .. } => body,
             Self::Post { frame, .. } => frame,
+            Self::Close { .. } => &Value::Null,
         }
     }
 

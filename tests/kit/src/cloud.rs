@@ -119,6 +119,10 @@ impl Cloud {
                 }
                 None => (410, json!({ "message": null }).to_string()),
             },
+            AwsCall::Close { connection } => match self.sockets.remove(connection) {
+                Some(_) => (204, String::new()),
+                None => (410, json!({ "message": null }).to_string()),
+            },
             AwsCall::Database { operation, body } => answer(&self.engine, operation, &self.of_now(body).to_string()),
         }
     }
@@ -136,6 +140,7 @@ impl Cloud {
     pub fn touches(&self, call: &AwsCall) -> Vec<Touch> {
         let (operation, body) = match call {
             AwsCall::Post { connection, .. } => return vec![socket_touch(connection, false)],
+            AwsCall::Close { connection } => return vec![socket_touch(connection, true)],
             AwsCall::Database { operation, body } => (operation, body),
         };
         match operation.as_str() {
@@ -156,6 +161,7 @@ impl Cloud {
             AwsCall::Post { connection, frame } => {
                 format!("PostToConnection({connection}, {})", frame["type"].as_str().unwrap_or("?"))
             }
+            AwsCall::Close { connection } => format!("DeleteConnection({connection})"),
             AwsCall::Database { operation, body } if operation == "TransactWriteItems" => {
                 let items = body["TransactItems"].as_array().map_or(0, Vec::len);
                 format!("{operation}({items} items)")

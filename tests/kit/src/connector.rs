@@ -61,7 +61,7 @@ impl Connector {
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let body = request.body().bytes().expect("a body in memory");
-        (self.0)(AwsCall::parse(request.headers().get("x-amz-target"), request.uri(), body))
+        (self.0)(AwsCall::parse(request.method(), request.headers().get("x-amz-target"), request.uri(), body))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config};
 
 /// The template's tables, and sockets that are all open. Clones are the same AWS.
 ///
-/// `name`, in its methods, is the operation of a call to `DynamoDB`, or the connection that is posted to.
+/// `name`, in its methods, is the operation of a call to `DynamoDB`, the connection that is posted to, or `DeleteConnection`.
 #[derive(Clone, Default)]
 pub struct FakeAws(Arc<Mutex<Inner>>);
 
@@ -24,6 +24,7 @@ struct Inner {
     calls: Vec<AwsCall>,
     /// How often somebody tried to post to a connection.
     posts: HashMap<String, usize>,
+    closed: Vec<String>,
     /// For the calls to come, one each.
     next: HashMap<String, VecDeque<Step>>,
     always: HashMap<String, Fault>,
@@ -66,7 +67,7 @@ impl FakeAws {
     /// One attempt per post, given up after a second, as in production.
     pub fn management_client(&self) -> management::Client {
         let timeout = management::config::timeout::TimeoutConfig::builder();
-        let timeout = timeout.operation_timeout(deliver::POST_TIMEOUT).build();
+        let timeout = timeout.operation_timeout(lambda::POST_TIMEOUT).build();
         management::Client::from_conf(management_config(self.connector()).timeout_config(timeout).build())
     }
 
@@ -114,6 +115,11 @@ impl FakeAws {
     /// How often somebody tried to post to a connection, whether or not it failed.
     pub fn posts(&self, connection: &str) -> usize {
         self.lock().posts.get(connection).copied().unwrap_or_default()
+    }
+
+    /// The connections that somebody tried to close, in that order, whether or not it failed.
+    pub fn closed(&self) -> Vec<String> {
+        self.lock().closed.clone()
     }
 
     /// The frames that a connection took, in the order of their arrival.
@@ -183,7 +189,7 @@ impl FakeAws {
         let name = match call {
             AwsCall::Database { operation, .. } => {
                 inner.calls.push(call.clone());
-                operation
+                operation.as_str()
             }
             AwsCall::Post { connection, .. } => {
                 *inner.posts.entry(connection.clone()).or_default() += 1;
@@ -191,6 +197,10 @@ impl FakeAws {
                     inner.cloud.socket_open(connection);
                 }
                 connection
+            }
+            AwsCall::Close { connection } => {
+                inner.closed.push(connection.clone());
+                "DeleteConnection"
             }
         };
         let next = inner.next.get_mut(name).and_then(VecDeque::pop_front);

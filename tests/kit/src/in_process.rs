@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use deliver::{ConnectionsApi, Fanout};
-use domain::ConnectionId;
-use lambda::{Clock, Context, Diagnostic, Event, LambdaEvent, Response, WebSocketEvent};
+use actions::SendLimits;
+use deliver::Fanout;
+use domain::{ConnectionId, Rate};
+use lambda::{Clock, ConnectionsApi, Context, Diagnostic, Event, LambdaEvent, Limiter, Response, WebSocketEvent};
 use serde_json::{Value, json};
 use store::connections::Connection;
 use store::{Store, Tables};
@@ -14,11 +15,28 @@ use wire::{ACTIONS, Timestamp, UserId};
 
 use crate::ManualClock;
 
+/// How much a user may do: as the template says, but any number of requests and of first messages, of which tests make many.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub connections: usize,
+    pub requests: Rate,
+    pub sends: Rate,
+    pub first_messages: Rate,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let sends = Rate { burst: 200, pause: Duration::from_millis(200) };
+        Self { connections: 16, requests: Rate::UNLIMITED, sends, first_messages: Rate::UNLIMITED }
+    }
+}
+
 /// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
 pub struct InProcess {
     pub store: Store,
     pub connections: ConnectionsApi,
     pub clock: ManualClock,
+    limits: Limits,
     send: send::Deps,
     drain: drain::Deps,
     read: read::Deps,
@@ -31,31 +49,42 @@ impl InProcess {
         dynamodb: aws_sdk_dynamodb::Client,
         management: aws_sdk_apigatewaymanagement::Client,
         clock: ManualClock,
+        limits: Limits,
     ) -> Self {
-        Self::with(Store::new(dynamodb, tables()), ConnectionsApi::new(management), clock)
+        let store = Store::new(dynamodb, tables(), limits.connections);
+        Self::with(store, ConnectionsApi::new(management), clock, limits)
     }
 
     /// The functions as processes that have just started, and remember nobody.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        Self::with(self.store.clone(), self.connections.clone(), self.clock.clone())
+        Self::with(self.store.clone(), self.connections.clone(), self.clock.clone(), self.limits)
     }
 
-    fn with(store: Store, connections: ConnectionsApi, clock: ManualClock) -> Self {
+    fn with(store: Store, connections: ConnectionsApi, clock: ManualClock, limits: Limits) -> Self {
+        let Limits { requests, sends, first_messages, .. } = limits;
+        let limiter = || Limiter::new(requests, connections.clone());
         let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
             let clock = clock.clone();
             Clock::new(move || clock.now())
         };
         Self {
-            send: send::Deps { store: store.clone(), fanout: fanout(), clock: time() },
-            drain: drain::Deps { store: store.clone(), fanout: fanout(), clock: time() },
-            read: read::Deps { store: store.clone(), fanout: fanout(), clock: time() },
-            inbox: inbox::Deps { store: store.clone(), clock: time() },
-            connect: connect::Deps { store: store.clone(), clock: time() },
+            send: send::Deps {
+                store: store.clone(),
+                fanout: fanout(),
+                limiter: limiter(),
+                limits: SendLimits { sends, first_messages },
+                clock: time(),
+            },
+            drain: drain::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
+            read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
+            inbox: inbox::Deps { store: store.clone(), limiter: limiter(), clock: time() },
+            connect: connect::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             store,
             connections,
             clock,
+            limits,
         }
     }
 
@@ -63,7 +92,10 @@ impl InProcess {
     pub fn remember(&self, user: &str, connection: &str, connected_at: Timestamp) {
         let user = UserId::parse(user).unwrap();
         for fanout in [&self.send.fanout, &self.drain.fanout, &self.read.fanout] {
-            fanout.remember(&user, Connection { id: ConnectionId::new(connection), connected_at });
+            fanout.remember(
+                &user,
+                Connection::new(ConnectionId::new(connection), connected_at, Timestamp::from_millis(i64::MAX)),
+            );
         }
     }
 

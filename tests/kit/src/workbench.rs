@@ -6,7 +6,7 @@ use lambda::{Diagnostic, Event, Response};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
-use crate::{FakeAws, InProcess, ManualClock};
+use crate::{FakeAws, InProcess, Limits, ManualClock};
 
 pub struct Workbench {
     pub aws: FakeAws,
@@ -24,14 +24,19 @@ static LISTENER: Once = Once::new();
 
 impl Default for Workbench {
     fn default() -> Self {
-        LISTENER.call_once(listen);
-        let (aws, clock) = (FakeAws::default(), ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
-        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock.clone());
-        Self { aws, clock, functions }
+        Self::limited(Limits::default())
     }
 }
 
 impl Workbench {
+    /// With these limits.
+    pub fn limited(limits: Limits) -> Self {
+        LISTENER.call_once(listen);
+        let (aws, clock) = (FakeAws::default(), ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
+        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock.clone(), limits);
+        Self { aws, clock, functions }
+    }
+
     /// The functions as processes that have just started, and remember nobody.
     pub fn started(&self) -> InProcess {
         self.functions.restarted()

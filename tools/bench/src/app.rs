@@ -1,7 +1,7 @@
 //! The functions on an AWS that counts.
 
 use serde_json::{Value, json};
-use testkit::{InProcess, ManualClock};
+use testkit::{InProcess, Limits, ManualClock};
 use wire::Timestamp;
 
 use crate::aws::{Aws, MeasuredCall, Pace, Units};
@@ -28,7 +28,7 @@ impl App {
     pub fn new(pace: Option<Pace>) -> Self {
         let aws = Aws::new(pace);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock);
+        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock, Limits::default());
         Self { aws, functions, said: 0 }
     }
 

@@ -62,7 +62,16 @@ fn validators(schema: &Value, union: &str) -> Validators {
 fn closed(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(object) => {
-            if object.contains_key("properties") {
+            // What stands beside alternatives belongs to each of them, and it is they that are closed.
+            if let (Some(shared), Some(Value::Array(alternatives))) =
+                (object.get("properties").cloned(), object.get_mut("anyOf"))
+            {
+                for alternative in alternatives {
+                    for (name, property) in shared.as_object().into_iter().flatten() {
+                        alternative["properties"][name] = property.clone();
+                    }
+                }
+            } else if object.contains_key("properties") {
                 object.insert("additionalProperties".to_owned(), Value::Bool(false));
             }
             object.values_mut().for_each(|value| *value = closed(value.take()));

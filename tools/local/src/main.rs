@@ -36,6 +36,10 @@ struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
     max_lifetime: u64,
 
+    /// Another value for a parameter of template.yaml, such as RequestRate=off
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    parameter: Vec<(String, String)>,
+
     /// Never deliver $disconnect: on AWS it is best effort, and nothing may depend on it
     #[arg(long)]
     lose_disconnects: bool,
@@ -92,10 +96,16 @@ async fn start(arguments: &Arguments, binaries: Binaries) -> anyhow::Result<Serv
             lifetime_max: Duration::from_secs(arguments.max_lifetime),
             ..Limits::default()
         },
+        parameters: arguments.parameter.iter().cloned().collect(),
         lose_disconnects: arguments.lose_disconnects,
         ..Options::default()
     })
     .await
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn greet(server: &Server, arguments: &Arguments) {

@@ -31,6 +31,8 @@ pub struct Options {
     /// The folder that keeps the tables; without it they are in memory.
     pub data: Option<PathBuf>,
     pub template: PathBuf,
+    /// Values for the template's parameters.
+    pub parameters: Overrides,
     /// The folder with the demo's page, as `just demo` builds it.
     pub demo: PathBuf,
     pub binaries: Binaries,
@@ -48,6 +50,7 @@ impl Default for Options {
             port: 3001,
             data: None,
             template: workspace_root().join("template.yaml"),
+            parameters: Overrides::new(),
             demo: workspace_root().join("apps/demo/dist"),
             binaries: Binaries::new(),
             limits: Limits::default(),
@@ -66,11 +69,12 @@ pub struct Server {
 
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        let Options { port, data, template, demo, binaries, limits, lose_disconnects, environment, logs } = options;
+        let Options { port, data, template, parameters, demo, binaries, limits, lose_disconnects, environment, logs } =
+            options;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
-        let template = with_local_address(Template::load(&template, &overrides(address))?, address);
+        let template = with_local_address(Template::load(&template, &overrides(address, parameters))?, address);
 
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
@@ -146,17 +150,21 @@ impl Server {
     }
 }
 
-/// The template's parameters that only this server can know.
-fn overrides(address: SocketAddr) -> Overrides {
-    Overrides::from(
+/// The template's parameters: those that were asked for, and those that are other here.
+fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
+    let mut overrides = Overrides::from(
         [
             ("JwksUrl", format!("http://{address}/.well-known/jwks.json")),
             ("TokenIssuer", format!("http://{address}")),
             ("TokenAudience", tokens::AUDIENCE.to_owned()),
             ("QueryStringTokens", "on".to_owned()),
+            // Whoever tries it out writes to many made-up users.
+            ("FirstMessageRate", "off".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value)),
-    )
+    );
+    overrides.extend(parameters);
+    overrides
 }
 
 /// The API's host on AWS is this server here.

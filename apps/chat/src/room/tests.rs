@@ -47,6 +47,9 @@ fn row(id: &str, peer: &str) -> Conversation {
         delivered_seq: number(1),
         read_seq: Seq::ZERO,
         last_seq: number(1),
+        muted_until: None,
+        archived: false,
+        blocked: false,
     }
 }
 

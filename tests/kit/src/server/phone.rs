@@ -232,6 +232,18 @@ impl Phone {
         }
     }
 
+    /// Sends a frame again and again, each as soon as the one before was answered, until the server closes the socket.
+    pub async fn flood(&mut self, frame: &str) -> Option<CloseCode> {
+        loop {
+            if self.socket.send(Message::text(frame)).await.is_err() {
+                return self.closed().await;
+            }
+            if let Err(code) = self.next().await {
+                return code;
+            }
+        }
+    }
+
     /// Closes the socket, and waits until the server has too.
     pub async fn leave(mut self) {
         self.socket.close(None).await.unwrap();

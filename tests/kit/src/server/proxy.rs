@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use local::Options;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -53,7 +54,16 @@ impl Proxy {
 
     /// A local server whose functions come this way.
     pub async fn server(&self) -> Arc<TestServer> {
-        let server = Arc::new(TestServer::with(|options| options.environment = self.environment.clone()).await);
+        self.server_with(|_| {}).await
+    }
+
+    /// The same with options changed.
+    pub async fn server_with(&self, change: impl FnOnce(&mut Options)) -> Arc<TestServer> {
+        let server = TestServer::with(|options| {
+            options.environment = self.environment.clone();
+            change(options);
+        });
+        let server = Arc::new(server.await);
         self.server.set(Arc::downgrade(&server)).expect("there is one server");
         server
     }
@@ -83,7 +93,7 @@ impl Relay {
         let request = Request::from_parts(parts, body.collect().await.map_err(io::Error::other)?.to_bytes());
         let access_key = access_key(&request).unwrap_or_default();
         let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
-        let call = AwsCall::parse(target, request.uri().path(), request.body());
+        let call = AwsCall::parse(request.method().as_str(), target, request.uri().path(), request.body());
         let function = access_key.split('.').next().unwrap_or_default();
         let mut fault = (self.faults)(function, &call);
         let comes_once = fault.is_none() && is_first_attempt(&request);

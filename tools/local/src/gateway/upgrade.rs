@@ -135,7 +135,6 @@ impl Gateway {
 }
 
 fn selected_protocol(answer: &ProxyAnswer) -> Option<HeaderValue> {
-    let mut headers = answer.headers.iter().flatten();
-    let (_, protocol) = headers.find(|(name, _)| name.eq_ignore_ascii_case(SEC_WEBSOCKET_PROTOCOL.as_str()))?;
-    protocol.as_str()?.parse().ok()
+    // In AWS's spelling only: what API Gateway makes of another, nobody has seen.
+    answer.headers.as_ref()?.get("Sec-WebSocket-Protocol")?.as_str()?.parse().ok()
 }

@@ -1,0 +1,124 @@
+//! How often something may happen.
+
+use std::time::Duration;
+
+use wire::Timestamp;
+
+/// A number of times at once, and then one after each pause.
+///
+/// All that must be kept is one time: until when what has happened so far fills the rate (the generic cell rate algorithm, also
+/// known as a leaky bucket as a meter). So the count of a user and conversation is an attribute of a row that is written anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// At once, from rest. 0: no limit.
+    pub burst: u32,
+    pub pause: Duration,
+}
+
+/// A text that is no rate.
+#[derive(Debug, thiserror::Error)]
+#[error("must be a rate such as 200+5/1s (200 at once, then 5 in each second), or off")]
+pub struct InvalidRate;
+
+impl Rate {
+    pub const UNLIMITED: Self = Self { burst: 0, pause: Duration::ZERO };
+
+    pub fn is_unlimited(&self) -> bool {
+        self.burst == 0
+    }
+
+    /// Reads `200+5/1s`: 200 at once, then 5 in each second; or `off`.
+    ///
+    /// # Errors
+    /// [`InvalidRate`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, InvalidRate> {
+        if text == "off" {
+            return Ok(Self::UNLIMITED);
+        }
+        let parts = || {
+            let (burst, then) = text.split_once('+')?;
+            let (count, seconds) = then.strip_suffix('s')?.split_once('/')?;
+            let number = |digits: &str| digits.parse::<u32>().ok().filter(|number| *number > 0);
+            Some((number(burst)?, number(count)?, number(seconds)?))
+        };
+        let (burst, count, seconds) = parts().ok_or(InvalidRate)?;
+        Ok(Self { burst, pause: Duration::from_secs(seconds.into()) / count })
+    }
+
+    /// Until when the rate is filled once this happens now too.
+    ///
+    /// # Errors
+    /// How long to wait: after that it is accepted.
+    pub fn take(&self, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Duration> {
+        let filled_until = filled_until.map_or(now, |until| until.max(now)).plus(self.pause);
+        // Never negative: a whole burst from rest fills exactly this.
+        let over = filled_until.since(now.plus(self.pause.saturating_mul(self.burst)));
+        if self.is_unlimited() || over.is_zero() { Ok(filled_until) } else { Err(over) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RATE: Rate = Rate { burst: 3, pause: Duration::from_millis(200) };
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn a_burst_at_once_then_one_after_each_pause() {
+        let mut filled = None;
+        for _ in 0..3 {
+            filled = Some(RATE.take(filled, at(1000)).unwrap());
+        }
+        assert_eq!(RATE.take(filled, at(1000)), Err(Duration::from_millis(200)));
+        assert_eq!(RATE.take(filled, at(1150)), Err(Duration::from_millis(50)));
+        filled = Some(RATE.take(filled, at(1200)).unwrap());
+        assert_eq!(RATE.take(filled, at(1200)), Err(Duration::from_millis(200)));
+        // After a rest, the whole burst again and no more.
+        assert_eq!(RATE.take(filled, at(1_000_000)).unwrap(), at(1_000_200));
+    }
+
+    #[test]
+    fn a_rate_is_read_from_text() {
+        assert_eq!(Rate::parse("3+5/1s").unwrap(), RATE);
+        assert_eq!(Rate::parse("20+1/180s").unwrap(), Rate { burst: 20, pause: Duration::from_mins(3) });
+        assert_eq!(Rate::parse("off").unwrap(), Rate::UNLIMITED);
+        for bad in ["", "5", "5/1s", "3+5", "0+5/1s", "3+0/1s", "3+5/0s", "3+5/1", "-3+5/1s", "3 + 5/1s"] {
+            assert!(Rate::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        assert!(Rate::UNLIMITED.take(Some(at(i64::MAX)), at(0)).is_ok());
+    }
+
+    proptest! {
+        /// In any stretch of time, no more than the burst and one for each pause in it; and what is refused is accepted after
+        /// the wait that it was told.
+        #[test]
+        fn never_more_than_the_rate(gaps in prop::collection::vec(0i64..900, 1..200)) {
+            let (mut now, mut filled, mut accepted) = (0, None, vec![]);
+            for gap in gaps {
+                now += gap;
+                match RATE.take(filled, at(now)) {
+                    Ok(until) => {
+                        filled = Some(until);
+                        accepted.push(now);
+                    }
+                    Err(wait) => prop_assert!(RATE.take(filled, at(now).plus(wait)).is_ok()),
+                }
+            }
+            for (first, start) in accepted.iter().enumerate() {
+                for (last, end) in accepted.iter().enumerate().skip(first) {
+                    let at_most = 3 + (end - start) / 200;
+                    prop_assert!(i64::try_from(last - first + 1).unwrap() <= at_most);
+                }
+            }
+        }
+    }
+}

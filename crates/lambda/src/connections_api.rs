@@ -1,0 +1,125 @@
+//! Posts to live connections, through API Gateway's @connections API.
+//!
+//! Nothing here touches the tables: what a dead connection means for them is for [`Posted`]'s reader to decide.
+
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_apigatewaymanagement::Client;
+use aws_sdk_apigatewaymanagement::config::interceptors::InterceptorContext;
+use aws_sdk_apigatewaymanagement::config::retry::{ClassifyRetry, RetryAction, RetryConfig};
+use aws_sdk_apigatewaymanagement::config::timeout::TimeoutConfig;
+use aws_sdk_apigatewaymanagement::error::BoxError;
+use aws_sdk_apigatewaymanagement::primitives::Blob;
+use aws_smithy_http_client::Builder;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_runtime_api::client::retries::classifiers::RetryClassifierPriority;
+use domain::{ConnectionId, error_chain};
+
+/// One post to one connection, tried twice at most.
+pub const POST_TIMEOUT: Duration = Duration::from_secs(1);
+/// One of the tries.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(400);
+/// API Gateway closes connections that idle, and a function that was frozen meanwhile does not notice. Lambda freezes a function
+/// for longer than this only where nobody writes, and then a new connection is what it takes.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The one that the SDK has by itself.
+const TLS: Provider = Provider::Rustls(CryptoMode::AwsLc);
+
+/// The way to live connections. Cheap to clone; made once per process.
+#[derive(Clone, Debug)]
+pub struct ConnectionsApi {
+    client: Client,
+}
+
+/// What became of a frame.
+#[derive(Debug)]
+pub enum Posted {
+    /// API Gateway took it. No promise that a phone did: only an `ack` says that.
+    Accepted,
+    /// No such connection, or not yet: one that is still being set up answers the same.
+    Gone,
+    /// Anything else. The message stays pending, so nothing is lost.
+    Failed(BoxError),
+}
+
+impl ConnectionsApi {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// With the endpoint that `CONNECTIONS_ENDPOINT` names, `https://{api}.execute-api.{region}.amazonaws.com/{stage}`.
+    /// Not from the event: its domain lacks the stage behind a custom domain.
+    ///
+    /// A post that met a dead connection of the pool is made once more. One that was answered is not, whatever the answer: that
+    /// would delay everybody else's frames and the sender's answer, and a frame that was missed is drained.
+    ///
+    /// # Errors
+    /// Whatever `env` says of a variable that is missing.
+    pub fn from_env<E>(sdk: &SdkConfig, env: impl Fn(&'static str) -> Result<String, E>) -> Result<Self, E> {
+        let config = aws_sdk_apigatewaymanagement::config::Builder::from(sdk)
+            .endpoint_url(env("CONNECTIONS_ENDPOINT")?)
+            .http_client(Builder::new().pool_idle_timeout(POOL_IDLE_TIMEOUT).tls_provider(TLS).build_https())
+            .retry_config(RetryConfig::standard().with_max_attempts(2).with_initial_backoff(Duration::ZERO))
+            .retry_classifier(OnlyUnanswered)
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+                    .operation_timeout(POST_TIMEOUT)
+                    .build(),
+            )
+            .build();
+        Ok(Self::new(Client::from_conf(config)))
+    }
+
+    /// Posts one frame to one connection.
+    pub async fn post(&self, connection: &ConnectionId, frame: &str) -> Posted {
+        let post = self.client.post_to_connection().connection_id(connection.as_str()).data(Blob::new(frame));
+        match post.send().await {
+            Ok(_) => Posted::Accepted,
+            // The body of a 410 may be empty, and then the SDK can't name it.
+            Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => {
+                Posted::Gone
+            }
+            Err(error) => Posted::Failed(error.into()),
+        }
+    }
+
+    /// Closes a connection. Nothing happens if it is gone.
+    ///
+    /// # Errors
+    /// Whatever kept API Gateway from doing it.
+    pub async fn close(&self, connection: &ConnectionId) -> Result<(), BoxError> {
+        match self.client.delete_connection().connection_id(connection.as_str()).send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the connection to API Gateway before the first event needs it, by posting to nobody.
+    pub async fn warm_up(&self) {
+        if let Posted::Failed(error) = self.post(&ConnectionId::new("warm-up"), "").await {
+            tracing::debug!(error = error_chain(&*error), "warm-up failed");
+        }
+    }
+}
+
+/// Forbids to try again what was answered: also with 429 or 5xx, which the SDK would.
+#[derive(Debug)]
+struct OnlyUnanswered;
+
+impl ClassifyRetry for OnlyUnanswered {
+    fn classify_retry(&self, call: &InterceptorContext) -> RetryAction {
+        if call.response().is_some() { RetryAction::RetryForbidden } else { RetryAction::NoActionIndicated }
+    }
+
+    fn name(&self) -> &'static str {
+        "only unanswered"
+    }
+
+    fn priority(&self) -> RetryClassifierPriority {
+        RetryClassifierPriority::run_after(RetryClassifierPriority::transient_error_classifier())
+    }
+}

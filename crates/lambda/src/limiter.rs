@@ -1,0 +1,187 @@
+//! How many requests of a user a process takes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::{ConnectionId, Rate, error_chain};
+use wire::{Refusal, Timestamp, UserId};
+
+use crate::connections_api::ConnectionsApi;
+use crate::env::BadVariable;
+use crate::websocket::Caller;
+
+/// How long a client that was refused is to wait.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A socket that goes on so many times within [`RETRY_AFTER`] of a refusal is closed.
+const STRIKES_MAX: u32 = 20;
+/// What comes so soon after a strike may have been under way already, and is none.
+const STRIKE_PAUSE: Duration = Duration::from_millis(100);
+/// Users and connections that are remembered; with one more it begins anew. Some 200 bytes each.
+const REMEMBERED_MAX: usize = 1_000;
+
+/// Counts requests in the memory of one process: at no cost, and without a word to the other processes. So the budget is small, and
+/// it is the closing of the socket that ends a flood for all of them.
+#[derive(Debug)]
+pub struct Limiter {
+    rate: Rate,
+    connections: ConnectionsApi,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Until when the requests of a user fill the rate.
+    users: HashMap<UserId, Timestamp>,
+    refused: HashMap<ConnectionId, Refused>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    strikes: u32,
+    last_strike_at: Timestamp,
+    last_at: Timestamp,
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Admitted,
+    Refused,
+    /// Refused, and this connection did not wait so often that it is closed.
+    Closed,
+}
+
+impl Limiter {
+    pub fn new(rate: Rate, connections: ConnectionsApi) -> Self {
+        Self { rate, connections, seen: Mutex::default() }
+    }
+
+    /// With the rate that `REQUEST_RATE` names.
+    ///
+    /// # Errors
+    /// [`BadVariable`] names the variable.
+    pub fn from_env(
+        connections: ConnectionsApi,
+        env: impl Fn(&'static str) -> Result<String, BadVariable>,
+    ) -> Result<Self, BadVariable> {
+        Ok(Self::new(crate::env::rate("REQUEST_RATE", env)?, connections))
+    }
+
+    /// Counts a request, and closes the caller's socket where that is due.
+    pub(crate) async fn admit(&self, caller: &Caller, now: Timestamp) -> Result<(), Refusal> {
+        let verdict = self.seen().judge(&self.rate, &caller.user, &caller.connection, now);
+        if verdict == Verdict::Closed {
+            tracing::warn!("a connection that sends without end is closed");
+            if let Err(error) = self.connections.close(&caller.connection).await {
+                tracing::warn!(error = error_chain(&*error), "a connection that sends without end was not closed");
+            }
+        }
+        let retry_after_ms = u64::try_from(RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
+        if verdict == Verdict::Admitted { Ok(()) } else { Err(Refusal::RateLimited { retry_after_ms }) }
+    }
+
+    /// Never held across an await. What somebody who panicked left behind is still a count.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn judge(&mut self, rate: &Rate, user: &UserId, connection: &ConnectionId, now: Timestamp) -> Verdict {
+        if rate.is_unlimited() {
+            return Verdict::Admitted;
+        }
+        if self.users.len() >= REMEMBERED_MAX && !self.users.contains_key(user) {
+            self.users.clear();
+        }
+        if let Ok(until) = rate.take(self.users.get(user).copied(), now) {
+            self.users.insert(user.clone(), until);
+            return Verdict::Admitted;
+        }
+        if self.refused.len() >= REMEMBERED_MAX && !self.refused.contains_key(connection) {
+            self.refused.clear();
+        }
+        let first = Refused { strikes: 0, last_strike_at: now, last_at: now };
+        let refused = self.refused.entry(connection.clone()).or_insert(first);
+        if now.since(refused.last_at) >= RETRY_AFTER {
+            *refused = first;
+        } else if now.since(refused.last_strike_at) >= STRIKE_PAUSE {
+            refused.strikes += 1;
+            refused.last_strike_at = now;
+        }
+        refused.last_at = now;
+        if refused.strikes < STRIKES_MAX { Verdict::Refused } else { Verdict::Closed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate { burst: 30, pause: Duration::from_millis(100) };
+
+    struct Flood {
+        seen: Seen,
+        user: UserId,
+        connection: ConnectionId,
+    }
+
+    impl Flood {
+        fn new() -> Self {
+            let user = UserId::parse("mallory").unwrap();
+            Self { seen: Seen::default(), user, connection: ConnectionId::new("c1") }
+        }
+
+        fn at(&mut self, millis: i64) -> Verdict {
+            self.seen.judge(&RATE, &self.user, &self.connection, Timestamp::from_millis(millis))
+        }
+    }
+
+    #[test]
+    fn thirty_at_once_then_ten_a_second() {
+        let mut flood = Flood::new();
+        assert!((0..30).all(|_| flood.at(0) == Verdict::Admitted));
+        assert_eq!(flood.at(0), Verdict::Refused);
+        assert_eq!(flood.at(99), Verdict::Refused);
+        assert_eq!(flood.at(100), Verdict::Admitted);
+        assert_eq!(flood.at(100), Verdict::Refused);
+    }
+
+    #[test]
+    fn who_does_not_wait_is_closed_and_who_was_just_sending_is_not() {
+        let mut flood = Flood::new();
+        // However many were under way, they are refused, no more.
+        assert!((0..500).all(|_| flood.at(0) != Verdict::Closed));
+        // Every 2 ms, without end.
+        let closed = (1..5000).find(|n| flood.at(n * 2) == Verdict::Closed);
+        assert_eq!(closed.map(|n| n * 2), Some(2000));
+    }
+
+    #[test]
+    fn who_waits_for_a_second_is_never_closed() {
+        let mut flood = Flood::new();
+        for second in 0..100 {
+            assert!((0..50).all(|_| flood.at(second * 1000) != Verdict::Closed), "in second {second}");
+        }
+    }
+
+    #[test]
+    fn another_user_is_another_count() {
+        let mut flood = Flood::new();
+        assert!((0..100).any(|_| flood.at(0) == Verdict::Refused));
+        flood.user = UserId::parse("bob").unwrap();
+        assert_eq!(flood.at(0), Verdict::Admitted);
+    }
+
+    #[test]
+    fn what_is_remembered_has_an_end() {
+        let mut flood = Flood::new();
+        for n in 0..3 * REMEMBERED_MAX {
+            flood.user = UserId::parse(&format!("u{n}")).unwrap();
+            flood.connection = ConnectionId::new(format!("c{n}"));
+            assert!((0..31).any(|_| flood.at(0) == Verdict::Refused));
+        }
+        assert!(flood.seen.users.len() <= REMEMBERED_MAX && flood.seen.refused.len() <= REMEMBERED_MAX);
+    }
+}

@@ -1,0 +1,115 @@
+//! What users set for conversations and for each other, in the rows of `inbox`.
+
+use aws_sdk_dynamodb::error::BuildError;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
+use wire::{ConversationId, ConversationSettings, UserId};
+
+use crate::item::{VERSION, text, version};
+use crate::{Error, Store};
+
+/// What came of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    Done,
+    /// There is no such conversation for this user.
+    NotMember,
+    /// Somebody else was just writing the row.
+    Busy,
+}
+
+/// Sets what is given for a conversation, in the user's own row.
+pub async fn set_conversation(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+    set: &ConversationSettings,
+) -> Result<Set, Error> {
+    let table = &store.tables.inbox;
+    let mut write = store
+        .client
+        .update_item()
+        .table_name(table)
+        .key("user_id", text(user.as_str()))
+        .key("conversation_id", text(conversation.as_str()))
+        .condition_expression("attribute_exists(last_seq)");
+    let (mut sets, mut removes) = (vec![], vec![]);
+    match set.muted_until {
+        Some(Some(until)) => {
+            sets.push("muted_until = :until");
+            write = write.expression_attribute_values(":until", text(until.to_string()));
+        }
+        Some(None) => removes.push("muted_until"),
+        None => {}
+    }
+    match set.archived {
+        Some(true) => {
+            sets.push("archived = :yes");
+            write = write.expression_attribute_values(":yes", AttributeValue::Bool(true));
+        }
+        Some(false) => removes.push("archived"),
+        None => {}
+    }
+    let clause = |word: &str, parts: &[&str]| match parts {
+        [] => String::new(),
+        parts => format!("{word} {} ", parts.join(", ")),
+    };
+    let update = clause("SET", &sets) + &clause("REMOVE", &removes);
+    match write.update_expression(update.trim_end()).send().await {
+        Ok(_) => Ok(Set::Done),
+        Err(error) => match error.as_service_error() {
+            Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(Set::NotMember),
+            Some(UpdateItemError::TransactionConflictException(_)) => Ok(Set::Busy),
+            _ => Err(Error::call("UpdateItem", table, error)),
+        },
+    }
+}
+
+/// Blocks `peer`, or no longer: in the rows of both, so that each one's own row says whether they may write, and whom their ticks
+/// are for. The rows are made where there are none yet.
+pub async fn set_blocked(
+    store: &Store,
+    user: &UserId,
+    peer: &UserId,
+    conversation: &ConversationId,
+    blocked: bool,
+) -> Result<Set, Error> {
+    let table = &store.tables.inbox;
+    let rows = [(user, peer, "blocked"), (peer, user, "blocked_by_peer")];
+    let writes: Result<Vec<_>, BuildError> = rows
+        .into_iter()
+        .map(|(owner, peer, attribute)| {
+            let update = Update::builder()
+                .table_name(table)
+                .key("user_id", text(owner.as_str()))
+                .key("conversation_id", text(conversation.as_str()))
+                .expression_attribute_values(":peer", text(peer.as_str()))
+                .expression_attribute_values(":v", version());
+            let row = format!("SET peer_id = :peer, {VERSION} = if_not_exists({VERSION}, :v)");
+            let update = if blocked {
+                let yes = AttributeValue::Bool(true);
+                update.update_expression(format!("{row}, {attribute} = :yes")).expression_attribute_values(":yes", yes)
+            } else {
+                update.update_expression(format!("{row} REMOVE {attribute}"))
+            };
+            Ok(TransactWriteItem::builder().update(update.build()?).build())
+        })
+        .collect();
+    let writes = writes.map_err(|error| Error::Call {
+        operation: "TransactWriteItems",
+        table: table.clone(),
+        source: error.into(),
+    })?;
+    match store.client.transact_write_items().set_transact_items(Some(writes)).send().await {
+        Ok(_) => Ok(Set::Done),
+        Err(error) => match error.as_service_error() {
+            Some(TransactWriteItemsError::TransactionCanceledException(cancelled))
+                if cancelled.cancellation_reasons().iter().any(|why| why.code() == Some("TransactionConflict")) =>
+            {
+                Ok(Set::Busy)
+            }
+            _ => Err(Error::call("TransactWriteItems", table, error)),
+        },
+    }
+}

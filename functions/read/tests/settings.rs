@@ -1,0 +1,178 @@
+//! `settings`: what it writes, what it ends, and that a block holds whatever happens beside it.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+use serde_json::{Value, json};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
+
+fn block(user: &str, blocked: bool) -> Value {
+    json!({"action": "settings", "user_id": user, "set": {"blocked": blocked}})
+}
+
+fn to_alice(id: &str) -> Value {
+    json!({"action": "send", "to": "alice", "client_msg_id": id, "kind": "text", "body": "hi"})
+}
+
+async fn row(bench: &Workbench, user: &str) -> Value {
+    bench.ok(user, json!({"action": "inbox"})).await["conversations"][0].clone()
+}
+
+#[tokio::test]
+async fn a_conversation_is_muted_and_archived_and_each_left_alone() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    let set = async |set: Value| {
+        let frame = json!({"action": "settings", "conversation_id": id, "set": set});
+        assert_eq!(bench.ok("bob", frame).await, json!({}));
+        let row = row(&bench, "bob").await;
+        (row["muted_until"].clone(), row["archived"].clone())
+    };
+    assert_eq!(set(json!({"muted_until": "forever"})).await, (json!("forever"), Value::Null));
+    assert_eq!(set(json!({"archived": true})).await, (json!("forever"), json!(true)));
+    let until = json!("2027-02-01T00:00:00.000Z");
+    assert_eq!(set(json!({"muted_until": until})).await, (until, json!(true)));
+    assert_eq!(set(json!({"muted_until": null, "archived": false})).await, (Value::Null, Value::Null));
+    assert_eq!(row(&bench, "alice").await["muted_until"], Value::Null, "the others don't see it");
+}
+
+#[tokio::test]
+async fn a_message_takes_the_conversation_out_of_the_archive_for_both() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    for user in ["alice", "bob"] {
+        let archive =
+            json!({"action": "settings", "conversation_id": id, "set": {"archived": true, "muted_until": "forever"}});
+        bench.ok(user, archive).await;
+    }
+    bench.ok("alice", message_to_bob("m2")).await;
+    for user in ["alice", "bob"] {
+        let row = row(&bench, user).await;
+        assert_eq!((&row["archived"], &row["muted_until"]), (&Value::Null, &json!("forever")), "{user}");
+    }
+}
+
+#[tokio::test]
+async fn settings_are_told_to_ones_own_other_connections_only() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    bench.connected("alice").await;
+    bench.connected("bob").await;
+    bench.started().connected_at("bob", "second=", "second").await;
+    let set = json!({"muted_until": null, "archived": true});
+    bench.ok("bob", json!({"action": "settings", "conversation_id": id, "set": set})).await;
+    bench.ok("bob", block("alice", true)).await;
+    assert_eq!(
+        bench.aws.frames("second="),
+        [
+            json!({"type": "settings", "conversation_id": id, "set": set}),
+            json!({"type": "settings", "user_id": "alice", "set": {"blocked": true}})
+        ]
+    );
+    assert_eq!((bench.aws.posts("bob="), bench.aws.posts("alice=")), (0, 0));
+}
+
+#[tokio::test]
+async fn who_is_no_member_sets_nothing() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    let frame = json!({"action": "settings", "conversation_id": id, "set": {"archived": true}});
+    assert_eq!(bench.refused("mallory", frame).await, "not_member");
+    assert!(bench.aws.rows("InboxTable").iter().all(|row| row["user_id"] != "mallory"));
+    assert_eq!(bench.refused("mallory", block("mallory", true)).await, "bad_request");
+}
+
+#[tokio::test]
+async fn a_block_ends_messages_both_ways_and_its_end_brings_them_back() {
+    let bench = Workbench::default();
+    bench.conversation(1).await;
+    bench.ok("bob", block("alice", true)).await;
+    assert_eq!(row(&bench, "bob").await["blocked"], true);
+    assert_eq!(row(&bench, "alice").await["blocked"], Value::Null, "whom it is about learns nothing but `forbidden`");
+    assert_eq!(bench.refused("alice", message_to_bob("m2")).await, "forbidden");
+    assert_eq!(bench.refused("bob", to_alice("b1")).await, "forbidden");
+    assert_eq!(bench.aws.rows("MessagesTable").len(), 1);
+    // What was answered before keeps its answer.
+    assert_eq!(bench.ok("alice", message_to_bob("m1")).await["duplicate"], true);
+    bench.ok("bob", block("alice", false)).await;
+    assert_eq!(bench.ok("alice", message_to_bob("m2")).await["seq"], 2);
+    assert_eq!(bench.ok("bob", to_alice("b1")).await["seq"], 3);
+}
+
+#[tokio::test]
+async fn two_blocks_are_two() {
+    let bench = Workbench::default();
+    bench.conversation(1).await;
+    bench.ok("bob", block("alice", true)).await;
+    bench.ok("alice", block("bob", true)).await;
+    bench.ok("bob", block("alice", false)).await;
+    assert_eq!(bench.refused("bob", to_alice("b1")).await, "forbidden", "alice still blocks him");
+    bench.ok("alice", block("bob", false)).await;
+    bench.ok("bob", to_alice("b1")).await;
+}
+
+#[tokio::test]
+async fn one_can_be_blocked_before_the_first_message() {
+    let bench = Workbench::default();
+    bench.ok("bob", block("alice", true)).await;
+    assert_eq!(bench.refused("alice", message_to_bob("m1")).await, "forbidden");
+    assert_eq!(bench.refused("bob", to_alice("b1")).await, "forbidden");
+    // Nobody has a conversation of it.
+    for user in ["alice", "bob"] {
+        assert_eq!(bench.ok(user, json!({"action": "inbox"})).await["conversations"], json!([]));
+        assert_eq!(bench.ok(user, json!({"action": "drain"})).await["messages"], json!([]));
+        let id = bench.aws.rows("InboxTable")[0]["conversation_id"].clone();
+        for frame in [up_to("ack", &id, 1), up_to("read", &id, 1), json!({"action": "history", "conversation_id": id})]
+        {
+            assert_eq!(bench.refused(user, frame).await, "not_member");
+        }
+    }
+    bench.ok("bob", block("alice", false)).await;
+    assert_eq!(bench.ok("alice", message_to_bob("m1")).await["seq"], 1);
+    assert_eq!(row(&bench, "bob").await["unread"], 1);
+}
+
+#[tokio::test]
+async fn ticks_and_marks_end_with_a_block() {
+    let bench = Workbench::default();
+    let id = bench.conversation(3).await;
+    bench.connected("alice").await;
+    bench.ok("bob", up_to("ack", &id, 1)).await;
+    bench.ok("bob", up_to("read", &id, 1)).await;
+    assert_eq!(bench.posted("alice"), ["receipt.delivered", "receipt.read"]);
+    bench.ok("alice", block("bob", true)).await;
+    bench.ok("bob", up_to("ack", &id, 2)).await;
+    bench.ok("bob", up_to("read", &id, 3)).await;
+    assert_eq!(bench.posted("alice"), ["receipt.delivered", "receipt.read"]);
+    let members = async |user| {
+        let history = bench.ok(user, json!({"action": "history", "conversation_id": id})).await;
+        history["members"].as_array().unwrap().iter().map(|member| member["user_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((members("alice").await, members("bob").await), (vec![json!("alice")], vec![json!("bob")]));
+}
+
+#[tokio::test]
+async fn a_block_that_comes_between_the_look_and_the_commit_holds() {
+    let bench = Workbench::default();
+    bench.conversation(1).await;
+    let commit = bench.aws.hold_next("TransactWriteItems");
+    let sending = bench.refused("alice", message_to_bob("m2"));
+    let blocking = async {
+        commit.reached().await;
+        bench.ok("bob", block("alice", true)).await;
+        commit.release();
+    };
+    let (code, ()) = tokio::join!(sending, blocking);
+    assert_eq!(code, "forbidden");
+    assert_eq!(bench.aws.rows("MessagesTable").len(), 1);
+}
+
+#[tokio::test]
+async fn a_setting_that_meets_a_conflict_is_written_again() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    bench.aws.fail_next("TransactWriteItems", Fault::Conflict);
+    bench.ok("bob", block("alice", true)).await;
+    assert_eq!(row(&bench, "bob").await["blocked"], true);
+    bench.aws.fail_next("UpdateItem", Fault::Conflict);
+    bench.ok("bob", json!({"action": "settings", "conversation_id": id, "set": {"archived": true}})).await;
+    assert_eq!(row(&bench, "bob").await["archived"], true);
+}
