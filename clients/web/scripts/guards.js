@@ -48,14 +48,19 @@ function references(schema) {
 }
 
 function guard(name, definitions) {
-  const { properties = {}, required = [] } = definitions[name];
-  const conditions = Object.entries(properties).map(([field, schema]) => {
-    const value = `value.${field}`;
-    const condition = check(schema, value, definitions);
-    return required.includes(field) ? condition : `(${value} === undefined || ${condition})`;
-  });
-  const all = ["return isObject(value)", ...conditions].join(" &&\n    ");
+  const all = ["return isObject(value)", ...conditions(definitions[name], "value", definitions)].join(" &&\n    ");
   return `export function is${name}(value: unknown): value is ${name} {\n  ${all};\n}\n`;
+}
+
+/** What must be true of an object's fields. */
+function conditions({ properties = {}, required = [], anyOf = [] }, value, definitions) {
+  const fields = Object.entries(properties).map(([name, schema]) => {
+    const field = `${value}.${name}`;
+    const condition = check(schema, field, definitions);
+    return required.includes(name) ? condition : `(${field} === undefined || ${condition})`;
+  });
+  const alternatives = anyOf.map((one) => `(${conditions(one, value, definitions).join(" && ")})`);
+  return alternatives.length > 0 ? [...fields, `(${alternatives.join(" || ")})`] : fields;
 }
 
 /** An expression that says whether this value is what the schema says. */
@@ -71,7 +76,9 @@ function check(schema, value, definitions) {
     return `${value} === ${JSON.stringify(schema.const)}`;
   }
   const alternatives =
-    schema.oneOf ?? (Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : []);
+    schema.oneOf ??
+    schema.anyOf ??
+    (Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : []);
   if (alternatives.length > 0) {
     const each = alternatives.map((one) => check(one, value, definitions));
     return each.length === 1 ? each[0] : `(${each.join(" || ")})`;

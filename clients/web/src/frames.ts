@@ -8,7 +8,7 @@ export type Frames = Request | ServerFrame;
  * What a client sends.
  */
 export type Request =
-  SendRequest | AckRequest | DrainRequest | ReadRequest | InboxRequest | HistoryRequest | PingRequest;
+  SendRequest | AckRequest | DrainRequest | ReadRequest | InboxRequest | HistoryRequest | SettingsRequest | PingRequest;
 /**
  * Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
  */
@@ -59,6 +59,29 @@ export type ConversationId = string;
  */
 export type Timestamp = string;
 /**
+ * Mutes or archives a conversation; blocks a user, which ends messages and ticks between the two.
+ */
+export type SettingsRequest = SettingsRequest1 & {
+  action: "settings";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+};
+export type SettingsRequest1 =
+  | {
+      conversation_id: ConversationId;
+      set: ConversationSettings;
+    }
+  | {
+      set: UserSettings;
+      user_id: UserId;
+    };
+/**
+ * How long a conversation is muted.
+ */
+export type MutedUntil = Timestamp | "forever";
+/**
  * What a client receives.
  */
 export type ServerFrame =
@@ -68,11 +91,14 @@ export type ServerFrame =
   | ReadReply
   | InboxReply
   | HistoryReply
+  | SettingsReply
   | PingReply
   | ErrorFrame
   | MessagesNewEvent
   | ReceiptDeliveredEvent
   | ReceiptReadEvent
+  | SettingsEvent
+  | ConnectionReplacedEvent
   | GatewayError;
 /**
  * A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
@@ -89,9 +115,26 @@ export type ErrorCode =
   | "token_expired"
   | "not_member"
   | "id_reused"
+  | "forbidden"
+  | "rate_limited"
   | "conflict"
   | "unavailable"
   | (string & {});
+/**
+ * The user changed settings on another of their connections.
+ */
+export type SettingsEvent = SettingsEvent1 & {
+  type: "settings";
+};
+export type SettingsEvent1 =
+  | {
+      conversation_id: ConversationId;
+      set: ConversationSettings;
+    }
+  | {
+      set: UserSettings;
+      user_id: UserId;
+    };
 
 /**
  * "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
@@ -188,6 +231,28 @@ export interface HistoryRequest {
    */
   id?: RequestId;
   limit?: number;
+}
+/**
+ * Settings for a conversation: at least one of them.
+ */
+export interface ConversationSettings {
+  /**
+   * Out of sight, until the next message.
+   */
+  archived?: boolean;
+  /**
+   * Nothing of it rings until then. `null`: it rings again.
+   */
+  muted_until?: MutedUntil | null;
+}
+/**
+ * Settings for another user.
+ */
+export interface UserSettings {
+  /**
+   * Neither can write to the other, nor see the other's ticks.
+   */
+  blocked: boolean;
 }
 /**
  * Whether anything is pending; also keeps an idle socket open.
@@ -325,6 +390,11 @@ export interface InboxResult {
  * A conversation, as the chat list shows it to one of its members.
  */
 export interface Conversation {
+  archived?: boolean;
+  /**
+   * The member has blocked `peer_id`.
+   */
+  blocked?: boolean;
   conversation_id: ConversationId;
   /**
    * A device of the member holds everything up to here.
@@ -339,6 +409,10 @@ export interface Conversation {
    * The newest message's `seq`.
    */
   last_seq: number;
+  /**
+   * What the member has set, each only where it is set.
+   */
+  muted_until?: MutedUntil;
   /**
    * The other member; the member itself in a note to oneself.
    */
@@ -415,6 +489,19 @@ export interface Member {
   read_seq: number;
   user_id: UserId;
 }
+/**
+ * The answer to `settings`, if it succeeded.
+ */
+export interface SettingsReply {
+  action: "settings";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: SettingsResult;
+  type: "reply";
+}
+export interface SettingsResult {}
 /**
  * The answer to `ping`, if it succeeded.
  */
@@ -507,6 +594,12 @@ export interface ReceiptReadEvent {
   user_id: UserId;
 }
 /**
+ * The user has opened too many connections, and this was the oldest: it is closed now.
+ */
+export interface ConnectionReplacedEvent {
+  type: "connection.replaced";
+}
+/**
  * What API Gateway itself says when it could not hand a frame on. It has no `type`, and doesn't say which request it is about.
  */
 export interface GatewayError {
@@ -548,16 +641,30 @@ export function isAckResult(value: unknown): value is AckResult {
   return isObject(value);
 }
 
+export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
+  return isObject(value) &&
+    value.type === "connection.replaced";
+}
+
 export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
+    (value.archived === undefined || typeof value.archived === "boolean") &&
+    (value.blocked === undefined || typeof value.blocked === "boolean") &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.delivered_seq) &&
     value.kind === "direct" &&
     isLastMessage(value.last_message) &&
     Number.isSafeInteger(value.last_seq) &&
+    (value.muted_until === undefined || (typeof value.muted_until === "string" || value.muted_until === "forever")) &&
     typeof value.peer_id === "string" &&
     Number.isSafeInteger(value.read_seq) &&
     Number.isSafeInteger(value.unread);
+}
+
+export function isConversationSettings(value: unknown): value is ConversationSettings {
+  return isObject(value) &&
+    (value.archived === undefined || typeof value.archived === "boolean") &&
+    (value.muted_until === undefined || ((typeof value.muted_until === "string" || value.muted_until === "forever") || value.muted_until === null));
 }
 
 export function isDrainResult(value: unknown): value is DrainResult {
@@ -667,4 +774,19 @@ export function isSendResult(value: unknown): value is SendResult {
     typeof value.message_id === "string" &&
     typeof value.sent_at === "string" &&
     Number.isSafeInteger(value.seq);
+}
+
+export function isSettingsEvent(value: unknown): value is SettingsEvent {
+  return isObject(value) &&
+    value.type === "settings" &&
+    ((typeof value.conversation_id === "string" && isConversationSettings(value.set)) || (isUserSettings(value.set) && typeof value.user_id === "string"));
+}
+
+export function isSettingsResult(value: unknown): value is SettingsResult {
+  return isObject(value);
+}
+
+export function isUserSettings(value: unknown): value is UserSettings {
+  return isObject(value) &&
+    typeof value.blocked === "boolean";
 }

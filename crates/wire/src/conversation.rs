@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::actions::settings::MutedUntil;
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::message::Kind;
 use crate::time::Timestamp;
@@ -23,6 +24,14 @@ pub struct Conversation {
     pub read_seq: Seq,
     /// The newest message's `seq`.
     pub last_seq: Seq,
+    /// What the member has set, each only where it is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub muted_until: Option<MutedUntil>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
+    /// The member has blocked `peer_id`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocked: bool,
 }
 
 /// What a conversation is between. More will come.

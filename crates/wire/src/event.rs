@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::actions::settings::Settings;
 use crate::frame::to_json;
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::message::Message;
@@ -25,6 +26,12 @@ pub enum ServerEvent {
     /// `user_id` has read everything up to `seq`: blue ticks, and their other devices clear the badge.
     #[serde(rename = "receipt.read")]
     ReceiptRead(Receipt),
+    /// The user changed settings on another of their connections.
+    #[serde(rename = "settings")]
+    Settings(Settings),
+    /// The user has opened too many connections, and this was the oldest: it is closed now.
+    #[serde(rename = "connection.replaced")]
+    ConnectionReplaced {},
 }
 
 /// How far a member has come.

@@ -53,6 +53,11 @@ impl<'a> Fields<'a> {
         value.map(Some).ok_or_else(|| self.wrong(field, format!("must be an integer from {min} to {max}")))
     }
 
+    pub(crate) fn boolean(&self, field: &str) -> Result<Option<bool>, Refusal> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        value.as_bool().map(Some).ok_or_else(|| self.wrong(field, "must be true or false"))
+    }
+
     pub(crate) fn seq(&self, field: &str, min: u64) -> Result<Option<Seq>, Refusal> {
         Ok(self.integer(field, min, SEQ_MAX)?.and_then(Seq::new))
     }

@@ -26,6 +26,7 @@ pub use actions::inbox::{InboxRequest, InboxResult};
 pub use actions::ping::{PingRequest, PingResult};
 pub use actions::read::{ReadRequest, ReadResult};
 pub use actions::send::{SendRequest, SendResult, Target};
+pub use actions::settings::{ConversationSettings, MutedUntil, Settings, SettingsResult, UserSettings};
 pub use conversation::{Conversation, ConversationKind, LastMessage};
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};

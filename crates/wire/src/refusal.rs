@@ -20,6 +20,10 @@ pub enum Refusal {
     NotMember,
     /// The `client_msg_id` was used for another body.
     IdReused,
+    /// The caller may not do this: one of the two has blocked the other, or the account is suspended.
+    Forbidden,
+    /// Too many requests of this user. Accepted again after `retry_after_ms`.
+    RateLimited { retry_after_ms: u64 },
     /// Others wrote to the conversation at every one of the server's tries.
     Conflict,
     /// A service failed. Nothing is known to have been written.
@@ -39,6 +43,8 @@ impl Refusal {
             Self::TokenExpired => "token_expired",
             Self::NotMember => "not_member",
             Self::IdReused => "id_reused",
+            Self::Forbidden => "forbidden",
+            Self::RateLimited { .. } => "rate_limited",
             Self::Conflict => "conflict",
             Self::Unavailable => "unavailable",
         }
@@ -46,12 +52,13 @@ impl Refusal {
 
     /// Whether the same request may succeed if it is sent again.
     pub fn retryable(&self) -> bool {
-        matches!(self, Self::Conflict | Self::Unavailable)
+        matches!(self, Self::Conflict | Self::Unavailable | Self::RateLimited { .. })
     }
 
     /// How long to wait before that, where waiting helps.
     pub fn retry_after_ms(&self) -> Option<u64> {
         match self {
+            Self::RateLimited { retry_after_ms } => Some(*retry_after_ms),
             Self::Conflict => Some(100),
             Self::Unavailable => Some(1000),
             _ => None,
@@ -68,6 +75,8 @@ impl fmt::Display for Refusal {
             Self::TokenExpired => f.write_str("the token has expired; reconnect with a fresh one"),
             Self::NotMember => f.write_str("conversation_id: you are not a member of this conversation"),
             Self::IdReused => f.write_str("client_msg_id: already used for another message in this conversation"),
+            Self::Forbidden => f.write_str("you may not do this"),
+            Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
             Self::Conflict => f.write_str("the conversation is busy; send the same request again"),
             Self::Unavailable => f.write_str("a service failed; send the same request again"),
         }

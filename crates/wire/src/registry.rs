@@ -2,6 +2,7 @@
 //! list or checked against it.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::actions::ack::{AckRequest, AckResult};
 use crate::actions::drain::{DrainRequest, DrainResult};
@@ -10,6 +11,7 @@ use crate::actions::inbox::{InboxRequest, InboxResult};
 use crate::actions::ping::{PingRequest, PingResult};
 use crate::actions::read::{ReadRequest, ReadResult};
 use crate::actions::send::{SendRequest, SendResult};
+use crate::actions::settings::{Settings, SettingsResult};
 use crate::fields::Fields;
 use crate::refusal::Refusal;
 
@@ -60,6 +62,19 @@ macro_rules! registry {
             $($variant($result),)+
         }
 
+        impl Reply {
+            /// Reads the result of an answer to the action of this name.
+            ///
+            /// # Errors
+            /// It is not of the shape that the action's results have, or there is no such action.
+            pub fn parse(action: &str, result: Value) -> Result<Self, serde_json::Error> {
+                match action {
+                    $($name => serde_json::from_value(result).map(Self::$variant),)+
+                    _ => Err(serde::de::Error::custom("no such action")),
+                }
+            }
+        }
+
         $(impl From<$result> for Reply {
             fn from(result: $result) -> Self {
                 Self::$variant(result)
@@ -91,6 +106,9 @@ registry! {
     /// Messages of a conversation, and how far its members have come.
     "history": History(HistoryRequest) -> HistoryResult, in "inbox",
         like r#"{"action":"history","id":"r1","conversation_id":"dm_x"}"#;
+    /// Mutes or archives a conversation; blocks a user, which ends messages and ticks between the two.
+    "settings": Settings(Settings) -> SettingsResult, in "read",
+        like r#"{"action":"settings","id":"r1","conversation_id":"dm_x","set":{"muted_until":"forever"}}"#;
     /// Whether anything is pending; also keeps an idle socket open.
     "ping": Ping(PingRequest) -> PingResult, in "drain",
         like r#"{"action":"ping","id":"r1"}"#;

@@ -1,9 +1,10 @@
 //! A frame of each kind, as it goes over the wire: what the server sends is written by the code that writes it there.
 
 use wire::{
-    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, DrainResult, HistoryResult,
-    InboxResult, Kind, LastMessage, Member, Message, MessageId, PingResult, ReadResult, Receipt, Refusal, Reply,
-    RequestId, SendResult, Seq, ServerEvent, Timestamp, UserId, error_frame, reply_frame,
+    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DrainResult,
+    HistoryResult, InboxResult, Kind, LastMessage, Member, Message, MessageId, MutedUntil, PingResult, ReadResult,
+    Receipt, Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult, Timestamp, UserId,
+    UserSettings, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -29,13 +30,18 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 3] = [
+const MORE_REQUESTS: [(&str, &str); 5] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi"}"#,
     ),
     ("drain", r#"{"action":"drain","id":"r2","ack":[{"conversation_id":"dm_x","seq":42}]}"#),
     ("history", r#"{"action":"history","id":"r1","conversation_id":"dm_x","after_seq":41,"limit":100}"#),
+    (
+        "settings",
+        r#"{"action":"settings","id":"r2","conversation_id":"dm_x","set":{"muted_until":null,"archived":true}}"#,
+    ),
+    ("settings", r#"{"action":"settings","id":"r3","user_id":"mallory","set":{"blocked":true}}"#),
 ];
 
 /// As API Gateway writes it.
@@ -67,8 +73,11 @@ fn replies() -> Vec<Example> {
                 "ack" => AckResult {}.into(),
                 "drain" => DrainResult { messages: vec![message()], more: false }.into(),
                 "read" => ReadResult { unread: 0 }.into(),
-                "inbox" => InboxResult { conversations: vec![conversation()], next_cursor: None }.into(),
+                "inbox" => {
+                    InboxResult { conversations: vec![conversation(), muted_conversation()], next_cursor: None }.into()
+                }
                 "history" => history.clone().into(),
+                "settings" => SettingsResult {}.into(),
                 "ping" => PingResult { pending: false, server_time: sent_at }.into(),
                 other => unreachable!("{other} has no example of its answer yet: add one here"),
             };
@@ -78,7 +87,7 @@ fn replies() -> Vec<Example> {
 }
 
 /// One of each. A code that is missing here has no example, which a test notices.
-fn refusals() -> [Refusal; 8] {
+fn refusals() -> [Refusal; 10] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8" },
@@ -86,6 +95,8 @@ fn refusals() -> [Refusal; 8] {
         Refusal::TokenExpired,
         Refusal::NotMember,
         Refusal::IdReused,
+        Refusal::Forbidden,
+        Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
         Refusal::Unavailable,
     ]
@@ -95,11 +106,16 @@ fn events() -> Vec<Example> {
     let own = message();
     let theirs = Message { client_msg_id: None, ..own.clone() };
     let receipt = Receipt { conversation_id: conversation_id(), user_id: bob(), seq: seq(42), at: sent_at() };
+    let set = ConversationSettings { muted_until: Some(None), archived: Some(true) };
+    let blocked = Settings::User { user_id: bob(), set: UserSettings { blocked: true } };
     let events = [
         ("MessagesNewEvent", ServerEvent::messages_new(theirs)),
         ("MessagesNewEvent", ServerEvent::messages_new(own)),
         ("ReceiptDeliveredEvent", ServerEvent::ReceiptDelivered(receipt.clone())),
         ("ReceiptReadEvent", ServerEvent::ReceiptRead(receipt)),
+        ("SettingsEvent", ServerEvent::Settings(Settings::Conversation { conversation_id: conversation_id(), set })),
+        ("SettingsEvent", ServerEvent::Settings(blocked)),
+        ("ConnectionReplacedEvent", ServerEvent::ConnectionReplaced {}),
     ];
     events.into_iter().map(|(name, event)| (name.to_owned(), event.to_frame())).collect()
 }
@@ -116,7 +132,15 @@ fn conversation() -> Conversation {
         delivered_seq: last_seq,
         read_seq: seq(41),
         last_seq,
+        muted_until: None,
+        archived: false,
+        blocked: false,
     }
+}
+
+/// With everything in it that is left out where it is not set.
+fn muted_conversation() -> Conversation {
+    Conversation { muted_until: Some(MutedUntil::Forever), archived: true, blocked: true, ..conversation() }
 }
 
 fn message() -> Message {

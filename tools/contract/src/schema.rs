@@ -27,7 +27,7 @@ pub fn schema() -> Value {
     let events = variants::<ServerEvent>(&mut generator);
     let error = ErrorFrame::json_schema(&mut generator).to_value();
     let gateway_error = GatewayError::json_schema(&mut generator).to_value();
-    let mut frames = Frames { definitions: generator.take_definitions(true), requests: vec![], pushed: vec![] };
+    let mut frames = Frames { definitions: generator.take_definitions(true), requests: vec![], pushed: vec![], inlined: vec![] };
 
     for action in actions {
         frames.request(action);
@@ -92,6 +92,8 @@ struct Frames {
     requests: Vec<String>,
     /// What the server sends, answers included.
     pushed: Vec<String>,
+    /// Definitions that are whole frames, which have names of their own.
+    inlined: Vec<String>,
 }
 
 impl Frames {
@@ -99,8 +101,7 @@ impl Frames {
     fn request(&mut self, mut action: Value) {
         let reference = action["$ref"].as_str().map(|reference| last(reference).to_owned());
         action = self.whole(action);
-        // Nothing else refers to it: the frame takes its name.
-        reference.map(|name| self.definitions.remove(&name));
+        self.inlined.extend(reference);
         action["properties"]["id"] = json!({
             "description": "Echoed by the answer.", "allOf": [{"$ref": "#/definitions/RequestId"}]
         });
@@ -153,6 +154,7 @@ impl Frames {
     }
 
     fn finish(mut self) -> Value {
+        self.definitions.retain(|name, _| !self.inlined.contains(name) || self.requests.contains(name));
         let one_of = |names: &[String], what: &str| {
             let choices = names.iter().map(|name| json!({"$ref": format!("#/definitions/{name}")}));
             json!({"description": what, "oneOf": choices.collect::<Vec<_>>()})
@@ -209,6 +211,10 @@ fn optional_is_not_null(object: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
     for (name, property) in properties {
         let Some(property) = property.as_object_mut().filter(|_| !is_required(name)) else { continue };
+        // Where `null` is a value of its own.
+        if property.remove("nullable").is_some() {
+            continue;
+        }
         if let Some(Value::Array(types)) = property.get_mut("type") {
             types.retain(|kind| kind != "null");
             let only = types[0].take();

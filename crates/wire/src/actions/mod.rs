@@ -7,3 +7,4 @@ pub mod inbox;
 pub mod ping;
 pub mod read;
 pub mod send;
+pub mod settings;
