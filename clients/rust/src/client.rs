@@ -13,8 +13,8 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::INBOX_LIMIT_MAX;
 use wire::{
-    ClientMsgId, ConversationId, HistoryRequest, HistoryResult, InboxRequest, InboxResult, SendResult, Seq, Side,
-    Target, UserId, body_fits,
+    ClientMsgId, ConversationId, HistoryRequest, HistoryResult, InboxRequest, InboxResult, SendResult, Seq, Settings,
+    Side, Target, UserId, body_fits,
 };
 
 use crate::dial::Dialer;
@@ -100,10 +100,22 @@ impl Client {
     ///
     /// It is reported without being awaited. Awaited, it gives the number of messages that are left unread, or fails with
     /// [`Error::Refused`] or [`Error::Closed`].
-    pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> ReadReport {
-        let (unread_tx, unread_rx) = oneshot::channel();
+    pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> Report<u64> {
+        let (unread_tx, answer_rx) = oneshot::channel();
         self.command(Command::Read { conversation_id: conversation_id.clone(), seq, unread_tx });
-        ReadReport { unread_rx }
+        Report { answer_rx }
+    }
+
+    /// Mutes or archives a conversation, or blocks a user. What is left out stays as it is. Of two calls about the same
+    /// conversation or user, the second one stands.
+    ///
+    /// It is reported without being awaited, again and again until the server has answered; [`Event::SettingsChanged`] says
+    /// so. But a restart forgets it: what stands then is in the rows of [`inbox`](Self::inbox). Awaited, it fails with
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn settings(&self, settings: Settings) -> Report<()> {
+        let (done_tx, answer_rx) = oneshot::channel();
+        self.command(Command::Call(Call::Settings(settings, done_tx)));
+        Report { answer_rx }
     }
 
     /// A page of the chat list, of at most 50 conversations: the first one, or the one at the `next_cursor` of the page before.
@@ -138,7 +150,8 @@ impl Client {
     }
 
     /// Tries at once what waits to be tried again: a reconnect does not wait for its time, and a connection that looks alive
-    /// is checked. For an app that comes to the foreground or learns that the network has changed.
+    /// is checked. For an app that comes to the foreground or learns that the network has changed. After
+    /// [`State::Replaced`](crate::State::Replaced) nothing else connects again, so call it only if the user is there then.
     pub fn wake(&self) {
         self.command(Command::Wake);
     }
@@ -204,18 +217,18 @@ impl Sent {
     }
 }
 
-/// A report of what the user has read. It is sent whether this is awaited or dropped.
+/// What the user has read or set, on its way to the server. It is sent whether this is awaited or dropped.
 #[derive(Debug)]
-pub struct ReadReport {
-    unread_rx: oneshot::Receiver<Result<u64, Error>>,
+pub struct Report<T> {
+    answer_rx: oneshot::Receiver<Result<T, Error>>,
 }
 
-impl IntoFuture for ReadReport {
-    type Output = Result<u64, Error>;
+impl<T: Send + 'static> IntoFuture for Report<T> {
+    type Output = Result<T, Error>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        answer(self.unread_rx).boxed()
+        answer(self.answer_rx).boxed()
     }
 }
 

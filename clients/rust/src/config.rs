@@ -20,7 +20,7 @@ pub enum TokenNeed {
     Connect,
     /// The server refused the last token with this HTTP status. Get a new one.
     Refused(u16),
-    /// The last token has expired. Get a new one.
+    /// The last token has expired, or is about to. Get a new one.
     Expired,
 }
 
@@ -47,7 +47,7 @@ pub struct Config {
 
 impl Config {
     /// `token` is asked for a token before each connection is opened, and is told in [`TokenNeed`] whether a cached one
-    /// will do.
+    /// will do. Where the token is a JWT, its `exp` says when the connection has to be replaced; nothing else in it is read.
     pub fn new<F, T>(url: impl Into<String>, user_id: impl Into<String>, token: F) -> Self
     where
         F: Fn(TokenNeed) -> T + Send + Sync + 'static,
@@ -117,17 +117,19 @@ pub struct Timing {
     pub gap_retry: Duration,
     /// The first reconnect waits up to this, each further one up to twice the one before. 500 ms.
     pub reconnect_first: Duration,
-    /// No reconnect waits longer. 30 s.
+    /// No reconnect waits longer, as long as the server is not overloaded. 30 s.
     pub reconnect_max: Duration,
+    /// No reconnect waits longer, after the server has answered 429 or 5xx. 5 min.
+    pub reconnect_busy_max: Duration,
     /// How long opening a connection may take. 10 s.
     pub dial_wait: Duration,
     /// How long a frame may take to go out. 10 s.
     pub write_wait: Duration,
     /// How long closing a connection may take. 1 s.
     pub close_wait: Duration,
-    /// A connection is replaced when it is that old. API Gateway ends it at 2 h. 1 h 55 min.
+    /// A connection is replaced when it is that old, or a minute before its token ends. API Gateway ends it at 2 h. 1 h 55 min.
     pub lifetime: Duration,
-    /// Up to this much earlier, at random, so that not all devices reconnect at once. 5 min.
+    /// Up to this much earlier, at random, so that devices that have connected at once don't do so again. 55 min.
     pub lifetime_jitter: Duration,
 }
 
@@ -145,6 +147,7 @@ impl Timing {
             gap_retry: bounded(self.gap_retry),
             reconnect_first: bounded(self.reconnect_first),
             reconnect_max: bounded(self.reconnect_max),
+            reconnect_busy_max: bounded(self.reconnect_busy_max),
             dial_wait: bounded(self.dial_wait),
             write_wait: bounded(self.write_wait),
             close_wait: bounded(self.close_wait),
@@ -166,11 +169,12 @@ impl Default for Timing {
             gap_retry: Duration::from_secs(1),
             reconnect_first: Duration::from_millis(500),
             reconnect_max: Duration::from_secs(30),
+            reconnect_busy_max: Duration::from_secs(5 * 60),
             dial_wait: Duration::from_secs(10),
             write_wait: Duration::from_secs(10),
             close_wait: Duration::from_secs(1),
             lifetime: Duration::from_secs(115 * 60),
-            lifetime_jitter: Duration::from_secs(5 * 60),
+            lifetime_jitter: Duration::from_secs(55 * 60),
         }
     }
 }

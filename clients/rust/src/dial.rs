@@ -1,7 +1,7 @@
 //! One connection: opened, copied to and from, closed.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;
@@ -15,7 +15,7 @@ use wire::DeviceId;
 
 use crate::config::{TokenNeed, TokenSource};
 use crate::session::LinkId;
-use crate::{Config, Error, Timing, Why};
+use crate::{Config, Error, Timing, Why, token};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -27,7 +27,8 @@ pub(crate) struct Dialer {
 
 /// What a connection's task reports.
 pub(crate) enum LinkNews {
-    Opened(LinkId),
+    /// With how long the token is valid, if it says so.
+    Opened(LinkId, Option<Duration>),
     NotOpened(LinkId, Why),
     Frame(LinkId, String),
     Ended(LinkId, Why),
@@ -46,7 +47,7 @@ impl Dialer {
         Ok(Self { url, token: token.clone(), timing: timing.bounded() })
     }
 
-    async fn dial(&self, need: TokenNeed) -> Result<Socket, Why> {
+    async fn dial(&self, need: TokenNeed) -> Result<(Socket, Option<Duration>), Why> {
         let token = (self.token)(need).await.map_err(|error| Why::NoToken(error.to_string()))?;
         let unusable = |error: tungstenite::Error| Why::Unreachable(error.to_string());
         let mut request = self.url.as_str().into_client_request().map_err(unusable)?;
@@ -56,7 +57,7 @@ impl Dialer {
         request.headers_mut().insert(AUTHORIZATION, bearer);
         // Small frames that wait for an answer: they must not wait for each other.
         match connect_async_with_config(request, None, true).await {
-            Ok((socket, _)) => Ok(socket),
+            Ok((socket, _)) => Ok((socket, token::time_left(&token, now()))),
             Err(tungstenite::Error::Http(response)) => match response.status().as_u16() {
                 status @ (401 | 403) => Err(Why::TokenRefused { status }),
                 status => Err(Why::Refused { status }),
@@ -64,6 +65,11 @@ impl Dialer {
             Err(error) => Err(unusable(error)),
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the edge of the program")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Runs until the connection ends, or until the other end of `frame_rx` is dropped.
@@ -85,11 +91,11 @@ pub(crate) async fn run_link(
         // If the client has ended, nobody needs the news.
         let _ = news_tx.send(news);
     };
-    let socket = match opened {
-        Ok(socket) => socket,
+    let (socket, token_left) = match opened {
+        Ok(opened) => opened,
         Err(why) => return report(LinkNews::NotOpened(link, why)),
     };
-    report(LinkNews::Opened(link));
+    report(LinkNews::Opened(link, token_left));
     let on_frame = |text: String| report(LinkNews::Frame(link, text));
     if let Some(why) = copy(socket, &mut frame_rx, on_frame, &dialer.timing).await {
         report(LinkNews::Ended(link, why));

@@ -127,7 +127,7 @@ impl Running {
     fn on_link_news(&mut self, news: LinkNews) {
         let now = Instant::now();
         match news {
-            LinkNews::Opened(link) => self.session.opened(link, now),
+            LinkNews::Opened(link, token_left) => self.session.opened(link, token_left, now),
             LinkNews::NotOpened(link, why) => {
                 self.links.open.remove(&link);
                 self.session.dial_failed(link, why, now);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use wire::{ClientMsgId, Conversation, Message, Receipt, Target};
+use wire::{ClientMsgId, Conversation, Message, Receipt, Settings, Target};
 
 use crate::Error;
 
@@ -29,6 +29,9 @@ pub enum Event {
     /// A row of the chat list, as the server had it after a connect: there is something new in the conversation, or another
     /// device has read some of it. May come without a change.
     ConversationChanged(Conversation),
+    /// The user has changed settings, here or on another device: the server has them now. What is left out stays as it was.
+    /// One that another device changed while this one was not connected is only in the rows of [`inbox`](crate::Client::inbox).
+    SettingsChanged(Settings),
     /// How the connection is doing.
     State(State),
     /// A message that will never be stored: the server refused it for good. It is out of the outbox.
@@ -69,6 +72,10 @@ pub enum State {
         /// When the next one is tried.
         retry_at: Instant,
     },
+    /// The server has closed the connection, because the user has opened too many newer ones. The next one is opened by
+    /// [`Client::wake`](crate::Client::wake), not before: devices that come back by themselves would take each other's place
+    /// without end.
+    Replaced,
 }
 
 /// Why there is no connection.

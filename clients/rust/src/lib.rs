@@ -65,8 +65,9 @@ mod session;
 mod stats;
 mod storage;
 mod timeline;
+mod token;
 
-pub use client::{Client, Events, ReadReport, Sent};
+pub use client::{Client, Events, Report, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, Why};
@@ -75,8 +76,9 @@ pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
 pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
-    ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryResult, InboxResult, InvalidId, Kind,
-    LastMessage, Member, Message, MessageId, Receipt, SendResult, Seq, Side, Target, Timestamp, UserId,
+    ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, HistoryResult, InboxResult,
+    InvalidId, Kind, LastMessage, Member, Message, MessageId, MutedUntil, Receipt, SendResult, Seq, Settings, Side,
+    Target, Timestamp, UserId, UserSettings,
 };
 
 /// The README's example, so that it compiles.

@@ -115,12 +115,13 @@ impl Session {
 
     /// A frame, from a connection that is open or was until now.
     pub(crate) fn received(&mut self, link: LinkId, text: &str, now: Instant) {
-        self.frame_arrived(link, now);
-        match ServerFrame::parse(text) {
+        let frame = ServerFrame::parse(text);
+        self.frame_arrived(link, is_service(&frame), now);
+        match frame {
             ServerFrame::Reply { id, result } => self.answered(id.as_deref(), result, now),
             ServerFrame::Error { error, .. } if error.code == "token_expired" => self.token_expired(link, now),
             ServerFrame::Error { id, error } => self.refused(id.as_deref(), error, now),
-            ServerFrame::Event(event) => self.on_event(event, now),
+            ServerFrame::Event(event) => self.on_event(link, event, now),
             // It does not say which request it is about.
             ServerFrame::Gateway => self.retry_all_soon(link, now),
             ServerFrame::Unknown => {}
@@ -128,7 +129,7 @@ impl Session {
         self.send_due(now);
     }
 
-    fn on_event(&mut self, event: ServerEvent, now: Instant) {
+    fn on_event(&mut self, link: LinkId, event: ServerEvent, now: Instant) {
         match event {
             ServerEvent::MessagesNew { messages, .. } => {
                 for message in messages {
@@ -139,11 +140,12 @@ impl Session {
                 self.tell(Event::Receipt { kind: ReceiptKind::Delivered, receipt });
             }
             ServerEvent::ReceiptRead(receipt) => self.tell(Event::Receipt { kind: ReceiptKind::Read, receipt }),
-            ServerEvent::Settings(_) | ServerEvent::ConnectionReplaced {} => {}
+            ServerEvent::Settings(settings) => self.tell(Event::SettingsChanged(settings)),
+            ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
     }
 
-    /// Retries that wait are tried now: the network has changed, or the app is in the foreground again.
+    /// Reconnects that wait are tried now: the network has changed, or the app is in the foreground again.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.dial_soon(now);
         self.ping_soon(now);
@@ -228,6 +230,15 @@ impl Session {
 
     fn save(&mut self, change: Change) {
         self.changes.push(change);
+    }
+}
+
+/// Whether the server serves. One that only refuses, before it closes the connection, must not be dialled in a tight loop.
+fn is_service(frame: &ServerFrame) -> bool {
+    match frame {
+        ServerFrame::Error { error, .. } => error.code != "token_expired",
+        ServerFrame::Reply { .. } | ServerFrame::Event(_) | ServerFrame::Unknown => true,
+        ServerFrame::Gateway => false,
     }
 }
 

@@ -5,7 +5,7 @@ import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
 import { type HistoryResult, type InboxResult, limits, type SendResult } from "./frames.ts";
-import { checkSize, type Side, type Target } from "./protocol.ts";
+import { checkSize, type Settings, type Side, type Target } from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
@@ -52,7 +52,10 @@ export class Client {
   constructor(driver: Driver, events: Events) {
     this.#driver = driver;
     this.events = events;
-    this.#unwatch = watchSurroundings(() => this.wake());
+    this.#unwatch = watchSurroundings({
+      shown: () => this.wake(),
+      networkChanged: () => driver.act((session, now) => session.networkChanged(now)),
+    });
   }
 
   /**
@@ -99,8 +102,22 @@ export class Client {
   }
 
   /**
+   * Mutes or archives a conversation, or blocks a user. What is left out stays as it is. Of two calls about the same
+   * conversation or user, the second one stands.
+   *
+   * It is asked again and again until the server has answered; a `settings` event says so. But a restart forgets it: what
+   * stands then is in the rows of `inbox`. The app may ignore what this gives.
+   *
+   * @throws A code of the protocol: it is not set. `closed`: nobody knows.
+   */
+  settings(settings: Settings): Promise<void> {
+    return this.#call({ action: "settings", ...settings });
+  }
+
+  /**
    * Tries at once what waits to be tried again. In browsers the client calls it itself when the page is visible again or the
-   * network has changed; elsewhere the app should.
+   * network has changed; elsewhere the app should. After the state `replaced` nothing else connects again, so call it only if
+   * the user is there then.
    */
   wake(): void {
     this.#driver.act((session, now) => session.wake(now));

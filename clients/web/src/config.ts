@@ -9,10 +9,10 @@ import { uuid } from "./uuid.ts";
  * Why the app is asked for a token.
  *
  * - `connect`: for a new connection. A cached token will do.
- * - `unsure`: the last try failed, and browsers don't say whether because of the token. A cached token will do only if
- *   it is known to be valid.
+ * - `unsure`: the last try failed, and browsers don't say whether because of the token. Give the cached token again as long
+ *   as it is valid by its own `exp`: where the server is down, everybody is asked this, and an issuer must not fail with it.
  * - `refused`: the server refused the last token. Get a new one.
- * - `expired`: the last token has expired. Get a new one.
+ * - `expired`: the last token has expired, or is about to. Get a new one.
  */
 export type TokenNeed = "connect" | "unsure" | "refused" | "expired";
 
@@ -21,7 +21,10 @@ export interface Config {
   url: string;
   /** The user that the tokens are for (their `sub`). */
   userId: string;
-  /** Asked for a token before each connection is opened. */
+  /**
+   * Asked for a token before each connection is opened. Where it is a JWT, its `exp` says when the connection has to be
+   * replaced; nothing else in it is read.
+   */
   token: (need: TokenNeed) => string | Promise<string>;
   /** 1 to 64 of `A-Za-z0-9_-`, one per installation. A random one for as long as this client lives, unless it is given. */
   deviceId?: string;
@@ -63,15 +66,20 @@ export interface Timing {
   gapRetry: number;
   /** The first reconnect waits up to this, each further one up to twice the one before. */
   reconnectFirst: number;
-  /** No reconnect waits longer. */
+  /** No reconnect waits longer, as long as the server is not overloaded. */
   reconnectMax: number;
+  /**
+   * No reconnect waits longer, after the server has answered 429 or 5xx, or after some failures in a row of which the
+   * platform doesn't say why.
+   */
+  reconnectBusyMax: number;
   /** How long opening a connection may take, the token included. */
   dialWait: number;
   /** How long closing a connection may take. */
   closeWait: number;
-  /** A connection is replaced when it is that old. API Gateway ends it at 2 h. */
+  /** A connection is replaced when it is that old, or a minute before its token ends. API Gateway ends it at 2 h. */
   lifetime: number;
-  /** Up to this much earlier, at random, so that not all devices reconnect at once. */
+  /** Up to this much earlier, at random, so that devices that have connected at once don't do so again. */
   lifetimeJitter: number;
 }
 
@@ -88,10 +96,11 @@ export const defaultTiming: Readonly<Timing> = {
   gapRetry: SECOND,
   reconnectFirst: 500,
   reconnectMax: 30 * SECOND,
+  reconnectBusyMax: 5 * MINUTE,
   dialWait: 10 * SECOND,
   closeWait: SECOND,
   lifetime: 115 * MINUTE,
-  lifetimeJitter: 5 * MINUTE,
+  lifetimeJitter: 55 * MINUTE,
 };
 
 /** The URL with the device id in it. */

@@ -140,7 +140,7 @@ export class Driver {
 
   #dial({ link, need }: Extract<Output, { do: "dial" }>): void {
     const listener = {
-      opened: () => this.act((session, now) => session.opened(link, now)),
+      opened: (tokenLeft?: number) => this.act((session, now) => session.opened(link, now, tokenLeft)),
       frame: (text: string) => this.act((session, now) => session.received(link, text, now)),
       failed: (why: Why) => {
         this.#links.delete(link);

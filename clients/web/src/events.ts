@@ -2,9 +2,9 @@
 
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
-import type { Receipt, ReceiptKind, Target } from "./protocol.ts";
+import type { Receipt, ReceiptKind, Settings, Target } from "./protocol.ts";
 
-export type ClientEvent = MessageEvent | ReceiptEvent | ConversationEvent | StateEvent | FailedEvent;
+export type ClientEvent = MessageEvent | ReceiptEvent | ConversationEvent | SettingsEvent | StateEvent | FailedEvent;
 
 /**
  * The next message of its conversation, in the order of `seq`, each once. The user's own messages are among them, once
@@ -36,6 +36,15 @@ interface ConversationEvent {
   conversation: Conversation;
 }
 
+/**
+ * The user has changed settings, here or on another device: the server has them now. What is left out stays as it was. One
+ * that another device changed while this one was not connected is only in the rows of `inbox`.
+ */
+interface SettingsEvent {
+  type: "settings";
+  settings: Settings;
+}
+
 /** How the connection is doing. A socket that is replaced before its end changes nothing here. */
 type StateEvent = { type: "state" } & State;
 
@@ -44,9 +53,11 @@ type StateEvent = { type: "state" } & State;
  * - `online`: there is one, and what was missed is on its way.
  * - `caught_up`: everything that was missed has been handed over.
  * - `offline`: there is none. The next one is tried in `retryInMs`.
+ * - `replaced`: the server has closed it, because the user has opened too many newer ones. The next one is opened by `wake`,
+ *   not before: devices that come back by themselves would take each other's place without end.
  */
 export type State =
-  | { state: "connecting" | "online" | "caught_up" }
+  | { state: "connecting" | "online" | "caught_up" | "replaced" }
   | { state: "offline"; why: Why; retryInMs: number };
 
 /** A message that will never be stored: the server refused it for good. It is out of the outbox. */
@@ -72,6 +83,8 @@ interface FailedEvent {
  */
 export interface Why {
   reason: "closed" | "lost" | "silent" | "unreachable" | "refused" | "token_refused" | "token_expired" | "no_token";
+  /** HTTP's status code, of `refused` and `token_refused`. */
+  status?: number;
   /** For developers. */
   detail?: string;
 }

@@ -11,15 +11,18 @@ export { PigeonholeError, type PigeonholeErrorCode } from "./errors.ts";
 export type { ClientEvent, State, Why } from "./events.ts";
 export type {
   Conversation,
+  ConversationSettings,
   HistoryResult,
   InboxResult,
   LastMessage,
   Member,
   Message,
+  MutedUntil,
   SendResult,
+  UserSettings,
 } from "./frames.ts";
 export { limits } from "./frames.ts";
-export type { Receipt, ReceiptKind, Side, Target } from "./protocol.ts";
+export type { Receipt, ReceiptKind, Settings, Side, Target } from "./protocol.ts";
 export type { Stats } from "./session/session.ts";
 export { indexedDbStorage } from "./storage/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";

@@ -3,17 +3,21 @@
 import { PigeonholeError } from "./errors.ts";
 import {
   type AckEntry,
+  type ConversationSettings,
   type InboxResult,
+  isConnectionReplacedEvent,
   isErrorFrame,
   isInboxResult,
   isMessagesNewEvent,
   isReceiptDeliveredEvent,
   isReceiptReadEvent,
+  isSettingsEvent,
   limits,
   type Message,
   type Problem,
   type ReceiptReadEvent,
   type Request,
+  type UserSettings,
 } from "./frames.ts";
 
 /** Whom a message is for: the direct conversation with a user, created by the first message, or one that is known. */
@@ -21,6 +25,9 @@ export type Target = { to: string } | { conversation_id: string };
 
 /** Which part of a conversation: what is nearest to this message, on one side of it; the end, if no side is given. */
 export type Side = { before_seq: number } | { after_seq: number } | Record<string, never>;
+
+/** About which conversation or user, and what is set. What is left out stays as it is. */
+export type Settings = { conversation_id: string; set: ConversationSettings } | { user_id: string; set: UserSettings };
 
 /** "Everything of this conversation up to here." */
 export type Mark = AckEntry;
@@ -53,6 +60,8 @@ export type Incoming =
   | { is: "error"; id: string | undefined; problem: Problem }
   | { is: "messages"; messages: Message[] }
   | { is: "receipt"; kind: ReceiptKind; receipt: Receipt }
+  | { is: "settings"; settings: Settings }
+  | { is: "replaced" }
   | { is: "gateway" }
   | { is: "unknown" };
 
@@ -76,6 +85,13 @@ export function parseFrame(text: string): Incoming {
     const { conversation_id, user_id, seq, at } = frame;
     const kind = frame.type === "receipt.read" ? "read" : "delivered";
     return { is: "receipt", kind, receipt: { conversation_id, user_id, seq, at } };
+  }
+  if (isSettingsEvent(frame)) {
+    const { type: _, ...settings } = frame;
+    return { is: "settings", settings };
+  }
+  if (isConnectionReplacedEvent(frame)) {
+    return { is: "replaced" };
   }
   return { is: "unknown" };
 }

@@ -3,10 +3,12 @@
 import { address, type Config, type OpenSocket, type Socket, type Timing, type TokenNeed } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { Why } from "./events.ts";
+import { timeLeft } from "./token.ts";
 
 /** What a connection reports. After `failed` or `ended` nothing more. */
 export interface Listener {
-  opened(): void;
+  /** With for how many milliseconds the token is valid, if it says so. */
+  opened(tokenLeft: number | undefined): void;
   failed(why: Why): void;
   frame(text: string): void;
   ended(why: Why): void;
@@ -31,9 +33,9 @@ export class Dialer {
   dial(need: TokenNeed, listener: Listener): Link {
     const tried: Listener = {
       ...listener,
-      opened: () => {
+      opened: (tokenLeft) => {
         this.#unsure = false;
-        listener.opened();
+        listener.opened(tokenLeft);
       },
       failed: (why) => {
         this.#unsure = why.reason === "unreachable";
@@ -54,7 +56,8 @@ export class Dialer {
       return;
     }
     // Browsers can't set headers, so the token goes where every platform can put it.
-    link.connect(() => this.#open(this.#url, ["pigeonhole.v1", `bearer.${token}`]));
+    const open = () => this.#open(this.#url, ["pigeonhole.v1", `bearer.${token}`]);
+    link.connect(open, () => timeLeft(token, Date.now()));
   }
 }
 
@@ -84,7 +87,7 @@ export class Link {
     }
   }
 
-  connect(open: () => Socket): void {
+  connect(open: () => Socket, tokenLeft: () => number | undefined): void {
     if (this.#isOver) {
       return;
     }
@@ -100,7 +103,7 @@ export class Link {
     socket.onopen = () => {
       clearTimeout(this.#timer);
       this.#isOpen = true;
-      this.#listener.opened();
+      this.#listener.opened(tokenLeft());
     };
     socket.onmessage = ({ data }: { data: unknown }) => {
       if (typeof data === "string") {
@@ -179,9 +182,9 @@ export function whyClosed(code: number, detail = ""): Why {
 function whyNotOpened(detail: string): Why {
   const status = Number(/\b[45]\d\d\b/.exec(detail)?.[0]);
   if (status === 401 || status === 403) {
-    return { reason: "token_refused", detail };
+    return { reason: "token_refused", status, detail };
   }
-  return { reason: status ? "refused" : "unreachable", detail };
+  return status ? { reason: "refused", status, detail } : { reason: "unreachable", detail };
 }
 
 function globalSocket(): OpenSocket {

@@ -1,7 +1,13 @@
 // What the platform says about the page and the network.
 
-/** Calls `changed` when the page is visible again or the network has changed, until the returned function is called. */
-export function watchSurroundings(changed: () => void): () => void {
+export interface Surroundings {
+  /** The page is visible again. */
+  shown(): void;
+  networkChanged(): void;
+}
+
+/** Tells of changes until the returned function is called. */
+export function watchSurroundings({ shown: wasShown, networkChanged }: Surroundings): () => void {
   const { window, document } = globalThis as Partial<typeof globalThis>;
   // React Native has a window without events, Node none.
   if (typeof window?.addEventListener !== "function" || typeof document?.addEventListener !== "function") {
@@ -9,23 +15,23 @@ export function watchSurroundings(changed: () => void): () => void {
   }
   const shown = () => {
     if (document.visibilityState === "visible") {
-      changed();
+      wasShown();
     }
   };
   // Restored from the browser's back/forward cache, where no socket stays open.
   const restored = ({ persisted }: PageTransitionEvent) => {
     if (persisted) {
-      changed();
+      wasShown();
     }
   };
   document.addEventListener("visibilitychange", shown);
-  window.addEventListener("online", changed);
-  window.addEventListener("offline", changed);
+  window.addEventListener("online", networkChanged);
+  window.addEventListener("offline", networkChanged);
   window.addEventListener("pageshow", restored);
   return () => {
     document.removeEventListener("visibilitychange", shown);
-    window.removeEventListener("online", changed);
-    window.removeEventListener("offline", changed);
+    window.removeEventListener("online", networkChanged);
+    window.removeEventListener("offline", networkChanged);
     window.removeEventListener("pageshow", restored);
   };
 }

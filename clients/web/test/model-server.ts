@@ -20,6 +20,7 @@ interface Said {
   read: number;
   /** As far as the user's other devices have it. */
   settled: number;
+  archived: boolean;
 }
 
 export class Server {
@@ -49,7 +50,13 @@ export class Server {
 
   append(conversation_id: string, sender_id: string, client_msg_id: string, body: string): Frame {
     this.#clock += 1;
-    const said = this.said.get(conversation_id) ?? { messages: [], delivered: 0, read: 0, settled: 0 };
+    const said = this.said.get(conversation_id) ?? {
+      messages: [],
+      delivered: 0,
+      read: 0,
+      settled: 0,
+      archived: false,
+    };
     this.said.set(conversation_id, said);
     const seq = said.messages.length + 1;
     const sent_at = this.#time();
@@ -98,6 +105,9 @@ export class Server {
         return this.#inbox(request);
       case "history":
         return this.#history(request);
+      case "settings":
+        this.#said(request.conversation_id).archived = request.set.archived;
+        return {};
       case "ping":
         return { pending: this.#pending().length > 0, server_time: this.#time() };
       default:
@@ -151,6 +161,7 @@ export class Server {
         delivered_seq: said.delivered,
         read_seq: said.read,
         last_seq: seq,
+        ...(said.archived ? { archived: true } : {}),
       };
     });
     return { conversations: rows, next_cursor: all.length > from + PAGE_MAX ? String(from + PAGE_MAX) : null };

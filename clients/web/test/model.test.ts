@@ -15,6 +15,7 @@ const timing = { ...defaultTiming, pingEvery: 20_000, lifetime: 40_000, lifetime
 const failures: Frame[] = [
   { type: "error", error: { code: "unavailable", message: "", retryable: true } },
   { type: "error", error: { code: "conflict", message: "", retryable: true, retry_after_ms: 700 } },
+  { type: "error", error: { code: "rate_limited", message: "", retryable: true, retry_after_ms: 5500 } },
   { type: "error", error: { code: "token_expired", message: "", retryable: false } },
   { message: "Internal server error" },
 ];
@@ -32,7 +33,13 @@ const step = fc.oneof(
   { weight: 1, arbitrary: pick.map((at) => (world: World) => world.lose("up", at)) },
   { weight: 2, arbitrary: pick.map((at) => (world: World) => world.lose("down", at)) },
   { weight: 1, arbitrary: fc.nat(1).map((at) => (world: World) => world.cut(at)) },
-  { weight: 4, arbitrary: fc.constant((world: World) => world.open()) },
+  { weight: 1, arbitrary: fc.constant((world: World) => world.endOldest()) },
+  {
+    weight: 4,
+    arbitrary: fc
+      .option(fc.nat(100_000), { nil: undefined })
+      .map((tokenLeft) => (world: World) => world.open(tokenLeft)),
+  },
   { weight: 1, arbitrary: fc.constantFrom(...noDial).map((why) => (world: World) => world.failToOpen(why)) },
   {
     weight: 5,
@@ -61,6 +68,8 @@ const step = fc.oneof(
   },
   { weight: 8, arbitrary: fc.constant((world: World) => world.handle()) },
   { weight: 1, arbitrary: fc.constant((world: World) => world.read()) },
+  { weight: 1, arbitrary: fc.constant((world: World) => world.wake()) },
+  { weight: 1, arbitrary: fc.boolean().map((archived) => (world: World) => world.archive(archived)) },
   { weight: 4, arbitrary: fc.integer({ min: 1, max: 8000 }).map((ms) => (world: World) => world.wait(ms)) },
   { weight: 1, arbitrary: fc.constantFrom(...failures).map((how) => (world: World) => world.failNext(how)) },
   { weight: 1, arbitrary: fc.constant((world: World) => world.restart()) },
@@ -101,6 +110,8 @@ class World {
   #got = new Map<string, number[]>();
   #sent: { target: Target; id: string }[] = [];
   #reads = new Map<string, number>();
+  /** Settings that the app waits for. */
+  #settings = 0;
 
   constructor(said: [number, number][]) {
     this.server = new Server(said);
@@ -126,6 +137,7 @@ class World {
     this.#dialing = undefined;
     this.#events = [];
     this.#reads.clear();
+    this.#settings = 0;
     this.#session = this.#start();
   }
 
@@ -138,6 +150,9 @@ class World {
         this.#wires.get(output.link)?.up.push(output.frame);
       } else if (output.do === "close") {
         this.#wires.delete(output.link);
+        this.#dialing = this.#dialing === output.link ? undefined : this.#dialing;
+      } else if (output.do === "answer") {
+        output.settle();
       } else if (output.do === "tell") {
         this.#events.push(output.event);
       } else if (output.do === "save") {
@@ -177,12 +192,12 @@ class World {
     this.#onTheWay(way, pick, false);
   }
 
-  open(): void {
+  open(tokenLeft?: number): void {
     const link = this.#dialing;
     if (link !== undefined) {
       this.#dialing = undefined;
       this.#wires.set(link, { up: [], down: [] });
-      this.#session.opened(link, this.#now);
+      this.#session.opened(link, this.#now, tokenLeft);
     }
   }
 
@@ -200,6 +215,20 @@ class World {
       this.#wires.delete(link);
       this.#session.lost(link, { reason: "closed" }, this.#now);
     }
+  }
+
+  /** The user has too many connections. */
+  endOldest(): void {
+    const [link] = this.#wires.keys();
+    if (link !== undefined) {
+      this.#wires.delete(link);
+      this.#session.received(link, JSON.stringify({ type: "connection.replaced" }), this.#now);
+      this.#session.lost(link, { reason: "closed" }, this.#now);
+    }
+  }
+
+  wake(): void {
+    this.#session.wake(this.#now);
   }
 
   wait(ms: number): void {
@@ -259,6 +288,18 @@ class World {
     }
   }
 
+  archive(archived: boolean): void {
+    const [id] = this.#got.keys();
+    if (id !== undefined) {
+      const answered = () => {
+        this.#settings -= 1;
+      };
+      this.#settings += 1;
+      const request = { action: "settings", conversation_id: id, set: { archived } } as const;
+      this.#session.call(request, { resolve: answered, reject: () => {} }, this.#now);
+    }
+  }
+
   // The end.
 
   /** Everything works from now on. Returns once nothing is left to be done. */
@@ -269,6 +310,9 @@ class World {
       this.cut(0);
       this.collect();
     }
+    // The user has the app before them.
+    this.wake();
+    this.collect();
     for (let round = 0; round < 2000; round += 1) {
       this.open();
       this.collect();
@@ -290,6 +334,7 @@ class World {
   }
 
   check(): void {
+    expect(this.#settings, "settings without an answer").toBe(0);
     expect(this.#saved.outbox).toEqual([]);
     for (const [id, said] of this.server.said) {
       const last = this.#got.get(id)?.at(-1);

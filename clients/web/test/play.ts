@@ -107,7 +107,7 @@ export class Play {
     } else if ("open" in step) {
       const link = this.#dialled();
       this.#open.push(link);
-      session.opened(link, this.#now);
+      session.opened(link, this.#now, step.open.token_ms);
     } else if ("fail" in step) {
       session.dialFailed(this.#dialled(), step.fail as Why, this.#now);
     } else if ("end" in step) {
@@ -146,6 +146,8 @@ export class Play {
       session.handled(does.done.conversation_id, does.done.seq, this.#now);
     } else if (does.history) {
       session.call({ action: "history", ...does.history }, this.#waiter(as), this.#now);
+    } else if (does.settings) {
+      session.call({ action: "settings", ...does.settings }, this.#waiter(as), this.#now);
     } else if (does.inbox) {
       session.call({ action: "inbox", ...does.inbox }, this.#waiter(as), this.#now);
     }
@@ -220,9 +222,11 @@ export class Play {
     } else if ("answered" in step) {
       const answer = this.#answers.get(step.answered) ?? fail("it is not answered");
       this.#answers.delete(step.answered);
-      const { error, ok = {} } = step;
-      expect(answer).toMatchObject(error ? { error } : typeof ok === "object" ? { ok } : {});
-      if (typeof ok !== "object") {
+      const { error, ok } = step;
+      expect(Object.keys(answer)).toEqual([error ? "error" : "ok"]);
+      if (typeof ok === "object" || error) {
+        expect(answer).toMatchObject(error ? { error } : { ok });
+      } else if (ok !== undefined) {
         expect(answer).toEqual({ ok });
       }
     } else if ("outbox" in step) {

@@ -83,6 +83,8 @@ export function plain(event: ClientEvent): Json {
       return { receipt: event };
     case "conversation":
       return { conversation: event.conversation };
+    case "settings":
+      return { settings: event.settings };
     case "failed": {
       const { clientMsgId, target, body, error } = event;
       return { failed: { client_msg_id: clientMsgId, ...target, body, code: error.code } };

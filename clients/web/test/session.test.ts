@@ -3,10 +3,11 @@
 import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
 import type { PigeonholeError } from "../src/errors.ts";
+import type { Why } from "../src/events.ts";
 import { type Output, Session } from "../src/session/session.ts";
 import { nothingSaved } from "../src/storage/storage.ts";
 
-const { reconnectFirst, reconnectMax, lifetime, lifetimeJitter, silenceMax, pingEvery } = defaultTiming;
+const { reconnectFirst, lifetime, lifetimeJitter, silenceMax, pingEvery } = defaultTiming;
 
 function start(random: () => number): Session {
   const session = new Session({ me: "alice", timing: defaultTiming, saved: nothingSaved(), random, now: 0 });
@@ -32,22 +33,68 @@ function frames(outputs: Output[]): unknown[] {
   return outputs.flatMap((output) => (output.do === "send" ? [JSON.parse(output.frame)] : []));
 }
 
+/** How long it waits after each of so many failures. */
+function waits(count: number, chance: number, fail: (session: Session, link: number) => void): number[] {
+  const session = start(() => chance);
+  return Array.from({ length: count }, (_, attempt) => {
+    fail(session, attempt + 1);
+    const wait = session.nextTick() - session.now;
+    session.tick(session.nextTick());
+    return wait;
+  });
+}
+
+const notOpened = (why: Why) => (session: Session, link: number) => session.dialFailed(link, why, session.now);
+
 it("backs off at random between 0 and a maximum that doubles", () => {
-  const waits = (chance: number) => {
-    const session = start(() => chance);
-    return Array.from({ length: 9 }, (_, attempt) => {
-      session.dialFailed(attempt + 1, { reason: "unreachable" }, session.now);
-      const wait = session.nextTick() - session.now;
-      session.tick(session.nextTick());
-      return wait;
-    });
-  };
-  expect(waits(1)).toEqual([500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
-  expect(waits(1 / 2)).toEqual([250, 500, 1000, 2000, 4000, 8000, 15000, 15000, 15000]);
-  expect([reconnectFirst, reconnectMax]).toEqual([500, 30000]);
+  const lost = notOpened({ reason: "unreachable", detail: "no network" });
+  expect(waits(9, 1, lost)).toEqual([500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
+  expect(waits(9, 1 / 2, lost)).toEqual([250, 500, 1000, 2000, 4000, 8000, 15000, 15000, 15000]);
+  expect(waits(9, 1, notOpened({ reason: "refused", status: 404 })).at(-1)).toBe(30000);
 });
 
-it("replaces a connection up to five minutes before its time", () => {
+it("waits up to 5 min for a server that is overloaded, or perhaps is, as browsers don't say", () => {
+  for (const why of [
+    { reason: "refused", status: 429 },
+    { reason: "refused", status: 503 },
+    { reason: "unreachable" },
+  ]) {
+    expect(waits(12, 1, notOpened(why as Why)).slice(5)).toEqual([16000, 32000, 64000, 128000, 256000, 300000, 300000]);
+  }
+  const first = 40_000;
+  const impatient = { ...defaultTiming, reconnectFirst: first };
+  const session = new Session({ me: "alice", timing: impatient, saved: nothingSaved(), random: () => 1, now: 0 });
+  const capped = Array.from({ length: 7 }, (_, attempt) => {
+    session.tick(session.nextTick());
+    session.dialFailed(attempt + 1, { reason: "unreachable" }, session.now);
+    return session.nextTick() - session.now;
+  });
+  expect(capped).toEqual([...Array(6).fill(30_000), 300_000]);
+});
+
+it.each([
+  JSON.stringify({ message: "Internal server error" }),
+  JSON.stringify({ type: "error", error: { code: "token_expired", message: "", retryable: false } }),
+])("backs off from a server that opens, fails and closes: %s", (said) => {
+  const fail = (session: Session, link: number) => {
+    session.opened(link, session.now);
+    session.received(link, said, session.now);
+    session.lost(link, { reason: "closed" }, session.now);
+  };
+  expect(waits(8, 1, fail)).toEqual([500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]);
+});
+
+it("does not come back because the network has changed, if it was one too many", () => {
+  const session = online();
+  session.received(1, JSON.stringify({ type: "connection.replaced" }), 0);
+  session.takeOutputs();
+  session.networkChanged(1000);
+  expect(session.takeOutputs()).toEqual([]);
+  session.wake(2000);
+  expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 2, need: "connect" });
+});
+
+it("replaces a connection up to 55 minutes before its time", () => {
   const replacedAt = (chance: number) => {
     const session = online(() => chance);
     for (;;) {

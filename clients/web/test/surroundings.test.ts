@@ -8,25 +8,26 @@ it("says when the page is visible again, the network has changed, or the page is
   const window = new EventTarget();
   vi.stubGlobal("document", document);
   vi.stubGlobal("window", window);
-  let changes = 0;
-  const unwatch = watchSurroundings(() => {
-    changes += 1;
+  let changes: string[] = [];
+  const unwatch = watchSurroundings({
+    shown: () => changes.push("shown"),
+    networkChanged: () => changes.push("network"),
   });
   const changedBy = (target: EventTarget, type: string, fields = {}) => {
-    const before = changes;
+    changes = [];
     target.dispatchEvent(Object.assign(new Event(type), fields));
-    return changes - before;
+    return changes.join();
   };
-  expect(changedBy(document, "visibilitychange")).toBe(0);
+  expect(changedBy(document, "visibilitychange")).toBe("");
   document.visibilityState = "visible";
-  expect(changedBy(document, "visibilitychange")).toBe(1);
-  expect(changedBy(window, "online")).toBe(1);
-  expect(changedBy(window, "offline")).toBe(1);
-  expect(changedBy(window, "pageshow", { persisted: false })).toBe(0);
-  expect(changedBy(window, "pageshow", { persisted: true })).toBe(1);
+  expect(changedBy(document, "visibilitychange")).toBe("shown");
+  expect(changedBy(window, "online")).toBe("network");
+  expect(changedBy(window, "offline")).toBe("network");
+  expect(changedBy(window, "pageshow", { persisted: false })).toBe("");
+  expect(changedBy(window, "pageshow", { persisted: true })).toBe("shown");
   unwatch();
   for (const type of ["online", "offline", "pageshow"]) {
-    expect(changedBy(window, type, { persisted: true })).toBe(0);
+    expect(changedBy(window, type, { persisted: true })).toBe("");
   }
-  expect(changedBy(document, "visibilitychange")).toBe(0);
+  expect(changedBy(document, "visibilitychange")).toBe("");
 });

@@ -155,7 +155,7 @@ mod tests {
         assert!((0..500).all(|_| flood.at(0) != Verdict::Closed));
         // Every 2 ms, without end.
         let closed = (1..5000).find(|n| flood.at(n * 2) == Verdict::Closed);
-        assert_eq!(closed.map(|n| n * 2), Some(2000));
+        assert!(closed.is_some_and(|n| (2000..2100).contains(&(n * 2))), "{closed:?}");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The functions on an AWS that counts.
 
+use std::time::Duration;
+
+use domain::Rate;
 use serde_json::{Value, json};
 use testkit::{InProcess, Limits, ManualClock};
 use wire::Timestamp;
@@ -26,9 +29,16 @@ pub struct Cost {
 
 impl App {
     pub fn new(pace: Option<Pace>) -> Self {
+        // Counted as in a deployment, and of more than a person ever sends.
+        let sends = Rate { burst: u32::MAX, pause: Duration::from_millis(200) };
+        Self::limited(pace, Limits { sends, ..Limits::default() })
+    }
+
+    /// With these limits.
+    pub fn limited(pace: Option<Pace>, limits: Limits) -> Self {
         let aws = Aws::new(pace);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock, Limits::default());
+        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock, limits);
         Self { aws, functions, said: 0 }
     }
 
@@ -69,7 +79,8 @@ impl App {
         let _ = self.aws.calls();
         let mut cost = Cost::default();
         for (user, frame) in frames {
-            self.ok(user, frame).await;
+            // Also where it is refused: that costs something too.
+            self.functions.run(user, frame).await;
             cost.invocations += 1;
             cost.frames_out += 1;
         }

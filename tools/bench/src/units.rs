@@ -3,16 +3,19 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use domain::Rate;
 use serde_json::{Value, json};
-use testkit::up_to;
+use testkit::{Limits, up_to};
 
 use crate::app::{App, Cost};
 use crate::report;
 
 /// Every operation and what it costs.
 pub async fn table() -> String {
-    let bar = report::progress(5);
+    let bar = report::progress(6);
     let mut rows = sending().await;
+    bar.inc(1);
+    rows.extend(limiting().await);
     bar.inc(1);
     rows.extend(marking().await);
     bar.inc(1);
@@ -64,6 +67,26 @@ async fn sending() -> Rows {
     app.ok("alice", next).await;
     let next = app.message("carol", "hi");
     rows.push(("send: to somebody offline", app.cost([("alice", next)]).await));
+    rows
+}
+
+async fn limiting() -> Rows {
+    let one = Rate { burst: 1, pause: Duration::from_mins(3) };
+    let mut app = App::limited(None, Limits { sends: one, first_messages: one, ..Limits::default() });
+    let mut rows = Rows::new();
+    let next = app.message("bob", "hi");
+    rows.push(("send: a first message, counted, to somebody offline", app.cost([("alice", next)]).await));
+    let next = app.message("bob", "hi");
+    rows.push(("send: refused, too many", app.cost([("alice", next)]).await));
+    let next = app.message("carol", "hi");
+    rows.push(("send: refused, too many first messages", app.cost([("alice", next)]).await));
+    let block = json!({"action": "settings", "user_id": "alice", "set": {"blocked": true}});
+    rows.push(("settings: block", app.cost([("bob", block)]).await));
+    let next = app.message("bob", "hi");
+    rows.push(("send: refused, blocked", app.cost([("alice", next)]).await));
+    let id = app.functions.ok("bob", json!({"action": "inbox"})).await["conversations"][0]["conversation_id"].clone();
+    let mute = json!({"action": "settings", "conversation_id": id, "set": {"muted_until": "forever"}});
+    rows.push(("settings: mute or archive", app.cost([("bob", mute)]).await));
     rows
 }
 

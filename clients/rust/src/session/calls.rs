@@ -1,4 +1,4 @@
-//! What the app asks for itself: pages of the chat list and of conversations.
+//! What the app asks for itself: pages of the chat list and of conversations, and settings.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -6,11 +6,13 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::Value;
 use wire::limits::FRAME_BYTES_MAX;
-use wire::{Action, ConversationKind, HistoryRequest, HistoryResult, InboxRequest, InboxResult};
+use wire::{
+    Action, ConversationKind, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Settings, SettingsResult,
+};
 
 use super::requests::Errand;
 use super::{Session, Waiter};
-use crate::Error;
+use crate::{Error, Event};
 
 /// A cursor longer than this would close the socket: the frame could become too large. The server's are far shorter.
 const CURSOR_BYTES_MAX: usize = FRAME_BYTES_MAX / 8;
@@ -20,6 +22,7 @@ const CURSOR_BYTES_MAX: usize = FRAME_BYTES_MAX / 8;
 pub(crate) enum Call {
     Inbox(InboxRequest, Waiter<InboxResult>),
     History(HistoryRequest, Waiter<HistoryResult>),
+    Settings(Settings, Waiter<()>),
 }
 
 impl Call {
@@ -27,6 +30,23 @@ impl Call {
         match self {
             Self::Inbox(request, _) => Action::Inbox(request.clone()),
             Self::History(request, _) => Action::History(request.clone()),
+            Self::Settings(settings, _) => Action::Settings(settings.clone()),
+        }
+    }
+
+    /// Both set something for the same conversation, or for the same user.
+    fn sets_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Settings(one, _), Self::Settings(other, _)) => match (one, other) {
+                (Settings::User { user_id, .. }, Settings::User { user_id: other, .. }) => user_id == other,
+                (
+                    Settings::Conversation { conversation_id, .. },
+                    Settings::Conversation { conversation_id: other, .. },
+                ) => conversation_id == other,
+                (Settings::User { .. }, Settings::Conversation { .. })
+                | (Settings::Conversation { .. }, Settings::User { .. }) => false,
+            },
+            (Self::Inbox(..) | Self::History(..) | Self::Settings(..), _) => false,
         }
     }
 }
@@ -57,7 +77,12 @@ impl Session {
 
     pub(super) fn ask_calls(&mut self, now: Instant) {
         for call in std::mem::take(&mut self.calls.waiting) {
-            self.ask(Errand::Call(call), now);
+            // Two settings at once could be applied the other way round.
+            if self.requests.calls().any(|asked| asked.sets_the_same(&call)) {
+                self.calls.waiting.push_back(call);
+            } else {
+                self.ask(Errand::Call(call), now);
+            }
         }
     }
 
@@ -66,6 +91,13 @@ impl Session {
         match call {
             Call::Inbox(_, waiter) => self.answer(waiter, read_inbox(result).map_err(unreadable)),
             Call::History(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Settings(settings, waiter) => match serde_json::from_value(result) {
+                Ok(SettingsResult {}) => {
+                    self.tell(Event::SettingsChanged(settings));
+                    self.answer(waiter, Ok(()));
+                }
+                Err(error) => self.answer(waiter, Err(unreadable(error))),
+            },
         }
     }
 
@@ -73,6 +105,7 @@ impl Session {
         match call {
             Call::Inbox(_, waiter) => self.answer(waiter, Err(error)),
             Call::History(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Settings(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
 }

@@ -156,7 +156,7 @@ impl Session {
         if self.catch_up.again {
             return;
         }
-        self.close_replaced(now);
+        self.close_older(now);
         if self.catch_up.stage == Stage::Draining {
             self.catch_up.stage = Stage::Listing;
             self.catch_up.newest = None;

@@ -38,13 +38,18 @@ fn sending() {
 }
 
 #[test]
+fn settings() {
+    play_file("settings");
+}
+
+#[test]
 fn all_files_are_played() {
     let mut names: Vec<String> = fs::read_dir(folder())
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_suffix(".yaml").map(str::to_owned))
         .collect();
     names.sort();
-    assert_eq!(names, ["catching-up", "connecting", "receiving", "replacing", "sending", "timeline"]);
+    assert_eq!(names, ["catching-up", "connecting", "receiving", "replacing", "sending", "settings", "timeline"]);
 }
 
 fn folder() -> PathBuf {

@@ -11,6 +11,16 @@ use super::{LinkId, Output, Session, jitter};
 use crate::config::TokenNeed;
 use crate::{State, Why};
 
+/// A connection is replaced so long before its token ends.
+const TOKEN_MARGIN: Duration = Duration::from_secs(60);
+/// Up to this part of the token's time earlier, at random: many tokens may be made at the same moment.
+const TOKEN_JITTER: f64 = 0.1;
+/// The first other token, in place of one that is about to end, is asked for within this, each further one within twice the
+/// time before.
+const STALE_TOKEN_PAUSE: Duration = Duration::from_secs(30);
+/// So often the app is asked in vain.
+const STALE_TOKENS_MAX: u32 = 3;
+
 pub(super) struct Links {
     open: BTreeMap<LinkId, Link>,
     dialing: Option<LinkId>,
@@ -18,8 +28,10 @@ pub(super) struct Links {
     need: TokenNeed,
     /// A token was refused, and another has been asked for.
     fresh_asked: bool,
-    /// Tries to connect since the server last sent anything.
+    /// Tries to connect since the server last served.
     attempt: u32,
+    /// Connections in a row whose token was about to end.
+    stale_tokens: u32,
     opened: u64,
     last_id: LinkId,
     pub(super) told_caught_up: bool,
@@ -28,6 +40,8 @@ pub(super) struct Links {
 struct Link {
     heard_at: Instant,
     replace_at: Instant,
+    /// What to ask the app for then.
+    replace_need: TokenNeed,
 }
 
 impl Links {
@@ -39,6 +53,7 @@ impl Links {
             need: TokenNeed::Connect,
             fresh_asked: false,
             attempt: 0,
+            stale_tokens: 0,
             opened: 0,
             last_id: 0,
             told_caught_up: false,
@@ -58,6 +73,11 @@ impl Links {
         self.dial_at.or_else(|| self.open.last_key_value().map(|(_, newest)| newest.replace_at))
     }
 
+    /// None is open, being opened or planned: this device is one too many, and waits for its user.
+    fn is_replaced(&self) -> bool {
+        self.open.is_empty() && self.dialing.is_none() && self.dial_at.is_none()
+    }
+
     /// When a connection has owed an answer in silence for too long.
     pub(super) fn next_silence(&self, requests: &Requests, silence_max: Duration) -> Option<Instant> {
         let silent = |(id, link): (&LinkId, &Link)| Some(requests.owed_since(*id)?.max(link.heard_at) + silence_max);
@@ -66,15 +86,15 @@ impl Links {
 }
 
 impl Session {
-    pub(crate) fn opened(&mut self, link: LinkId, now: Instant) {
+    /// `token_left`: how long the token is valid, as far as can be read from it.
+    pub(crate) fn opened(&mut self, link: LinkId, token_left: Option<Duration>, now: Instant) {
         if self.links.dialing != Some(link) {
             self.outputs.push(Output::Close { link });
             return;
         }
-        let early = self.timing.lifetime_jitter.mul_f64(self.rng.f64());
-        let replace_at = now + self.timing.lifetime.saturating_sub(early).max(self.timing.lifetime / 2);
+        let (age, replace_need) = self.replacement(token_left);
         let first = self.links.open.is_empty();
-        self.links.open.insert(link, Link { heard_at: now, replace_at });
+        self.links.open.insert(link, Link { heard_at: now, replace_at: now + age, replace_need });
         self.links.dialing = None;
         self.links.dial_at = None;
         self.links.need = TokenNeed::Connect;
@@ -88,6 +108,27 @@ impl Session {
         }
         self.start_catch_up(now);
         self.send_due(now);
+    }
+
+    /// At which age a connection is replaced, and by one with which token.
+    fn replacement(&mut self, token_left: Option<Duration>) -> (Duration, TokenNeed) {
+        let early = self.timing.lifetime_jitter.mul_f64(self.rng.f64());
+        let lifetime = self.timing.lifetime.saturating_sub(early).max(self.timing.lifetime / 2);
+        let Some(left) = token_left else { return (lifetime, TokenNeed::Connect) };
+        let age = match left.checked_sub(TOKEN_MARGIN).filter(|usable| !usable.is_zero()) {
+            Some(usable) => {
+                self.links.stale_tokens = 0;
+                usable.mul_f64(1.0 - TOKEN_JITTER * self.rng.f64())
+            }
+            // The app may have no other: it is asked some more times, and then the server ends the connection.
+            None if self.links.stale_tokens < STALE_TOKENS_MAX => {
+                let pause = jitter(&mut self.rng, STALE_TOKEN_PAUSE, Duration::MAX, self.links.stale_tokens);
+                self.links.stale_tokens += 1;
+                pause
+            }
+            None => lifetime,
+        };
+        if age < lifetime { (age, TokenNeed::Expired) } else { (lifetime, TokenNeed::Connect) }
     }
 
     pub(crate) fn dial_failed(&mut self, link: LinkId, why: Why, now: Instant) {
@@ -133,20 +174,39 @@ impl Session {
     }
 
     /// The server has sent something on this connection.
-    pub(super) fn frame_arrived(&mut self, link: LinkId, now: Instant) {
+    pub(super) fn frame_arrived(&mut self, link: LinkId, is_service: bool, now: Instant) {
         let replacing = self.links.dialing.is_some() || self.links.dial_at.is_some();
         if let Some(link) = self.links.open.get_mut(&link) {
             link.heard_at = now;
             // The back-off starts again only when the server answers on the newest connection: an old one says nothing about
             // whether a new one can be opened.
-            if !replacing {
+            if is_service && !replacing {
                 self.links.attempt = 0;
             }
         }
     }
 
-    /// Closes all connections but the newest, which has drained.
-    pub(super) fn close_replaced(&mut self, now: Instant) {
+    /// The user has opened too many connections since, and the server closes this one.
+    pub(super) fn connection_replaced(&mut self, link: LinkId, now: Instant) {
+        if self.links.current() == Some(link) {
+            self.close_older(now);
+            self.links.dial_at = None;
+            if let Some(link) = self.links.dialing.take() {
+                self.outputs.push(Output::Close { link });
+            }
+        }
+        if self.links.open.remove(&link).is_none() {
+            return;
+        }
+        self.outputs.push(Output::Close { link });
+        self.forget_asked_on(link, now);
+        if self.links.is_replaced() {
+            self.tell_state(State::Replaced);
+        }
+    }
+
+    /// Closes all connections but the newest.
+    pub(super) fn close_older(&mut self, now: Instant) {
         while self.links.open.len() > 1 {
             let Some((link, _)) = self.links.open.pop_first() else { return };
             self.outputs.push(Output::Close { link });
@@ -158,6 +218,11 @@ impl Session {
         if !self.next_dial_due(now) {
             return;
         }
+        if self.links.dial_at.is_none()
+            && let Some((_, old)) = self.links.open.last_key_value()
+        {
+            self.links.need = old.replace_need;
+        }
         self.links.last_id += 1;
         let link = self.links.last_id;
         self.links.dialing = Some(link);
@@ -168,9 +233,12 @@ impl Session {
         self.outputs.push(Output::Dial { link, need: self.links.need });
     }
 
-    /// If the next try waits, it is made now.
+    /// If the next try waits, for its time or for the user, it is made now.
     pub(super) fn dial_soon(&mut self, now: Instant) {
         self.links.attempt = 0;
+        if self.links.is_replaced() {
+            self.links.dial_at = Some(now);
+        }
         self.links.dial_at = self.links.dial_at.map(|at| at.min(now));
     }
 
@@ -192,7 +260,9 @@ impl Session {
     }
 
     fn dial_later(&mut self, why: Why, now: Instant) {
-        let (first, max) = (self.timing.reconnect_first, self.timing.reconnect_max);
+        let busy = matches!(why, Why::Refused { status: 429 | 500.. });
+        let max = if busy { self.timing.reconnect_busy_max } else { self.timing.reconnect_max };
+        let first = self.timing.reconnect_first;
         let retry_at = now + jitter(&mut self.rng, first, max, self.links.attempt);
         self.links.attempt = self.links.attempt.saturating_add(1);
         self.links.dial_at = Some(retry_at);

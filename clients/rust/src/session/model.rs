@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use wire::{
-    AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, DrainResult,
-    HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message, MessageId,
-    PingResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult, Seq, ServerEvent, Side,
-    Target, Timestamp, UserId, error_frame, reply_frame,
+    AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
+    DrainResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message,
+    MessageId, PingResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult, Seq, ServerEvent,
+    Settings, SettingsResult, Side, Target, Timestamp, UserId, error_frame, reply_frame,
 };
 
 use super::*;
@@ -35,6 +35,7 @@ struct Said {
     read: Seq,
     /// As far as the user's other devices have it.
     settled: Seq,
+    archived: bool,
 }
 
 impl Said {
@@ -123,6 +124,10 @@ impl Server {
             }
             Action::Inbox(request) => self.inbox(&request).into(),
             Action::History(request) => self.history(&request).into(),
+            Action::Settings(settings) => {
+                self.set(&settings);
+                SettingsResult {}.into()
+            }
             Action::Ping(_) => {
                 let pending = self.said.values().any(|said| said.delivered < said.last());
                 PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms) }.into()
@@ -142,6 +147,13 @@ impl Server {
         let message = known.unwrap_or_else(|| self.append(&conversation, "alice", client_msg_id.as_str(), &body));
         let Message { conversation_id, seq, message_id, sent_at, .. } = message;
         SendResult { conversation_id, seq, message_id, sent_at, duplicate }
+    }
+
+    fn set(&mut self, settings: &Settings) {
+        if let Settings::Conversation { conversation_id, set } = settings {
+            let said = self.said.get_mut(conversation_id).unwrap();
+            said.archived = set.archived.unwrap_or(said.archived);
+        }
     }
 
     fn drain(&self) -> DrainResult {
@@ -167,6 +179,9 @@ impl Server {
                 delivered_seq: said.delivered,
                 read_seq: said.read,
                 last_seq: seq,
+                muted_until: None,
+                archived: said.archived,
+                blocked: false,
             }
         };
         let more = rows.len() > from + PAGE_MAX;
@@ -197,19 +212,33 @@ struct Wire {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Up { pick: usize, again: bool },
-    Down { pick: usize, again: bool },
+    Up {
+        pick: usize,
+        again: bool,
+    },
+    Down {
+        pick: usize,
+        again: bool,
+    },
     LoseUp(usize),
     LoseDown(usize),
     Cut(usize),
-    Open,
+    /// The user has too many connections, and the oldest is ended.
+    Replaced,
+    Open {
+        token_left: Option<u64>,
+    },
     FailToOpen(u8),
     PeerSays(usize),
     OtherDeviceSays(usize),
     OtherDeviceHolds(usize),
-    Send { peer: usize, by_conversation: bool },
+    Send {
+        peer: usize,
+        by_conversation: bool,
+    },
     Handle,
     Read,
+    Archive(bool),
     Wait(u64),
     Wake,
     FailNext(Failure),
@@ -224,7 +253,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..9_usize).prop_map(Step::LoseUp),
         2 => (0..9_usize).prop_map(Step::LoseDown),
         1 => (0..2_usize).prop_map(Step::Cut),
-        4 => Just(Step::Open),
+        1 => Just(Step::Replaced),
+        4 => prop::option::of(0..100_000_u64).prop_map(|token_left| Step::Open { token_left }),
         1 => (0..4_u8).prop_map(Step::FailToOpen),
         5 => peer.clone().prop_map(Step::PeerSays),
         1 => peer.clone().prop_map(Step::OtherDeviceSays),
@@ -232,6 +262,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (peer, any::<bool>()).prop_map(|(peer, by_conversation)| Step::Send { peer, by_conversation }),
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
+        1 => any::<bool>().prop_map(Step::Archive),
         4 => (1..8_000_u64).prop_map(Step::Wait),
         1 => Just(Step::Wake),
         1 => failure().prop_map(Step::FailNext),
@@ -243,6 +274,7 @@ fn failure() -> impl Strategy<Value = Failure> {
     prop_oneof![
         Just(Failure::Refused(Refusal::Unavailable)),
         Just(Failure::Refused(Refusal::Conflict)),
+        Just(Failure::Refused(Refusal::RateLimited { retry_after_ms: 5500 })),
         Just(Failure::Refused(Refusal::TokenExpired)),
         Just(Failure::Gateway),
     ]
@@ -260,6 +292,8 @@ struct World {
     got: BTreeMap<ConversationId, Vec<Seq>>,
     sent: BTreeMap<Target, Vec<ClientMsgId>>,
     reads: BTreeMap<ConversationId, Seq>,
+    /// What the app waits for of its settings.
+    settings: Vec<oneshot::Receiver<Result<(), Error>>>,
     count: u64,
 }
 
@@ -297,6 +331,7 @@ impl World {
             got: BTreeMap::new(),
             sent: BTreeMap::new(),
             reads: BTreeMap::new(),
+            settings: Vec::new(),
             count: 0,
         };
         world.session.tick(now);
@@ -317,6 +352,7 @@ impl World {
                 Output::Frame { link, text } => self.wires.get_mut(&link).expect("it is open").up.push(text),
                 Output::Close { link } => {
                     self.wires.remove(&link);
+                    self.dialing = self.dialing.filter(|dialing| *dialing != link);
                 }
                 Output::Event(event) => self.events.push_back(event),
                 Output::Answer(answer) => answer.tell(),
@@ -329,6 +365,7 @@ impl World {
         self.dialing = None;
         self.events.clear();
         self.reads.clear();
+        self.settings.clear();
         let rng = fastrand::Rng::with_seed(self.count);
         self.session = Session::new(user("alice"), timing(), self.saved.clone(), rng, self.now);
         self.session.tick(self.now);
@@ -377,10 +414,10 @@ impl World {
         self.session.received(link, &frame, self.now);
     }
 
-    fn open(&mut self) {
+    fn open(&mut self, token_left: Option<u64>) {
         if let Some(link) = self.dialing.take() {
             self.wires.insert(link, Wire::default());
-            self.session.opened(link, self.now);
+            self.session.opened(link, token_left.map(Duration::from_millis), self.now);
         }
     }
 
@@ -388,6 +425,20 @@ impl World {
         let Some(link) = self.wires.keys().nth(pick).copied() else { return };
         self.wires.remove(&link);
         self.session.lost(link, Why::Closed, self.now);
+    }
+
+    fn end_oldest(&mut self) {
+        let Some((link, _)) = self.wires.pop_first() else { return };
+        self.session.received(link, &ServerEvent::ConnectionReplaced {}.to_frame(), self.now);
+        self.session.lost(link, Why::Closed, self.now);
+    }
+
+    fn archive(&mut self, archived: bool) {
+        let Some(conversation_id) = self.got.keys().next().cloned() else { return };
+        let set = ConversationSettings { archived: Some(archived), ..ConversationSettings::default() };
+        let (waiter, answer_rx) = oneshot::channel();
+        self.settings.push(answer_rx);
+        self.session.call(Call::Settings(Settings::Conversation { conversation_id, set }, waiter), self.now);
     }
 
     fn handle(&mut self) {
@@ -440,7 +491,8 @@ impl World {
                 self.on_the_way(false, pick, false);
             }
             Step::Cut(pick) => self.cut(pick),
-            Step::Open => self.open(),
+            Step::Replaced => self.end_oldest(),
+            Step::Open { token_left } => self.open(token_left),
             Step::FailToOpen(how) => self.fail_to_open(how),
             Step::PeerSays(peer) => {
                 let id = format!("p{}", self.count);
@@ -467,6 +519,7 @@ impl World {
                     self.reads.insert(id, seq);
                 }
             }
+            Step::Archive(archived) => self.archive(archived),
             Step::Wait(ms) => {
                 self.now += Duration::from_millis(ms);
                 self.session.tick(self.now);
@@ -486,8 +539,11 @@ impl World {
             self.cut(0);
             self.collect();
         }
+        // The user has the app before them.
+        self.session.wake(self.now);
+        self.collect();
         for _ in 0..2000 {
-            self.open();
+            self.open(None);
             self.collect();
             while self.wires.values().any(|wire| !wire.up.is_empty() || !wire.down.is_empty())
                 || !self.events.is_empty()
@@ -514,7 +570,7 @@ impl World {
         rest && self.dialing.is_none() && self.wires.len() == 1
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
         assert!(self.saved.outbox.is_empty(), "{:?}", self.saved.outbox);
         assert_eq!(self.session.outbox(), []);
         for (id, said) in &self.server.said {
@@ -539,6 +595,9 @@ impl World {
         }
         for (id, seq) in &self.reads {
             assert!(self.server.said[id].read >= *seq, "{id} is read");
+        }
+        for answer_rx in &mut self.settings {
+            assert_eq!(answer_rx.try_recv().unwrap(), Ok(()), "each setting is answered");
         }
     }
 }

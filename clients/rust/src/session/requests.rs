@@ -12,9 +12,9 @@ use wire::{
 
 use super::calls::{Call, read_inbox};
 use super::{LinkId, Output, Session, jitter};
-use crate::Error;
+use crate::{Error, Timing};
 
-/// Upper bound on the server's `retry_after_ms`.
+/// Upper bound on the server's `retry_after_ms`. Of first messages to strangers it lets one through in 3 minutes.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The wait for an answer grows from 5 s to 40 s.
@@ -32,6 +32,8 @@ struct Asked {
     since: Instant,
     retry_at: Instant,
     attempts: u32,
+    /// Refused for now: no answer is owed until it is sent again.
+    is_put_off: bool,
 }
 
 /// A request, with all that is needed to handle its answer. Each match on it names every kind, so that a new one does not
@@ -73,11 +75,15 @@ impl Errand {
 
 impl Requests {
     pub(super) fn owed_since(&self, link: LinkId) -> Option<Instant> {
-        self.asked.values().filter(|asked| asked.link == link).map(|asked| asked.since).min()
+        self.asked.values().filter(|asked| asked.link == link && !asked.is_put_off).map(|asked| asked.since).min()
     }
 
     pub(super) fn next_retry(&self) -> Option<Instant> {
         self.asked.values().map(|asked| asked.retry_at).min()
+    }
+
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.asked.values().filter_map(|asked| if let Errand::Call(call) = &asked.errand { Some(call) } else { None })
     }
 
     pub(super) fn repairs(&self) -> usize {
@@ -93,19 +99,19 @@ impl Session {
         let id = self.requests.last_id;
         self.outputs.push(Output::Frame { link, text: errand.frame(id) });
         let retry_at = now + self.timing.answer_wait;
-        self.requests.asked.insert(id, Asked { errand, link, since: now, retry_at, attempts: 0 });
+        let asked = Asked { errand, link, since: now, retry_at, attempts: 0, is_put_off: false };
+        self.requests.asked.insert(id, asked);
     }
 
     pub(super) fn resend_due(&mut self, now: Instant) {
         let Some(current) = self.links.current() else { return };
         for (id, asked) in self.requests.asked.iter_mut().filter(|(_, asked)| asked.retry_at <= now) {
             asked.attempts = asked.attempts.saturating_add(1);
-            // Twice as long each time: at a fixed interval, a slow server would get ever more requests.
-            let doublings = asked.attempts.min(ANSWER_WAIT_DOUBLINGS_MAX);
-            asked.retry_at = now + self.timing.answer_wait.saturating_mul(1 << doublings);
-            if asked.link != current {
+            asked.retry_at = now + answer_wait(&self.timing, asked.attempts);
+            if asked.link != current || asked.is_put_off {
                 asked.link = current;
                 asked.since = now;
+                asked.is_put_off = false;
             }
             if matches!(asked.errand, Errand::Send(_)) {
                 self.stats.resent += 1;
@@ -115,7 +121,7 @@ impl Session {
     }
 
     pub(super) fn retry_all_soon(&mut self, link: LinkId, now: Instant) {
-        for asked in self.requests.asked.values_mut().filter(|asked| asked.link == link) {
+        for asked in self.requests.asked.values_mut().filter(|asked| asked.link == link && !asked.is_put_off) {
             let wait = jitter(&mut self.rng, self.timing.retry_first, self.timing.answer_wait, asked.attempts);
             asked.retry_at = asked.retry_at.min(now + wait);
         }
@@ -124,7 +130,10 @@ impl Session {
     /// The connection is gone, so no answer will come on it. Each errand is asked again, if it still has to be.
     pub(super) fn forget_asked_on(&mut self, link: LinkId, now: Instant) {
         let all = std::mem::take(&mut self.requests.asked);
-        let (gone, kept): (BTreeMap<_, _>, _) = all.into_iter().partition(|(_, asked)| asked.link == link);
+        // A message waits for its time on the next connection, too. All else is asked anew there.
+        let waits = |asked: &Asked| asked.is_put_off && matches!(asked.errand, Errand::Send(_));
+        let (gone, kept): (BTreeMap<_, _>, _) =
+            all.into_iter().partition(|(_, asked)| asked.link == link && !waits(asked));
         self.requests.asked = kept;
         // In reverse, because calls are put back at the front of their queue.
         for asked in gone.into_values().rev() {
@@ -144,10 +153,10 @@ impl Session {
     pub(super) fn answered(&mut self, id: Option<&str>, result: Value, now: Instant) {
         // A second answer to a request that was sent twice.
         let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
-        let Some(Asked { errand, link, since, attempts, .. }) = self.requests.asked.remove(&id) else { return };
-        if let Err(errand) = self.apply(errand, result, now) {
-            let retry_at = now + self.timing.answer_wait;
-            self.requests.asked.insert(id, Asked { errand, link, since, retry_at, attempts });
+        let Some(asked) = self.requests.asked.remove(&id) else { return };
+        if let Err(errand) = self.apply(asked.errand, result, now) {
+            let retry_at = now + answer_wait(&self.timing, asked.attempts);
+            self.requests.asked.insert(id, Asked { errand, retry_at, ..asked });
         }
     }
 
@@ -197,6 +206,7 @@ impl Session {
                 let wait = jitter(&mut self.rng, self.timing.retry_first, self.timing.answer_wait, asked.attempts);
                 let retry_after = Duration::from_millis(retry_after_ms.unwrap_or(0)).min(RETRY_AFTER_MAX);
                 asked.retry_at = now + wait.max(retry_after);
+                asked.is_put_off = true;
             }
             return;
         }
@@ -216,6 +226,11 @@ impl Session {
             Errand::Call(call) => self.call_refused(call, error),
         }
     }
+}
+
+/// Twice as long each time: at a fixed interval, a slow server would get ever more requests.
+fn answer_wait(timing: &Timing, attempts: u32) -> Duration {
+    timing.answer_wait.saturating_mul(1 << attempts.min(ANSWER_WAIT_DOUBLINGS_MAX))
 }
 
 fn readable<T: DeserializeOwned>(result: Value) -> Option<T> {

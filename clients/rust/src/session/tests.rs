@@ -19,33 +19,62 @@ fn start(now: Instant) -> Session {
 
 fn online(now: Instant) -> Session {
     let mut session = start(now);
-    session.opened(1, now);
+    session.opened(1, None, now);
     session.take_outputs();
     session
 }
 
 #[test]
-fn back_off_is_jittered_and_capped() {
-    let mut now = Instant::now();
-    let mut session = start(now);
-    let (first, max) = (Timing::default().reconnect_first, Timing::default().reconnect_max);
-    let mut longest = Duration::ZERO;
-    for attempt in 0..40_u32 {
-        session.dial_failed(u64::from(attempt) + 1, Why::Unreachable("no network".into()), now);
-        let next = session.next_tick().unwrap();
-        assert!(next - now <= first.saturating_mul(2_u32.saturating_pow(attempt)).min(max));
-        longest = longest.max(next - now);
-        now = next;
-        session.tick(now);
+fn back_off_is_jittered_and_capped_higher_where_the_server_is_overloaded() {
+    let Timing { reconnect_first: first, reconnect_max, reconnect_busy_max, .. } = Timing::default();
+    for (why, max) in [
+        (Why::Unreachable("no network".into()), reconnect_max),
+        (Why::Refused { status: 404 }, reconnect_max),
+        (Why::Refused { status: 429 }, reconnect_busy_max),
+        (Why::Refused { status: 503 }, reconnect_busy_max),
+    ] {
+        let mut now = Instant::now();
+        let mut session = start(now);
+        let mut longest = Duration::ZERO;
+        for attempt in 0..40_u32 {
+            session.dial_failed(u64::from(attempt) + 1, why.clone(), now);
+            let next = session.next_tick().unwrap();
+            assert!(next - now <= first.saturating_mul(2_u32.saturating_pow(attempt)).min(max));
+            longest = longest.max(next - now);
+            now = next;
+            session.tick(now);
+        }
+        assert!(longest > max / 2, "{why}: {longest:?}");
     }
-    assert!(longest > max / 2, "{longest:?}");
 }
+
+#[test]
+fn a_server_that_only_fails_is_dialled_less_and_less_often() {
+    for says in [r#"{"message":"Internal server error"}"#, TOKEN_EXPIRED] {
+        let mut now = Instant::now();
+        let mut session = start(now);
+        let mut longest = Duration::ZERO;
+        for link in 1..40 {
+            session.opened(link, None, now);
+            session.received(link, says, now);
+            session.lost(link, Why::Closed, now);
+            let next = session.next_tick().unwrap();
+            longest = longest.max(next - now);
+            now = next;
+            session.tick(now);
+        }
+        assert!(longest > Timing::default().reconnect_max / 2, "{longest:?}");
+    }
+}
+
+const TOKEN_EXPIRED: &str =
+    r#"{"type":"error","action":"drain","id":"1","error":{"code":"token_expired","message":"","retryable":false}}"#;
 
 #[test]
 fn a_connection_that_nobody_asked_for_is_not_kept() {
     let now = Instant::now();
     let mut session = online(now);
-    session.opened(9, now);
+    session.opened(9, None, now);
     assert!(matches!(session.take_outputs()[..], [Output::Close { link: 9 }]));
 }
 

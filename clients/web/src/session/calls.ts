@@ -1,4 +1,4 @@
-// What the app asks for itself: pages of the chat list and of conversations.
+// What the app asks for itself: pages of the chat list and of conversations, and settings.
 
 import { PigeonholeError } from "../errors.ts";
 import {
@@ -7,22 +7,30 @@ import {
   type InboxRequest,
   type InboxResult,
   isHistoryResult,
+  isSettingsResult,
+  type SettingsRequest,
 } from "../frames.ts";
-import { checkSize, readInbox } from "../protocol.ts";
+import { checkSize, readInbox, type Settings } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
-export type CallRequest = InboxRequest | HistoryRequest;
-export type CallResult<R extends CallRequest> = R extends InboxRequest ? InboxResult : HistoryResult;
+export type CallRequest = InboxRequest | HistoryRequest | SettingsRequest;
+export type CallResult<R extends CallRequest> = R extends InboxRequest
+  ? InboxResult
+  : R extends HistoryRequest
+    ? HistoryResult
+    : undefined;
 
 interface Call {
   request: CallRequest;
-  waiter: Waiter<InboxResult & HistoryResult>;
+  waiter: Waiter<unknown>;
 }
 
 export class Calls {
   #session: Session;
   /** Asked once there is a connection. */
   #waiting: Call[] = [];
+  /** The conversations and users for which settings are under way. */
+  #setting = new Set<string>();
 
   constructor(session: Session) {
     this.#session = session;
@@ -40,22 +48,56 @@ export class Calls {
 
   ask(): void {
     for (const call of this.#waiting.splice(0)) {
-      const { request, waiter } = call;
-      this.#session.requests.ask(request, {
-        answered: (result) => {
-          const page = request.action === "inbox" ? readInbox(result) : readHistory(result);
-          if (page) {
-            this.#session.answer(waiter, page as InboxResult & HistoryResult);
-          } else {
-            this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
-          }
-          return true;
-        },
-        refused: (error) => this.#session.refuse(waiter, error),
-        lost: () => this.#waiting.unshift(call),
-      });
+      // Two settings at once could be applied the other way round.
+      if (call.request.action === "settings" && this.#setting.has(subject(call.request))) {
+        this.#waiting.push(call);
+      } else {
+        this.#ask(call);
+      }
     }
   }
+
+  #ask(call: Call): void {
+    const { request, waiter } = call;
+    const ended = () => request.action === "settings" && this.#setting.delete(subject(request));
+    if (request.action === "settings") {
+      this.#setting.add(subject(request));
+    }
+    this.#session.requests.ask(request, {
+      answered: (result) => {
+        ended();
+        this.#answered(call, result);
+        return true;
+      },
+      refused: (error) => {
+        ended();
+        this.#session.refuse(waiter, error);
+      },
+      lost: () => {
+        ended();
+        this.#waiting.unshift(call);
+      },
+    });
+  }
+
+  #answered({ request, waiter }: Call, result: unknown): void {
+    if (request.action === "settings" && isSettingsResult(result)) {
+      const { action: _, id: __, ...settings } = request;
+      this.#session.tell({ type: "settings", settings });
+      this.#session.answer(waiter, undefined);
+      return;
+    }
+    const page = request.action === "inbox" ? readInbox(result) : readHistory(result);
+    if (page && request.action !== "settings") {
+      this.#session.answer(waiter, page);
+    } else {
+      this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
+    }
+  }
+}
+
+function subject(settings: Settings): string {
+  return "user_id" in settings ? `user ${settings.user_id}` : `conversation ${settings.conversation_id}`;
 }
 
 function readHistory(result: unknown): HistoryResult | undefined {

@@ -162,7 +162,7 @@ export class CatchUp {
     if (this.#again) {
       return;
     }
-    this.#session.links.closeReplaced();
+    this.#session.links.closeOlder();
     if (this.#stage === "draining") {
       this.#stage = "listing";
       this.#newest = undefined;

@@ -7,9 +7,25 @@ import type { TokenNeed } from "../config.ts";
 import type { Why } from "../events.ts";
 import type { LinkId, Session } from "./session.ts";
 
+/** A connection is replaced so long before its token ends. */
+const TOKEN_MARGIN = 60_000;
+/** Up to this part of the token's time earlier, at random: many tokens may be made at the same moment. */
+const TOKEN_JITTER = 0.1;
+/**
+ * The first other token, in place of one that is about to end, is asked for within this, each further one within twice the
+ * time before.
+ */
+const STALE_TOKEN_PAUSE = 30_000;
+/** So often the app is asked in vain. */
+const STALE_TOKENS_MAX = 3;
+/** After so many failures in a row of which the platform doesn't say why, the server counts as overloaded. */
+const UNKNOWN_FAILURES_MAX = 6;
+
 interface Link {
   lastFrameAt: number;
   replaceAt: number;
+  /** What to ask the app for then. */
+  replaceNeed: TokenNeed;
 }
 
 export class Links {
@@ -22,8 +38,10 @@ export class Links {
   #need: TokenNeed = "connect";
   /** A token was refused, and another has been asked for. */
   #freshAsked = false;
-  /** Tries to connect since the server last sent anything. */
+  /** Tries to connect since the server last served. */
   #attempt = 0;
+  /** Connections in a row whose token was about to end. */
+  #staleTokens = 0;
   #opened = 0;
   #lastId = 0;
 
@@ -45,6 +63,11 @@ export class Links {
     return this.#dialAt ?? [...this.#open.values()].at(-1)?.replaceAt ?? Number.POSITIVE_INFINITY;
   }
 
+  /** None is open, being opened or planned: this device is one too many, and waits for its user. */
+  isReplaced(): boolean {
+    return this.#open.size === 0 && this.#dialing === undefined && this.#dialAt === undefined;
+  }
+
   /** When a connection has owed an answer in silence for too long. */
   nextSilence(): number {
     return Math.min(...[...this.#open].map(([id, link]) => this.#silentAt(id, link)));
@@ -55,16 +78,15 @@ export class Links {
     return Math.max(owedSince, link.lastFrameAt) + this.#session.timing.silenceMax;
   }
 
-  opened(id: LinkId): void {
+  opened(id: LinkId, tokenLeft: number | undefined): void {
     const session = this.#session;
     if (this.#dialing !== id) {
       session.output({ do: "close", link: id });
       return;
     }
-    const { lifetime, lifetimeJitter } = session.timing;
-    const age = Math.max(lifetime - lifetimeJitter * session.random(), lifetime / 2);
+    const { age, replaceNeed } = this.#replacement(tokenLeft);
     const first = this.#open.size === 0;
-    this.#open.set(id, { lastFrameAt: session.now, replaceAt: session.now + age });
+    this.#open.set(id, { lastFrameAt: session.now, replaceAt: session.now + age, replaceNeed });
     this.#dialing = undefined;
     this.#dialAt = undefined;
     this.#need = "connect";
@@ -77,6 +99,22 @@ export class Links {
       session.tellState({ state: "online" });
     }
     session.catchUp.start();
+  }
+
+  /** At which age a connection is replaced, and by one with which token. */
+  #replacement(tokenLeft: number | undefined): { age: number; replaceNeed: TokenNeed } {
+    const { timing, random } = this.#session;
+    const lifetime = Math.max(timing.lifetime - timing.lifetimeJitter * random(), timing.lifetime / 2);
+    let age = lifetime;
+    if (tokenLeft !== undefined && tokenLeft > TOKEN_MARGIN) {
+      this.#staleTokens = 0;
+      age = (tokenLeft - TOKEN_MARGIN) * (1 - TOKEN_JITTER * random());
+    } else if (tokenLeft !== undefined && this.#staleTokens < STALE_TOKENS_MAX) {
+      // The app may have no other: it is asked some more times, and then the server ends the connection.
+      age = this.#session.jitter(STALE_TOKEN_PAUSE, Number.POSITIVE_INFINITY, this.#staleTokens);
+      this.#staleTokens += 1;
+    }
+    return age < lifetime ? { age, replaceNeed: "expired" } : { age: lifetime, replaceNeed: "connect" };
   }
 
   dialFailed(id: LinkId, why: Why): void {
@@ -118,7 +156,28 @@ export class Links {
     this.lost(id, { reason: "token_expired" });
   }
 
-  frameArrived(id: LinkId): void {
+  /** The user has opened too many connections since, and the server closes this one. */
+  replaced(id: LinkId): void {
+    const session = this.#session;
+    if (this.current() === id) {
+      this.closeOlder();
+      this.#dialAt = undefined;
+      if (this.#dialing !== undefined) {
+        session.output({ do: "close", link: this.#dialing });
+        this.#dialing = undefined;
+      }
+    }
+    if (!this.#open.delete(id)) {
+      return;
+    }
+    session.output({ do: "close", link: id });
+    session.requests.forgetAskedOn(id);
+    if (this.isReplaced()) {
+      session.tellState({ state: "replaced" });
+    }
+  }
+
+  frameArrived(id: LinkId, isService: boolean): void {
     const link = this.#open.get(id);
     if (!link) {
       return;
@@ -126,13 +185,13 @@ export class Links {
     link.lastFrameAt = this.#session.now;
     // The back-off starts again only when the server answers on the newest connection: an old one says nothing about whether
     // a new one can be opened.
-    if (this.#dialing === undefined && this.#dialAt === undefined) {
+    if (isService && this.#dialing === undefined && this.#dialAt === undefined) {
       this.#attempt = 0;
     }
   }
 
-  /** Closes all connections but the newest, which has drained. */
-  closeReplaced(): void {
+  /** Closes all connections but the newest. */
+  closeOlder(): void {
     for (const id of [...this.#open.keys()].slice(0, -1)) {
       this.#open.delete(id);
       this.#session.output({ do: "close", link: id });
@@ -144,6 +203,9 @@ export class Links {
     if (!this.#isDialDue()) {
       return;
     }
+    if (this.#dialAt === undefined) {
+      this.#need = [...this.#open.values()].at(-1)?.replaceNeed ?? this.#need;
+    }
     this.#lastId += 1;
     this.#dialing = this.#lastId;
     this.#dialAt = undefined;
@@ -153,10 +215,12 @@ export class Links {
     this.#session.output({ do: "dial", link: this.#lastId, need: this.#need });
   }
 
-  /** If the next try waits, it is made now. */
+  /** If the next try waits, for its time or for the user, it is made now. */
   dialSoon(): void {
     this.#attempt = 0;
-    if (this.#dialAt !== undefined) {
+    if (this.isReplaced()) {
+      this.#dialAt = this.#session.now;
+    } else if (this.#dialAt !== undefined) {
       this.#dialAt = Math.min(this.#dialAt, this.#session.now);
     }
   }
@@ -175,12 +239,19 @@ export class Links {
   }
 
   #dialLater(why: Why): void {
-    const { reconnectFirst, reconnectMax } = this.#session.timing;
-    const retryInMs = this.#session.jitter(reconnectFirst, reconnectMax, this.#attempt);
+    const { reconnectFirst, reconnectMax, reconnectBusyMax } = this.#session.timing;
+    const max = this.#isOverloaded(why) ? reconnectBusyMax : reconnectMax;
+    const retryInMs = this.#session.jitter(reconnectFirst, max, this.#attempt);
     this.#attempt += 1;
     this.#dialAt = this.#session.now + retryInMs;
     if (this.#open.size === 0) {
       this.#session.tellState({ state: "offline", why, retryInMs });
     }
+  }
+
+  #isOverloaded({ reason, status = 0, detail = "" }: Why): boolean {
+    // Browsers say neither a status nor anything else.
+    const isUnknown = reason === "unreachable" && detail === "";
+    return status === 429 || status >= 500 || (isUnknown && this.#attempt >= UNKNOWN_FAILURES_MAX);
   }
 }

@@ -5,7 +5,7 @@ import type { Problem, Request } from "../frames.ts";
 import { requestFrame } from "../protocol.ts";
 import type { LinkId, Session } from "./session.ts";
 
-/** The upper bound on `retry_after_ms`. */
+/** The upper bound on `retry_after_ms`. Of first messages to strangers the server lets one through in 3 minutes. */
 const RETRY_AFTER_MAX = 5 * 60 * 1000;
 
 /** What to do with the answer to a request. */
@@ -25,6 +25,8 @@ interface Asked {
   since: number;
   retryAt: number;
   attempts: number;
+  /** Refused for now: no answer is owed until it is sent again. */
+  isPutOff: boolean;
 }
 
 /** The wait for an answer grows from 5 s to 40 s. */
@@ -41,7 +43,8 @@ export class Requests {
 
   /** Since when an answer is owed on this connection; never, if none is. */
   owedSince(link: LinkId): number {
-    return Math.min(...this.#on(link).map(([, asked]) => asked.since));
+    const owed = this.#on(link).filter(([, { isPutOff }]) => !isPutOff);
+    return Math.min(...owed.map(([, { since }]) => since));
   }
 
   nextRetry(): number {
@@ -58,11 +61,11 @@ export class Requests {
     this.#lastId += 1;
     this.#session.output({ do: "send", link, frame: requestFrame(request, this.#lastId) });
     const retryAt = now + timing.answerWait;
-    this.#asked.set(this.#lastId, { request, asker, link, since: now, retryAt, attempts: 0 });
+    this.#asked.set(this.#lastId, { request, asker, link, since: now, retryAt, attempts: 0, isPutOff: false });
   }
 
   resendDue(): void {
-    const { now, timing, links, stats } = this.#session;
+    const { now, links, stats } = this.#session;
     const current = links.current();
     if (current === undefined) {
       return;
@@ -72,11 +75,11 @@ export class Requests {
         continue;
       }
       asked.attempts += 1;
-      // Twice as long each time: at a fixed interval, a slow server would get ever more requests.
-      asked.retryAt = now + timing.answerWait * 2 ** Math.min(asked.attempts, ANSWER_WAIT_DOUBLINGS_MAX);
-      if (asked.link !== current) {
+      asked.retryAt = now + this.#answerWait(asked);
+      if (asked.link !== current || asked.isPutOff) {
         asked.link = current;
         asked.since = now;
+        asked.isPutOff = false;
       }
       if (asked.request.action === "send") {
         stats.resent += 1;
@@ -87,12 +90,15 @@ export class Requests {
 
   retryAllSoon(link: LinkId): void {
     for (const [, asked] of this.#on(link)) {
-      asked.retryAt = Math.min(asked.retryAt, this.#session.now + this.#pause(asked));
+      if (!asked.isPutOff) {
+        asked.retryAt = Math.min(asked.retryAt, this.#session.now + this.#pause(asked));
+      }
     }
   }
 
   forgetAskedOn(link: LinkId): void {
-    const gone = this.#on(link);
+    // A message waits for its time on the next connection, too. All else is asked anew there.
+    const gone = this.#on(link).filter(([, { isPutOff, request }]) => !(isPutOff && request.action === "send"));
     for (const [id] of gone) {
       this.#asked.delete(id);
     }
@@ -111,7 +117,7 @@ export class Requests {
     }
     this.#asked.delete(number);
     if (!asked.asker.answered(result)) {
-      asked.retryAt = this.#session.now + this.#session.timing.answerWait;
+      asked.retryAt = this.#session.now + this.#answerWait(asked);
       this.#asked.set(number, asked);
     }
   }
@@ -125,10 +131,16 @@ export class Requests {
     if (problem.retryable) {
       const wish = Math.min(problem.retry_after_ms ?? 0, RETRY_AFTER_MAX);
       asked.retryAt = this.#session.now + Math.max(this.#pause(asked), wish);
+      asked.isPutOff = true;
       return;
     }
     this.#asked.delete(number);
     asked.asker.refused(new PigeonholeError(problem.code, problem.message));
+  }
+
+  /** Twice as long each time: at a fixed interval, a slow server would get ever more requests. */
+  #answerWait({ attempts }: Asked): number {
+    return this.#session.timing.answerWait * 2 ** Math.min(attempts, ANSWER_WAIT_DOUBLINGS_MAX);
   }
 
   #pause({ attempts }: Asked): number {

@@ -16,7 +16,7 @@ import type { Timing, TokenNeed } from "../config.ts";
 import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State, Why } from "../events.ts";
 import type { SendResult } from "../frames.ts";
-import { parseFrame } from "../protocol.ts";
+import { type Incoming, parseFrame } from "../protocol.ts";
 import type { Change, Queued, Saved } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
@@ -117,8 +117,9 @@ export class Session {
 
   // Events of connections.
 
-  opened(link: LinkId, now: number): void {
-    this.#at(now, () => this.links.opened(link));
+  /** `tokenLeft`: for how many milliseconds the token is valid, as far as can be read from it. */
+  opened(link: LinkId, now: number, tokenLeft?: number): void {
+    this.#at(now, () => this.links.opened(link, tokenLeft));
   }
 
   dialFailed(link: LinkId, why: Why, now: number): void {
@@ -133,8 +134,8 @@ export class Session {
   /** A frame, from a connection that is open or was until now. */
   received(link: LinkId, text: string, now: number): void {
     this.#at(now, () => {
-      this.links.frameArrived(link);
       const incoming = parseFrame(text);
+      this.links.frameArrived(link, isService(incoming));
       switch (incoming.is) {
         case "reply":
           return this.requests.answered(incoming.id, incoming.result);
@@ -149,6 +150,10 @@ export class Session {
           return;
         case "receipt":
           return this.tell({ type: "receipt", kind: incoming.kind, ...incoming.receipt });
+        case "settings":
+          return this.tell({ type: "settings", settings: incoming.settings });
+        case "replaced":
+          return this.links.replaced(link);
         case "gateway":
           // It doesn't say which request it is about.
           return this.requests.retryAllSoon(link);
@@ -179,13 +184,20 @@ export class Session {
     this.#at(now, () => this.conversations.handled(conversation, seq));
   }
 
-  /** Retries that wait are tried now: the network has changed, or the app is in the foreground again. */
+  /** Reconnects that wait are tried now: the app is in the foreground again. */
   wake(now: number): void {
     this.#at(now, () => {
       this.links.dialSoon();
       this.catchUp.pingSoon();
     });
     this.tick(now);
+  }
+
+  /** As `wake`, but without a user who looks at it. */
+  networkChanged(now: number): void {
+    if (!this.links.isReplaced()) {
+      this.wake(now);
+    }
   }
 
   /** Before the connections are closed: what is held and read is reported, however recent the last report. */
@@ -279,4 +291,9 @@ export class Session {
     this.conversations.repairDue();
     this.catchUp.finish();
   }
+}
+
+/** Whether the server serves. One that only refuses, before it closes the connection, must not be dialled in a tight loop. */
+function isService(incoming: Incoming): boolean {
+  return incoming.is === "error" ? incoming.problem.code !== "token_expired" : incoming.is !== "gateway";
 }

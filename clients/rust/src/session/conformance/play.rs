@@ -124,7 +124,7 @@ impl Play {
             "open" => {
                 let link = self.dialing.take().expect("something is being dialled");
                 self.open.push(link);
-                self.session.opened(link, self.now);
+                self.session.opened(link, what["token_ms"].as_u64().map(Duration::from_millis), self.now);
             }
             "fail" => {
                 let link = self.dialing.take().expect("something is being dialled");
@@ -160,7 +160,7 @@ impl Play {
         if what == "wake" {
             return self.session.wake(self.now);
         }
-        let (call, fields) = verb(what, &["send", "read", "done", "history", "inbox"]);
+        let (call, fields) = verb(what, &["send", "read", "done", "history", "settings", "inbox"]);
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
@@ -183,6 +183,10 @@ impl Play {
                 let request = HistoryRequest { conversation_id: conversation(), side, limit: read(&fields["limit"]) };
                 let waiter = self.waiter(name);
                 self.session.call(Call::History(request, waiter), self.now);
+            }
+            "settings" => {
+                let waiter = self.waiter(name);
+                self.session.call(Call::Settings(read(fields), waiter), self.now);
             }
             _ => {
                 let request = InboxRequest { limit: read(&fields["limit"]), cursor: None, since: None };

@@ -159,9 +159,11 @@ pub(super) fn plain_event(event: &Event) -> Value {
             json!({"receipt": receipt})
         }
         Event::ConversationChanged(row) => json!({"conversation": row}),
+        Event::SettingsChanged(settings) => json!({"settings": settings}),
         Event::State(State::Connecting) => json!({"state": "connecting"}),
         Event::State(State::Online) => json!({"state": "online"}),
         Event::State(State::CaughtUp) => json!({"state": "caught_up"}),
+        Event::State(State::Replaced) => json!({"state": "replaced"}),
         Event::State(State::Offline { why, .. }) => json!({"state": "offline", "why": why_name(why)}),
         Event::Failed { client_msg_id, target, body, error } => {
             let code = if let Error::Refused { code, .. } = error { code } else { "" };

@@ -1,0 +1,23 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { timeLeft } from "../src/token.ts";
+
+const NOW = 1_000_000;
+
+function left(claims: string): number | undefined {
+  return timeLeft(`e30.${Buffer.from(claims).toString("base64url")}.c2ln`, NOW);
+}
+
+it("reads from a JWT when it ends", () => {
+  expect(left('{"sub":"Zoë ???>>>","exp":4600}')).toBe(3_600_000);
+  expect(left('{"exp":1000.5}')).toBe(500);
+  expect(left('{"exp":999}')).toBe(0);
+});
+
+it("does not know it of anything else", () => {
+  for (const claims of ['{"sub":"alice"}', '{"exp":"soon"}', '{"exp":-1}', '{"exp":1e999}', "[]", "null"]) {
+    expect(left(claims), claims).toBeUndefined();
+  }
+  fc.assert(fc.property(fc.string(), (text) => (timeLeft(text, NOW) ?? 0) >= 0));
+  fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => (left(text) ?? 0) >= 0));
+});
