@@ -15,6 +15,7 @@ use time::OffsetDateTime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
+use crate::command::Command;
 use crate::room::{Ask, News, Room};
 
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
@@ -40,6 +41,7 @@ enum Answer {
     Inbox(Result<InboxResult, Error>),
     History(Result<HistoryResult, Error>),
     Read(Result<u64, Error>),
+    Set(Result<(), Error>),
 }
 
 /// The user's end of the conversation with somebody.
@@ -71,24 +73,37 @@ impl Talk {
             Some(answer) = self.answers.next() => match answer {
                 Answer::Inbox(inbox) => self.room.listed(inbox),
                 Answer::History(history) => self.room.remembered(history),
-                Answer::Read(Err(error)) => self.room.notice(&error),
-                Answer::Read(Ok(_)) => {}
+                Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
+                Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
         }
         // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.
-        for ask in self.room.take_asks() {
-            self.answers.push(self.ask(ask));
-        }
+        self.ask_all();
         Ok(self.room.take_news())
     }
 
     /// Sends a message; gives the news of that.
     pub(crate) async fn say(&mut self, body: String) -> Vec<News> {
+        if self.room.is_replaced() {
+            self.client.wake();
+        }
         match self.client.send_to(&self.peer, &body).await {
             Ok(sent) => self.room.said(sent.client_msg_id().clone(), body, now()),
             Err(error) => self.room.not_said(body, &error),
         }
         self.room.take_news()
+    }
+
+    /// Changes a setting; gives the news of that.
+    pub(crate) fn set(&mut self, command: Command) -> Vec<News> {
+        self.room.set(command);
+        self.ask_all();
+        self.room.take_news()
+    }
+
+    /// Tries at once what waits.
+    pub(crate) fn wake(&self) {
+        self.client.wake();
     }
 
     /// Says goodbye to the server.
@@ -111,6 +126,12 @@ impl Talk {
         Ok(())
     }
 
+    fn ask_all(&mut self) {
+        for ask in self.room.take_asks() {
+            self.answers.push(self.ask(ask));
+        }
+    }
+
     fn ask(&self, ask: Ask) -> BoxFuture<'static, Answer> {
         match ask {
             Ask::Inbox { cursor } => self.client.inbox(cursor).map(Answer::Inbox).boxed(),
@@ -120,6 +141,7 @@ impl Talk {
             Ask::Read { conversation_id, seq } => {
                 self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
             }
+            Ask::Settings(settings) => self.client.settings(settings).into_future().map(Answer::Set).boxed(),
         }
     }
 }

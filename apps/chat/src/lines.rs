@@ -87,6 +87,9 @@ impl Printer {
                 }
                 self.offline = Some(why);
             }
+            News::Replaced => lines.push("-- this is one connection too many: the next line opens it again".to_owned()),
+            News::Settings(set) if set.is_empty() => lines.push("-- nothing is set".to_owned()),
+            News::Settings(set) => lines.push(format!("-- {set}")),
             News::Message { message, missed } => {
                 if missed && !std::mem::replace(&mut self.missing, missed) {
                     lines.push("-- while you were away".to_owned());

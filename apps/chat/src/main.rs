@@ -3,6 +3,7 @@
 //! `pigeonhole_client` does the work. `connection` talks to it, `room` picks what belongs to the conversation on the screen,
 //! `ui` and `lines` show that.
 
+mod command;
 mod connection;
 mod editor;
 mod lines;
@@ -49,8 +50,14 @@ struct Args {
 const AFTER_HELP: &str = "\
 Keys:
   Enter            send
+  Enter alone      try to connect now
   Page up, down    look back
   Esc, Ctrl-C      leave
+
+Commands, each on a line of its own:
+  /mute, /unmute          whether this conversation may notify you
+  /archive, /unarchive    whether it is out of sight, until its next message
+  /block, /unblock        whether the two of you can write to each other
 
 Examples:
   Two terminals, beside a local server (`cargo run`):
@@ -58,7 +65,7 @@ Examples:
     cargo run --bin chat -- bob alice
   Against a deployed stack:
     PIGEONHOLE_TOKEN=… cargo run --bin chat -- alice bob --url wss://….amazonaws.com/v1
-  In a script, where each line of standard input is a message and each event is a line:
+  In a script, where each line of standard input is a message, none a command, and each event is a line:
     echo 'good morning' | cargo run -q --bin chat -- alice bob";
 
 fn main() -> ExitCode {

@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pigeonhole_client::{
-    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, Receipt, ReceiptKind,
-    Seq, Side, State, Timeline, TimelineEntry, Timestamp, UserId,
+    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, MutedUntil, Receipt,
+    ReceiptKind, Seq, Settings, Side, State, Timeline, TimelineEntry, Timestamp, UserId,
 };
+
+use crate::command::Command;
 
 /// How much of the conversation is shown at the start.
 const HISTORY_AT_START: u64 = 50;
@@ -22,6 +24,10 @@ pub(crate) enum News {
         why: String,
         retry_at: Instant,
     },
+    /// This is one connection too many, and waits for its user.
+    Replaced,
+    /// What is set for the open conversation now, in words; nothing, if nothing is.
+    Settings(String),
     /// The next message of the open conversation. `missed`: it came while this user had no connection.
     Message {
         message: Message,
@@ -59,6 +65,7 @@ pub(crate) enum Ask {
     Inbox { cursor: Option<String> },
     History { conversation_id: ConversationId, side: Side, limit: u64 },
     Read { conversation_id: ConversationId, seq: Seq },
+    Settings(Settings),
 }
 
 /// What a drain brought for one other conversation.
@@ -68,12 +75,34 @@ struct Digest {
     count: usize,
 }
 
+/// What is set for the open conversation and the peer.
+#[derive(Clone, Default, PartialEq)]
+struct Standing {
+    muted_until: Option<MutedUntil>,
+    archived: bool,
+    blocked: bool,
+}
+
+impl Standing {
+    fn in_words(&self) -> String {
+        let muted = self.muted_until.map(|until| match until {
+            MutedUntil::Forever => "muted".to_owned(),
+            MutedUntil::At(at) => format!("muted until {at}"),
+        });
+        let archived = self.archived.then(|| "archived".to_owned());
+        let blocked = self.blocked.then(|| "blocked".to_owned());
+        muted.into_iter().chain(archived).chain(blocked).collect::<Vec<_>>().join(", ")
+    }
+}
+
 pub(crate) struct Room {
     me: UserId,
     peer: UserId,
     /// The direct conversation with the peer, once it is known.
     id: Option<ConversationId>,
     timeline: Timeline,
+    standing: Standing,
+    replaced: bool,
     /// From the loss of a connection until history has answered on the next one.
     catching_up: bool,
     history_asked: bool,
@@ -96,6 +125,8 @@ impl Room {
             me,
             peer,
             id: None,
+            standing: Standing::default(),
+            replaced: false,
             catching_up: true,
             history_asked: false,
             shown: None,
@@ -116,6 +147,11 @@ impl Room {
     /// How many of the user's messages have no answer.
     pub(crate) fn unanswered(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Whether the connection waits for the user.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.replaced
     }
 
     /// Whether everything that is known to come has been told.
@@ -146,14 +182,23 @@ impl Room {
         self.news.push(News::Failed { body, why: error.to_string(), in_timeline: false });
     }
 
+    /// The user wants this set.
+    pub(crate) fn set(&mut self, command: Command) {
+        match command.settings(self.id.as_ref(), &self.peer) {
+            Some(settings) => self.asks.push(Ask::Settings(settings)),
+            None => self.news.push(News::Notice("there is no conversation yet: write something first".to_owned())),
+        }
+    }
+
     pub(crate) fn event(&mut self, event: Event) {
         match event {
             Event::Message { message, missed } => self.message(message, missed),
             Event::Receipt { kind, receipt } => self.receipt(kind, &receipt),
             Event::ConversationChanged(row) => self.found(&row),
+            Event::SettingsChanged(settings) => self.settings(&settings),
             Event::State(state) => self.state(state),
             Event::Failed { client_msg_id, body, error, .. } => {
-                let why = error.to_string();
+                let why = reason(&error);
                 self.waiting.remove(&client_msg_id);
                 self.timeline.failed(&client_msg_id, why.clone());
                 self.failed.push(client_msg_id);
@@ -164,6 +209,7 @@ impl Room {
     }
 
     fn state(&mut self, state: State) {
+        self.replaced = state == State::Replaced;
         match state {
             State::Connecting => self.news.push(News::Connecting),
             State::Online => {
@@ -174,6 +220,10 @@ impl Room {
             State::Offline { why, retry_at } => {
                 self.catching_up = true;
                 self.news.push(News::Offline { why: why.to_string(), retry_at });
+            }
+            State::Replaced => {
+                self.catching_up = true;
+                self.news.push(News::Replaced);
             }
             State::CaughtUp => {
                 // What came since the last time stands below a separator.
@@ -202,6 +252,7 @@ impl Room {
             return;
         }
         self.timeline.message(message.clone());
+        self.stand(Standing { archived: false, ..self.standing.clone() });
         if self.shown.is_some_and(|shown| message.seq > shown) {
             self.show(message, missed);
             self.report();
@@ -227,6 +278,31 @@ impl Room {
         }
         if self.id.as_ref() == Some(&row.conversation_id) {
             self.timeline.row(row);
+            let Conversation { muted_until, archived, blocked, .. } = *row;
+            self.stand(Standing { muted_until, archived, blocked });
+        }
+    }
+
+    fn settings(&mut self, settings: &Settings) {
+        let standing = self.standing.clone();
+        match settings {
+            Settings::Conversation { conversation_id, set } if self.id.as_ref() == Some(conversation_id) => {
+                let muted_until = set.muted_until.unwrap_or(standing.muted_until);
+                let archived = set.archived.unwrap_or(standing.archived);
+                self.stand(Standing { muted_until, archived, ..standing });
+            }
+            Settings::User { user_id, set } if *user_id == self.peer => {
+                self.stand(Standing { blocked: set.blocked, ..standing });
+            }
+            Settings::Conversation { .. } | Settings::User { .. } => {}
+        }
+    }
+
+    /// Tells what is set, if this changes it.
+    fn stand(&mut self, standing: Standing) {
+        if self.standing != standing {
+            self.news.push(News::Settings(standing.in_words()));
+            self.standing = standing;
         }
     }
 
@@ -355,6 +431,14 @@ impl Room {
         if *error != Error::Closed {
             self.news.push(News::Notice(format!("the server refused a request: {error}")));
         }
+    }
+}
+
+/// Why a message will never be stored, in the user's words where they are known.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Refused { code, .. } if code == "forbidden" => "it can't be delivered".to_owned(),
+        error => error.to_string(),
     }
 }
 

@@ -24,19 +24,26 @@ pub(crate) struct Transcript {
     notices: BTreeMap<Seq, Vec<StyledContent<String>>>,
     last_seq: Seq,
     connection: Connection,
+    /// What is set, in words.
+    settings: String,
 }
 
 enum Connection {
     Connecting,
     CatchingUp,
     Connected,
-    Offline { why: String, retry_at: Instant },
+    Offline {
+        why: String,
+        retry_at: Instant,
+    },
+    /// It waits for the user.
+    Replaced,
 }
 
 impl Transcript {
     pub(crate) fn new(me: UserId, peer: UserId, offset: UtcOffset) -> Self {
         let connection = Connection::Connecting;
-        Self { me, peer, offset, notices: BTreeMap::new(), last_seq: Seq::ZERO, connection }
+        Self { me, peer, offset, notices: BTreeMap::new(), last_seq: Seq::ZERO, connection, settings: String::new() }
     }
 
     /// What the timeline does not show.
@@ -51,6 +58,8 @@ impl Transcript {
             News::Online => self.connection = Connection::CatchingUp,
             News::Offline { why, retry_at } => self.connection = Connection::Offline { why, retry_at },
             News::UpToDate => self.connection = Connection::Connected,
+            News::Replaced => self.connection = Connection::Replaced,
+            News::Settings(settings) => self.settings = settings,
             News::Message { message, .. } => self.last_seq = message.seq,
             News::Elsewhere { sender_id, body, count } => {
                 let more = if count > 1 { format!(" ({count} new)") } else { String::new() };
@@ -76,6 +85,7 @@ impl Transcript {
             Connection::Connecting => "connecting …".to_owned(),
             Connection::CatchingUp => "connected, catching up …".to_owned(),
             Connection::Connected => "connected".to_owned(),
+            Connection::Replaced => "open in too many places: Enter connects here".to_owned(),
             Connection::Offline { retry_at, .. } => {
                 let left = retry_at.saturating_duration_since(now);
                 match left.as_millis().div_ceil(1000) {
@@ -84,7 +94,8 @@ impl Transcript {
                 }
             }
         };
-        sanitise(&format!(" {} → {} · {state}", name(self.me.as_str()), name(self.peer.as_str())))
+        let set = if self.settings.is_empty() { String::new() } else { format!(" · {}", self.settings) };
+        sanitise(&format!(" {} → {} · {state}{set}", name(self.me.as_str()), name(self.peer.as_str())))
     }
 
     /// All of it, oldest first, in rows of at most `width` columns.
@@ -300,6 +311,11 @@ mod tests {
         screen.apply(News::Online);
         screen.apply(News::UpToDate);
         assert_eq!(screen.status(now), " alice → bob · connected");
+        screen.apply(News::Settings("muted".to_owned()));
+        assert_eq!(screen.status(now), " alice → bob · connected · muted");
+        screen.apply(News::Settings(String::new()));
+        screen.apply(News::Replaced);
+        assert_eq!(screen.status(now), " alice → bob · open in too many places: Enter connects here");
         assert!(screen.rows(&empty, 40).is_empty());
     }
 }

@@ -20,6 +20,7 @@ use pigeonhole_client::Timeline;
 use tokio::signal::unix::{SignalKind, signal};
 use unicode_width::UnicodeWidthStr;
 
+use crate::command::Command;
 use crate::connection::Talk;
 use crate::editor::Editor;
 use crate::room::News;
@@ -51,7 +52,11 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
                 match screen.input(input?) {
                     Action::None => {}
                     Action::Leave => return Ok(()),
-                    Action::Say(body) => screen.apply(talk.say(body).await),
+                    Action::Say(body) => match Command::parse(&body) {
+                        Some(command) => screen.apply(talk.set(command)),
+                        None => screen.apply(talk.say(body).await),
+                    },
+                    Action::Wake => talk.wake(),
                 }
             }
             _ = terminate.recv() => return Ok(()),
@@ -94,6 +99,7 @@ fn restore() {
 enum Action {
     None,
     Say(String),
+    Wake,
     Leave,
 }
 
@@ -143,9 +149,7 @@ impl Screen {
             KeyCode::Enter => {
                 self.scrolled = 0;
                 let body = self.editor.take();
-                if !body.trim().is_empty() {
-                    return Action::Say(body);
-                }
+                return if body.trim().is_empty() { Action::Wake } else { Action::Say(body) };
             }
             _ => {}
         }

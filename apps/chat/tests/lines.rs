@@ -209,6 +209,31 @@ async fn a_broken_connection_loses_and_doubles_nothing() -> Result<()> {
 }
 
 #[tokio::test]
+async fn one_connection_too_many_is_opened_again_by_the_next_line() -> Result<()> {
+    let (listener, address) = listen().await?;
+    let mut chat = Chat::start(address, Some("secret"))?;
+    let mut server = Server::accept(&listener, "secret").await?;
+    server.answer("drain", json!({"messages":[],"more":false})).await?;
+    server.answer("inbox", json!({"conversations":[],"next_cursor":null})).await?;
+    server.answer("inbox", json!({"conversations":[],"next_cursor":null})).await?;
+    assert_eq!(chat.lines(2).await?, ["-- connected", "-- up to date"]);
+    server.push(json!({"type":"settings","user_id":"bob","set":{"blocked":true}})).await?;
+    assert_eq!(chat.line().await?, "-- blocked");
+    server.push(json!({"type":"connection.replaced"})).await?;
+    assert!(chat.line().await?.starts_with("-- this is one connection too many"));
+    while let Some(Ok(_)) = server.socket.next().await {}
+
+    chat.say("/mute").await?;
+    let mut server = Server::accept(&listener, "secret").await?;
+    let request = server.request("send").await?;
+    assert_eq!(request["body"], "/mute", "in a script every line is a message");
+    let error = json!({"code":"forbidden","message":"you may not do this","retryable":false});
+    server.push(json!({"type":"error","action":"send","id":request.get("id"),"error":error})).await?;
+    assert_eq!(chat.lines(2).await?, ["-- connected", "!! not sent: /mute: it can't be delivered"]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_refused_token_is_said_plainly_and_not_tried_again() -> Result<()> {
     let (listener, address) = listen().await?;
     let chat = Chat::start(address, Some("wrong"))?;

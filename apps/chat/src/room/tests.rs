@@ -1,6 +1,6 @@
 //! The room against a client played by hand.
 
-use pigeonhole_client::{ConversationKind, Kind, LastMessage, Member, MessageId};
+use pigeonhole_client::{ConversationKind, ConversationSettings, Kind, LastMessage, Member, MessageId, UserSettings};
 
 use super::*;
 
@@ -188,4 +188,58 @@ fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
     assert_eq!(unsent(&room), 1);
     room.said(id("b"), "again".into(), NOW);
     assert_eq!(unsent(&room), 1);
+}
+
+#[test]
+fn what_is_set_is_told_once_by_whoever_sets_it() {
+    let mut room = Room::new(user("alice"), user("bob"));
+    room.set(Command::Mute);
+    assert!(matches!(room.take_news()[..], [News::Notice(_)]), "there is no conversation yet");
+    room.set(Command::Block);
+    let blocked = |blocked| Settings::User { user_id: user("bob"), set: UserSettings { blocked } };
+    assert_eq!(room.take_asks(), [Ask::Settings(blocked(true))]);
+    room.event(Event::SettingsChanged(blocked(true)));
+    assert_eq!(told(&mut room), [r#"Settings("blocked")"#]);
+    room.event(Event::SettingsChanged(blocked(false)));
+    assert_eq!(told(&mut room), [r#"Settings("")"#]);
+    let other = Settings::User { user_id: user("carol"), set: UserSettings { blocked: true } };
+    room.event(Event::SettingsChanged(other));
+    assert!(told(&mut room).is_empty());
+
+    let mut room = caught_up(4);
+    let set = |id, set| Event::SettingsChanged(Settings::Conversation { conversation_id: conversation(id), set });
+    let muted = ConversationSettings { muted_until: Some(Some(MutedUntil::Forever)), archived: None };
+    room.event(set("dm_ac", muted.clone()));
+    assert!(told(&mut room).is_empty());
+    room.event(set("dm_ab", muted));
+    room.event(set("dm_ab", ConversationSettings { muted_until: None, archived: Some(true) }));
+    assert_eq!(told(&mut room), [r#"Settings("muted")"#, r#"Settings("muted, archived")"#]);
+    // A message takes it out of the archive.
+    room.event(heard("dm_ab", 5, "bob", false));
+    assert_eq!(told(&mut room), [r#"Settings("muted")"#, "5 false"]);
+    let row = Conversation { muted_until: Some(MutedUntil::At(NOW)), blocked: true, ..row("dm_ab", "bob") };
+    room.event(Event::ConversationChanged(row));
+    assert_eq!(told(&mut room), [r#"Settings("muted until 2026-11-20T10:00:00.123Z, blocked")"#]);
+}
+
+#[test]
+fn a_device_that_is_one_too_many_waits_for_its_user() {
+    let mut room = caught_up(4);
+    assert!(!room.is_replaced());
+    room.event(Event::State(State::Replaced));
+    assert!(room.is_replaced() && !room.is_at_rest());
+    assert_eq!(told(&mut room), ["Replaced"]);
+    room.event(Event::State(State::Connecting));
+    assert!(!room.is_replaced());
+}
+
+#[test]
+fn who_is_blocked_learns_only_that_it_can_not_be_delivered() {
+    let mut room = caught_up(4);
+    let id = ClientMsgId::parse("a").unwrap();
+    room.said(id.clone(), "hi".into(), NOW);
+    let error = Error::Refused { code: "forbidden".into(), message: "you may not do this".into() };
+    let target = pigeonhole_client::Target::User(user("bob"));
+    room.event(Event::Failed { client_msg_id: id, target, body: "hi".into(), error });
+    assert!(matches!(&room.take_news()[..], [News::Failed { why, .. }] if why == "it can't be delivered"));
 }
