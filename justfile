@@ -22,6 +22,7 @@ check: format lints
     cfn-lint template.yaml
     sam validate --lint
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
+    python tools/scripts/advisories.py cargo
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 # Resolve the Python tools anew, with their hashes, after a change of an .in file
@@ -61,6 +62,7 @@ demo:
 
 # The contract by AsyncAPI's validation, checks and tests of the web client and the demo, the demo also in a browser
 web-check: node chromium
+    python tools/scripts/advisories.py npm clients/web apps/demo
     cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
     cd apps/demo && npm run check && npm test && npm run build
     @# What the browser's tests start, so that they don't wait for it.
