@@ -126,6 +126,10 @@ package: tools
 deploy: package
     sam deploy --guided
 
+# Build and upload this commit, and keep under releases/ what it takes to deploy exactly that again. --region, if none is set
+release *ARGS: package
+    python tools/scripts/release.py {{ARGS}}
+
 # Every file of events/ through Lambda's Runtime Interface Emulator
 invoke-check: tools
     cargo test --workspace --test invoke -- --include-ignored
