@@ -44,6 +44,7 @@ lints: tools
     ruff check tools
     python tools/scripts/mutants.py --check
     python tools/scripts/rooms.py
+    python tools/scripts/alarms.py --check
     cargo shear --locked --check-test-targets --deny-warnings
     @# Not --all-targets, which checks every library twice, also those that have no tests.
     cargo clippy --locked --workspace --lib --bins --tests --examples -- -D warnings
