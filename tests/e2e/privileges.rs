@@ -100,6 +100,11 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
             let writes = writes.flat_map(|write| write.as_object().into_iter().flatten());
             writes.map(|(kind, write)| of(&format!("{kind}Item"), &resource(write))).collect()
         }
+        // An index that holds keys only has not all attributes: the rows come from the table.
+        operation if call.body()["Select"] == "ALL_ATTRIBUTES" && call.body()["IndexName"].is_string() => {
+            let table = call.body()["TableName"].as_str().unwrap_or_default();
+            vec![of(operation, &resource(call.body())), of(operation, table)]
+        }
         operation => vec![of(operation, &resource(call.body()))],
     }
 }

@@ -172,7 +172,7 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/operating.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 8);
+    assert_eq!(alarms, 13);
 }
 
 #[test]
@@ -195,4 +195,30 @@ fn functions_have_the_variables_that_they_read() {
     let env = file_event("env");
     let passed: BTreeSet<String> = env["Parameters"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(passed, declared);
+}
+
+#[test]
+fn who_deploys_by_hand_installs_what_the_checks_do() {
+    let read = |file: &str| std::fs::read_to_string(workspace_root().join(file)).unwrap();
+    for (pins, pin) in [("requirements", "aws-sam-cli=="), ("cargo-lambda", "cargo-lambda==")] {
+        let pinned = read(&format!("tools/scripts/{pins}.in"));
+        let pinned = pinned.lines().find(|line| line.starts_with(pin)).unwrap();
+        for file in ["README.md", "docs/deploying.md"] {
+            assert!(read(file).contains(pinned), "{file} does not install {pinned}");
+        }
+    }
+}
+
+#[test]
+fn every_pin_of_a_python_tool_has_its_hash() {
+    let read = |file: &str| std::fs::read_to_string(workspace_root().join("tools").join(file)).unwrap();
+    for pins in ["scripts/requirements", "scripts/cargo-lambda", "scripts/node", "ministack/requirements"] {
+        let resolved = read(&format!("{pins}.txt"));
+        for pin in read(&format!("{pins}.in")).lines().filter(|line| !line.starts_with('#')) {
+            assert!(
+                resolved.contains(&format!("{pin} \\\n    --hash=sha256:")),
+                "tools/{pins}.txt lacks {pin}: `just pins`"
+            );
+        }
+    }
 }

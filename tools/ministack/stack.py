@@ -196,9 +196,9 @@ def for_ministack(endpoint, binaries):
         # A query of a local index answers only what is in the index; DynamoDB fetches the rest from the table.
         for index in resource.get("Properties", {}).get("LocalSecondaryIndexes", []):
             index["Projection"] = {"ProjectionType": "ALL"}
-        # Its alarms know no sum of metrics, so they watch the first one; the dashboard refers to them.
+        # Its alarms know no expression of metrics, so they watch the first one; the dashboard refers to them.
         if metrics := resource.get("Properties", {}).pop("Metrics", None):
-            stat = metrics[1]["MetricStat"]
+            stat = next(metric["MetricStat"] for metric in metrics if "MetricStat" in metric)
             resource["Properties"].update(stat["Metric"], Statistic=stat["Stat"], Period=stat["Period"])
         if resource["Type"] == "AWS::Serverless::Function":
             binary = resource.pop("Metadata")["BuildProperties"]["Binary"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
-# MiniStack wants another botocore than aws-sam-cli does, so it has an environment of its own.
+# MiniStack wants another botocore than aws-sam-cli does, so it has an environment of its own. `just pins` makes each
+# file of the one beside it that ends in `.in`, with the hash of every package.
 ENVIRONMENTS = {VENV: "tools/scripts/requirements.txt", VENV / "ministack": "tools/ministack/requirements.txt"}
 # What is installed: the requirements as they were at the end of the last run.
 STAMP = VENV / ".installed"
@@ -27,7 +28,8 @@ def main():
         if not (folder / "bin/pip").exists():
             venv.create(folder, clear=True, with_pip=True)
         pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--requirement", ROOT / requirements], check=True)
+        # All that is needed is in the file. Looking for it again, pip would not know a package with extras.
+        subprocess.run([*pip, "--no-deps", "--require-hashes", "--requirement", ROOT / requirements], check=True)
     STAMP.write_text(wanted)
 
 

@@ -1,0 +1,180 @@
+"""What rings at which rate of messages: evaluates the alarms of template.yaml, for the table in docs/operating.md.
+With --check it only says whether the table is the template's."""
+
+import ast
+import bisect
+import operator
+import sys
+from pathlib import Path
+
+from samcli.yamlhelper import yaml_parse
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs/operating.md"
+BEGIN, END = "<!-- alarms -->\n", "<!-- end of alarms -->\n"
+# Messages a minute.
+RATES = {"1 message a minute": 1, "1 a second": 60, "1,000 a second": 60_000}
+# As docs/deploying.md reckons: messages a day for each device that is online.
+MESSAGES_OF_A_DEVICE = 50
+# Tokens of an hour: a device connects once in that time.
+CONNECTS_A_MINUTE = 1 / 60
+# What CloudWatch takes in one alarm, and what a metric in it costs a month.
+METRICS_MAX, DOLLARS = 10, 0.10
+
+# What an alarm counts, of which the table says how much must fail.
+NOUNS = {
+    "outage": "requests",
+    "unavailable": "requests",
+    "posts-failed": "posts",
+    "connects-failed": "tries to connect",
+    "connects-refused": "tries to connect",
+    "clients-throttled": "frames",
+    "silence": "connects",
+    "issuer-unreachable": "fetches of keys",
+    "conflicts-given-up": "requests",
+    "function-errors": "requests",
+    "function-throttles": "requests",
+    "table-throttles": "requests",
+    "gateway-errors": "frames",
+}
+
+
+def main():
+    resources = yaml_parse((ROOT / "template.yaml").read_text())["Resources"].values()
+    alarms = [Alarm(resource["Properties"]) for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    text = DOCS.read_text()
+    before, rest = text.split(BEGIN)
+    wanted = before + BEGIN + table(alarms) + END + rest.split(END)[1]
+    if "--check" not in sys.argv:
+        DOCS.write_text(wanted)
+    elif text != wanted:
+        sys.exit("The alarms in docs/operating.md are not the template's: run `python tools/scripts/alarms.py`")
+
+
+def table(alarms):
+    lines = [f"| alarm | counts | {' | '.join(RATES)} | soonest after | a month |", "|---" * (len(RATES) + 4) + "|"]
+    for alarm in alarms:
+        cells = [f"[`{alarm.name}`](#{alarm.name})", NOUNS[alarm.name], *map(alarm.rings_at, RATES.values())]
+        lines.append(f"| {' | '.join(cells)} | {alarm.soonest_minutes} min | ${alarm.metrics * DOLLARS:.2f} |")
+    metrics = sum(alarm.metrics for alarm in alarms)
+    return "\n".join([*lines, f"\n{len(alarms)} alarms over {metrics} metrics: ${metrics * DOLLARS:.2f} a month.\n"])
+
+
+class Alarm:
+    def __init__(self, properties):
+        self.name = properties["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-")
+        self.compare = getattr(operator, {"G": "gt", "L": "lt"}[properties["ComparisonOperator"][0]])
+        self.threshold = properties["Threshold"]
+        queries = properties.get("Metrics", [])
+        # By id. The first one is what the alarm watches.
+        self.expressions = {query["Id"]: query["Expression"] for query in queries if "Expression" in query}
+        stats = {query["Id"]: query["MetricStat"] for query in queries if "MetricStat" in query}
+        self.metric_of_id = {name: stat["Metric"] for name, stat in stats.items()}
+        self.metrics = len(stats) or 1
+        if self.metrics > METRICS_MAX:
+            sys.exit(f"{self.name} has {self.metrics} metrics; CloudWatch takes {METRICS_MAX}")
+        (seconds,) = {stat["Period"] for stat in stats.values()} or {properties["Period"]}
+        self.minutes = seconds // 60
+        self.soonest_minutes = self.minutes * properties["DatapointsToAlarm"]
+
+    def rings_at(self, rate):
+        """How much must fail in a period, for it to be a bad one."""
+        if not self.expressions:
+            return f"{'more' if self.compare is operator.gt else 'fewer'} than {self.threshold}"
+        traffic = Traffic(rate, self.minutes)
+        most = traffic.count(NOUNS[self.name])
+        # Who could not connect tries again, so that any number can fail.
+        most = 1_000 + 2 * most if NOUNS[self.name] == "tries to connect" else most
+        failed = bisect.bisect_left(range(most + 1), True, key=lambda failed: self.is_bad(traffic, failed))
+        if failed > most:
+            return f"nothing: {most} are too few"
+        total = traffic.count(NOUNS[self.name], failed)
+        return f"{failed:,} of {total:,} ({100 * failed / total:.2g} %)"
+
+    def is_bad(self, traffic, failed):
+        bad = [name for name in self.metric_of_id if "bad" in name]
+        # All that fails is in one metric: the others have no data.
+        values = dict.fromkeys(bad) | ({bad[0]: failed} if failed else {})
+        left = failed
+        for name in [name for name in self.metric_of_id if name not in values]:
+            good = traffic.good(self.metric_of_id[name], failed)
+            # Of `all`, the failures are a part; of the others, what did not fail.
+            lost = min(left, good) if name != "all" else 0
+            values[name], left = good - lost, left - lost
+        value = evaluate(next(iter(self.expressions)), values, self.expressions)
+        return value is not None and self.compare(value, self.threshold)
+
+
+class Traffic:
+    """What happens in some minutes at a rate of messages, each between two people with one device each."""
+
+    def __init__(self, rate, minutes):
+        self.messages = rate * minutes
+        device_minutes = rate * 24 * 60 / MESSAGES_OF_A_DEVICE * minutes
+        self.connects = round(device_minutes * CONNECTS_A_MINUTE)
+        # A send, an ack and a read for each message; pings every five minutes; a drain and a list after each connect.
+        self.requests = 3 * self.messages + round(device_minutes / 5) + 2 * self.connects
+
+    def count(self, noun, failed=0):
+        return {
+            # A connect is two events, one of them the authorizer's.
+            "requests": self.requests + 2 * self.connects,
+            # Each of a message's three requests is posted to the other side.
+            "posts": 3 * self.messages,
+            "frames": self.requests + 3 * self.messages,
+            "tries to connect": self.connects + failed,
+        }[noun]
+
+    def good(self, metric, failed):
+        match metric["MetricName"]:
+            case "events":
+                good = self.count("requests")
+            case "posted":
+                # Nobody drains here: every message is delivered live.
+                good = 0 if {"Name": "route", "Value": "drain"} in metric["Dimensions"] else self.messages
+            case "MessageCount":
+                good = self.count("frames")
+            case "duration_ms":
+                good = self.count("tries to connect", failed)
+            case name:
+                raise SystemExit(f"how often {name} occurs is not known to tools/scripts/alarms.py")
+        return good
+
+
+def evaluate(expression, values, expressions):
+    """CloudWatch's metric math, as far as the template uses it, at one point in time. `None` has no data, and nothing
+    that is made of it has, but for FILL."""
+
+    def go(node):
+        match node:
+            case ast.Constant(value):
+                result = value
+            case ast.Name(name) if name in expressions:
+                result = go(ast.parse(expressions[name], mode="eval").body)
+            case ast.Name(name):
+                result = values[name]
+            case ast.List(items):
+                result = [go(item) for item in items]
+            case ast.BinOp(left, how, right) | ast.Compare(left, [how], [right]):
+                operands = go(left), go(right)
+                calculate = {"Mult": operator.mul, "Div": operator.truediv, "Gt": operator.gt, "GtE": operator.ge}
+                result = None if None in operands else calculate[type(how).__name__](*operands)
+            case ast.Call(ast.Name("IF"), [condition, then, otherwise]):
+                holds = go(condition)
+                result = None if holds is None else go(then if holds else otherwise)
+            case ast.Call(ast.Name("FILL"), [series, filling]):
+                result = [go(filling) if value is None else value for value in go(series)]
+            case ast.Call(ast.Name("METRICS"), pattern):
+                result = [value for name, value in values.items() if all(go(part) in name for part in pattern)]
+            case ast.Call(ast.Name(("SUM" | "MAX") as name), [series]):
+                series = go(series)
+                result = None if None in series else {"SUM": sum, "MAX": max}[name](series)
+            case _:
+                raise SystemExit(f"{ast.unparse(node)} is not known to tools/scripts/alarms.py")
+        return result
+
+    return go(ast.Name(expression))
+
+
+if __name__ == "__main__":
+    main()
