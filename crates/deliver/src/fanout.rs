@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{ConnectionId, Frames, error_chain};
-use futures_util::{StreamExt, future, stream};
+use futures_util::{FutureExt, StreamExt, future, stream};
 use lambda::{ConnectionsApi, Posted};
 use store::Store;
 use store::connections::{self, Connection, Freshness, Open};
@@ -62,29 +63,52 @@ impl Fanout {
     pub async fn deliver(&self, now: Timestamp, deliveries: &[Delivery<'_>]) -> Vec<Delivered> {
         let mut outcomes: Vec<Delivered> =
             deliveries.iter().map(|delivery| Delivered::nothing(delivery.user)).collect();
-        let each =
-            deliveries.iter().zip(&mut outcomes).map(|(delivery, outcome)| self.post_to_all(now, delivery, outcome));
+        let begun: Vec<AtomicU64> = deliveries.iter().map(|_| AtomicU64::new(0)).collect();
+        let each = deliveries.iter().zip(&mut outcomes).zip(&begun);
+        let each = each.map(|((delivery, outcome), begun)| self.post_to_all(now, delivery, outcome, begun));
         if tokio::time::timeout(FAN_OUT_TIMEOUT, future::join_all(each)).await.is_err() {
             tracing::warn!("not all frames went out in time; they are pending");
+            for (outcome, begun) in outcomes.iter_mut().zip(begun) {
+                let Frames { posted, gone, failed } = outcome.frames;
+                outcome.frames.failed += begun.into_inner().saturating_sub(posted + gone + failed);
+            }
         }
         outcomes
     }
 
     /// What is remembered is a head start and no more. The connections are read in any case, and only now, after the commit:
-    /// somebody who connected meanwhile, and drained too early, is found there.
-    async fn post_to_all(&self, now: Timestamp, delivery: &Delivery<'_>, outcome: &mut Delivered) {
+    /// somebody who connected meanwhile, and drained too early, is found there. `begun` counts the frames that must come to some
+    /// end; that the connections can't be read counts as one that failed.
+    async fn post_to_all(&self, now: Timestamp, delivery: &Delivery<'_>, outcome: &mut Delivered, begun: &AtomicU64) {
         let frame = &delivery.event.to_frame();
         let known = self.known(delivery.user, now);
-        let others = stream::once(self.others(now, delivery, &known)).flat_map(stream::iter);
-        let posts = stream::iter(known.iter().cloned())
-            .map(Known::Remembered)
-            .chain(others.map(Known::Listed))
-            .filter(|known| future::ready(Some(&known.connection().id) != delivery.except))
-            .map(|known| self.post(now, delivery.user, frame, known));
+        let ended = Mutex::default();
+        // Until it is done, it may be a frame that nobody gets.
+        begun.fetch_add(1, Ordering::Relaxed);
+        let others = self.others(now, delivery, &known, &ended).inspect(|_| {
+            begun.fetch_sub(1, Ordering::Relaxed);
+        });
+        let others = stream::once(others).flat_map(stream::iter);
+        let is_wanted = |known: &Known| Some(&known.connection().id) != delivery.except;
+        let posts = stream::iter(known.iter().cloned().map(Known::Remembered).map(Ok))
+            .chain(others)
+            .filter(|known| future::ready(known.as_ref().is_ok_and(is_wanted) || known.is_err()))
+            .map(|known| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                async {
+                    match known {
+                        Ok(known) => self.post(now, delivery.user, frame, known).await,
+                        Err(error) => Posted::Failed(error.into()),
+                    }
+                }
+            });
         let mut posted = pin!(posts.buffer_unordered(POSTS_AT_ONCE_MAX));
         while let Some(posted) = posted.next().await {
             outcome.count(&posted);
         }
+        // Whoever is there has their frame first.
+        let ended = std::mem::take(&mut *ended.lock().unwrap_or_else(PoisonError::into_inner));
+        self.close_all(delivery.user, &ended).await;
     }
 
     /// Where frames arrived before, and nothing is known since.
@@ -93,23 +117,29 @@ impl Fanout {
         self.remembered().get(user).into_iter().flatten().filter(open).cloned().collect()
     }
 
-    /// All of the user's connections that are not known.
-    async fn others(&self, now: Timestamp, delivery: &Delivery<'_>, known: &[Connection]) -> Vec<Connection> {
+    /// All of the user's connections that are not known; and, in `ended`, those that are to be closed.
+    async fn others(
+        &self,
+        now: Timestamp,
+        delivery: &Delivery<'_>,
+        known: &[Connection],
+        ended: &Mutex<Vec<Connection>>,
+    ) -> Vec<Result<Known, store::Error>> {
         let freshness = if delivery.except.is_some() { Freshness::Eventual } else { Freshness::Strong };
         let listed = match connections::list(&self.store, delivery.user, now, freshness).await {
             Ok(listed) => listed,
             Err(error) => {
                 tracing::error!(error = error_chain(&error), "connections are unknown; the frame is pending");
-                return Vec::new();
+                return vec![Err(error)];
             }
         };
-        self.close_all(delivery.user, &listed.ended).await;
         let mut connections = listed.reachable();
+        *ended.lock().unwrap_or_else(PoisonError::into_inner) = listed.ended;
         if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
             remembered.get_mut().retain(|connection| connections.contains(connection));
         }
         connections.retain(|connection| !known.contains(connection));
-        connections
+        connections.into_iter().map(Known::Listed).map(Ok).collect()
     }
 
     /// Closes connections of a user who has opened too many, and tells each of them why.

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use deliver::{Delivery, Fanout, USERS_REMEMBERED_MAX};
-use domain::ConnectionId;
 use domain::limits::CONNECTION_TTL;
+use domain::{ConnectionId, Frames};
 use serde_json::{Value, json};
 use store::connections::Connection;
-use testkit::{Fault, InProcess, Workbench, message_to_bob};
+use testkit::{Fault, InProcess, PATIENCE, Workbench, message_to_bob};
 use wire::{ServerEvent, UserId};
 
 /// The functions as processes that go on from one message to the next, and where their frames arrive.
@@ -86,6 +86,30 @@ async fn no_phone_is_remembered_longer_than_a_socket_lives() {
     warm.bench.clock.advance(CONNECTION_TTL.saturating_sub(Duration::from_mins(1)));
     warm.send("m2").await;
     assert_eq!(warm.posts("bob="), 1);
+}
+
+/// What becomes of a receipt to bob, who is connected.
+async fn receipt_to_bob(bench: &Workbench) -> Frames {
+    let InProcess { store, connections, .. } = bench.started();
+    let fanout = Fanout::new(store, connections);
+    let bob = UserId::parse("bob").unwrap();
+    let receipt = json!({"type": "receipt.read", "conversation_id": "dm_x", "user_id": "alice", "seq": 1, "at": "2027-01-15T08:00:00.000Z"});
+    let event: ServerEvent = serde_json::from_value(receipt).unwrap();
+    fanout.deliver(bench.clock.now(), &[Delivery { user: &bob, event, except: None }]).await[0].frames
+}
+
+#[tokio::test]
+async fn whatever_is_not_posted_counts_as_failed() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 1, gone: 0, failed: 0 });
+    bench.aws.fail_next("Query", Fault::Status(500));
+    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 0, gone: 0, failed: 1 }, "the connections are unknown");
+    tokio::time::pause();
+    bench.aws.fail_next("bob=", Fault::Delayed(PATIENCE));
+    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 0, gone: 0, failed: 1 }, "it did not end in time");
+    bench.aws.fail_next("Query", Fault::Delayed(PATIENCE));
+    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 0, gone: 0, failed: 1 }, "nor did the look-up");
 }
 
 #[tokio::test]
