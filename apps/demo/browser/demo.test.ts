@@ -222,6 +222,56 @@ test("a message that can't be sent says why, and markup in one stays text", asyn
   expect(await page.locator("body").textContent()).not.toMatch(/bearer|eyJ/);
 });
 
+test("a chat is muted, archived and blocked", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=quin&user=rosa");
+  const [quin, rosa] = sideBySide(page, "quin", "rosa");
+  await quin.isState("Online");
+  await rosa.isState("Online");
+  await quin.say("hello");
+  await rosa.chat("quin").click();
+  await quin.hasTicks("hello", "Read");
+
+  const isMuted = quin.chat("rosa").getByRole("img", { name: "Muted" });
+  await quin.choose("Mute");
+  await quin.isSet("Muted");
+  await isMuted.waitFor();
+  // By the keyboard: to the item, out of the menu and not of the chat, and again.
+  await quin.menu().focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Escape");
+  expect(await quin.field().isVisible()).toBe(true);
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Enter");
+  await isMuted.waitFor({ state: "hidden" });
+  await quin.choose("Mute for 8 hours");
+  await quin.isSet("Muted until");
+
+  const archive = quin.root.getByText("Archived (1)");
+  await quin.choose("Archive");
+  await archive.waitFor();
+  await page.reload();
+  await archive.click();
+  await quin.chat("rosa").click();
+  await quin.isSet("Archived");
+  // The next message takes it out again.
+  await rosa.say("still there?");
+  await archive.waitFor({ state: "hidden" });
+  await quin.hasTicks("hello", "Read");
+
+  await quin.choose("Block rosa");
+  await quin.root.getByText("You have blocked rosa.").waitFor();
+  expect(await quin.field().isVisible()).toBe(false);
+  await rosa.say("one more");
+  await rosa.hasTicks("Not sent: it can’t be delivered", "Not sent");
+  await rosa.root.getByRole("button", { name: "Discard" }).click();
+  await quin.root.locator(".composer").getByRole("button", { name: "Unblock rosa" }).click();
+  await quin.field().waitFor();
+  await rosa.say("once more");
+  await quin.message("once more").waitFor();
+});
+
 test("with the keyboard alone", async () => {
   const visitor = await arrive();
   const page = await visitor.open("?user=mia&user=noa");

@@ -33,6 +33,21 @@ export class Pane {
     await this.field().press("Enter");
   }
 
+  menu(): Locator {
+    return this.root.getByRole("button", { name: "Chat menu" });
+  }
+
+  /** Of the open chat's menu. */
+  async choose(item: string): Promise<void> {
+    await this.menu().click();
+    await this.root.getByRole("menuitem", { name: item, exact: true }).click();
+  }
+
+  /** What the open chat says is set. */
+  async isSet(text: string): Promise<void> {
+    await this.root.locator(".set").filter({ hasText: text }).waitFor();
+  }
+
   message(text: string): Locator {
     return this.root.getByRole("list", { name: "Messages with" }).getByRole("listitem").filter({ hasText: text });
   }

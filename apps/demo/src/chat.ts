@@ -1,6 +1,6 @@
 // One chat, as far as this page knows it. No DOM, no network.
 
-import { type Conversation, type HistoryResult, type Message, Timeline } from "@pigeonhole/client";
+import { type Conversation, type HistoryResult, type Message, type Settings, Timeline } from "@pigeonhole/client";
 
 /** What the list shows of a chat. */
 export interface Newest {
@@ -17,6 +17,14 @@ export class Chat {
   id: string | undefined;
   /** The server has been asked what is in it. */
   isKnown = false;
+  mutedUntil: string | null = null;
+  /** Until the next message. */
+  isArchived = false;
+  isBlocked = false;
+  /** Settings without an answer. */
+  settingsAsked = 0;
+  /** Why the last one was not set. */
+  refused = "";
   /** Older messages have been asked for, and have not come. */
   isLoading = false;
   #row: Conversation | undefined;
@@ -30,6 +38,23 @@ export class Chat {
   setRow(row: Conversation): void {
     this.timeline.row(row);
     this.#row = row;
+    this.mutedUntil = row.muted_until ?? null;
+    this.isArchived = row.archived ?? false;
+    this.isBlocked = row.blocked ?? false;
+  }
+
+  setSettings(settings: Settings): void {
+    if ("user_id" in settings) {
+      this.isBlocked = settings.set.blocked;
+      return;
+    }
+    const { muted_until = this.mutedUntil, archived = this.isArchived } = settings.set;
+    this.mutedUntil = muted_until;
+    this.isArchived = archived;
+  }
+
+  isMuted(now = Date.now()): boolean {
+    return this.mutedUntil === "forever" || (this.mutedUntil !== null && now < Date.parse(this.mutedUntil));
   }
 
   addPage(page: HistoryResult): void {

@@ -1,6 +1,17 @@
 // A user's chats: the client's events go in, what the user does goes out. No DOM.
 
-import type { Client, ClientEvent, Conversation, Message, Receipt, ReceiptKind, Side, State } from "@pigeonhole/client";
+import type {
+  Client,
+  ClientEvent,
+  Conversation,
+  Message,
+  PigeonholeError,
+  Receipt,
+  ReceiptKind,
+  Settings,
+  Side,
+  State,
+} from "@pigeonhole/client";
 import { Chat, type Newest } from "./chat.ts";
 
 /** How much of a conversation is asked for at once. */
@@ -9,7 +20,7 @@ const PAGE = 50;
 export interface Watcher {
   /** What is shown has changed. Called often. */
   changed(): void;
-  /** A message of another user has come. */
+  /** A message of another user has come, in a chat that is not muted. */
   said(chat: Chat, message: Message): void;
   /** Whether the user can see the open chat. */
   isLooking(): boolean;
@@ -32,6 +43,8 @@ export class Chats {
   #byPeer = new Map<string, Chat>();
   #nextPage: string | null | undefined;
   #isListing = false;
+  /** Settings of other devices are told to those only that are connected. */
+  #mayHaveMissed = false;
   /** The chats of the messages sent from here, by `client_msg_id`. */
   #sent = new Map<string, Chat>();
 
@@ -63,8 +76,10 @@ export class Chats {
     return chat;
   }
 
+  /** Those of muted chats don't count. */
   get unread(): number {
-    return this.#all().reduce((sum, { timeline }) => sum + timeline.unread(), 0);
+    const counted = this.#all().filter((chat) => !chat.isMuted());
+    return counted.reduce((sum, { timeline }) => sum + timeline.unread(), 0);
   }
 
   /** Until the client is closed. */
@@ -133,6 +148,39 @@ export class Chats {
     this.#watcher.changed();
   }
 
+  /** `until`: a time, `forever`, or `null`, not at all. */
+  mute(chat: Chat, until: string | null): void {
+    this.#setHere(chat, { muted_until: until });
+  }
+
+  archive(chat: Chat, archived: boolean): void {
+    this.#setHere(chat, { archived });
+  }
+
+  block(chat: Chat, blocked: boolean): void {
+    this.#set(chat, { user_id: chat.peer, set: { blocked } });
+  }
+
+  #setHere(chat: Chat, set: Extract<Settings, { conversation_id: string }>["set"]): void {
+    if (chat.id !== undefined) {
+      this.#set(chat, { conversation_id: chat.id, set });
+    }
+  }
+
+  /** What is shown changes once the server has it. */
+  async #set(chat: Chat, settings: Settings): Promise<void> {
+    chat.settingsAsked += 1;
+    chat.refused = "";
+    this.#watcher.changed();
+    try {
+      await this.#client.settings(settings);
+    } catch (error) {
+      chat.refused = `Not set: ${(error as Error).message}`;
+    }
+    chat.settingsAsked -= 1;
+    this.#watcher.changed();
+  }
+
   /** The next page of the list. */
   async listMore(): Promise<void> {
     if (this.#isListing || this.#nextPage === null) {
@@ -187,8 +235,11 @@ export class Chats {
       case "state":
         this.#onState(event);
         break;
+      case "settings":
+        this.#onSettings(event.settings);
+        break;
       case "failed":
-        this.#sent.get(event.clientMsgId)?.timeline.failed(event.clientMsgId, event.error.message);
+        this.#sent.get(event.clientMsgId)?.timeline.failed(event.clientMsgId, reason(event.error));
         break;
     }
   }
@@ -198,9 +249,19 @@ export class Chats {
     if (state.state === "offline") {
       this.retryAt = Date.now() + state.retryInMs;
     }
+    this.#mayHaveMissed ||= state.state === "offline" || state.state === "replaced";
     if (state.state === "caught_up") {
       this.#refresh();
+      if (this.#mayHaveMissed) {
+        this.#mayHaveMissed = false;
+        this.#listAnew();
+      }
     }
+  }
+
+  #onSettings(settings: Settings): void {
+    const chat = "user_id" in settings ? this.with(settings.user_id) : this.#byId(settings.conversation_id);
+    chat?.setSettings(settings);
   }
 
   #onMessage(message: Message): void {
@@ -212,7 +273,8 @@ export class Chats {
     }
     this.#name(chat, message.conversation_id);
     chat.timeline.message(message);
-    if (message.sender_id !== this.me) {
+    chat.isArchived = false;
+    if (message.sender_id !== this.me && !chat.isMuted()) {
       this.#watcher.said(chat, message);
     }
   }
@@ -257,9 +319,13 @@ export class Chats {
     chat?.timeline.receipt(receipt);
     if (receipt.user_id === this.me && chat && chat.timeline.unread() > 0) {
       // The server's list has the number that is left.
-      this.#nextPage = undefined;
-      this.listMore();
+      this.#listAnew();
     }
+  }
+
+  #listAnew(): void {
+    this.#nextPage = undefined;
+    this.listMore();
   }
 
   /** The end of the open chat, what is missing of it, and its members' marks: receipts are not kept for who was offline. */
@@ -278,4 +344,9 @@ export class Chats {
       }
     }
   }
+}
+
+/** Why a message will never be stored, in the user's words where they are known. */
+function reason({ code, message }: PigeonholeError): string {
+  return code === "forbidden" ? "it can’t be delivered" : message;
 }

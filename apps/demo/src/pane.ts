@@ -69,6 +69,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       }
       show();
     },
+    comeBack: () => client.wake(),
   });
   const turnTo = (peer: string | undefined) => {
     opened.set(peer ?? "");
@@ -91,6 +92,9 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     send: (chat, body) => void chats.send(chat, body),
     dismiss: (chat, id) => chats.dismiss(chat, id),
     older: () => void chats.lookBack(),
+    mute: (chat, until) => chats.mute(chat, until),
+    archive: (chat, archived) => chats.archive(chat, archived),
+    block: (chat, blocked) => chats.block(chat, blocked),
     leave: () => leave(),
   });
 

@@ -51,6 +51,10 @@ impl Client {
         let (storage, saved) = loaded.map_err(std::io::Error::other)??;
         let (command_tx, command_rx) = unbounded_channel();
         let (event_tx, event_rx) = unbounded_channel();
+        if let Some(name) = storage.set_aside() {
+            // Nobody has dropped the other end yet.
+            let _ = event_tx.send(Event::StorageSetAside(name));
+        }
         let (stats_tx, stats_rx) = watch::channel(Stats::default());
         let session = Session::new(me, timing, saved, fastrand::Rng::new(), Instant::now());
         let driver = Driver { session, storage, dialer, command_rx, event_tx, stats_tx };

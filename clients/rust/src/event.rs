@@ -32,6 +32,9 @@ pub enum Event {
     /// The user has changed settings, here or on another device: the server has them now. What is left out stays as it was.
     /// One that another device changed while this one was not connected is only in the rows of [`inbox`](crate::Client::inbox).
     SettingsChanged(Settings),
+    /// The first event, where what an earlier run has stored can't be read. It is set aside, under this name, and this client
+    /// begins as on a new device: messages that were not sent yet are only there.
+    StorageSetAside(String),
     /// How the connection is doing.
     State(State),
     /// A message that will never be stored: the server refused it for good. It is out of the outbox.

@@ -81,6 +81,11 @@ pub trait Storage: Send + 'static {
     /// Whatever keeps it from being read; there is no client then.
     fn load(&mut self) -> io::Result<Saved>;
 
+    /// Where that has been put which could not be read; [`load`](Self::load) gives nothing then.
+    fn set_aside(&self) -> Option<String> {
+        None
+    }
+
     /// Remembers these, in this order. Where one of them is [`Change::Queued`], all are on the disk once this returns:
     /// what is lost of the others costs a message that is sent or shown a second time, never one that is lost.
     ///

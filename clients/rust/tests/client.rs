@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use pigeonhole_client::limits::BODY_BYTES_MAX;
-use pigeonhole_client::{Client, Config, Error, Event, Events, MemoryStorage, State, Timing, TokenNeed, Why};
+use pigeonhole_client::{
+    Client, Config, Error, Event, Events, FileStorage, MemoryStorage, State, Timing, TokenNeed, Why,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
@@ -49,6 +51,21 @@ async fn what_is_sent_without_a_network_is_in_the_outbox_and_stays_there() {
 
     let (client, _events) = Client::connect(offline().0.storage(storage)).await.unwrap();
     assert_eq!(outbox(&client).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn an_app_is_told_first_of_a_file_that_can_not_be_read() {
+    let folder = std::env::temp_dir().join(format!("pigeonhole-client-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("outbox");
+    std::fs::write(&file, "milk\nbread\n").unwrap();
+    let storage = FileStorage::open(&file).unwrap();
+    let (client, mut events) = Client::connect(offline().0.storage(storage)).await.unwrap();
+    let first = timeout(PATIENCE, events.next()).await.unwrap();
+    assert_eq!(first, Some(Event::StorageSetAside(format!("{}.unreadable", file.display()))));
+    client.send_to("bob", "hi").await.unwrap();
+    client.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]

@@ -33,6 +33,10 @@ export async function connect(config: Config): Promise<Client> {
   const events = new Events((conversation, seq) => driver.act((at, now) => at.handled(conversation, seq, now)));
   const driver = new Driver(session, dialer, storage, (event) => events.push(event));
   const client = new Client(driver, events);
+  const setAside = storage.setAside?.();
+  if (setAside !== undefined) {
+    events.push({ type: "storage", setAside });
+  }
   driver.act((at, now) => at.tick(now));
   return client;
 }

@@ -4,7 +4,14 @@ import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Target } from "./protocol.ts";
 
-export type ClientEvent = MessageEvent | ReceiptEvent | ConversationEvent | SettingsEvent | StateEvent | FailedEvent;
+export type ClientEvent =
+  | MessageEvent
+  | ReceiptEvent
+  | ConversationEvent
+  | SettingsEvent
+  | StateEvent
+  | FailedEvent
+  | StorageEvent;
 
 /**
  * The next message of its conversation, in the order of `seq`, each once. The user's own messages are among them, once
@@ -67,6 +74,15 @@ interface FailedEvent {
   target: Target;
   body: string;
   error: PigeonholeError;
+}
+
+/**
+ * The first event, where what an earlier run has stored can't be read. It is set aside, under the name `setAside`, and this
+ * client begins as on a new device: messages that were not sent yet are only there.
+ */
+interface StorageEvent {
+  type: "storage";
+  setAside: string;
 }
 
 /**

@@ -37,6 +37,19 @@ it("writes all of the changes or none", async () => {
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["c"]);
 });
 
+it("never lowers a mark, also where two clients write without locks", async () => {
+  const [one, other] = [indexedDbStorage("frank"), indexedDbStorage("frank")];
+  await Promise.all([one.load(), other.load()]);
+  await one.write([held("dm_ab", 5), held("dm_ac", 1)]);
+  await other.write([held("dm_ab", 4), held("dm_ac", 2), held("dm_ad", 0)]);
+  const marks = [...(await indexedDbStorage("frank").load()).held];
+  expect(marks).toEqual([
+    ["dm_ab", 5],
+    ["dm_ac", 2],
+    ["dm_ad", 0],
+  ]);
+});
+
 it("belongs to one client at a time, where the platform has locks", async () => {
   vi.stubGlobal("navigator", { locks: new Locks() });
   const first = indexedDbStorage("dave");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type Change, type KeyValueStore, keyValueStorage } from "../src/index.ts";
+import { type Change, connect, type KeyValueStore, keyValueStorage } from "../src/index.ts";
 
 const queued = (clientMsgId: string): Change => ({ queued: { clientMsgId, target: { to: "bob" }, body: "hi" } });
 
@@ -25,4 +25,37 @@ it("keeps everything in one text, or nothing of what could not be written", asyn
   const { outbox, held, caughtUp } = await keyValueStorage(store, "alice").load();
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b"]);
   expect([...held, caughtUp]).toEqual([["dm_ab", 4], "now"]);
+});
+
+it.each([
+  "",
+  "{",
+  "null",
+  "5",
+  "{}",
+  '{"outbox":[],"held":5}',
+  '{"outbox":[{"clientMsgId":"a"}],"held":[]}',
+  '{"outbox":[],"held":[["dm_ab","4"]]}',
+  '{"outbox":[],"held":[],"caughtUp":5}',
+])("sets aside what can't be read, tells of it and begins anew: %s", async (text) => {
+  const kept = new Map([["pigeonhole:alice", text]]);
+  const store: KeyValueStore = {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+  };
+  const webSocket = () => {
+    throw new Error("no network");
+  };
+  const storage = () => keyValueStorage(store, "alice");
+  const start = async () =>
+    connect({ url: "ws://localhost/v1", userId: "alice", token: () => "a.b.c", webSocket, storage: storage() });
+  const client = await start();
+  expect((await client.events.next()).value).toEqual({ type: "storage", setAside: "pigeonhole:alice:unreadable" });
+  await client.sendTo("bob", "hi");
+  await client.close();
+  expect(kept.get("pigeonhole:alice:unreadable")).toBe(text);
+  const next = await start();
+  expect((await next.events.next()).value).toMatchObject({ type: "state" });
+  expect(next.outbox.map(({ body }) => body)).toEqual(["hi"]);
+  await next.close();
 });

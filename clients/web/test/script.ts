@@ -83,6 +83,8 @@ export function plain(event: ClientEvent): Json {
       return { receipt: event };
     case "conversation":
       return { conversation: event.conversation };
+    case "storage":
+      return { storage: event.setAside };
     case "settings":
       return { settings: event.settings };
     case "failed": {

@@ -7,6 +7,8 @@ import { h, icon, put } from "./dom.ts";
 export interface HeaderActions {
   /** The switch was turned. */
   connect(wanted: boolean): void;
+  /** The user wants this one of many connections. */
+  comeBack(): void;
   /** The address of this user's own tab; none, if this is it. */
   ownTab: string | undefined;
 }
@@ -22,10 +24,12 @@ export class Header {
   #words = h("span", { class: "words" });
   #status = h("p", { class: "status", role: "status" }, h("span", { class: "lamp" }), this.#words);
   #countdown = h("span", { class: "countdown" });
+  #comeBack: HTMLButtonElement;
   #switch: HTMLInputElement;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  constructor(user: string, { connect, ownTab }: HeaderActions) {
+  constructor(user: string, { connect, comeBack, ownTab }: HeaderActions) {
+    this.#comeBack = h("button", { type: "button", class: "link", hidden: true, click: comeBack }, "Connect here");
     const turned = () => connect(this.#switch.checked);
     this.#switch = h("input", { type: "checkbox", role: "switch", change: turned });
     // Beside the status and not in it, so that screen readers don't read out every second.
@@ -33,7 +37,7 @@ export class Header {
       "div",
       { class: "who" },
       h("h2", {}, user),
-      h("div", { class: "line" }, this.#status, this.#countdown),
+      h("div", { class: "line" }, this.#status, this.#countdown, this.#comeBack),
     );
     const tab = {
       class: "button own-tab",
@@ -58,7 +62,8 @@ export class Header {
     if (this.#words.textContent !== text) {
       this.#words.textContent = text;
     }
-    put(this.#status, "data-state", isCut ? "offline" : state.state);
+    put(this.#status, "data-state", isCut || state.state === "replaced" ? "offline" : state.state);
+    this.#comeBack.hidden = isCut || state.state !== "replaced";
     clearInterval(this.#timer);
     this.#count(status);
     if (state.state === "offline") {
@@ -84,6 +89,8 @@ function words(state: State, isCut: boolean): string {
       return "Catching up …";
     case "caught_up":
       return "Online";
+    case "replaced":
+      return "Offline: open in too many places";
     case "offline":
       return `Offline: ${reasons[state.why.reason]}`;
   }

@@ -17,7 +17,10 @@ const NEAR_PX = 200;
 export class List {
   readonly element: HTMLElement;
   #actions: ListActions;
-  #chats = h("ul", { class: "chats", keydown: (event: KeyboardEvent) => this.#moved(event) });
+  #chats = h("ul", { class: "chats" });
+  #archived = h("ul", { class: "chats" });
+  #archivedCount = h("summary", {});
+  #archive = h("details", { class: "archive" }, this.#archivedCount, this.#archived);
   #empty = h(
     "p",
     { class: "empty" },
@@ -26,25 +29,35 @@ export class List {
 
   constructor(user: string, actions: ListActions) {
     this.#actions = actions;
-    const scroller = h("div", { class: "scroller", scroll: () => this.#scrolled(scroller) }, this.#chats, this.#empty);
+    const attributes = {
+      class: "scroller",
+      scroll: () => this.#scrolled(scroller),
+      keydown: (event: KeyboardEvent) => this.#moved(event),
+    };
+    const scroller = h("div", attributes, this.#chats, this.#archive, this.#empty);
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, this.#starter(), scroller);
   }
 
   update(chats: Listed[], open: Chat | undefined): void {
     this.#empty.hidden = chats.length > 0;
-    fill(
-      this.#chats,
-      chats.map((listed) => ({
-        key: listed.chat.peer,
-        create: () => this.#row(listed.chat.peer),
-        update: (row) => show(row, listed, listed.chat === open),
-      })),
-    );
+    const items = (isArchived: boolean) =>
+      chats
+        .filter(({ chat }) => chat.isArchived === isArchived)
+        .map((listed) => ({
+          key: listed.chat.peer,
+          create: () => this.#row(listed.chat.peer),
+          update: (row: HTMLElement) => show(row, listed, listed.chat === open),
+        }));
+    const archived = items(true);
+    fill(this.#chats, items(false));
+    fill(this.#archived, archived);
+    this.#archive.hidden = archived.length === 0;
+    this.#archivedCount.textContent = `Archived (${archived.length})`;
   }
 
   /** On this chat. */
   focus(peer: string | undefined): void {
-    const rows = [...this.#chats.children] as HTMLElement[];
+    const rows = [...this.#chats.children, ...this.#archived.children] as HTMLElement[];
     rows
       .find(({ dataset }) => dataset.key === peer)
       ?.querySelector("button")
@@ -55,7 +68,12 @@ export class List {
     const text = h(
       "span",
       { class: "texts" },
-      h("span", { class: "peer" }, peer),
+      h(
+        "span",
+        { class: "peer" },
+        peer,
+        h("span", { class: "muted", role: "img", "aria-label": "Muted" }, icon("muted")),
+      ),
       h("time", {}),
       h("span", { class: "preview" }),
       h("span", { class: "badge" }),
@@ -91,7 +109,7 @@ export class List {
   /** Arrow keys go from chat to chat. */
   #moved(event: KeyboardEvent): void {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const rows = [...this.#chats.querySelectorAll<HTMLElement>(".chat")];
+    const rows = [...this.element.querySelectorAll<HTMLElement>(".chat")].filter((row) => row.checkVisibility());
     const at = rows.indexOf(document.activeElement as HTMLElement);
     if (step !== undefined && at >= 0) {
       event.preventDefault();
@@ -118,10 +136,15 @@ function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void
   set("time", newest ? brief(newest.at) : "");
   set(".preview", newest ? `${newest.own ? "You: " : ""}${newest.text}` : nothing);
   set(".badge", unread > 0 ? String(unread) : "");
+  const isMuted = chat.isMuted();
   const button = row.querySelector(".chat");
   if (button) {
     put(button, "aria-current", isOpen && "true");
-    put(button, "aria-label", unread > 0 && `${chat.peer}, ${unread} unread`);
+    put(button, "aria-label", unread > 0 && `${chat.peer}, ${unread} unread${isMuted ? ", muted" : ""}`);
   }
-  put(row, "class", unread > 0 && "unread");
+  const mark = row.querySelector(".muted");
+  if (mark) {
+    put(mark, "hidden", !isMuted);
+  }
+  put(row, "class", unread > 0 && (isMuted ? "unread quiet" : "unread"));
 }

@@ -2,6 +2,8 @@
 //!
 //! A crash can cut off the last line, and nothing else; that line was never confirmed, and reading ends before it. The
 //! file is written anew when most of its lines no longer count, beside the old one, which it then replaces at once.
+//!
+//! A file with anything else in it was damaged, or is of another program. It is renamed, and another one begun.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -24,12 +26,15 @@ pub struct FileStorage {
     /// `None`: the file has to be written anew before anything is added to it.
     file: Option<File>,
     lines: usize,
+    /// Where what could not be read is now.
+    set_aside: Option<PathBuf>,
     /// Locked while this lives. Not the file itself, since that is replaced.
     _lock: File,
 }
 
 impl FileStorage {
-    /// Opens the file, or makes it; `path` with `.lock` and `.new` at its end belong to it.
+    /// Opens the file, or makes it; `path` with `.lock` and `.new` at its end belong to it. One that can't be understood is
+    /// renamed to `path` with `.unreadable` at its end, in place of one from before.
     ///
     /// # Errors
     /// The file can't be read or written; [`io::ErrorKind::WouldBlock`]: another client has it.
@@ -37,8 +42,16 @@ impl FileStorage {
         let path = path.into();
         let lock = OpenOptions::new().create(true).write(true).truncate(false).open(beside(&path, ".lock"))?;
         lock.try_lock()?;
-        let saved = read(&path)?;
-        let mut storage = Self { path, saved, file: None, lines: 0, _lock: lock };
+        let (saved, set_aside) = match read(&path) {
+            Ok(saved) => (saved, None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let aside = beside(&path, ".unreadable");
+                fs::rename(&path, &aside)?;
+                (Saved::default(), Some(aside))
+            }
+            Err(error) => return Err(error),
+        };
+        let mut storage = Self { path, saved, file: None, lines: 0, set_aside, _lock: lock };
         // What a crash has cut off must not stand before the next line.
         storage.compact()?;
         Ok(storage)
@@ -79,6 +92,10 @@ impl FileStorage {
 impl Storage for FileStorage {
     fn load(&mut self) -> io::Result<Saved> {
         Ok(self.saved.clone())
+    }
+
+    fn set_aside(&self) -> Option<String> {
+        self.set_aside.as_ref().map(|path| path.display().to_string())
     }
 
     fn write(&mut self, changes: &[Change]) -> io::Result<()> {
@@ -312,11 +329,29 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_something_else_is_left_alone() {
+    fn a_file_of_something_else_is_set_aside_and_another_begun() {
         let folder = Folder::new();
         let path = folder.file("notes");
-        fs::write(&path, "milk\nbread\n").unwrap();
-        assert_eq!(FileStorage::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "milk\nbread\n");
+        let damaged = b"{\"held\":{\"conversation_id\":\"c\",\"seq\":3}}\n\0\xff\0\n{\"done\":\"a\"}\n";
+        for text in [&b"milk\nbread\n"[..], damaged] {
+            fs::write(&path, text).unwrap();
+            let mut storage = FileStorage::open(&path).unwrap();
+            let aside = storage.set_aside().unwrap();
+            assert_eq!(fs::read(aside).unwrap(), text);
+            assert_eq!(storage.load().unwrap(), Saved::default());
+            storage.write(&changes()).unwrap();
+            drop(storage);
+            let mut storage = FileStorage::open(&path).unwrap();
+            assert_eq!((storage.set_aside(), storage.load().unwrap()), (None, state(&changes())));
+        }
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_opened_is_no_damaged_one() {
+        let folder = Folder::new();
+        let path = folder.file("outbox");
+        fs::create_dir(&path).unwrap();
+        assert_ne!(FileStorage::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(path.is_dir());
     }
 }

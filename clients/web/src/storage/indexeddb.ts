@@ -127,8 +127,15 @@ function put(transaction: IDBTransaction, change: Change): void {
       }
     };
   } else if ("held" in change) {
-    // The client only raises it.
-    store("held").put(change.held.seq, change.held.conversation_id);
+    const { conversation_id, seq } = change.held;
+    const held = store("held");
+    const before = held.get(conversation_id);
+    before.onsuccess = () => {
+      // Where there are no locks, another tab may have come further.
+      if (seq > (before.result ?? -1)) {
+        held.put(seq, conversation_id);
+      }
+    };
   } else {
     store("rest").put(change.caughtUp, "caughtUp");
   }

@@ -1,4 +1,4 @@
-import { apply, copy, nothingSaved, type Storage } from "./storage.ts";
+import { apply, copy, nothingSaved, type Queued, type Saved, type Storage } from "./storage.ts";
 
 /** React Native's AsyncStorage, `localStorage`, and any other store of strings under names. */
 export interface KeyValueStore {
@@ -8,20 +8,26 @@ export interface KeyValueStore {
 
 /**
  * Remembers in one string under this name, which is written whole each time. Only one client may use it at a time; the app
- * must take care of that. In browsers, prefer `indexedDbStorage`.
+ * must take care of that. In browsers, prefer `indexedDbStorage`. A string that can't be read is set aside, under the name with
+ * `:unreadable` behind it, in place of one from before.
  */
 export function keyValueStorage(store: KeyValueStore, name: string): Storage {
   const key = `pigeonhole:${name}`;
   let saved = nothingSaved();
+  let setAside: string | undefined;
   return {
     async load() {
       const text = await store.getItem(key);
-      if (text !== null) {
-        const { held, ...rest } = JSON.parse(text);
-        saved = { ...rest, held: new Map(held) };
+      const read = text === null ? nothingSaved() : parse(text);
+      if (!read && text !== null) {
+        // Before the first write puts another one in its place.
+        await store.setItem(`${key}:unreadable`, text);
+        setAside = `${key}:unreadable`;
       }
+      saved = read ?? nothingSaved();
       return copy(saved);
     },
+    setAside: () => setAside,
     async write(changes) {
       const next = copy(saved);
       for (const change of changes) {
@@ -31,4 +37,21 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
       saved = next;
     },
   };
+}
+
+/** `undefined`: no version of this client has written that. */
+function parse(text: string): Saved | undefined {
+  try {
+    const { outbox, held, caughtUp } = JSON.parse(text);
+    const isQueued = ({ clientMsgId, target, body }: Queued) =>
+      typeof clientMsgId === "string" && typeof target === "object" && target !== null && typeof body === "string";
+    const isMark = ([id, seq]: [unknown, unknown]) => typeof id === "string" && Number.isSafeInteger(seq);
+    const isTime = caughtUp === undefined || typeof caughtUp === "string";
+    if (!isTime || !outbox.every(isQueued) || !held.every(isMark)) {
+      return undefined;
+    }
+    return { outbox, held: new Map(held), ...(caughtUp === undefined ? {} : { caughtUp }) };
+  } catch {
+    return undefined;
+  }
 }

@@ -34,6 +34,8 @@ export interface Saved {
 export interface Storage {
   /** Everything that was written before. If this fails there is no client. */
   load(): Promise<Saved>;
+  /** Where `load` has put what it could not read; all that it gave is empty then. */
+  setAside?(): string | undefined;
   /**
    * Remembers these, in this order, all or none. Where one of them is `queued`, all are safe once this is done. If it
    * fails they are written again with the next ones; a message is refused instead.

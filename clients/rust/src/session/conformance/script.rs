@@ -159,6 +159,7 @@ pub(super) fn plain_event(event: &Event) -> Value {
             json!({"receipt": receipt})
         }
         Event::ConversationChanged(row) => json!({"conversation": row}),
+        Event::StorageSetAside(name) => json!({"storage": name}),
         Event::SettingsChanged(settings) => json!({"settings": settings}),
         Event::State(State::Connecting) => json!({"state": "connecting"}),
         Event::State(State::Online) => json!({"state": "online"}),
