@@ -147,6 +147,17 @@ deploy-local port="4566": tools
 smoke url tokens="cargo run --quiet --bin issuer -- token":
     PIGEONHOLE_URL={{quote(url)}} PIGEONHOLE_TOKENS={{quote(tokens)}} cargo test --workspace --test e2e --features tests/aws
 
+# Ask the function for operators, in the local server or in a stack (see docs/operating.md): `just admin '{"op":"kick","user_id":"bob"}'`
+admin request function="":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if [ -n "{{function}}" ]; then
+        aws lambda invoke --function-name {{quote(function)}} --cli-binary-format raw-in-base64-out --payload {{quote(request)}} /dev/stdout --query FunctionError
+    else
+        curl --silent --show-error --json {{quote(request)}} "${PIGEONHOLE_ADMIN:-http://127.0.0.1:3001/local/admin}"
+        echo
+    fi
+
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
 fuzz target seconds="60":
     cd tools/fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -max_len=40000

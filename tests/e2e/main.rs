@@ -10,6 +10,7 @@ mod failures;
 mod inbox;
 mod limits;
 mod online;
+mod operator;
 mod privileges;
 mod retries;
 mod settings;

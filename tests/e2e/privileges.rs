@@ -26,6 +26,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     let server = proxy.server_with(|options| options.parameters.extend(limits)).await;
     do_everything(&server).await;
     do_too_much(&server).await;
+    operate(&server).await;
     server.until_connections("alice", 0).await;
 
     let (asked, allowed) = (asked.lock().unwrap().clone(), allowed());
@@ -78,6 +79,22 @@ async fn do_too_much(server: &TestServer) {
     for action in ["send", "ack", "read", "inbox", "dance"] {
         let mut mallory = server.phone(&format!("mallory-{action}")).await;
         mallory.flood(&json!({ "action": action }).to_string()).await;
+    }
+}
+
+/// Whatever an operator can ask for.
+async fn operate(server: &TestServer) {
+    let _phone = server.phone("bob").await;
+    for request in [
+        json!({"op": "connections", "user_id": "bob"}),
+        json!({"op": "pending", "user_id": "bob"}),
+        json!({"op": "conversation", "user_ids": ["alice", "bob"]}),
+        json!({"op": "suspend", "user_id": "bob", "until": "2099-01-01T00:00:00Z"}),
+        json!({"op": "unsuspend", "user_id": "bob"}),
+    ] {
+        let url = format!("{}/local/admin", server.local().http_url());
+        let answer: Value = server.http.post(url).json(&request).send().await.unwrap().json().await.unwrap();
+        assert!(answer["result"].is_object(), "{request}: {answer}");
     }
 }
 

@@ -1,9 +1,10 @@
 //! A message, appended to a conversation.
 
 use domain::{Audience, Draft, Failure, Place, Rate, StoredMessage, direct_conversation_id};
+use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, FirstMessage};
-use store::{Store, inbox};
+use store::{Store, connections, inbox};
 use wire::{ConversationId, Refusal, SendRequest, Target, Timestamp, UserId};
 
 use crate::retry::{Attempt, retry};
@@ -94,11 +95,14 @@ async fn allow(
     if standing.blocked {
         return Ok(Err(Refusal::Forbidden));
     }
+    let is_first = standing.membership.is_none() && !audience.others().is_empty();
+    if is_first && any_suspended(store, audience, now).await? {
+        return Ok(Err(Refusal::Forbidden));
+    }
     let sends_until = match take(&limits.sends, standing.sends_until, now) {
         Ok(until) => until,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let is_first = standing.membership.is_none() && !audience.others().is_empty();
     if !is_first || limits.first_messages.is_unlimited() {
         return Ok(Ok(Allowed { sends_until, first_message: None }));
     }
@@ -107,6 +111,12 @@ async fn allow(
         let first_message = until.map(|until| FirstMessage { was_until, until });
         Allowed { sends_until, first_message }
     }))
+}
+
+/// Whether one of those who would get a first message may not use the service now.
+async fn any_suspended(store: &Store, audience: &Audience, now: Timestamp) -> Result<bool, Failure> {
+    let looks = audience.others().iter().map(|other| connections::suspended_until(store, other, now));
+    Ok(try_join_all(looks).await?.iter().any(Option::is_some))
 }
 
 /// Nothing is kept of what has no limit.

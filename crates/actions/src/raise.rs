@@ -3,7 +3,7 @@
 use domain::{Failure, Marks, Membership};
 use store::inbox::{self, Mark, Update};
 use store::{Store, messages};
-use wire::{ConversationId, Refusal, Seq, UserId};
+use wire::{ConversationId, Refusal, Seq, Timestamp, UserId};
 
 use crate::retry::{Attempt, retry};
 
@@ -12,6 +12,7 @@ use crate::retry::{Attempt, retry};
 /// whose run died before it told anyone, and the mark may have gone on since, with the user's own next message.
 pub async fn raise(
     store: &Store,
+    now: Timestamp,
     user: &UserId,
     conversation: &ConversationId,
     seq: Seq,
@@ -20,9 +21,9 @@ pub async fn raise(
     let mut known = None;
     retry(&mut 0, async || {
         let update = match known.take() {
-            None => inbox::catch_up(store, user, conversation, seq, mark).await?,
+            None => inbox::catch_up(store, user, conversation, seq, mark, now).await?,
             Some(row) => match marks_after(store, &row, seq, mark).await? {
-                Some(marks) => inbox::advance(store, user, &row, &marks).await?,
+                Some(marks) => inbox::advance(store, user, &row, &marks, now).await?,
                 None => return Ok(Attempt::Done(row)),
             },
         };

@@ -24,6 +24,9 @@ pub struct Membership {
     /// When the row last moved in the chat list's index: at most [`ACTIVE_AT_STEP`] before the last message.
     pub active_at: Timestamp,
     pub marks: Marks,
+    /// When a device last said so of the delivered mark, and of the read mark. For the operator.
+    pub delivered_at: Option<Timestamp>,
+    pub read_at: Option<Timestamp>,
     pub settings: MemberSettings,
     /// The peer has blocked this member.
     pub blocked_by_peer: bool,
@@ -215,6 +218,8 @@ pub(crate) mod tests {
             },
             active_at: Timestamp::from_millis(990_000),
             marks: Marks { delivered_seq: seq(delivered), read_seq: seq(read), unread, pending_from: pending.map(seq) },
+            delivered_at: None,
+            read_at: None,
             settings: MemberSettings::default(),
             blocked_by_peer: false,
         }

@@ -185,14 +185,19 @@ pub async fn catch_up(
     conversation: &ConversationId,
     seq: Seq,
     mark: Mark,
+    now: Timestamp,
 ) -> Result<Update, Error> {
     let update = match mark {
-        Mark::Delivered => "SET delivered_seq = :seq REMOVE pending_from, pending_since",
-        Mark::Read => "SET delivered_seq = :seq, read_seq = :seq, unread = :none REMOVE pending_from, pending_since",
+        Mark::Delivered => "SET delivered_seq = :seq, delivered_at = :now REMOVE pending_from, pending_since",
+        Mark::Read => {
+            "SET delivered_seq = :seq, read_seq = :seq, read_at = :now, unread = :none \
+             REMOVE pending_from, pending_since"
+        }
     };
     let mut write = row(store, user, conversation)
         .update_expression(update)
         .condition_expression("last_seq = :seq")
+        .expression_attribute_values(":now", number(now.millis()))
         .expression_attribute_values(":seq", number(seq));
     if mark == Mark::Read {
         write = write.expression_attribute_values(":none", number(0));
@@ -202,13 +207,23 @@ pub async fn catch_up(
 
 /// Writes the marks that follow from `before`, if the row is still as it was. A message, an ack or a read in between
 /// would make them wrong: the watermarks could fall, or `unread` lose a message.
-pub async fn advance(store: &Store, user: &UserId, before: &Membership, after: &Marks) -> Result<Update, Error> {
-    let update = match after.pending_from {
-        Some(_) => "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, pending_from = :pending",
-        None => "SET delivered_seq = :delivered, read_seq = :read, unread = :unread REMOVE pending_from, pending_since",
+pub async fn advance(
+    store: &Store,
+    user: &UserId,
+    before: &Membership,
+    after: &Marks,
+    now: Timestamp,
+) -> Result<Update, Error> {
+    let at = if after.read_seq > before.marks.read_seq { "read_at" } else { "delivered_at" };
+    let pending = match after.pending_from {
+        Some(_) => ", pending_from = :pending",
+        None => " REMOVE pending_from, pending_since",
     };
     let mut write = row(store, user, &before.conversation_id)
-        .update_expression(update)
+        .update_expression(format!(
+            "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, {at} = :now{pending}"
+        ))
+        .expression_attribute_values(":now", number(now.millis()))
         .condition_expression("last_seq = :last AND delivered_seq = :was_delivered AND read_seq = :was_read")
         .expression_attribute_values(":delivered", number(after.delivered_seq))
         .expression_attribute_values(":read", number(after.read_seq))
@@ -277,6 +292,8 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             unread: row.count("unread")?,
             pending_from: row.optional("pending_from", Reader::seq)?,
         },
+        delivered_at: row.optional("delivered_at", Reader::time)?,
+        read_at: row.optional("read_at", Reader::time)?,
         settings: MemberSettings {
             // A later version may know other ways to mute: this one then takes it for muted.
             muted_until: row

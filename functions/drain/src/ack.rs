@@ -31,9 +31,10 @@ pub(crate) struct Raised {
 /// Raises the marks side by side: the entries are about different rows. If any is refused the answer is that error, and the others
 /// stand.
 pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry]) -> Raised {
+    let now = deps.clock.now();
     let each = entries
         .iter()
-        .map(|entry| raise(&deps.store, &caller.user, &entry.conversation_id, entry.seq, Mark::Delivered));
+        .map(|entry| raise(&deps.store, now, &caller.user, &entry.conversation_id, entry.seq, Mark::Delivered));
     let mut raised = Raised { rows: vec![], outcome: Ok(()) };
     for result in join_all(each).await {
         match result {

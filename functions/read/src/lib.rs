@@ -53,7 +53,7 @@ async fn read(deps: &Deps, caller: &Caller, request: ReadRequest, line: &mut Eve
     let ReadRequest { conversation_id, seq } = request;
     line.seq = Some(seq);
     let conversation_id = line.conversation_id.insert(conversation_id);
-    let row = raise(&deps.store, &caller.user, conversation_id, seq, Mark::Read).await?;
+    let row = raise(&deps.store, deps.clock.now(), &caller.user, conversation_id, seq, Mark::Read).await?;
     let delivered = tell_read(&deps.fanout, deps.clock.now(), &row, Some(&caller.connection)).await;
     line.frames(delivered.iter().map(|to| to.frames));
     Ok(ReadResult { unread: row.marks.unread }.into())

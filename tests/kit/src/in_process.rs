@@ -42,6 +42,7 @@ pub struct InProcess {
     read: read::Deps,
     inbox: inbox::Deps,
     connect: connect::Deps,
+    admin: admin::Deps,
 }
 
 impl InProcess {
@@ -81,6 +82,7 @@ impl InProcess {
             read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), limiter: limiter(), clock: time() },
             connect: connect::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
+            admin: admin::Deps { store: store.clone(), fanout: fanout(), clock: time() },
             store,
             connections,
             clock,
@@ -110,6 +112,11 @@ impl InProcess {
             "inbox" => inbox::handle(&self.inbox, event).await,
             other => panic!("{other} can't be called here yet: add it"),
         }
+    }
+
+    /// The answer to an operator.
+    pub async fn admin(&self, request: Value) -> Value {
+        admin::handle(&self.admin, LambdaEvent::new(request, Context::default())).await.unwrap()
     }
 
     /// The answer to a frame of this user's.

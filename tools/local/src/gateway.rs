@@ -4,11 +4,13 @@ mod connections;
 mod demo;
 mod developer;
 mod events;
+mod from_here;
 mod management;
 mod messages;
 mod policy;
 mod query;
 mod socket;
+mod throttles;
 mod upgrade;
 
 use std::path::Path;
@@ -18,12 +20,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 pub(crate) use connections::Connections;
 use data_encoding::BASE64URL;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use template::Api;
+pub(crate) use throttles::Throttles;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -69,6 +72,9 @@ pub(crate) struct Gateway {
     pub(crate) lose_disconnects: bool,
     pub(crate) logs: Logs,
     pub(crate) connections: Connections,
+    pub(crate) throttles: Throttles,
+    /// The logical id of the operator's function.
+    pub(crate) admin: Option<String>,
     /// The sockets and the messages in work.
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -93,13 +99,15 @@ impl Gateway {
             .route("/.well-known/jwks.json", get(developer::jwks))
             .route("/tables", get(developer::tables))
             .route("/tables/{name}", get(developer::table))
+            .route("/local", get(developer::local))
+            .route("/local/admin", post(developer::admin))
             .route(&format!("/{stage}"), get(upgrade::upgrade))
             .route(
                 &format!("/{stage}/@connections/{{id}}"),
                 get(management::look).post(management::post).delete(management::close),
             )
             .fallback_service(demo::site(demo));
-        router.with_state(self)
+        router.layer(axum::middleware::from_fn(from_here::check)).with_state(self)
     }
 
     /// Invokes a proxy integration. A failure is logged here, once.

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::binaries::Binaries;
 use crate::database::DatabaseServer;
 use crate::functions::Functions;
-use crate::gateway::{Connections, Gateway, Limits};
+use crate::gateway::{Connections, Gateway, Limits, Throttles};
 use crate::logs::Logs;
 use crate::tokens::{self, Tokens};
 
@@ -91,6 +91,8 @@ impl Server {
             lose_disconnects,
             logs,
             connections: Connections::default(),
+            throttles: Throttles::default(),
+            admin: template.functions.iter().find(|(_, function)| function.binary == "admin").map(|(id, _)| id.clone()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });

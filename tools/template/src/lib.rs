@@ -52,6 +52,15 @@ pub struct Api {
     pub routes: BTreeMap<String, Route>,
     /// The logical id of the authorizer's function.
     pub authorizer: Option<String>,
+    pub throttle: Option<Throttle>,
+}
+
+/// How many requests each route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttle {
+    pub per_second: u32,
+    /// At once, above that.
+    pub burst: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,7 +232,17 @@ struct ApiProperties {
     route_selection_expression: String,
     #[serde(default)]
     auth: AuthProperties,
+    #[serde(default)]
+    default_route_settings: RouteSettings,
     routes: BTreeMap<String, RouteProperties>,
+}
+
+/// Parameters come as text, whatever their type.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct RouteSettings {
+    throttling_rate_limit: Option<Value>,
+    throttling_burst_limit: Option<Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -246,7 +265,7 @@ fn stage_default() -> String {
 }
 
 fn api(scope: &Scope, resources: &Map<String, Value>, id: &str) -> anyhow::Result<Api> {
-    let names = ["StageName", "RouteSelectionExpression", "Auth", "Routes"];
+    let names = ["StageName", "RouteSelectionExpression", "Auth", "DefaultRouteSettings", "Routes"];
     let properties: ApiProperties = properties(scope, id, resources.get(id).unwrap_or(&Value::Null), &names)?;
     let expression = &properties.route_selection_expression;
     let Some(member) = expression.strip_prefix("$request.body.").filter(|member| !member.contains(['.', '{', '[']))
@@ -270,6 +289,18 @@ fn api(scope: &Scope, resources: &Map<String, Value>, id: &str) -> anyhow::Resul
         route_member: member.to_owned(),
         routes,
         authorizer: properties.auth.auth_arn.as_deref().map(logical_id),
+        throttle: throttle(&properties.default_route_settings),
+    })
+}
+
+fn throttle(settings: &RouteSettings) -> Option<Throttle> {
+    let number = |value: &Option<Value>| match value.as_ref()? {
+        Value::String(digits) => digits.parse().ok(),
+        other => other.as_u64()?.try_into().ok(),
+    };
+    Some(Throttle {
+        per_second: number(&settings.throttling_rate_limit)?,
+        burst: number(&settings.throttling_burst_limit)?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! What only the local server has: tokens for any user, and a look into the tables.
+//! What only the local server has: tokens for any user, a look into the tables, and a way to the operator's function.
 
 use std::sync::Arc;
 
@@ -32,6 +32,22 @@ pub(super) async fn token(State(gateway): State<Arc<Gateway>>, RawQuery(query): 
 
 pub(super) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
     for_any_page(Json(gateway.tokens.jwks()).into_response())
+}
+
+pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
+    let admin_url = format!("http://{}/local/admin", gateway.domain);
+    page(Ok(json!({ "admin_url": admin_url })))
+}
+
+/// Invokes the operator's function, as whoever may do so in AWS does.
+pub(super) async fn admin(State(gateway): State<Arc<Gateway>>, Json(request): Json<Value>) -> Response {
+    let Some(function) = &gateway.admin else {
+        return refuse(StatusCode::NOT_FOUND, "the template has no function for operators");
+    };
+    match gateway.invoke(function, &request).await {
+        Ok(answer) => ([("content-type", "application/json")], answer).into_response(),
+        Err(_) => refuse(StatusCode::BAD_GATEWAY, "the function failed; its log says why"),
+    }
 }
 
 pub(super) async fn tables(State(gateway): State<Arc<Gateway>>) -> Response {

@@ -12,6 +12,9 @@ impl Gateway {
     pub(super) async fn on_message(&self, connection: &Connection, text: &str) {
         let request_id = random_id();
         let reply = match select_route(&self.api, text) {
+            Some((key, _)) if !self.throttles.admit(self.api.throttle, key) => {
+                own_frame(connection, &request_id, "Too Many Requests")
+            }
             Some((key, route)) => {
                 let event = events::message(&connection.origin, &request_id, key, text);
                 match self.integrate(&route.function, &event).await {

@@ -54,6 +54,9 @@ impl Gateway {
         accept: HeaderValue,
         io: OnUpgrade,
     ) -> Response {
+        if !self.throttles.admit(self.api.throttle, "$connect") {
+            return refuse(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests");
+        }
         let handshake = Handshake { headers: &headers, query: &query };
         let mut origin = Origin {
             api_id: self.api.logical_id.clone(),

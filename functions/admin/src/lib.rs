@@ -1,0 +1,90 @@
+//! `admin`: what an operator can look up and do. No route leads here: whoever may invoke the function, by IAM, may do all of it.
+//!
+//! Nothing that is answered holds what people wrote.
+
+mod look;
+mod op;
+
+use deliver::Fanout;
+use domain::{Failure, direct_conversation_id};
+use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, env, sdk_config};
+use op::Op;
+use serde_json::{Value, json};
+use store::connections::{self, Freshness};
+use store::{Store, WarmTable, warm_up};
+use wire::{Timestamp, UserId};
+
+/// What the function works with, made once per process.
+#[derive(Debug)]
+pub struct Deps {
+    pub store: Store,
+    pub fanout: Fanout,
+    pub clock: Clock,
+}
+
+impl Deps {
+    /// From the environment.
+    ///
+    /// # Errors
+    /// [`BadVariable`] names the variable.
+    pub async fn start() -> Result<Self, BadVariable> {
+        let sdk = sdk_config().await;
+        let store = Store::from_env(&sdk, env)?;
+        warm_up(&store, WarmTable::Connections).await;
+        let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
+        Ok(Self { store, fanout, clock: Clock::system() })
+    }
+}
+
+/// Carries out one request: `{"result": …}`, or `{"error": {"code", "message"}}` with the codes of the protocol.
+///
+/// # Errors
+/// None: what fails is answered.
+pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Value, Diagnostic> {
+    let started = deps.clock.now();
+    let line = EventLine::of(&event.context.request_id, "admin", started);
+    let outcome = match Op::parse(event.payload) {
+        Ok(op) => run(deps, op, started).await,
+        Err(refusal) => Err(refusal.into()),
+    };
+    line.write(&outcome, deps.clock.now());
+    Ok(match outcome {
+        Ok(result) => json!({ "result": result }),
+        Err(failure) => {
+            let refusal = failure.refusal();
+            json!({"error": {"code": refusal.code(), "message": refusal.to_string()}})
+        }
+    })
+}
+
+async fn run(deps: &Deps, op: Op, now: Timestamp) -> Result<Value, Failure> {
+    match op {
+        Op::Kick { user_id } => kick(deps, &user_id, now).await,
+        Op::Suspend { user_id, until } => {
+            // First: of a connection that opens meanwhile, either it sees this row, or it is seen by the kick.
+            connections::suspend(&deps.store, &user_id, until).await?;
+            kick(deps, &user_id, now).await
+        }
+        Op::Unsuspend { user_id } => {
+            connections::unsuspend(&deps.store, &user_id).await?;
+            Ok(json!({}))
+        }
+        Op::Connections { user_id } => look::connections(deps, &user_id, now).await,
+        Op::Pending { user_id } => look::pending(deps, &user_id).await,
+        Op::Conversation { user_ids: [one, other] } => {
+            let conversation_id = direct_conversation_id(&one, &other);
+            look::conversation(deps, &[one, other], &conversation_id).await
+        }
+    }
+}
+
+/// Closes all sockets of a user. What one of them sends meanwhile may still be carried out.
+async fn kick(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {
+    let listed = connections::list(&deps.store, user, now, Freshness::Strong).await?;
+    let all: Vec<_> = listed.open.into_iter().map(|open| open.connection).chain(listed.ended).collect();
+    let closed = deps.fanout.close_all(user, &all).await;
+    if closed < all.len() as u64 {
+        return Err(Failure::Unavailable(format!("{closed} of {} connections were closed", all.len()).into()));
+    }
+    Ok(json!({ "closed": closed }))
+}

@@ -1,0 +1,67 @@
+//! What an operator can look up.
+
+use domain::{Failure, Membership};
+use futures_util::future::try_join_all;
+use serde_json::{Value, json};
+use store::connections::Freshness;
+use store::inbox;
+use wire::{ConversationId, Timestamp, UserId};
+
+use crate::Deps;
+
+/// As many conversations as an answer of `pending` names.
+const PENDING_MAX: usize = 100;
+
+pub(crate) async fn connections(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {
+    let listed = store::connections::list(&deps.store, user, now, Freshness::Strong).await?;
+    let connections: Vec<Value> = listed
+        .open
+        .iter()
+        .map(|open| {
+            let connection = &open.connection;
+            json!({
+                "connection_id": connection.id.as_str(), "device_id": open.device,
+                "connected_at": connection.connected_at, "ends_at": connection.ends_at,
+            })
+        })
+        .collect();
+    Ok(json!({ "connections": connections, "suspended_until": listed.suspended_until }))
+}
+
+/// Those that have waited longest first.
+pub(crate) async fn pending(deps: &Deps, user: &UserId) -> Result<Value, Failure> {
+    let found = inbox::pending(&deps.store, user, PENDING_MAX).await?;
+    let conversations: Vec<Value> = found
+        .memberships
+        .iter()
+        .map(|row| {
+            json!({
+                "conversation_id": row.conversation_id, "peer_id": row.peer_id,
+                "pending_from": row.marks.pending_from, "last_seq": row.last.seq, "last_sent_at": row.last.sent_at,
+            })
+        })
+        .collect();
+    Ok(json!({ "conversations": conversations, "more": found.more }))
+}
+
+pub(crate) async fn conversation(
+    deps: &Deps,
+    users: &[UserId],
+    conversation_id: &ConversationId,
+) -> Result<Value, Failure> {
+    let rows = try_join_all(users.iter().map(|user| inbox::get(&deps.store, user, conversation_id))).await?;
+    let rows: Vec<Value> = rows.iter().flatten().map(row).collect();
+    Ok(json!({ "conversation_id": conversation_id, "rows": rows }))
+}
+
+/// Without what was written: not even its beginning.
+fn row(row: &Membership) -> Value {
+    let Membership { user_id, last, marks, settings, .. } = row;
+    json!({
+        "user_id": user_id, "last_seq": last.seq, "last_sent_at": last.sent_at,
+        "delivered_seq": marks.delivered_seq, "delivered_at": row.delivered_at,
+        "read_seq": marks.read_seq, "read_at": row.read_at,
+        "unread": marks.unread, "pending_from": marks.pending_from,
+        "muted_until": settings.muted_until, "archived": settings.archived, "blocked": settings.blocked,
+    })
+}

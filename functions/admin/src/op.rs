@@ -1,0 +1,42 @@
+//! What an operator can ask.
+
+use serde::Deserialize;
+use serde_json::Value;
+use wire::{Refusal, Timestamp, UserId};
+
+/// A request, by its `op`.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Op {
+    /// Closes the user's sockets. They may come back.
+    Kick {
+        user_id: UserId,
+    },
+    /// Closes the user's sockets, and lets nobody connect as this user until then.
+    Suspend {
+        user_id: UserId,
+        until: Timestamp,
+    },
+    Unsuspend {
+        user_id: UserId,
+    },
+    /// Where the user is connected.
+    Connections {
+        user_id: UserId,
+    },
+    /// In which conversations something waits for the user.
+    Pending {
+        user_id: UserId,
+    },
+    /// The conversation of two users, and the row of each.
+    Conversation {
+        user_ids: [UserId; 2],
+    },
+}
+
+impl Op {
+    /// An unknown field is an error: what is misspelt would be left out silently.
+    pub(crate) fn parse(request: Value) -> Result<Self, Refusal> {
+        serde_json::from_value(request).map_err(|error| Refusal::bad_request("request", error.to_string()))
+    }
+}

@@ -1,0 +1,148 @@
+//! `admin`: what it answers, what it ends, and what it never shows.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
+
+async fn admin(bench: &Workbench, request: Value) -> Value {
+    bench.started().admin(request).await
+}
+
+async fn connect(bench: &Workbench, user: &str) -> i64 {
+    bench.handle("connect", bench.event("connect", user)).await.unwrap().status_code
+}
+
+fn suspend(user: &str, until: &str) -> Value {
+    json!({"op": "suspend", "user_id": user, "until": until})
+}
+
+#[tokio::test]
+async fn what_it_does_not_understand_it_says() {
+    let bench = Workbench::default();
+    for (request, names) in [
+        (json!({}), "op"),
+        (json!({"op": "dance"}), "dance"),
+        (json!({"op": "kick"}), "user_id"),
+        (json!({"op": "kick", "user_id": "two words"}), "printable"),
+        (json!({"op": "kick", "user_id": "bob", "untill": "x"}), "untill"),
+        (json!({"op": "suspend", "user_id": "bob", "until": "later"}), "RFC 3339"),
+        (json!({"op": "conversation", "user_ids": ["alice"]}), "2"),
+    ] {
+        let error = admin(&bench, request.clone()).await["error"].clone();
+        assert_eq!(error["code"], "bad_request", "{request}");
+        assert!(error["message"].as_str().unwrap().contains(names), "{request}: {error}");
+    }
+    assert!(bench.operations().is_empty());
+}
+
+#[tokio::test]
+async fn a_kick_closes_every_socket_and_the_user_may_come_back() {
+    let bench = Workbench::default();
+    for connection in ["a=", "b=", "c="] {
+        bench.started().connected_at("bob", connection, "one-device").await;
+    }
+    assert_eq!(admin(&bench, json!({"op": "kick", "user_id": "bob"})).await, json!({"result": {"closed": 3}}));
+    let mut closed = bench.aws.closed();
+    closed.sort();
+    assert_eq!(closed, ["a=", "b=", "c="]);
+    assert_eq!(bench.aws.rows("ConnectionsTable"), Vec::<Value>::new());
+    assert_eq!(connect(&bench, "bob").await, 200);
+}
+
+#[tokio::test]
+async fn a_socket_that_was_not_closed_is_no_success() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    bench.aws.fail_next("DeleteConnection", Fault::Status(500));
+    assert_eq!(admin(&bench, json!({"op": "kick", "user_id": "bob"})).await["error"]["code"], "unavailable");
+    assert_eq!(admin(&bench, json!({"op": "kick", "user_id": "bob"})).await["result"]["closed"], 1);
+}
+
+#[tokio::test]
+async fn who_is_suspended_is_closed_out_until_then() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let until = bench.clock.now().plus(Duration::from_mins(10)).to_string();
+    assert_eq!(admin(&bench, suspend("bob", &until)).await, json!({"result": {"closed": 1}}));
+    assert_eq!(connect(&bench, "bob").await, 403);
+    assert_eq!(bench.aws.rows("ConnectionsTable").len(), 1, "nothing of who was refused stays");
+    let looked = admin(&bench, json!({"op": "connections", "user_id": "bob"})).await;
+    assert_eq!(looked, json!({"result": {"connections": [], "suspended_until": until}}));
+    bench.clock.advance(Duration::from_mins(10));
+    assert_eq!(connect(&bench, "bob").await, 200);
+}
+
+#[tokio::test]
+async fn a_suspension_can_be_taken_back() {
+    let bench = Workbench::default();
+    admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")).await;
+    assert_eq!(connect(&bench, "bob").await, 403);
+    assert_eq!(admin(&bench, json!({"op": "unsuspend", "user_id": "bob"})).await, json!({"result": {}}));
+    assert_eq!(connect(&bench, "bob").await, 200);
+}
+
+#[tokio::test]
+async fn nobody_new_writes_to_who_is_suspended_and_nothing_is_posted() {
+    let bench = Workbench::default();
+    bench.conversation(1).await;
+    admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")).await;
+    let from_carol = json!({"action": "send", "to": "bob", "client_msg_id": "c1", "kind": "text", "body": "hi"});
+    assert_eq!(bench.refused("carol", from_carol.clone()).await, "forbidden");
+    // Who knows them goes on: it waits until they are back.
+    bench.ok("alice", message_to_bob("m2")).await;
+    assert_eq!(bench.aws.posts("bob="), 0);
+    admin(&bench, json!({"op": "unsuspend", "user_id": "bob"})).await;
+    bench.ok("carol", from_carol).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_opens_beside_a_suspension_is_closed_or_refused() {
+    // Between its row and its look at the others.
+    let bench = Workbench::default();
+    let look = bench.aws.hold_next("Query");
+    let suspending = async {
+        look.reached().await;
+        let closed = admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")).await;
+        look.release();
+        closed
+    };
+    let (status, closed) = tokio::join!(connect(&bench, "bob"), suspending);
+    assert_eq!((status, &closed["result"]["closed"]), (403, &json!(1)));
+    assert_eq!(bench.aws.rows("ConnectionsTable").len(), 1);
+}
+
+#[tokio::test]
+async fn it_shows_where_somebody_is_connected() {
+    let bench = Workbench::default();
+    bench.started().connected_at("bob", "a=", "phone").await;
+    let looked = admin(&bench, json!({"op": "connections", "user_id": "bob"})).await["result"].clone();
+    let connection = &looked["connections"][0];
+    assert_eq!((&connection["connection_id"], &connection["device_id"]), (&json!("a="), &json!("phone")));
+    assert!(connection["connected_at"].is_string() && connection["ends_at"].is_string());
+    assert_eq!(looked["suspended_until"], Value::Null);
+}
+
+#[tokio::test]
+async fn it_shows_what_waits_and_how_far_both_have_come_and_no_word_of_it() {
+    let bench = Workbench::default();
+    let id = bench.conversation(3).await;
+    bench.ok("bob", up_to("ack", &id, 2)).await;
+    let acked_at = bench.clock.now().to_string();
+    bench.clock.advance(Duration::from_secs(5));
+    bench.ok("bob", up_to("read", &id, 1)).await;
+    let read_at = bench.clock.now().to_string();
+    let pending = admin(&bench, json!({"op": "pending", "user_id": "bob"})).await;
+    let one = &pending["result"]["conversations"][0];
+    assert_eq!((&one["conversation_id"], &one["pending_from"], &one["last_seq"]), (&id, &json!(3), &json!(3)));
+    let found = admin(&bench, json!({"op": "conversation", "user_ids": ["bob", "alice"]})).await;
+    assert_eq!(found["result"]["conversation_id"], id);
+    let rows = found["result"]["rows"].as_array().unwrap();
+    let bob = rows.iter().find(|row| row["user_id"] == "bob").unwrap();
+    assert_eq!((&bob["delivered_seq"], &bob["delivered_at"]), (&json!(2), &json!(acked_at)));
+    assert_eq!((&bob["read_seq"], &bob["read_at"]), (&json!(1), &json!(read_at)));
+    for shown in [&pending, &found] {
+        assert!(!shown.to_string().contains("\"hi\""), "{shown}");
+    }
+}

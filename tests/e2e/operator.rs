@@ -1,0 +1,56 @@
+//! What an operator can do, through the local server's way to the function.
+
+use serde_json::{Value, json};
+use testkit::TestServer;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+async fn admin(server: &TestServer, request: Value) -> Value {
+    let http = server.local().http_url();
+    let local: Value = server.http.get(format!("{http}/local")).send().await.unwrap().json().await.unwrap();
+    let url = local["admin_url"].as_str().unwrap();
+    server.http.post(url).json(&request).send().await.unwrap().json().await.unwrap()
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "asks the local server for the way to the function")]
+async fn who_is_suspended_is_out_and_comes_back() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    alice.send("bob", "m1", "hi").await;
+    bob.event("messages.new").await;
+    let suspend = json!({"op": "suspend", "user_id": "bob", "until": "2099-01-01T00:00:00Z"});
+    assert_eq!(admin(&server, suspend).await, json!({"result": {"closed": 1}}));
+    assert_eq!(bob.closed().await, Some(CloseCode::Normal));
+    assert_eq!(server.connect(&server.token("bob")).await.err().map(|refused| refused.0), Some(403));
+    alice.send("bob", "m2", "waits").await;
+    admin(&server, json!({"op": "unsuspend", "user_id": "bob"})).await;
+    assert_eq!(server.phone("bob").await.drain().await.len(), 2, "the first was not acknowledged");
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "asks the local server for the way to the function")]
+async fn a_kick_closes_and_a_look_shows() {
+    let server = TestServer::open().await;
+    let mut bob = server.phone("bob").await;
+    let look = json!({"op": "connections", "user_id": "bob"});
+    assert_eq!(admin(&server, look.clone()).await["result"]["connections"].as_array().unwrap().len(), 1);
+    assert_eq!(admin(&server, json!({"op": "kick", "user_id": "bob"})).await["result"]["closed"], 1);
+    bob.closed().await;
+    assert_eq!(admin(&server, look).await["result"]["connections"], json!([]));
+    let unknown = admin(&server, json!({"op": "dance"})).await;
+    assert_eq!(unknown["error"]["code"], "bad_request");
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "the local server's own")]
+async fn pages_from_elsewhere_get_no_token_and_no_table() {
+    let server = TestServer::open().await;
+    let http = server.local().http_url();
+    for path in ["/token?user=alice", "/tables/InboxTable", "/local", "/.well-known/jwks.json"] {
+        let get =
+            |name: &'static str, value: &'static str| server.http.get(format!("{http}{path}")).header(name, value);
+        assert_eq!(get("origin", "https://example.com").send().await.unwrap().status(), 403, "{path}");
+        assert_eq!(get("host", "rebound.example.com").send().await.unwrap().status(), 403, "{path}");
+        assert_eq!(get("origin", "http://localhost:5173").send().await.unwrap().status(), 200, "{path}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Only this machine: neither web pages from elsewhere, nor names that somebody else points here.
+//!
+//! Whoever runs the server may have any page open beside it. A page can ask any address, and says in `Origin` where it comes from;
+//! a page whose own name is made to point here (DNS rebinding) says so in `Host`.
+
+use axum::extract::Request;
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::refuse;
+
+/// What this machine is called from itself, and from a container on it.
+const NAMES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "host.docker.internal"];
+
+pub(super) async fn check(request: Request, next: Next) -> Response {
+    if let Some(problem) = problem(request.headers()) {
+        return refuse(StatusCode::FORBIDDEN, problem);
+    }
+    next.run(request).await
+}
+
+fn problem(headers: &HeaderMap) -> Option<&'static str> {
+    let says = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if says(HOST).is_some_and(|host| !is_here(host)) {
+        return Some("this server answers to localhost only");
+    }
+    let of_page = says(ORIGIN)?;
+    let host = of_page.strip_prefix("http://").or_else(|| of_page.strip_prefix("https://")).unwrap_or_default();
+    (!is_here(host)).then_some("this server is closed to web pages from elsewhere")
+}
+
+/// A name with a port or without.
+fn is_here(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+        _ => host,
+    };
+    NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem_of(host: &str, origin: Option<&str>) -> Option<&'static str> {
+        let mut headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+        headers.extend(origin.map(|origin| (ORIGIN, origin.parse().unwrap())));
+        problem(&headers)
+    }
+
+    #[test]
+    fn this_machine_and_its_pages_are_served() {
+        for host in ["127.0.0.1:3001", "localhost:3001", "localhost", "[::1]:3001", "host.docker.internal:3001"] {
+            assert_eq!(problem_of(host, None), None, "{host}");
+            assert_eq!(problem_of(host, Some("http://localhost:5173")), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn pages_and_names_from_elsewhere_are_not() {
+        for origin in
+            ["https://example.com", "http://localhost.example.com", "http://127.0.0.1.example.com:3001", "null"]
+        {
+            assert!(problem_of("127.0.0.1:3001", Some(origin)).is_some(), "{origin}");
+        }
+        for host in ["example.com:3001", "localhost.example.com", "127.0.0.1.nip.io:3001", ""] {
+            assert!(problem_of(host, None).is_some(), "{host}");
+        }
+    }
+}
