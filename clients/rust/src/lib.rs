@@ -5,6 +5,7 @@
 //!
 //! # async fn token_from_my_backend(fresh: bool) -> Result<String, Box<dyn std::error::Error + Send + Sync>> { todo!() }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! // A fresh one, unless one from the cache will do.
 //! let token = |need| token_from_my_backend(need != TokenNeed::Connect);
 //! let config = Config::new("wss://example.execute-api.eu-west-1.amazonaws.com/v1", "alice", token)
 //!     .device_id("alices-phone")

@@ -12,7 +12,7 @@ typedef Fields = Map<String, dynamic>;
 class _Asked {
   _Asked(this.request);
   final Fields request;
-  DateTime since = DateTime.now();
+  DateTime? since = DateTime.now(); // null: put off, so no reply is owed
   DateTime at = DateTime.now(); // when it was last said
   int wait = 5; // seconds
 }
@@ -43,6 +43,8 @@ class Pigeonhole {
   WebSocketChannel? _socket;
   bool _closed = false;
   int _attempt = 0;
+  bool _isReplaced = false; // one connection too many: the next one is the user's to open
+  Completer<void> _woken = Completer();
   DateTime _heardAt = DateTime.now();
   DateTime _pingAt = DateTime.now();
 
@@ -71,6 +73,8 @@ class Pigeonhole {
 
   /// The app is in the foreground again, where timers have stood still.
   void wake() {
+    _isReplaced = false;
+    if (!_woken.isCompleted) _woken.complete();
     _pingAt = DateTime.now();
     _everySecond();
   }
@@ -95,8 +99,11 @@ class Pigeonhole {
         // The next one may go better.
       }
       _socket = null;
-      final ceiling = min(30000, 500 * pow(2, min(_attempt++, 6)).toInt());
-      await Future<void>.delayed(Duration(milliseconds: Random().nextInt(ceiling)));
+      // Platforms don't say why a connection was not opened: after some failures the server counts as overloaded.
+      final ceiling = min(_attempt < 6 ? 30000 : 300000, 500 * pow(2, min(_attempt++, 10)).toInt());
+      final pause = Future<void>.delayed(Duration(milliseconds: Random().nextInt(ceiling)));
+      _woken = Completer();
+      await Future.any([if (!_isReplaced) pause, _woken.future]);
     }
   }
 
@@ -127,7 +134,7 @@ class Pigeonhole {
       _say(it);
     }
     bool isLongAgo(DateTime at) => now.difference(at).inSeconds >= 15;
-    if (isLongAgo(_heardAt) && _asked.values.any((it) => isLongAgo(it.since))) _socket?.sink.close();
+    if (isLongAgo(_heardAt) && _asked.values.any((it) => isLongAgo(it.since ?? now))) _socket?.sink.close();
   }
 
   void _ask(String action, String id, [Fields fields = const {}]) {
@@ -137,6 +144,7 @@ class Pigeonhole {
 
   void _say(_Asked it) {
     it.at = DateTime.now();
+    it.since ??= it.at;
     _socket?.sink.add(jsonEncode(it.request));
   }
 
@@ -190,6 +198,9 @@ class Pigeonhole {
       case 'reply':
         final it = _asked.remove(frame['id']);
         if (it != null) _answered(it.request, frame['result'] as Fields);
+      case 'connection.replaced':
+        _isReplaced = true;
+        _socket?.sink.close();
       case 'error':
         _refused(frame['id'] as String?, frame['error'] as Fields);
       default:
@@ -225,7 +236,16 @@ class Pigeonhole {
   void _refused(String? id, Fields error) {
     final isExpired = error['code'] == 'token_expired';
     if (isExpired) _socket?.sink.close();
-    if (isExpired || error['retryable'] == true) return;
+    if (isExpired) return;
+    if (error['retryable'] == true) {
+      final it = _asked[id];
+      if (it == null) return;
+      // Later each time, and not before the server wishes.
+      it.at = DateTime.now();
+      it.wait = max(min(2 * it.wait, 40), ((error['retry_after_ms'] as int? ?? 0) / 1000).ceil());
+      it.since = null;
+      return;
+    }
     final request = _asked.remove(id)?.request;
     switch (request?['action']) {
       case 'send':

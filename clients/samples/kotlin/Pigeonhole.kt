@@ -20,7 +20,7 @@ class Pigeonhole(
     private val tick: (conversation: String, user: String, seq: Long, read: Boolean) -> Unit, // what is read is delivered, too
     private val failed: (clientMsgId: String, why: String) -> Unit
 ) : WebSocketListener() {
-    private class Asked(val request: Map<String, Any>, var since: Long) {
+    private class Asked(val request: Map<String, Any>, var since: Long?) { // null: put off, so no reply is owed
         var at = 0L // when it was last said
         var wait = 5_000L
     }
@@ -38,6 +38,7 @@ class Pigeonhole(
     private val thread = Executors.newSingleThreadScheduledExecutor()
     private var socket: WebSocket? = null
     private var attempt = 0
+    private var isReplaced = false // one connection too many: the next one is the user's to open
     private var heardAt = 0L
     private var pingAt = 0L
 
@@ -71,6 +72,7 @@ class Pigeonhole(
 
     /** The app is in the foreground again, where timers have stood still. */
     fun wake() = thread.execute {
+        if (isReplaced) connect()
         pingAt = 0
         everySecond()
     }
@@ -81,16 +83,19 @@ class Pigeonhole(
     }
 
     private fun connect() = try {
+        isReplaced = false
         val request = Request.Builder().url(url).header("Authorization", "Bearer ${token()}").build()
         socket = http.newWebSocket(request, this)
     } catch (noToken: Exception) {
         connectLater(socket)
     }
 
-    private fun connectLater(lost: WebSocket?) {
+    private fun connectLater(lost: WebSocket?, status: Int = 0) {
         if (lost != socket) return
         socket = null
-        val ceiling = minOf(30_000L, 500L shl minOf(attempt++, 6))
+        if (isReplaced) return
+        val isBusy = status == 429 || status >= 500
+        val ceiling = minOf(if (isBusy) 300_000L else 30_000L, 500L shl minOf(attempt++, 10))
         thread.schedule({ connect() }, (Math.random() * ceiling).toLong(), MILLISECONDS)
     }
 
@@ -105,7 +110,10 @@ class Pigeonhole(
     override fun onMessage(webSocket: WebSocket, text: String) = onThread { hear(JSONObject(text)) }
     override fun onClosing(webSocket: WebSocket, code: Int, reason: String) = webSocket.cancel()
     override fun onClosed(webSocket: WebSocket, code: Int, reason: String) = onThread { connectLater(webSocket) }
-    override fun onFailure(webSocket: WebSocket, t: Throwable, response: Response?) = onThread { connectLater(webSocket) }
+    override fun onFailure(webSocket: WebSocket, t: Throwable, response: Response?) = onThread {
+        // In the text, because OkHttp 3 and 4 name the response's field differently.
+        connectLater(webSocket, Regex("'(\\d{3}) ").find(t.message ?: "")?.groupValues?.get(1)?.toInt() ?: 0)
+    }
 
     private fun onThread(what: () -> Unit) {
         if (!thread.isShutdown) thread.execute(what)
@@ -117,7 +125,7 @@ class Pigeonhole(
         reads.forEach { (id, seq) -> ask("read", "read $id", mapOf("conversation_id" to id, "seq" to seq)) }
         if (now() > pingAt) ask("ping", "ping").also { pingAt = now() + 300_000 }
         asked.values.filter { now() - it.at > it.wait }.forEach { say(it.apply { wait = minOf(2 * wait, 40_000) }) }
-        val owedSince = asked.values.minOfOrNull { it.since } ?: now()
+        val owedSince = asked.values.mapNotNull { it.since }.minOrNull() ?: now()
         if (now() - maxOf(owedSince, heardAt) > 15_000) socket?.cancel()
     }
 
@@ -127,6 +135,7 @@ class Pigeonhole(
 
     private fun say(it: Asked) {
         it.at = now()
+        it.since = it.since ?: now()
         socket?.send(JSONObject(it.request).toString())
     }
 
@@ -173,6 +182,10 @@ class Pigeonhole(
             "receipt.delivered", "receipt.read" -> tick(frame.getString("conversation_id"), frame.getString("user_id"),
                 frame.getLong("seq"), frame.getString("type") == "receipt.read")
             "reply" -> asked.remove(frame.optString("id"))?.let { answered(it.request, frame.getJSONObject("result")) }
+            "connection.replaced" -> {
+                isReplaced = true
+                socket?.cancel()
+            }
             "error" -> refused(frame.optString("id"), frame.getJSONObject("error"))
             else -> return // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
         }
@@ -202,7 +215,16 @@ class Pigeonhole(
 
     private fun refused(id: String, error: JSONObject) {
         if (error.getString("code") == "token_expired") socket?.cancel()
-        if (error.getBoolean("retryable") || error.getString("code") == "token_expired") return
+        if (error.getString("code") == "token_expired") return
+        if (error.getBoolean("retryable")) {
+            // Later each time, and not before the server wishes.
+            asked[id]?.let {
+                it.at = now()
+                it.wait = maxOf(minOf(2 * it.wait, 40_000), error.optLong("retry_after_ms"))
+                it.since = null
+            }
+            return
+        }
         val request = asked.remove(id)?.request ?: return
         when (request["action"]) {
             "send" -> {

@@ -8,7 +8,7 @@ final class Pigeonhole {
 
     private struct Asked {
         let request: Fields
-        var since = Date()
+        var since: Date? = Date() // nil: put off, so no reply is owed
         var at = Date() // when it was last said
         var wait = 5.0
     }
@@ -32,6 +32,7 @@ final class Pigeonhole {
     private var socket: URLSessionWebSocketTask?
     private var tasks: [Task<Void, Never>] = []
     private var attempt = 0
+    private var isReplaced = false // one connection too many: the next one is the user's to open
     private var heardAt = Date()
     private var pingAt = Date()
 
@@ -76,6 +77,7 @@ final class Pigeonhole {
 
     /// The app is in the foreground again, where timers have stood still.
     func wake() {
+        isReplaced = false
         pingAt = Date()
         everySecond()
     }
@@ -87,6 +89,7 @@ final class Pigeonhole {
 
     private func run() async {
         while !Task.isCancelled {
+            var status = 0
             do {
                 let protocols = ["pigeonhole.v1", "bearer.\(try await token())"]
                 let opened = URLSession.shared.webSocketTask(with: url, protocols: protocols)
@@ -97,11 +100,14 @@ final class Pigeonhole {
                     if case .string(let text) = try await opened.receive() { hear(text) }
                 }
             } catch {
+                status = (socket?.response as? HTTPURLResponse)?.statusCode ?? 0
                 socket = nil
             }
-            let ceiling = min(30, 0.5 * pow(2, Double(min(attempt, 6))))
+            let isBusy = status == 429 || status >= 500
+            let ceiling = min(isBusy ? 300 : 30, 0.5 * pow(2, Double(min(attempt, 10))))
             attempt += 1
             try? await Task.sleep(nanoseconds: UInt64(Double.random(in: 0...ceiling) * 1e9))
+            while isReplaced, !Task.isCancelled { try? await Task.sleep(nanoseconds: 1_000_000_000) }
         }
     }
 
@@ -132,7 +138,7 @@ final class Pigeonhole {
             asked[id]?.wait = min(2 * it.wait, 40)
             say(id)
         }
-        let owedSince = asked.values.map(\.since).min() ?? now
+        let owedSince = asked.values.compactMap(\.since).min() ?? now
         if now > max(owedSince, heardAt) + 15 { socket?.cancel(with: .goingAway, reason: nil) }
     }
 
@@ -145,6 +151,7 @@ final class Pigeonhole {
     private func say(_ id: String) {
         guard let request = asked[id]?.request, let json = try? JSONSerialization.data(withJSONObject: request) else { return }
         asked[id]?.at = Date()
+        asked[id]?.since = asked[id]?.since ?? Date()
         socket?.send(.string(String(decoding: json, as: UTF8.self))) { _ in } // receive() throws as well.
     }
 
@@ -197,6 +204,9 @@ final class Pigeonhole {
             if let request = asked.removeValue(forKey: id)?.request, let result = frame["result"] as? Fields {
                 answered(request, result)
             }
+        case "connection.replaced":
+            isReplaced = true
+            socket?.cancel(with: .goingAway, reason: nil)
         case "error":
             if let error = frame["error"] as? Fields { refused(id, error) }
         default:
@@ -234,7 +244,15 @@ final class Pigeonhole {
     private func refused(_ id: String, _ error: Fields) {
         let isExpired = error["code"] as? String == "token_expired"
         if isExpired { socket?.cancel(with: .goingAway, reason: nil) }
-        if isExpired || error["retryable"] as? Bool == true { return }
+        if isExpired { return }
+        if error["retryable"] as? Bool == true {
+            guard let it = asked[id] else { return }
+            // Later each time, and not before the server wishes.
+            asked[id]?.at = Date()
+            asked[id]?.wait = max(min(2 * it.wait, 40), (error["retry_after_ms"] as? Double ?? 0) / 1000)
+            asked[id]?.since = nil
+            return
+        }
         guard let request = asked.removeValue(forKey: id)?.request else { return }
         switch request["action"] as? String {
         case "send":

@@ -1,8 +1,9 @@
 import { connect, indexedDbStorage, type TokenNeed } from "@pigeonhole/client";
 
 async function tokenFromMyBackend(need: TokenNeed): Promise<string> {
-  // One from the cache will do for "connect"; not for "refused" and "expired".
-  const response = await fetch("/token", { cache: need === "connect" ? "default" : "reload" });
+  // One from the cache will do, as long as it is valid, but for "refused" and "expired".
+  const isFresh = need === "refused" || need === "expired";
+  const response = await fetch("/token", { cache: isFresh ? "reload" : "default" });
   return response.text();
 }
 
