@@ -84,7 +84,8 @@ struct Allowed {
     first_message: Option<FirstMessage>,
 }
 
-/// Whether the sender may write this now, by their own row; of a first message to somebody else, by the count of those too.
+/// Whether the sender may write this now, by their own row; of a first message to somebody else, also by whether they may be written
+/// to, and by the count of first messages.
 async fn allow(
     store: &Store,
     limits: &SendLimits,
@@ -96,21 +97,21 @@ async fn allow(
         return Ok(Err(Refusal::Forbidden));
     }
     let is_first = standing.membership.is_none() && !audience.others().is_empty();
-    if is_first && any_suspended(store, audience, now).await? {
+    let counted = is_first && !limits.first_messages.is_unlimited();
+    let (suspended, was_until) = tokio::try_join!(
+        async { if is_first { any_suspended(store, audience, now).await } else { Ok(false) } },
+        async { if counted { Ok(inbox::first_messages_until(store, audience.own()).await?) } else { Ok(None) } },
+    )?;
+    if suspended {
         return Ok(Err(Refusal::Forbidden));
     }
-    let sends_until = match take(&limits.sends, standing.sends_until, now) {
-        Ok(until) => until,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    if !is_first || limits.first_messages.is_unlimited() {
-        return Ok(Ok(Allowed { sends_until, first_message: None }));
-    }
-    let was_until = inbox::first_messages_until(store, audience.own()).await?;
-    Ok(take(&limits.first_messages, was_until, now).map(|until| {
+    let take = || {
+        let sends_until = take(&limits.sends, standing.sends_until, now)?;
+        let until = if counted { take(&limits.first_messages, was_until, now)? } else { None };
         let first_message = until.map(|until| FirstMessage { was_until, until });
-        Allowed { sends_until, first_message }
-    }))
+        Ok(Allowed { sends_until, first_message })
+    };
+    Ok(take())
 }
 
 /// Whether one of those who would get a first message may not use the service now.

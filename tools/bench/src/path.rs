@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::up_to;
 use tokio::time::Instant;
 
@@ -55,6 +55,11 @@ pub async fn in_a_row() -> String {
     let mut app = App::new(Some(one_second));
     app.online(&["alice", "bob"]).await;
     let mut rows = Vec::new();
+    // By processes of their own: the conversation exists, and nobody is remembered.
+    app.functions
+        .restarted()
+        .ok("alice", json!({"action": "send", "to": "bob", "client_msg_id": "first", "kind": "text", "body": "hi"}))
+        .await;
     for send in ["send, from a process that has just started", "send, from one that has posted to them before"] {
         let next = app.message("bob", "hi");
         rows.push((send, times(&app, "alice", next.clone()).await));
@@ -64,6 +69,8 @@ pub async fn in_a_row() -> String {
         rows.push(("ack, the same", times(&app, "bob", up_to("ack", conversation, seq)).await));
         rows.push(("read, the same", times(&app, "bob", up_to("read", conversation, seq)).await));
     }
+    let next = app.message("carol", "hi");
+    rows.push(("send, the first to somebody, who is offline", times(&app, "alice", next).await));
     let next = app.message("carol", "hi");
     rows.push(("send, to somebody offline", times(&app, "alice", next).await));
     let mut table = String::from("| operation | calls in a row to the frame | to the answer |\n|---|---|---|\n");
