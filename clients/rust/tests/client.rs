@@ -1,12 +1,14 @@
 //! What an app sees of the client where there is no server.
 #![allow(clippy::unwrap_used, reason = "a panic is the test's report")]
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use data_encoding::BASE64URL_NOPAD;
 use pigeonhole_client::limits::BODY_BYTES_MAX;
 use pigeonhole_client::{
     Client, Config, Error, Event, Events, FileStorage, MemoryStorage, State, Timing, TokenNeed, Why,
 };
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
@@ -85,6 +87,28 @@ async fn a_client_that_is_woken_tries_again_at_once() {
         assert_eq!(timeout(PATIENCE, asked_rx.recv()).await.unwrap(), Some(TokenNeed::Connect));
         until_offline(&mut events).await;
         client.wake();
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_replaced_before_its_token_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/v1", listener.local_addr().unwrap());
+    let (asked_tx, mut asked_rx) = unbounded_channel();
+    let token = move |need| {
+        let _ = asked_tx.send(need);
+        // The next one is asked for a minute before the end.
+        #[expect(clippy::disallowed_methods, reason = "the client compares the token with the clock")]
+        let exp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() + 61.0;
+        let claims = BASE64URL_NOPAD.encode(format!(r#"{{"exp":{exp}}}"#).as_bytes());
+        std::future::ready(Ok(format!("e30.{claims}.c2ln")))
+    };
+    let (_client, _events) = Client::connect(Config::new(url, "alice", token)).await.unwrap();
+    let mut open = Vec::new();
+    for need in [TokenNeed::Connect, TokenNeed::Expired] {
+        let (stream, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+        open.push(timeout(PATIENCE, tokio_tungstenite::accept_async(stream)).await.unwrap().unwrap());
+        assert_eq!(asked_rx.recv().await, Some(need));
     }
 }
 

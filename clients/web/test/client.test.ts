@@ -133,12 +133,60 @@ it("asks for another token where the platform says that it was refused", async (
     return `${need}.b.c`;
   };
   const client = await start({ token });
-  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "token_refused" } });
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "token_refused", status: 403 } });
   expect(needs).toEqual(["connect", "refused"]);
   server.status = 101;
   await server.catchUp();
   await until(client, isState("caught_up"));
   expect(server.offers.at(-1)).toEqual(["pigeonhole.v1", "bearer.refused.b.c"]);
+});
+
+it("replaces a connection before its token ends, by one with another token", async () => {
+  const needs: TokenNeed[] = [];
+  const token = (need: TokenNeed) => {
+    needs.push(need);
+    // Another one is asked for a minute before the end.
+    const claims = Buffer.from(JSON.stringify({ exp: Date.now() / 1000 + 61 })).toString("base64url");
+    return need === "connect" ? `e30.${claims}.c2ln` : "a.b.c";
+  };
+  const client = await start({ token });
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+  const [old] = server.sockets;
+  const closed = new Promise((resolve) => old?.once("close", resolve));
+  await server.catchUp();
+  await closed;
+  expect(needs).toEqual(["connect", "expired"]);
+  expect(client.stats.reconnects).toBe(1);
+});
+
+it("closes when it is one too many, and comes back when it is woken", async () => {
+  const client = await start();
+  await server.catchUp();
+  const { socket } = server;
+  const closed = new Promise((resolve) => socket.once("close", resolve));
+  server.say({ type: "connection.replaced" });
+  await until(client, isState("replaced"));
+  await closed;
+  client.wake();
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+});
+
+it("sets what the app wants, and tells when it is set", async () => {
+  const client = await start();
+  await server.catchUp();
+  const set = client.settings({ conversation_id: "dm_ab", set: { muted_until: "forever" } });
+  expect(await server.answer("settings", {})).toEqual({
+    action: "settings",
+    conversation_id: "dm_ab",
+    set: { muted_until: "forever" },
+  });
+  expect(await set).toBeUndefined();
+  expect(await until(client, ({ type }) => type === "settings")).toEqual({
+    type: "settings",
+    settings: { conversation_id: "dm_ab", set: { muted_until: "forever" } },
+  });
 });
 
 it("asks for a token with `unsure` where the platform does not say why a try failed, as in browsers", async () => {
