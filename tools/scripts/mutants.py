@@ -27,10 +27,28 @@ REPORT = ROOT / "docs/mutants.md"
 PACKAGES = ["store", "send", "drain", "read", "actions", "deliver", "connect", "inbox", "admin", "authorize"]
 
 # Those whose rules have unit tests, by their folders.
-UNITS = {"domain": "crates/domain/", "pigeonhole-wire": "crates/wire/", "actions": "crates/actions/"}
+UNITS = {
+    "domain": "crates/domain/",
+    "pigeonhole-wire": "crates/wire/",
+    "actions": "crates/actions/",
+    "lambda": "crates/lambda/",
+}
 
 # The tests of the functions and of what they are made of, and those that need several of them.
-HANDLERS = ["admin", "connect", "drain", "fanout", "handlers", "inbox", "limits", "log", "raise", "read", "send", "settings"]
+HANDLERS = [
+    "admin",
+    "connect",
+    "drain",
+    "fanout",
+    "handlers",
+    "inbox",
+    "limits",
+    "log",
+    "raise",
+    "read",
+    "send",
+    "settings",
+]
 
 # By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All
 # with the features of the whole workspace, so that nothing is built twice.

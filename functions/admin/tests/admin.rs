@@ -26,7 +26,7 @@ async fn what_it_does_not_understand_it_says() {
         (json!({"op": "dance"}), "dance"),
         (json!({"op": "kick"}), "user_id"),
         (json!({"op": "kick", "user_id": "two words"}), "printable"),
-        (json!({"op": "kick", "user_id": "bob", "untill": "x"}), "untill"),
+        (json!({"op": "kick", "user_id": "bob", "colour": "x"}), "colour"),
         (json!({"op": "suspend", "user_id": "bob", "until": "later"}), "RFC 3339"),
         (json!({"op": "conversation", "user_ids": ["alice"]}), "2"),
     ] {
