@@ -2,49 +2,73 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
-use wire::{ConversationId, Timestamp, UserId};
+use wire::{ConversationId, MessageId, Timestamp, UserId};
 
-/// The last row of the page before. Opaque to clients. It carries a digest of its owner and content, so that a cursor
+/// What the pages before have shown. Opaque to clients. It carries a digest of its owner and content, so that a cursor
 /// that was cut, mixed up or taken from another user is refused instead of leading somewhere odd. That is no secret and
 /// no protection: a cursor only ever points into its bearer's own rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
+    /// Everything from here on has been shown: the last row of an exact page.
+    pub before: Option<(Timestamp, MessageId)>,
+    /// The rows up to here have been shown, in the index's order: the last row of a page that was not exact.
+    pub after: Option<Position>,
+}
+
+/// A row's place in the index of the chat list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
     pub active_at: Timestamp,
     pub conversation_id: ConversationId,
 }
 
 const DIGEST_BYTES: usize = 8;
-const TIME_BYTES: usize = 8;
+/// Stands for what there is not. No id is this, and no number.
+const NONE: &str = "-";
 
 impl Cursor {
     pub fn to_text(&self, owner: &UserId) -> String {
-        let mut bytes = self.digest(owner);
-        bytes.extend(self.active_at.millis().to_be_bytes());
-        bytes.extend(self.conversation_id.as_str().bytes());
+        let content = self.content();
+        let mut bytes = digest(owner, &content);
+        bytes.extend(content.bytes());
         BASE64URL_NOPAD.encode(&bytes)
     }
 
     /// `None` unless `text` is a cursor that this user was given.
     pub fn parse(owner: &UserId, text: &str) -> Option<Self> {
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
-        let (digest, rest) = bytes.split_at_checked(DIGEST_BYTES)?;
-        let (time, id) = rest.split_at_checked(TIME_BYTES)?;
-        let cursor = Self {
-            active_at: Timestamp::from_millis(i64::from_be_bytes(time.try_into().ok()?)),
-            conversation_id: ConversationId::parse(std::str::from_utf8(id).ok()?).ok()?,
+        let (own_digest, content) = bytes.split_at_checked(DIGEST_BYTES)?;
+        let content = std::str::from_utf8(content).ok().filter(|content| digest(owner, content) == own_digest)?;
+        let parts: Vec<&str> = content.split(' ').collect();
+        let &[sent_at, message_id, active_at, conversation_id] = parts.as_slice() else { return None };
+        let time = |digits: &str| digits.parse().ok().map(Timestamp::from_millis);
+        let position = || {
+            Some(Position {
+                active_at: time(active_at)?,
+                conversation_id: ConversationId::parse(conversation_id).ok()?,
+            })
         };
-        (cursor.digest(owner) == digest).then_some(cursor)
+        Some(Self {
+            before: if sent_at == NONE { None } else { Some((time(sent_at)?, MessageId::stored(message_id))) },
+            after: if active_at == NONE { None } else { Some(position()?) },
+        })
     }
 
-    fn digest(&self, owner: &UserId) -> Vec<u8> {
-        let digest = Sha256::new()
-            .chain_update(owner.as_str())
-            .chain_update([0])
-            .chain_update(self.active_at.millis().to_be_bytes())
-            .chain_update(self.conversation_id.as_str())
-            .finalize();
-        digest.into_iter().take(DIGEST_BYTES).collect()
+    /// Four words: ids have no spaces.
+    fn content(&self) -> String {
+        let none = || (NONE.to_owned(), NONE.to_owned());
+        let before = self.before.as_ref().map(|(at, id)| (at.millis().to_string(), id.as_str().to_owned()));
+        let after =
+            self.after.as_ref().map(|after| (after.active_at.millis().to_string(), after.conversation_id.to_string()));
+        let ((sent_at, message_id), (active_at, conversation_id)) =
+            (before.unwrap_or_else(none), after.unwrap_or_else(none));
+        format!("{sent_at} {message_id} {active_at} {conversation_id}")
     }
+}
+
+fn digest(owner: &UserId, content: &str) -> Vec<u8> {
+    let digest = Sha256::new().chain_update(owner.as_str()).chain_update([0]).chain_update(content).finalize();
+    digest.into_iter().take(DIGEST_BYTES).collect()
 }
 
 #[cfg(test)]
@@ -56,18 +80,25 @@ mod tests {
         UserId::parse(id).unwrap()
     }
 
+    fn cursors() -> impl Strategy<Value = Cursor> {
+        let before = any::<i64>().prop_map(|at| (Timestamp::from_millis(at), MessageId::stored("0198c2a4-0000-7000")));
+        let after = (any::<i64>(), "[!-~]{1,128}").prop_map(|(at, id)| Position {
+            active_at: Timestamp::from_millis(at),
+            conversation_id: ConversationId::parse(&id).unwrap(),
+        });
+        (prop::option::of(before), prop::option::of(after)).prop_map(|(before, after)| Cursor { before, after })
+    }
+
     proptest! {
         #[test]
-        fn a_cursor_is_read_back_by_its_owner_alone(at: i64, id in "[!-~]{1,128}") {
-            let cursor = Cursor { active_at: Timestamp::from_millis(at), conversation_id: ConversationId::parse(&id).unwrap() };
+        fn a_cursor_is_read_back_by_its_owner_alone(cursor in cursors()) {
             let text = cursor.to_text(&user("alice"));
             prop_assert_eq!(Cursor::parse(&user("alice"), &text), Some(cursor));
             prop_assert_eq!(Cursor::parse(&user("bob"), &text), None);
         }
 
         #[test]
-        fn a_changed_cursor_is_refused(at: i64, place in 0usize..30, with in "[A-Za-z0-9_-]") {
-            let cursor = Cursor { active_at: Timestamp::from_millis(at), conversation_id: ConversationId::parse("dm_abcdef").unwrap() };
+        fn a_changed_cursor_is_refused(cursor in cursors(), place in 0usize..15, with in "[A-Za-z0-9_-]") {
             let text = cursor.to_text(&user("alice"));
             let mut changed = text.clone();
             changed.replace_range(place..=place, &with);

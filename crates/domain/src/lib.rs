@@ -4,6 +4,7 @@
 //! tested as a function. What clients see is in `wire`.
 
 mod audience;
+mod chat_list;
 mod cursor;
 mod error_chain;
 mod failure;
@@ -16,7 +17,8 @@ mod page;
 mod rate;
 
 pub use audience::Audience;
-pub use cursor::Cursor;
+pub use chat_list::ChatList;
+pub use cursor::{Cursor, Position};
 pub use error_chain::error_chain;
 pub use failure::Failure;
 pub use frames::Frames;

@@ -19,5 +19,7 @@ pub const CONNECTION_TTL: Duration = Duration::from_mins(2 * 60 + 5);
 /// A device has two sockets while it replaces one. What is older broke without a goodbye; API Gateway takes frames for it until
 /// it notices, up to ten minutes later, and each of them is paid for.
 pub const CONNECTIONS_PER_DEVICE_MAX: usize = 2;
+/// As many rows of the chat list as a page may read beyond its own to be in the exact order.
+pub const CHAT_LIST_READ_MAX: usize = 200;
 /// A conversation moves up the chat list's index at most this often.
 pub const ACTIVE_AT_STEP: Duration = Duration::from_mins(1);

@@ -10,7 +10,7 @@ use wire::{
 };
 
 use crate::audience::Audience;
-use crate::cursor::Cursor;
+use crate::cursor::Position;
 use crate::limits::ACTIVE_AT_STEP;
 
 /// One member's row for one conversation: membership, chat-list entry, unread counter, watermarks and pending marker.
@@ -99,9 +99,9 @@ impl Membership {
         Audience::direct(self.user_id.clone(), peer.clone())
     }
 
-    /// The row's place in the chat list.
-    pub fn cursor(&self) -> Cursor {
-        Cursor { active_at: self.active_at, conversation_id: self.conversation_id.clone() }
+    /// The row's place in the chat list's index.
+    pub fn position(&self) -> Position {
+        Position { active_at: self.active_at, conversation_id: self.conversation_id.clone() }
     }
 
     /// How far this member has come, as other members may see it.

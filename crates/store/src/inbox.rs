@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
-use domain::{Cursor, LastEntry, Marks, MemberSettings, Membership};
+use domain::{LastEntry, Marks, MemberSettings, Membership, Position};
 use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
@@ -50,7 +50,7 @@ pub struct Page {
     /// How many rows of the page can't be read; they are not among the others.
     pub unreadable: u64,
     /// Where the next page begins, if there is more.
-    pub next: Option<Cursor>,
+    pub next: Option<Position>,
 }
 
 /// A user's row for a conversation: `None` means that they are not a member, or that there is none.
@@ -92,24 +92,26 @@ async fn get_item(store: &Store, user: &UserId, conversation: &str) -> Result<Op
     Ok(get.send().await.of_call("GetItem", table)?.item)
 }
 
-/// The chat list from its most recently active end, after `cursor`, and only what was active `since`. In the order of the
-/// messages' own times within a page, and of `active_at`, which is at most [`ACTIVE_AT_STEP`] older, between pages.
+/// The chat list's index from its most recently active end, behind a position; only what was active `until` then, and has been
+/// written to `since`. It is in the order of `active_at`, which is at most [`ACTIVE_AT_STEP`] older than the last message.
 pub async fn recent(
     store: &Store,
     user: &UserId,
     limit: u64,
-    cursor: Option<&Cursor>,
+    behind: Option<&Position>,
+    until: Option<Timestamp>,
     since: Option<Timestamp>,
 ) -> Result<Page, Error> {
     let table = &store.tables.inbox;
-    let start = cursor.map(|cursor| {
+    let start = behind.map(|behind| {
         Item::from([
             ("user_id".to_owned(), text(user.as_str())),
-            ("conversation_id".to_owned(), text(cursor.conversation_id.as_str())),
-            ("active_at".to_owned(), number(cursor.active_at.millis())),
+            ("conversation_id".to_owned(), text(behind.conversation_id.as_str())),
+            ("active_at".to_owned(), number(behind.active_at.millis())),
         ])
     });
     let from = since.map_or(0, |since| since.minus(ACTIVE_AT_STEP).millis());
+    let until = until.map_or(i64::MAX, Timestamp::millis);
     let query = store
         .client
         .query()
@@ -117,9 +119,10 @@ pub async fn recent(
         .index_name("recency")
         .consistent_read(true)
         .select(Select::AllAttributes)
-        .key_condition_expression("user_id = :user AND active_at >= :from")
+        .key_condition_expression("user_id = :user AND active_at BETWEEN :from AND :until")
         .expression_attribute_values(":user", text(user.as_str()))
         .expression_attribute_values(":from", number(from))
+        .expression_attribute_values(":until", number(until))
         .scan_index_forward(false)
         .limit(i32::try_from(limit).unwrap_or(i32::MAX))
         .set_exclusive_start_key(start);
@@ -129,10 +132,10 @@ pub async fn recent(
 }
 
 /// The place of a row in the chat list.
-fn position(table: &str, key: &Item) -> Result<Cursor, Error> {
+fn position(table: &str, key: &Item) -> Result<Position, Error> {
     let key = Reader { item: key, table };
     let conversation_id = key.parsed("conversation_id", ConversationId::parse)?;
-    Ok(Cursor { active_at: key.time("active_at")?, conversation_id })
+    Ok(Position { active_at: key.time("active_at")?, conversation_id })
 }
 
 /// Conversations that have something pending.

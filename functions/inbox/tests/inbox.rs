@@ -56,6 +56,31 @@ async fn rows_that_are_too_old_are_passed_over_until_there_is_something_to_show(
 }
 
 #[tokio::test]
+async fn a_conversation_with_a_second_message_in_its_first_minute_is_first() {
+    let bench = Workbench::default();
+    for number in 1..=23 {
+        bench.clock.advance(Duration::from_millis(100));
+        bench.ok(&format!("user-{number}"), message_to_bob("m1")).await;
+    }
+    bench.clock.advance(Duration::from_secs(20));
+    bench.ok("user-4", message_to_bob("m2")).await;
+    let peers = async |cursor: Value| {
+        let page = bench.ok("bob", json!({"action": "inbox", "limit": 10, "cursor": cursor})).await;
+        let rows = page["conversations"].as_array().unwrap();
+        (
+            rows.iter().map(|row| row["peer_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>(),
+            page["next_cursor"].clone(),
+        )
+    };
+    let (first, next) = peers(Value::Null).await;
+    let (second, next) = peers(next).await;
+    let (third, end) = peers(next).await;
+    let mut wanted: Vec<String> = (1..=23).rev().filter(|n| *n != 4).map(|n| format!("user-{n}")).collect();
+    wanted.insert(0, "user-4".to_owned());
+    assert_eq!(([first, second, third].concat(), end), (wanted, Value::Null));
+}
+
+#[tokio::test]
 async fn a_page_that_a_frame_has_no_room_for_goes_on_behind_its_last_row() {
     let bench = Workbench::default();
     let message =
