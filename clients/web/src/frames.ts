@@ -116,6 +116,7 @@ export type ErrorCode =
   | "not_member"
   | "id_reused"
   | "forbidden"
+  | "limit_reached"
   | "rate_limited"
   | "conflict"
   | "unavailable"

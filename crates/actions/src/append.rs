@@ -71,6 +71,7 @@ pub async fn append(
             message_append::Appended::Stored => Ok(Attempt::Done((place, audience, false))),
             message_append::Appended::Duplicate(first) => Ok(Attempt::Done((first, audience, true))),
             message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
+            message_append::Appended::Full => Err(Refusal::LimitReached.into()),
             message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
         }
     })

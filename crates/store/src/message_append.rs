@@ -49,6 +49,8 @@ pub enum Appended {
     IdReused,
     /// The place was taken meanwhile, or someone was just taking it. Nothing was written.
     Taken,
+    /// A member's rows fill all that DynamoDB holds for one user, 10 GB. Trying again would be of no use.
+    Full,
 }
 
 /// Appends the message, if its place is still free and its idempotency key unused.
@@ -99,6 +101,9 @@ fn cancelled<R: std::fmt::Debug + Send + Sync + 'static>(
     let is = |reason: &CancellationReason, code: &str| reason.code() == Some(code);
     if let Some(reason) = reasons.get(IDEMPOTENCY).filter(|reason| is(reason, "ConditionalCheckFailed")) {
         return first_answer(store, draft, reason.item());
+    }
+    if reasons.iter().any(|reason| is(reason, "ItemCollectionSizeLimitExceeded")) {
+        return Ok(Appended::Full);
     }
     let lost = |reason| is(reason, "ConditionalCheckFailed") || is(reason, "TransactionConflict");
     if reasons.iter().any(lost) {

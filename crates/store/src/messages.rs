@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::Select;
+use domain::limits::PAGE_BYTES_MAX;
 use domain::{Draft, Place, StoredMessage};
 use wire::{ClientMsgId, ConversationId, Kind, MessageId, Seq, Side, UserId};
 
@@ -20,8 +21,52 @@ pub struct Listed {
     pub unreadable: Vec<Seq>,
 }
 
-/// Up to `limit` messages on one side of a seq, in order. Consistent: what was answered is in the history.
+/// As many messages as are read before their size is known.
+const FIRST_STEP: usize = 16;
+/// About what a message takes of a page beside its body.
+const ENVELOPE_BYTES: usize = 250;
+
+/// Up to `limit` messages on one side of a seq, in order, and no more of them than a page can hold: with large messages a query
+/// would read a megabyte for it. Small ones take two queries at most. Consistent: what was answered is in the history.
 pub async fn list(store: &Store, conversation: &ConversationId, side: Side, limit: usize) -> Result<Listed, Error> {
+    let mut step = limit.min(FIRST_STEP);
+    let mut listed = query_side(store, conversation, side, step).await?;
+    let (mut read, mut room) = (step, PAGE_BYTES_MAX.checked_sub(bytes(&listed.messages)));
+    // What the messages take that were read last says how many more there may be room for.
+    let mut each = bytes(&listed.messages) / step.max(1);
+    while let Some(left) = room.filter(|_| listed.messages.len() + listed.unreadable.len() == read && read < limit) {
+        step = (left / each.max(ENVELOPE_BYTES) + 1).min(limit - read);
+        let more = query_side(store, conversation, beyond(&listed, side), step).await?;
+        (read, room, each) = (read + step, left.checked_sub(bytes(&more.messages)), bytes(&more.messages) / step);
+        listed = if matches!(side, Side::After(_)) { listed.then(more) } else { more.then(listed) };
+    }
+    Ok(listed)
+}
+
+/// About what messages take of a page.
+fn bytes(messages: &[StoredMessage]) -> usize {
+    messages.iter().map(|message| message.body.len() + ENVELOPE_BYTES).sum()
+}
+
+/// Where to read on.
+fn beyond(listed: &Listed, side: Side) -> Side {
+    let seqs = || listed.messages.iter().map(|message| message.place.seq).chain(listed.unreadable.iter().copied());
+    let next = match side {
+        Side::After(_) => seqs().max().map(Side::After),
+        Side::Newest | Side::Before(_) => seqs().min().map(Side::Before),
+    };
+    next.unwrap_or(side)
+}
+
+impl Listed {
+    fn then(mut self, later: Self) -> Self {
+        self.messages.extend(later.messages);
+        self.unreadable.extend(later.unreadable);
+        self
+    }
+}
+
+async fn query_side(store: &Store, conversation: &ConversationId, side: Side, limit: usize) -> Result<Listed, Error> {
     let (condition, seq, forward) = match side {
         Side::Newest => ("conversation_id = :conversation", None, false),
         Side::Before(seq) => ("conversation_id = :conversation AND seq < :seq", Some(seq), false),

@@ -146,3 +146,49 @@ async fn a_history_never_contradicts_itself() {
         }
     }
 }
+
+/// Alice's messages to bob, each with a body of that size; and what bob's history of 100 asked the table for.
+async fn limits_asked_for(bodies: &[usize]) -> (Vec<u64>, usize) {
+    let bench = Workbench::default();
+    let mut id = Value::Null;
+    for (number, size) in bodies.iter().enumerate() {
+        let body = "x".repeat(*size);
+        let frame =
+            json!({"action": "send", "to": "bob", "client_msg_id": format!("m{number}"), "kind": "text", "body": body});
+        id = bench.ok("alice", frame).await["conversation_id"].clone();
+    }
+    bench.aws.clear();
+    let history = bench.ok("bob", json!({"action": "history", "conversation_id": id, "limit": 100})).await;
+    let asked = bench.aws.calls().iter().filter_map(|call| call.body()["Limit"].as_u64()).collect();
+    let messages = history["messages"].as_array().unwrap();
+    let seqs: Vec<u64> = messages.iter().map(|message| message["seq"].as_u64().unwrap()).collect();
+    let last = bodies.len() as u64;
+    assert_eq!(
+        seqs,
+        (last + 1 - seqs.len() as u64..=last).collect::<Vec<_>>(),
+        "the newest, in order and without a hole"
+    );
+    (asked, messages.len())
+}
+
+#[tokio::test]
+async fn of_large_messages_no_more_is_read_than_a_page_may_need() {
+    let (asked, shown) = limits_asked_for(&[16_000; 40]).await;
+    assert_eq!((asked, shown), (vec![16], 1));
+}
+
+#[tokio::test]
+async fn of_small_messages_all_that_was_asked_for_is_read_in_two() {
+    let (asked, shown) = limits_asked_for(&[5; 120]).await;
+    assert_eq!((asked, shown), (vec![16, 84], 100));
+    assert_eq!(limits_asked_for(&[5; 10]).await, (vec![16], 10));
+}
+
+#[tokio::test]
+async fn a_page_is_filled_whatever_the_first_messages_were_like() {
+    // The newest sixteen are large, and those before them small: what they need is not known from those.
+    let mut bodies = vec![10; 60];
+    bodies.extend([1_500; 16]);
+    let (asked, shown) = limits_asked_for(&bodies).await;
+    assert!(shown >= 16 && asked.len() <= 3, "{asked:?} {shown}");
+}

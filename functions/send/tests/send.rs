@@ -15,19 +15,23 @@ async fn the_message_is_stored_before_anyone_is_looked_for() {
     bench.connected("bob").await;
     bench.operations();
     bench.ok("alice", message_to_bob("m1")).await;
-    // Where the conversation ends; the commit; then where the two are connected.
+    // Where the conversation ends; of a first message, whether its recipient is suspended; the commit; then where the two are
+    // connected.
+    assert_eq!(bench.operations(), ["GetItem", "GetItem", "TransactWriteItems", "Query", "Query"]);
+    bench.ok("alice", message_to_bob("m2")).await;
     assert_eq!(bench.operations(), ["GetItem", "TransactWriteItems", "Query", "Query"]);
-    assert_eq!(bench.posted("bob"), ["messages.new"]);
+    assert_eq!(bench.posted("bob"), ["messages.new"; 2]);
     assert!(bench.posted("alice").is_empty(), "the origin has its answer");
 }
 
 #[tokio::test]
 async fn nothing_leaves_while_the_commit_is_under_way() {
     let bench = Workbench::default();
+    bench.conversation(1).await;
     bench.connected("bob").await;
     bench.operations();
     let commit = bench.aws.hold_next("TransactWriteItems");
-    let sending = bench.run("alice", message_to_bob("m1"));
+    let sending = bench.run("alice", message_to_bob("m2"));
     let watching = async {
         commit.reached().await;
         assert_eq!(bench.aws.operations(), ["GetItem", "TransactWriteItems"]);
@@ -68,24 +72,34 @@ async fn a_commit_that_never_arrived_leaves_nothing() {
 #[tokio::test]
 async fn a_conflict_is_tried_again_five_times_and_then_told() {
     let bench = Workbench::default();
+    bench.conversation(1).await;
     bench.aws.fail_next("TransactWriteItems", Fault::Conflict);
-    assert_eq!(bench.ok("alice", message_to_bob("m1")).await["seq"], 1);
+    assert_eq!(bench.ok("alice", message_to_bob("m2")).await["seq"], 2);
     // Read again each time: what was known is stale.
     assert_eq!(bench.operations()[..4], ["GetItem", "TransactWriteItems", "GetItem", "TransactWriteItems"]);
 
     bench.aws.fail_always("TransactWriteItems", Fault::Conflict);
-    let answer = bench.run("alice", message_to_bob("m2")).await;
+    let answer = bench.run("alice", message_to_bob("m3")).await;
     assert_eq!((&answer["error"]["code"], &answer["error"]["retryable"]), (&json!("conflict"), &json!(true)));
     assert_eq!(bench.operations(), ["GetItem", "TransactWriteItems"].repeat(5), "and nobody is looked for");
-    assert_eq!(bench.aws.rows("MessagesTable").len(), 1);
+    assert_eq!(bench.aws.rows("MessagesTable").len(), 2);
 }
 
 #[tokio::test]
 async fn a_cancellation_for_any_other_reason_is_no_conflict() {
     let bench = Workbench::default();
+    bench.conversation(1).await;
     bench.aws.fail_next("TransactWriteItems", Fault::Cancelled("ThrottlingError"));
-    assert_eq!(bench.refused("alice", message_to_bob("m1")).await, "unavailable");
+    assert_eq!(bench.refused("alice", message_to_bob("m2")).await, "unavailable");
     assert_eq!(bench.operations(), ["GetItem", "TransactWriteItems"]);
+}
+
+#[tokio::test]
+async fn an_inbox_that_holds_no_more_is_final() {
+    let bench = Workbench::default();
+    bench.aws.fail_next("TransactWriteItems", Fault::Cancelled("ItemCollectionSizeLimitExceeded"));
+    let answer = bench.run("alice", message_to_bob("m1")).await;
+    assert_eq!((&answer["error"]["code"], &answer["error"]["retryable"]), (&json!("limit_reached"), &json!(false)));
 }
 
 #[tokio::test]

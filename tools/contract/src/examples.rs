@@ -87,7 +87,7 @@ fn replies() -> Vec<Example> {
 }
 
 /// One of each. A code that is missing here has no example, which a test notices.
-fn refusals() -> [Refusal; 10] {
+fn refusals() -> [Refusal; 11] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8" },
@@ -96,6 +96,7 @@ fn refusals() -> [Refusal; 10] {
         Refusal::NotMember,
         Refusal::IdReused,
         Refusal::Forbidden,
+        Refusal::LimitReached,
         Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
         Refusal::Unavailable,
