@@ -232,7 +232,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         ".{0,20}".prop_map(Value::from),
-        prop::sample::select(vec!["send", "ack", "drain", "read", "inbox", "history", "ping", "text"])
+        prop::sample::select(ACTIONS.iter().map(|action| action.name).chain(["text"]).collect::<Vec<_>>())
             .prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 40, 6, |inner| {
