@@ -11,6 +11,8 @@ pub(crate) struct Tables {
     pub(crate) messages: Vec<Value>,
     pub(crate) idempotency: Vec<Value>,
     pub(crate) inbox: Vec<Value>,
+    /// Whether one of the two blocks the other.
+    pub(crate) blocked: bool,
 }
 
 /// The seqs of what a user's devices have received.
@@ -141,6 +143,8 @@ impl Tables {
                 ensure!(number(new, mark) >= number(old, mark), "watermarks only rise: {mark} of {new}, before {old}");
             }
         }
+        let grown = self.messages.len() > before.messages.len();
+        ensure!(!(before.blocked && grown), "a message beyond a block: {:#?}", self.messages.last());
         let kept = self.messages.get(..before.messages.len()) == Some(&before.messages[..]);
         ensure!(kept, "a message was changed: {:#?}", before.messages);
         Ok(())

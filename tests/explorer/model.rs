@@ -132,6 +132,15 @@ impl Model for ChatModel {
             self.0.everybody_connected_has_everything()?;
             self.0.senders_have_their_ticks()?;
         }
+        // A socket that a post called gone while it was open has lost its row, and can't be found.
+        if faults.iter().all(killed) {
+            self.0.nobody_suspended_is_connected()?;
+        }
+        for doing in self.0.scenario.at_once {
+            if let Doing::Suspend(user) = doing {
+                self.0.operate(0, &json!({ "op": "unsuspend", "user_id": user })).await;
+            }
+        }
         for user in ["alice", "bob"] {
             self.0.come_back(user).await?;
         }
@@ -152,6 +161,12 @@ impl Inner {
                 let entry = json!({ "conversation_id": self.conversation(), "seq": seq });
                 self.ask(n, user, &json!({ "action": "ack", "up_to": [entry] })).await.is_some()
             }
+            Doing::Block(user, other) => {
+                let block = json!({ "action": "settings", "user_id": other, "set": { "blocked": true } });
+                self.ask(n, user, &block).await.is_some()
+            }
+            Doing::Suspend(user) => self.suspend(n, user).await,
+            Doing::Kick(user) => self.operate(n, &json!({ "op": "kick", "user_id": user })).await,
             Doing::Read(user, seq) => {
                 let read = json!({ "action": "read", "conversation_id": self.conversation(), "seq": seq });
                 self.ask(n, user, &read).await.is_some()
@@ -163,6 +178,10 @@ impl Inner {
     async fn send(&self, n: usize, from: &'static str, to: &str, id: &'static str) -> bool {
         let send = json!({ "action": "send", "to": to, "client_msg_id": id, "kind": "text", "body": id });
         let Some(result) = self.ask(n, from, &send).await else { return false };
+        // Refused: one of the two blocks the other.
+        if result.is_null() {
+            return true;
+        }
         let tables = self.tables();
         let stored = tables.by_client_msg_id(from, id).any(|message| message["message_id"] == result["message_id"]);
         if !stored {
@@ -175,12 +194,32 @@ impl Inner {
     async fn connect(&self, n: usize, user: &str, connection: &str) -> bool {
         let event = self.event(user, connection, "$connect", "CONNECT");
         let response = self.functions(n).handle("connect", event).await.unwrap();
+        if response.status_code == 403 && self.may_refuse() {
+            return true;
+        }
         if response.status_code != 200 {
             return false;
         }
         self.gate.pass(n, "socket opens", vec![socket_touch(connection, true)]).await;
         self.gate.with_cloud(|cloud| cloud.socket_open(connection));
         true
+    }
+
+    /// Whoever was suspended when this was answered has no connection that can be found, and gets none.
+    async fn suspend(&self, n: usize, user: &str) -> bool {
+        let until = "2099-01-01T00:00:00Z";
+        self.operate(n, &json!({ "op": "suspend", "user_id": user, "until": until })).await
+    }
+
+    async fn operate(&self, n: usize, request: &Value) -> bool {
+        let answer = self.functions(n).admin(request.clone()).await;
+        self.gate.pass(n, "has its answer", Vec::new()).await;
+        answer.get("result").is_some()
+    }
+
+    /// Whether somebody is blocked or suspended here, so that what others do may be refused.
+    fn may_refuse(&self) -> bool {
+        self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Block(..) | Doing::Suspend(_)))
     }
 
     async fn disconnect(&self, n: usize, user: &str) -> bool {
@@ -218,6 +257,9 @@ impl Inner {
         event.payload.body = Some(frame.to_string());
         let mut answer = frame_of(&self.functions(n).handle(action, event).await);
         self.gate.pass(n, "has its answer", Vec::new()).await;
+        if answer["error"]["code"] == "forbidden" && self.may_refuse() {
+            return Some(Value::Null);
+        }
         if answer["type"] == "error" && answer["error"]["retryable"] != true {
             self.now.borrow_mut().broken = Some(format!("refused: {answer}"));
         }
@@ -234,6 +276,10 @@ impl Inner {
     async fn ask_again(&self) -> Result<(), String> {
         for (n, doing) in self.scenario.at_once.iter().enumerate() {
             if !self.now.borrow().done[n] {
+                // What was just being set up when somebody wanted it closed is open by now.
+                if matches!(doing, Doing::Suspend(_) | Doing::Kick(_)) {
+                    self.clock.advance(Duration::from_mins(1));
+                }
                 self.act(n, *doing, "3").await;
                 self.look()?;
                 self.unbroken()?;
@@ -258,6 +304,16 @@ impl Inner {
             let user = string(row, "user_id");
             let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
             ensure!(missing.is_empty(), "{user} is connected and never received {missing:?}");
+        }
+        Ok(())
+    }
+
+    /// A row may be left, of a socket that was refused by a function that died then.
+    fn nobody_suspended_is_connected(&self) -> Result<(), String> {
+        for doing in self.scenario.at_once {
+            let Doing::Suspend(user) = *doing else { continue };
+            let open = self.gate.with_cloud(|cloud| cloud.sockets().keys().find(|id| owner(id) == user).cloned());
+            ensure!(open.is_none(), "{user} is suspended and has an open socket: {open:?}");
         }
         Ok(())
     }
@@ -315,6 +371,14 @@ impl Inner {
         for doing in doings {
             let Doing::Send { from, id, .. } = *doing else { continue };
             let stored: Vec<_> = state.tables.by_client_msg_id(from, id).collect();
+            // One that was refused is not stored, and one that was stored is never refused.
+            if stored.is_empty() && self.may_refuse() {
+                ensure!(
+                    !state.sent.iter().any(|(sender, sent, _)| (*sender, *sent) == (from, id)),
+                    "{id} was answered"
+                );
+                continue;
+            }
             ensure!(stored.len() == 1, "exactly once: {id} is stored {} times", stored.len());
             let answers = || state.sent.iter().filter(|(sender, sent, _)| (*sender, *sent) == (from, id));
             let message = stored[0];
@@ -342,7 +406,10 @@ impl Inner {
     fn tables(&self) -> Tables {
         let mut messages = self.rows("MessagesTable");
         messages.sort_by_key(|message| number(message, "seq"));
-        Tables { messages, idempotency: self.rows("IdempotencyTable"), inbox: self.rows("InboxTable") }
+        let (inbox, settings): (Vec<_>, Vec<_>) =
+            self.rows("InboxTable").into_iter().partition(|row| row.get("last_seq").is_some());
+        let blocked = settings.iter().chain(&inbox).any(|row| row.get("blocked").is_some());
+        Tables { blocked, messages, idempotency: self.rows("IdempotencyTable"), inbox }
     }
 
     fn rows(&self, table: &str) -> Vec<Value> {

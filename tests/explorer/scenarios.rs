@@ -15,6 +15,12 @@ pub(crate) enum Doing {
     Drain(&'static str),
     Ack(&'static str, u64),
     Read(&'static str, u64),
+    /// The user blocks the other.
+    Block(&'static str, &'static str),
+    /// An operator closes the user's sockets, and lets nobody connect as them.
+    Suspend(&'static str),
+    /// An operator closes the user's sockets.
+    Kick(&'static str),
 }
 
 impl Doing {
@@ -24,7 +30,10 @@ impl Doing {
         | Self::Disconnect(user)
         | Self::Drain(user)
         | Self::Ack(user, _)
-        | Self::Read(user, _)) = self;
+        | Self::Read(user, _)
+        | Self::Block(user, _)
+        | Self::Suspend(user)
+        | Self::Kick(user)) = self;
         user
     }
 
@@ -36,6 +45,9 @@ impl Doing {
             Self::Drain(_) => "drain",
             Self::Ack(..) => "ack",
             Self::Read(..) => "read",
+            Self::Block(..) => "block",
+            Self::Suspend(_) => "suspend",
+            Self::Kick(_) => "kick",
         }
     }
 }
@@ -51,7 +63,7 @@ pub(crate) struct Scenario {
     pub(crate) remembering: bool,
 }
 
-use Doing::{Ack, Connect, Disconnect, Drain, Read};
+use Doing::{Ack, Block, Connect, Disconnect, Drain, Kick, Read, Suspend};
 
 const fn to_bob(id: &'static str) -> Doing {
     Doing::Send { from: "alice", to: "bob", id }
@@ -73,7 +85,7 @@ const fn remembering(name: &'static str, before: &'static [Doing], at_once: &'st
     Scenario { name, before, at_once, remembering: true }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 26] = [
+pub(crate) const SCENARIOS: [Scenario; 31] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -107,5 +119,10 @@ pub(crate) const SCENARIOS: [Scenario; 26] = [
     ),
     scenario("drain-ack", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Drain("bob"), Ack("bob", 1)]),
     scenario("note-note", &[ALICE], &[NOTE, Doing::Send { from: "alice", to: "alice", id: "n2" }]),
+    scenario("send-block", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Block("bob", "alice")]),
+    scenario("block-block", &[ALICE, BOB], &[Block("alice", "bob"), Block("bob", "alice")]),
+    scenario("send-suspend", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Suspend("bob")]),
+    scenario("connect-suspend", &[BOB], &[BOB, Suspend("bob")]),
+    remembering("remembered-kick", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Kick("bob")]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

@@ -108,7 +108,7 @@ impl Fanout {
         }
         // Whoever is there has their frame first.
         let ended = std::mem::take(&mut *ended.lock().unwrap_or_else(PoisonError::into_inner));
-        self.close_all(delivery.user, &ended).await;
+        self.close_all(now, delivery.user, &ended).await;
     }
 
     /// Where frames arrived before, and nothing is known since.
@@ -143,25 +143,30 @@ impl Fanout {
     }
 
     /// Closes connections of a user who has opened too many, and tells each of them why.
-    pub async fn replace(&self, user: &UserId, oldest: &[Open]) {
+    pub async fn replace(&self, now: Timestamp, user: &UserId, oldest: &[Open]) {
         let frame = &ServerEvent::ConnectionReplaced {}.to_frame();
         let connections: Vec<Connection> = oldest.iter().map(|open| open.connection.clone()).collect();
         let posts = connections.iter().map(|connection| self.connections.post(&connection.id, frame));
         future::join_all(posts).await;
-        self.close_all(user, &connections).await;
+        self.close_all(now, user, &connections).await;
     }
 
-    /// Closes connections and removes their rows. What fails is left to the next one, and to the TTL.
-    pub async fn close_all(&self, user: &UserId, connections: &[Connection]) -> u64 {
+    /// Closes connections, removes their rows, and says how many of them are gone now. What fails is left to the next one, and to the
+    /// TTL; so is one that is still being set up, whose socket would open and could not be found.
+    pub async fn close_all(&self, now: Timestamp, user: &UserId, connections: &[Connection]) -> u64 {
         let close = async |connection: &Connection| {
             self.forget(user, connection);
-            let closed = self.connections.close(&connection.id).await;
-            if let Err(error) = &closed {
-                tracing::warn!(error = error_chain(&**error), "a connection was not closed");
-                return 0;
+            match self.connections.close(&connection.id).await {
+                Ok(false) if now.since(connection.connected_at) < CONNECTION_YOUNG => 0,
+                Ok(_) => {
+                    self.forget_row(user, connection).await;
+                    1
+                }
+                Err(error) => {
+                    tracing::warn!(error = error_chain(&*error), "a connection was not closed");
+                    0
+                }
             }
-            self.forget_row(user, connection).await;
-            1
         };
         future::join_all(connections.iter().map(close)).await.into_iter().sum()
     }

@@ -86,14 +86,14 @@ impl ConnectionsApi {
         }
     }
 
-    /// Closes a connection. Nothing happens if it is gone.
+    /// Closes a connection, and says whether it was there: one that is still being set up is not yet.
     ///
     /// # Errors
     /// Whatever kept API Gateway from doing it.
-    pub async fn close(&self, connection: &ConnectionId) -> Result<(), BoxError> {
+    pub async fn close(&self, connection: &ConnectionId) -> Result<bool, BoxError> {
         match self.client.delete_connection().connection_id(connection.as_str()).send().await {
-            Ok(_) => Ok(()),
-            Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -82,7 +82,7 @@ async fn run(deps: &Deps, op: Op, now: Timestamp) -> Result<Value, Failure> {
 async fn kick(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {
     let listed = connections::list(&deps.store, user, now, Freshness::Strong).await?;
     let all: Vec<_> = listed.open.into_iter().map(|open| open.connection).chain(listed.ended).collect();
-    let closed = deps.fanout.close_all(user, &all).await;
+    let closed = deps.fanout.close_all(now, user, &all).await;
     if closed < all.len() as u64 {
         return Err(Failure::Unavailable(format!("{closed} of {} connections were closed", all.len()).into()));
     }

@@ -35,12 +35,14 @@ async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure
     let connection = Connection::new(id.clone(), *connected_at, *token_expires_at);
     connections::put(&deps.store, user, &connection, device.as_ref()).await?;
     // Only now: of two that open at the same time, and of one that opens beside a suspension, one sees the other.
-    let listed = connections::list(&deps.store, user, deps.clock.now(), Freshness::Strong).await?;
+    let now = deps.clock.now();
+    let listed = connections::list(&deps.store, user, now, Freshness::Strong).await?;
     if listed.suspended_until.is_some() {
         connections::forget(&deps.store, user, id).await?;
         return Err(Refusal::Forbidden.into());
     }
-    deps.fanout.replace(user, listed.over_limit()).await;
+    deps.fanout.replace(now, user, listed.over_limit()).await;
+    deps.fanout.close_all(now, user, &listed.ended).await;
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 use super::*;
 use crate::limits::{BODY_BYTES_MAX, SEQ_MAX};
 use crate::{
-    AckRequest, ClientMsgId, DrainRequest, InboxRequest, Kind, SendRequest, Seq, Side, Target, UserId, error_frame,
+    ACTIONS, AckRequest, ClientMsgId, DrainRequest, InboxRequest, Kind, SendRequest, Seq, Side, Target, UserId,
+    error_frame,
 };
 use proptest::prelude::*;
 use serde_json::json;
