@@ -28,8 +28,12 @@ fn without_a_variable_that_it_needs() {
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "QUERY_STRING_TOKENS"],
-            "connect" | "inbox" => tables.to_vec(),
-            _ => [&tables[..], &["CONNECTIONS_ENDPOINT"]].concat(),
+            "admin" => [&tables[..], &["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
+            "send" => {
+                let limits = ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE"];
+                [&tables[..], &["CONNECTIONS_ENDPOINT"], &limits].concat()
+            }
+            _ => [&tables[..], &["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"]].concat(),
         };
         for name in needed.into_iter().chain(["STACK_NAME"]) {
             for value in [None, Some("")] {
@@ -52,6 +56,10 @@ fn with_a_variable_that_makes_no_sense() {
         ("AuthorizeFunction", "JWKS_URL", "ftp://login.example.com/keys"),
         ("AuthorizeFunction", "QUERY_STRING_TOKENS", "yes"),
         ("SendFunction", "RUST_LOG", "send=loud"),
+        ("SendFunction", "SEND_RATE", "5/s"),
+        ("SendFunction", "FIRST_MESSAGE_RATE", "0+1/1s"),
+        ("ReadFunction", "REQUEST_RATE", "fast"),
+        ("ConnectFunction", "CONNECTIONS_PER_USER_MAX", "many"),
     ] {
         let function = &template.functions[function];
         let mut environment = function.environment.clone();

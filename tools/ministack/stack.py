@@ -111,6 +111,9 @@ class Stack:
             "TokenIssuer": "pigeonhole",
             "TokenAudience": "pigeonhole",
             "QueryStringTokens": "on",
+            # Tests ask for more than a person does.
+            "RequestRate": "off",
+            "FirstMessageRate": "off",
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
         quietly = ["--no-confirm-changeset", "--no-progressbar"]

@@ -36,6 +36,14 @@ pub fn env(name: &'static str) -> Result<String, BadVariable> {
     value.ok_or_else(|| BadVariable::new(name, "is not set"))
 }
 
+/// A variable that holds a number.
+///
+/// # Errors
+/// [`BadVariable`], which names it.
+pub fn count(name: &'static str) -> Result<usize, BadVariable> {
+    env(name)?.parse().map_err(|_| BadVariable::new(name, "must be a whole number"))
+}
+
 /// A variable that holds a rate, as [`Rate::parse`] reads it.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ mod websocket;
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use clock::Clock;
 pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
-pub use env::{BadVariable, env, rate, sdk_config};
+pub use env::{BadVariable, count, env, rate, sdk_config};
 pub use event_line::{EventLine, Measures, millis_between};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
 pub use limiter::Limiter;

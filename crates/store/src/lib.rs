@@ -52,11 +52,15 @@ impl Store {
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE` and
-    /// `INBOX_TABLE`, and the number in `CONNECTIONS_PER_USER_MAX`, where 0 is no limit.
+    /// `INBOX_TABLE`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
     ///
     /// # Errors
     /// Whatever `env` says of a variable that is missing.
-    pub fn from_env<E>(sdk: &SdkConfig, env: impl Fn(&'static str) -> Result<String, E>) -> Result<Self, E> {
+    pub fn from_env<E>(
+        sdk: &SdkConfig,
+        env: impl Fn(&'static str) -> Result<String, E>,
+        connections_per_user_max: usize,
+    ) -> Result<Self, E> {
         let tables = Tables {
             connections: env("CONNECTIONS_TABLE")?,
             messages: env("MESSAGES_TABLE")?,
@@ -66,8 +70,7 @@ impl Store {
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
         let config = aws_sdk_dynamodb::config::Builder::from(sdk).timeout_config(timeouts).build();
-        let per_user_max = env("CONNECTIONS_PER_USER_MAX")?.parse().unwrap_or(0);
-        let per_user_max = if per_user_max == 0 { usize::MAX } else { per_user_max };
+        let per_user_max = if connections_per_user_max == 0 { usize::MAX } else { connections_per_user_max };
         Ok(Self::new(Client::from_conf(config), tables, per_user_max))
     }
 }

@@ -23,8 +23,8 @@ pub struct Listed {
 
 /// As many messages as are read before their size is known.
 const FIRST_STEP: usize = 16;
-/// About what a message takes of a page beside its body.
-const ENVELOPE_BYTES: usize = 250;
+/// What a message takes of a page beside its body, at least: more of them are never needed to fill it.
+const ENVELOPE_BYTES: usize = 190;
 
 /// Up to `limit` messages on one side of a seq, in order, and no more of them than a page can hold: with large messages a query
 /// would read a megabyte for it. Small ones take two queries at most. Consistent: what was answered is in the history.
@@ -43,7 +43,7 @@ pub async fn list(store: &Store, conversation: &ConversationId, side: Side, limi
     Ok(listed)
 }
 
-/// About what messages take of a page.
+/// What messages take of a page, at least.
 fn bytes(messages: &[StoredMessage]) -> usize {
     messages.iter().map(|message| message.body.len() + ENVELOPE_BYTES).sum()
 }

@@ -7,7 +7,7 @@ mod op;
 
 use deliver::Fanout;
 use domain::{Failure, direct_conversation_id};
-use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, env, sdk_config};
+use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
 use op::Op;
 use serde_json::{Value, json};
 use store::connections::{self, Freshness};
@@ -29,7 +29,7 @@ impl Deps {
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env)?;
+        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         warm_up(&store, WarmTable::Connections).await;
         let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
         Ok(Self { store, fanout, clock: Clock::system() })

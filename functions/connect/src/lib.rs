@@ -4,7 +4,9 @@ mod connect;
 mod disconnect;
 
 use deliver::Fanout;
-use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, Event, Limiter, Response, answer, env, sdk_config};
+use lambda::{
+    BadVariable, Clock, ConnectionsApi, Diagnostic, Event, Limiter, Response, answer, count, env, sdk_config,
+};
 use store::{Store, WarmTable, warm_up};
 use wire::Refusal;
 
@@ -24,7 +26,7 @@ impl Deps {
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env)?;
+        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let connections = ConnectionsApi::from_env(&sdk, env)?;
         let limiter = Limiter::from_env(connections.clone(), env)?;
         let fanout = Fanout::new(store.clone(), connections);

@@ -6,7 +6,7 @@ mod ping;
 
 use deliver::Fanout;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, env,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
@@ -28,7 +28,7 @@ impl Deps {
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env)?;
+        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let connections = ConnectionsApi::from_env(&sdk, env)?;
         let limiter = Limiter::from_env(connections.clone(), env)?;
         let fanout = Fanout::new(store.clone(), connections);

@@ -4,7 +4,7 @@ mod history;
 mod inbox;
 
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, env,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
@@ -25,7 +25,7 @@ impl Deps {
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env)?;
+        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let limiter = Limiter::from_env(ConnectionsApi::from_env(&sdk, env)?, env)?;
         warm_up(&store, WarmTable::Inbox).await;
         Ok(Self { store, limiter, clock: Clock::system() })

@@ -1,14 +1,15 @@
-//! `read` and `settings`: what a user says of a conversation that only their own row keeps.
+//! `read` and `settings`: what a user says of a conversation. A file for each.
 
-use actions::{Mark, raise, set, tell_own, tell_read};
+mod read;
+mod settings;
+
 use deliver::Fanout;
-use domain::Failure;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, env,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
-use wire::{Action, ReadRequest, ReadResult, Refusal, Reply, ServerEvent, Settings, SettingsResult};
+use wire::{Action, Refusal};
 
 /// What the function works with, made once per process.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Deps {
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env)?;
+        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let connections = ConnectionsApi::from_env(&sdk, env)?;
         let limiter = Limiter::from_env(connections.clone(), env)?;
         let fanout = Fanout::new(store.clone(), connections);
@@ -41,32 +42,9 @@ impl Deps {
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
 pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
-        Action::Read(request) => read(deps, caller, request, line).await,
-        Action::Settings(request) => settings(deps, caller, request, line).await,
+        Action::Read(request) => read::read(deps, caller, request, line).await,
+        Action::Settings(request) => settings::settings(deps, caller, request, line).await,
         _ => Err(Refusal::UnknownAction.into()),
     };
     answer(&deps.clock, &deps.limiter, event, act).await
-}
-
-/// Raises the read mark, and tells the other members and the reader's own devices.
-async fn read(deps: &Deps, caller: &Caller, request: ReadRequest, line: &mut EventLine) -> Result<Reply, Failure> {
-    let ReadRequest { conversation_id, seq } = request;
-    line.seq = Some(seq);
-    let conversation_id = line.conversation_id.insert(conversation_id);
-    let row = raise(&deps.store, deps.clock.now(), &caller.user, conversation_id, seq, Mark::Read).await?;
-    let delivered = tell_read(&deps.fanout, deps.clock.now(), &row, Some(&caller.connection)).await;
-    line.frames(delivered.iter().map(|to| to.frames));
-    Ok(ReadResult { unread: row.marks.unread }.into())
-}
-
-/// Sets it, and tells the user's own devices. Nobody else learns of it.
-async fn settings(deps: &Deps, caller: &Caller, request: Settings, line: &mut EventLine) -> Result<Reply, Failure> {
-    if let Settings::Conversation { conversation_id, .. } = &request {
-        line.conversation_id = Some(conversation_id.clone());
-    }
-    set(&deps.store, &caller.user, &request).await?;
-    let (now, event) = (deps.clock.now(), ServerEvent::Settings(request));
-    let delivered = tell_own(&deps.fanout, now, &caller.user, event, Some(&caller.connection)).await;
-    line.frames(delivered.iter().map(|to| to.frames));
-    Ok(SettingsResult {}.into())
 }

@@ -7,7 +7,7 @@ use actions::{SendLimits, append, conversation_for, tell_appended};
 use deliver::Fanout;
 use domain::Failure;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, env,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     millis_between, rate, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
@@ -30,7 +30,7 @@ impl Deps {
     /// [`BadVariable`] names the variable.
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env)?;
+        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let connections = ConnectionsApi::from_env(&sdk, env)?;
         let limiter = Limiter::from_env(connections.clone(), env)?;
         let limits = SendLimits { sends: rate("SEND_RATE", env)?, first_messages: rate("FIRST_MESSAGE_RATE", env)? };
