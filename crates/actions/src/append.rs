@@ -1,6 +1,6 @@
 //! A message, appended to a conversation.
 
-use domain::{Audience, Draft, Failure, Place, Rate, StoredMessage, direct_conversation_id};
+use domain::{Audience, Draft, Failure, Place, Rate, StoredMessage, direct_conversation_id, error_chain};
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, FirstMessage};
@@ -99,10 +99,10 @@ async fn allow(
     }
     let is_first = standing.membership.is_none() && !audience.others().is_empty();
     let counted = is_first && !limits.first_messages.is_unlimited();
-    let (suspended, was_until) = tokio::try_join!(
-        async { if is_first { any_suspended(store, audience, now).await } else { Ok(false) } },
-        async { if counted { Ok(inbox::first_messages_until(store, audience.own()).await?) } else { Ok(None) } },
-    )?;
+    let (suspended, was_until) =
+        tokio::try_join!(async { Ok::<_, Failure>(is_first && any_suspended(store, audience, now).await) }, async {
+            if counted { Ok(inbox::first_messages_until(store, audience.own()).await?) } else { Ok(None) }
+        },)?;
     if suspended {
         return Ok(Err(Refusal::Forbidden));
     }
@@ -115,10 +115,17 @@ async fn allow(
     Ok(take())
 }
 
-/// Whether one of those who would get a first message may not use the service now.
-async fn any_suspended(store: &Store, audience: &Audience, now: Timestamp) -> Result<bool, Failure> {
+/// Whether one of those who would get a first message may not use the service now. Where that can't be read it is stored all the
+/// same: it waits, as everything does for somebody who can't connect.
+async fn any_suspended(store: &Store, audience: &Audience, now: Timestamp) -> bool {
     let looks = audience.others().iter().map(|other| connections::suspended_until(store, other, now));
-    Ok(try_join_all(looks).await?.iter().any(Option::is_some))
+    match try_join_all(looks).await {
+        Ok(until) => until.iter().any(Option::is_some),
+        Err(error) => {
+            tracing::warn!(error = error_chain(&error), "whether a recipient is suspended is unknown");
+            false
+        }
+    }
 }
 
 /// Nothing is kept of what has no limit.

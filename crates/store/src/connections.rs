@@ -148,6 +148,7 @@ pub async fn suspended_until(store: &Store, user: &UserId, now: Timestamp) -> Re
         .client
         .get_item()
         .table_name(table)
+        .consistent_read(true)
         .key("user_id", text(user.as_str()))
         .key("connection_id", text(SUSPENSION));
     let got = get.send().await.of_call("GetItem", table)?;
