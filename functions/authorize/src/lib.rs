@@ -54,9 +54,9 @@ impl Deps {
         Ok(deps)
     }
 
-    /// Fetches the keys before the first event needs them. If that fails, the first event tries again.
+    /// Fetches the keys before the first event needs them. If that fails, a later event tries again.
     pub async fn warm_up(&self) {
-        let _ = self.keys.refresh(self.clock.now()).await;
+        let _ = self.keys.refresh(&self.clock).await;
     }
 }
 
@@ -69,7 +69,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
     let (request_id, request) = (event.context.request_id, event.payload);
     let started = deps.clock.now();
     let verdict = match bearer::find(&request, deps.query_string_tokens) {
-        Ok(token) => token::verify(&deps.keys, &deps.expected, token, started).await,
+        Ok(token) => token::verify(&deps.keys, &deps.expected, token, &deps.clock).await,
         Err(invalid) => Err(invalid),
     };
     let method_arn = request.method_arn.unwrap_or_default();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use lambda::Clock;
 use serde::Deserialize;
 use wire::{Timestamp, UserId};
 
@@ -55,12 +56,7 @@ struct Claims {
     nbf: Option<f64>,
 }
 
-pub(crate) async fn verify(
-    keys: &Keys,
-    expected: &Expected,
-    token: &str,
-    now: Timestamp,
-) -> Result<Principal, Invalid> {
+pub(crate) async fn verify(keys: &Keys, expected: &Expected, token: &str, clock: &Clock) -> Result<Principal, Invalid> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(Invalid::Malformed);
     }
@@ -73,11 +69,11 @@ pub(crate) async fn verify(
     if header.crit.is_some() {
         return Err(Invalid::Malformed);
     }
-    let found = keys.find(header.kid.as_deref(), header.alg, now).await;
+    let found = keys.find(header.kid.as_deref(), header.alg, clock).await;
     let key = found.map_err(Invalid::KeysUnavailable)?.ok_or(Invalid::UnknownKey)?;
     let validation = validation(key.algorithm, expected);
     let claims = decode::<Claims>(token, &key.decoding, &validation).map_err(|error| reason(error.kind()))?.claims;
-    in_time(&claims, now)?;
+    in_time(&claims, clock.now())?;
     let user = UserId::parse(&claims.sub).map_err(|_| Invalid::Claims)?;
     #[expect(clippy::cast_possible_truncation, reason = "`as` saturates, and the far future is no less far for it")]
     let expires_at = claims.exp.floor() as i64;

@@ -17,15 +17,19 @@ use lambda_runtime::Context;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, timeout};
 use wire::Timestamp;
 
 use fixture::{Issuer, LATER, START_MS, Served, Signer, World, base64url, claims, claims_with, event, with_token};
 
 const HOUR: Duration = Duration::from_hours(1);
 const PAUSE: Duration = Duration::from_secs(30);
+const NO_KEYS_PAUSE: Duration = Duration::from_secs(2);
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// [`NO_KEYS_PAUSE`] but for a millisecond.
+const NEARLY: Duration = Duration::from_millis(1_999);
 const KEYS_BYTES_MAX: usize = 256 * 1024;
 const METHOD_ARN: &str = "arn:aws:execute-api:us-east-1:123456789012:a1b2c3d4e5/v1/$connect";
 
@@ -79,9 +83,9 @@ async fn the_line_in_the_log_says_how_long_it_took() {
     let (mut world, signer) = world_and_signer().await;
     let token = signer.token(&claims());
     world.admits(&token).await;
-    // Five milliseconds later each time somebody looks.
+    // Five milliseconds later when somebody looks again.
     let now_ms = AtomicI64::new(START_MS);
-    world.deps.clock = Clock::new(move || Timestamp::from_millis(now_ms.fetch_add(5, Ordering::SeqCst)));
+    world.deps.clock = Clock::new(move || Timestamp::from_millis(now_ms.swap(START_MS + 5, Ordering::SeqCst)));
     let (_, log) = world.ask(with_token(&token)).await;
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.last().unwrap()["duration_ms"], 5, "{log}");
@@ -690,7 +694,7 @@ async fn entries_that_cannot_be_used_leave_the_others_in_use() {
 
 #[tokio::test]
 async fn keys_for_something_else_verify_nothing() {
-    let signer = Signer::rsa("k1");
+    let (signer, other) = (Signer::rsa("k1"), Signer::ed25519("other").jwk());
     for (member, value) in [
         ("use", json!("enc")),
         ("use", json!("tls")),
@@ -704,7 +708,7 @@ async fn keys_for_something_else_verify_nothing() {
         ("alg", json!("none")),
     ] {
         let world = World::serving(&[]).await;
-        world.issuer.serve(Served::jwks([signer.jwk_with(member, value)]));
+        world.issuer.serve(Served::jwks([signer.jwk_with(member, value), other.clone()]));
         world.refuses(&signer.token(&claims()), &Invalid::UnknownKey).await;
     }
     for (member, value) in [("use", json!("sig")), ("key_ops", json!(["verify"])), ("alg", json!("RS256"))] {
@@ -718,7 +722,8 @@ async fn keys_for_something_else_verify_nothing() {
 async fn a_private_key_that_the_issuer_shows_to_everybody_is_not_trusted() {
     let signer = Signer::ed25519("k1");
     let world = World::serving(&[]).await;
-    world.issuer.serve(Served::jwks([signer.jwk_with("d", json!(base64url([7; 32])))]));
+    let other = Signer::ed25519("other").jwk();
+    world.issuer.serve(Served::jwks([signer.jwk_with("d", json!(base64url([7; 32]))), other]));
     world.refuses(&signer.token(&claims()), &Invalid::UnknownKey).await;
     // Some libraries write out what a key lacks.
     world.issuer.serve(Served::jwks([signer.jwk_with("d", Value::Null)]));
@@ -747,25 +752,84 @@ async fn warming_up_fetches_the_keys_before_the_first_event() {
 }
 
 #[tokio::test]
-async fn warming_up_in_vain_is_made_good_at_the_first_event() {
+async fn while_there_are_no_keys_a_try_in_two_seconds_is_for_all() {
     let (world, signer) = world_and_signer().await;
+    let token = signer.token(&claims());
     world.issuer.serve(Served::Status(503));
     world.deps.warm_up().await;
     world.issuer.serve(Served::keys(&[&signer]));
-    assert_eq!(world.admits(&signer.token(&claims())).await, alice());
+    for waited in [Duration::ZERO, NEARLY] {
+        world.advance(waited);
+        let message = world.fails(&token).await.error_message;
+        assert!(message.contains("a moment ago"), "{message}");
+        assert_eq!(world.issuer.fetches(), 1);
+    }
+    world.advance(MILLISECOND);
+    assert_eq!(world.admits(&token).await, alice());
     assert_eq!(world.issuer.fetches(), 2);
 }
 
 #[tokio::test]
-async fn events_at_the_same_time_share_one_fetch() {
+async fn the_two_seconds_begin_when_the_try_has_ended() {
+    let (mut world, signer) = world_and_signer().await;
+    let token = signer.token(&claims());
+    world.issuer.serve(Served::Nothing);
+    tokio::time::pause();
+    let began = Instant::now();
+    world.deps.clock = Clock::new(move || Timestamp::from_millis(START_MS).plus(began.elapsed()));
+    world.fails(&token).await;
+    let waited = began.elapsed();
+    world.issuer.serve(Served::keys(&[&signer]));
+    // Those who come meanwhile hold no process.
+    tokio::time::advance(NEARLY).await;
+    world.fails(&token).await;
+    assert_eq!(began.elapsed(), waited + NEARLY);
+    assert_eq!(world.issuer.fetches(), 1);
+    tokio::time::advance(MILLISECOND).await;
+    assert_eq!(world.admits(&token).await, alice());
+}
+
+#[tokio::test]
+async fn events_at_the_same_time_share_one_fetch_also_one_that_fails() {
     let (world, signer) = world_and_signer().await;
     let ask = async || {
         let event = LambdaEvent::new(with_token(&signer.token(&claims())), Context::default());
-        handle(&world.deps, event).await.unwrap()
+        handle(&world.deps, event).await
     };
+    world.issuer.serve(Served::Status(503));
     let (a, b, c) = tokio::join!(ask(), ask(), ask());
-    assert!(a == b && b == c);
+    assert!(a.is_err() && b.is_err() && c.is_err());
     assert_eq!(world.issuer.fetches(), 1);
+    world.issuer.serve(Served::keys(&[&signer]));
+    world.advance(NO_KEYS_PAUSE);
+    let (a, b, c) = tokio::join!(ask(), ask(), ask());
+    let (a, b, c) = (a.unwrap(), b.unwrap(), c.unwrap());
+    assert!(a == b && b == c);
+    assert_eq!(world.issuer.fetches(), 2);
+}
+
+#[tokio::test]
+async fn whose_key_is_known_does_not_wait_while_another_event_asks() {
+    let (world, signer) = world_and_signer().await;
+    let (known, unknown) = (signer.token(&claims()), signer.named("made up").token(&claims()));
+    assert_eq!(world.admits(&known).await, alice());
+    world.issuer.serve(Served::Nothing);
+    // One asks since its key is unknown, then one since the keys are an hour old.
+    for (asker, waits) in [(&unknown, PAUSE), (&known, HOUR)] {
+        world.advance(waits);
+        tokio::time::pause();
+        let started = Instant::now();
+        let ask = async |token: &str| {
+            let event = LambdaEvent::new(with_token(token), Context::default());
+            handle(&world.deps, event).await.unwrap();
+            started.elapsed()
+        };
+        let (asker, other) = tokio::join!(ask(asker), ask(&known));
+        assert!(asker >= Duration::from_secs(3), "{asker:?}");
+        assert_eq!(other, Duration::ZERO);
+        tokio::time::resume();
+    }
+    assert_eq!(world.issuer.fetches(), 3);
 }
 
 #[tokio::test]
@@ -851,7 +915,7 @@ async fn keys_go_on_while_the_issuer_is_down() {
             world.advance(PAUSE);
         }
         // Back again, and its word counts.
-        world.issuer.serve(Served::keys(&[]));
+        world.issuer.serve(Served::keys(&[&Signer::ed25519("k2")]));
         world.refuses(&token, &Invalid::UnknownKey).await;
     }
 }
@@ -862,13 +926,31 @@ async fn without_any_keys_nothing_is_said_about_a_token() {
         let (world, signer) = world_and_signer().await;
         world.issuer.serve(failure);
         world.fails(&signer.token(&claims())).await;
+        world.advance(NO_KEYS_PAUSE);
         world.fails(&signer.token(&claims_with("exp", json!(1)))).await;
         assert_eq!(world.issuer.fetches(), 2, "no redirect is followed");
         // What no key could save is refused all the same.
         world.refuses_event(event(&[], &[]), &Invalid::NoToken).await;
         world.refuses("nonsense", &Invalid::Malformed).await;
         world.issuer.serve(Served::keys(&[&signer]));
+        world.advance(NO_KEYS_PAUSE);
         assert_eq!(world.admits(&signer.token(&claims())).await, alice());
+    }
+}
+
+#[tokio::test]
+async fn a_set_without_a_usable_key_rings_the_alarm_of_an_issuer_that_is_down() {
+    let (world, signer) = world_and_signer().await;
+    let token = signer.token(&claims());
+    assert_eq!(world.admits(&token).await, alice());
+    for unusable in [Served::keys(&[]), Served::jwks([json!({ "kty": "oct", "k": "c2VjcmV0" })])] {
+        world.issuer.serve(unusable);
+        world.advance(HOUR);
+        let (answer, log) = world.ask(with_token(&token)).await;
+        assert_eq!(answer.unwrap()["principalId"], "alice");
+        let line: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        let seen = ["level", "route", "outcome", "cause"].map(|name| line[name].as_str().unwrap());
+        assert_eq!(seen, ["WARN", "issuer", "unreachable", "the key set has no key that can be used"]);
     }
 }
 
@@ -889,6 +971,8 @@ fn failures(signer: &Signer) -> Vec<Served> {
         body(&format!("{keys} {keys}")),
         body(&keys[..keys.len() - 1]),
         body(&(keys.clone() + &" ".repeat(KEYS_BYTES_MAX))),
+        body(r#"{"keys":[]}"#),
+        Served::jwks([signer.jwk_with("use", json!("enc"))]),
     ]
 }
 
@@ -902,6 +986,7 @@ async fn a_failure_says_what_was_wrong_but_not_where() {
         (Served::Body(" ".repeat(KEYS_BYTES_MAX + 1)), "larger than 262144 bytes"),
     ] {
         world.issuer.serve(failure);
+        world.advance(NO_KEYS_PAUSE);
         let message = world.fails(&signer.token(&claims())).await.error_message;
         assert!(message.contains(says), "{message}");
         assert!(!message.contains("127.0.0.1"), "{message}");
@@ -930,6 +1015,7 @@ async fn a_key_set_may_have_256_kibibytes() {
     world.issuer.serve(padded(KEYS_BYTES_MAX + 1));
     world.fails(&signer.token(&claims())).await;
     world.issuer.serve(padded(KEYS_BYTES_MAX));
+    world.advance(NO_KEYS_PAUSE);
     assert_eq!(world.admits(&signer.token(&claims())).await, alice());
 }
 
@@ -939,10 +1025,30 @@ async fn an_issuer_that_does_not_answer_is_waited_for_three_seconds() {
     world.issuer.serve(Served::Nothing);
     // From here on the runtime's clock jumps ahead whenever there is nothing to do but wait.
     tokio::time::pause();
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     world.fails(&signer.token(&claims())).await;
     let waited = started.elapsed();
     assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test]
+async fn an_issuer_that_takes_no_connection_is_waited_for_one_second() {
+    let (mut world, signer) = world_and_signer().await;
+    // It accepts nobody, and others wait already: further ones hear nothing.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(connected) = timeout(Duration::from_millis(100), TcpStream::connect(address)).await {
+        waiting.push(connected.unwrap());
+    }
+    world.deps.keys = Keys::at(&format!("http://{address}/jwks.json")).unwrap();
+    tokio::time::pause();
+    let started = Instant::now();
+    world.fails(&signer.token(&claims())).await;
+    let waited = started.elapsed();
+    assert!((Duration::from_secs(1)..Duration::from_secs(2)).contains(&waited), "{waited:?}");
 }
 
 #[tokio::test]
@@ -954,7 +1060,7 @@ async fn keys_go_on_while_the_issuer_does_not_answer() {
     tokio::time::pause();
     assert_eq!(world.admits(&signer.token(&claims())).await, alice());
     // Only the first one waits.
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     assert_eq!(world.admits(&signer.token(&claims())).await, alice());
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
