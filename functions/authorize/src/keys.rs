@@ -23,6 +23,22 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
 const KEYS_BYTES_MAX: usize = 256 * 1024;
 
+/// Hosts that sign with the same keys for whoever has an account there: Firebase and Google's sign-in, Google's session cookies and
+/// IAP, Apple, Microsoft Entra with all its tenants, Facebook, GitHub's actions. Only issuer and audience say whose token it is.
+const SHARED_HOSTS: &[&str] = &[
+    "www.googleapis.com",
+    "identitytoolkit.googleapis.com",
+    "www.gstatic.com",
+    "appleid.apple.com",
+    "login.microsoftonline.com",
+    "login.microsoftonline.us",
+    "login.partner.microsoftonline.cn",
+    "login.windows.net",
+    "www.facebook.com",
+    "limited.facebook.com",
+    "token.actions.githubusercontent.com",
+];
+
 /// The keys at a URL.
 #[derive(Debug)]
 pub struct Keys {
@@ -90,6 +106,11 @@ impl Keys {
         let client = client.connect_timeout(CONNECT_TIMEOUT).timeout(FETCH_TIMEOUT).build();
         let client = client.map_err(|error| FetchError::Url(error.to_string()))?;
         Ok(Self { url, client, cached: Mutex::default(), turn: Mutex::default() })
+    }
+
+    /// Whether strangers can have tokens signed with these keys, for their own apps.
+    pub(crate) fn are_shared(&self) -> bool {
+        self.url.host_str().is_some_and(|host| SHARED_HOSTS.contains(&host))
     }
 
     /// Fetches the keys now.
