@@ -9,6 +9,19 @@ fn template() -> Template {
     Template::of_workspace().unwrap()
 }
 
+/// The template's variables for the function, with good values for the parameters that have no default.
+fn environment(function: &Function) -> BTreeMap<String, String> {
+    let mut environment = function.environment.clone();
+    for (name, value) in [
+        ("JWKS_URL", "https://login.example.com/keys"),
+        ("TOKEN_ISSUER", "https://login.example.com"),
+        ("TOKEN_AUDIENCE", "pigeonhole"),
+    ] {
+        environment.insert(name.to_owned(), value.to_owned());
+    }
+    environment
+}
+
 /// What the function says when it ends instead of starting.
 fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> String {
     let binary = &testkit::functions()[&function.binary];
@@ -27,7 +40,7 @@ fn without_a_variable_that_it_needs() {
     let tables = ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE"];
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
-            "authorize" => vec!["JWKS_URL", "QUERY_STRING_TOKENS"],
+            "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
             "admin" => [&tables[..], &["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
             "send" => {
                 let limits = ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE"];
@@ -37,8 +50,7 @@ fn without_a_variable_that_it_needs() {
         };
         for name in needed.into_iter().chain(["STACK_NAME"]) {
             for value in [None, Some("")] {
-                let mut environment = function.environment.clone();
-                environment.insert("JWKS_URL".to_owned(), "https://login.example.com/keys".to_owned());
+                let mut environment = environment(function);
                 environment.remove(name);
                 environment.extend(value.map(|value| (name.to_owned(), value.to_owned())));
                 let wanted = format!("Error: the environment variable {name} is not set; template.yaml sets it\n");
@@ -62,8 +74,7 @@ fn with_a_variable_that_makes_no_sense() {
         ("ConnectFunction", "CONNECTIONS_PER_USER_MAX", "many"),
     ] {
         let function = &template.functions[function];
-        let mut environment = function.environment.clone();
-        environment.insert("JWKS_URL".to_owned(), "https://login.example.com/keys".to_owned());
+        let mut environment = environment(function);
         environment.insert(name.to_owned(), value.to_owned());
         let said = last_words(function, &environment);
         assert!(said.starts_with(&format!("Error: the environment variable {name} ")), "{said}");

@@ -28,11 +28,18 @@ def main():
 
 
 def bad_parameters_are_refused(stack):
-    good = {"JwksUrl": "https://login.example.com/keys"}
+    good = {
+        "JwksUrl": "https://login.example.com/keys",
+        "TokenIssuer": "https://login.example.com",
+        "TokenAudience": "pigeonhole",
+    }
     for name, bad in [
         ("JwksUrl", None),
         ("JwksUrl", "login.example.com"),
+        ("TokenIssuer", None),
+        ("TokenIssuer", ""),
         ("TokenIssuer", "two words"),
+        ("TokenAudience", None),
         ("QueryStringTokens", "yes"),
         ("ThrottlingRateLimit", "0"),
         ("LogLevel", "send=loud"),

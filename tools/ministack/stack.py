@@ -113,6 +113,7 @@ class Stack:
             "QueryStringTokens": "on",
             # Tests ask for more than a person does.
             "RequestRate": "off",
+            "SendRate": "off",
             "FirstMessageRate": "off",
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]

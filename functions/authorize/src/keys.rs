@@ -4,26 +4,50 @@ use std::time::Duration;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, CommonParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
-use lambda::EventLine;
+use lambda::{Clock, EventLine};
 use reqwest::{Client, Url, redirect};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use wire::Timestamp;
 
-/// A key that the issuer withdrew is trusted no longer than this.
+/// A key that the issuer withdrew is trusted no longer than this, as long as the issuer serves others. While it serves none, what
+/// we know goes on: otherwise its failure would lock everybody out.
 const KEYS_AGE_MAX: Duration = Duration::from_hours(1);
 /// An unknown key id makes us ask again, but at most this often: anybody can make up key ids.
 const REFRESH_PAUSE: Duration = Duration::from_secs(30);
+/// The same while there are no keys at all. Without a pause, each of those who try again in a crowd would hold a process for as
+/// long as an issuer that is down makes us wait, until the account's concurrency is used up.
+const NO_KEYS_PAUSE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
 const KEYS_BYTES_MAX: usize = 256 * 1024;
+
+/// Hosts that sign with the same keys for whoever has an account there: Firebase and Google's sign-in, Google's session cookies and
+/// IAP, Apple, Microsoft Entra with all its tenants, Facebook, GitHub's actions. Only issuer and audience say whose token it is.
+const SHARED_HOSTS: &[&str] = &[
+    "www.googleapis.com",
+    "identitytoolkit.googleapis.com",
+    "www.gstatic.com",
+    "appleid.apple.com",
+    "login.microsoftonline.com",
+    "login.microsoftonline.us",
+    "login.partner.microsoftonline.cn",
+    "login.windows.net",
+    "www.facebook.com",
+    "limited.facebook.com",
+    "token.actions.githubusercontent.com",
+];
 
 /// The keys at a URL.
 #[derive(Debug)]
 pub struct Keys {
     url: Url,
     client: Client,
+    /// Never locked while the issuer is asked.
     cached: Mutex<Cached>,
+    /// Locked while the issuer is asked: one asks for all, and only those without a key wait for it.
+    turn: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +87,10 @@ pub enum FetchError {
     TooLarge,
     #[error("the key set is not a JWKS")]
     Malformed(#[source] serde_json::Error),
+    #[error("the key set has no key that can be used")]
+    NoKeys,
+    #[error("the key set was not served a moment ago")]
+    TriedJustNow,
 }
 
 impl Keys {
@@ -74,17 +102,24 @@ impl Keys {
             return Err(FetchError::Url("must begin with https://".to_owned()));
         }
         // Keys come from the URL that the deployer named, and from nowhere that it points to.
-        let client = Client::builder().redirect(redirect::Policy::none()).timeout(FETCH_TIMEOUT).build();
+        let client = Client::builder().redirect(redirect::Policy::none());
+        let client = client.connect_timeout(CONNECT_TIMEOUT).timeout(FETCH_TIMEOUT).build();
         let client = client.map_err(|error| FetchError::Url(error.to_string()))?;
-        Ok(Self { url, client, cached: Mutex::default() })
+        Ok(Self { url, client, cached: Mutex::default(), turn: Mutex::default() })
+    }
+
+    /// Whether strangers can have tokens signed with these keys, for their own apps.
+    pub(crate) fn are_shared(&self) -> bool {
+        self.url.host_str().is_some_and(|host| SHARED_HOSTS.contains(&host))
     }
 
     /// Fetches the keys now.
     ///
     /// # Errors
     /// [`FetchError`]; what was cached stays.
-    pub async fn refresh(&self, now: Timestamp) -> Result<(), FetchError> {
-        self.refresh_cache(&mut *self.cached.lock().await, now).await
+    pub async fn refresh(&self, clock: &Clock) -> Result<(), FetchError> {
+        let _turn = self.turn.lock().await;
+        self.ask(clock).await
     }
 
     /// The key with this id and algorithm, or, for a token that names no key, the only one for its algorithm.
@@ -92,32 +127,33 @@ impl Keys {
         &self,
         id: Option<&str>,
         algorithm: Algorithm,
-        now: Timestamp,
+        clock: &Clock,
     ) -> Result<Option<Key>, FetchError> {
-        let mut cached = self.cached.lock().await;
-        let stale = cached.fetched_at.is_none_or(|at| now.since(at) >= KEYS_AGE_MAX);
-        let known = cached.find(id, algorithm);
-        let may_ask = cached.tried_at.is_none_or(|at| now.since(at) >= REFRESH_PAUSE);
-        if cached.fetched_at.is_none() {
-            self.refresh_cache(&mut cached, now).await?;
-        } else if (stale || known.is_none()) && may_ask {
+        let known = self.cached.lock().await.find(id, algorithm).is_some();
+        let turn = if known { self.turn.try_lock().ok() } else { Some(self.turn.lock().await) };
+        let due = turn.is_some() && self.cached.lock().await.is_due(id, algorithm, clock.now());
+        let asked = if due { self.ask(clock).await } else { Ok(()) };
+        let cached = self.cached.lock().await;
+        match asked {
             // An issuer that is down for a while must not lock everybody out: what we know goes on.
-            let _ = self.refresh_cache(&mut cached, now).await;
-        } else {
-            return Ok(known);
+            _ if cached.fetched_at.is_some() => Ok(cached.find(id, algorithm)),
+            Err(error) => Err(error),
+            Ok(()) => Err(FetchError::TriedJustNow),
         }
-        Ok(cached.find(id, algorithm))
     }
 
-    async fn refresh_cache(&self, cached: &mut Cached, now: Timestamp) -> Result<(), FetchError> {
-        cached.tried_at = Some(now);
+    async fn ask(&self, clock: &Clock) -> Result<(), FetchError> {
+        let started = clock.now();
         // With a route and an outcome as an event's line has them, so that it counts as one and an alarm can be on it:
         // who is alarmed while the cached keys still work can repair it before anybody is refused.
         let fetched = self.fetch().await.inspect_err(|error| {
-            EventLine::of("", "issuer", now).warn("unreachable", error, "the keys can't be fetched");
+            EventLine::of("", "issuer", started).warn("unreachable", error, "the keys can't be fetched");
         });
+        let mut cached = self.cached.lock().await;
+        // A pause begins when the try has ended: one that waited in vain would otherwise have used it up.
+        cached.tried_at = Some(clock.now());
         cached.keys = fetched?;
-        cached.fetched_at = Some(now);
+        cached.fetched_at = Some(started);
         Ok(())
     }
 
@@ -135,7 +171,9 @@ impl Keys {
             }
         }
         let set: KeySet = serde_json::from_slice(&body).map_err(FetchError::Malformed)?;
-        Ok(set.keys.iter().filter_map(Key::usable).collect())
+        let keys: Vec<Key> = set.keys.iter().filter_map(Key::usable).collect();
+        // More often a mistake than the end of all sign-ins, so it takes the place of no good one.
+        if keys.is_empty() { Err(FetchError::NoKeys) } else { Ok(keys) }
     }
 }
 
@@ -146,6 +184,14 @@ impl Cached {
             Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)).cloned(),
             None => fitting.next().filter(|_| fitting.next().is_none()).cloned(),
         }
+    }
+
+    /// Whether the issuer is to be asked before a token of this key is judged.
+    fn is_due(&self, id: Option<&str>, algorithm: Algorithm, now: Timestamp) -> bool {
+        let stale = self.fetched_at.is_none_or(|at| now.since(at) >= KEYS_AGE_MAX);
+        let pause = if self.fetched_at.is_some() { REFRESH_PAUSE } else { NO_KEYS_PAUSE };
+        let may_ask = self.tried_at.is_none_or(|at| now.since(at) >= pause);
+        may_ask && (stale || self.find(id, algorithm).is_none())
     }
 }
 

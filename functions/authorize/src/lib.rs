@@ -15,6 +15,8 @@ use serde::Serialize;
 pub use keys::{FetchError, Keys};
 pub use token::{Expected, Invalid};
 
+const SHARED_KEYS: &str = "must not be any: strangers' apps have tokens of the same keys (JWKS_URL)";
+
 /// What the function works with, made once per process.
 #[derive(Debug)]
 pub struct Deps {
@@ -26,22 +28,31 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// From `JWKS_URL`; `TOKEN_ISSUER` and `TOKEN_AUDIENCE`, not checked where empty; `QUERY_STRING_TOKENS`, `on` or `off`.
+    /// From `JWKS_URL`; `TOKEN_ISSUER` and `TOKEN_AUDIENCE`, of which `any` is not checked; `QUERY_STRING_TOKENS`, `on` or `off`.
+    /// Says in the log what is checked.
     ///
     /// # Errors
     /// [`BadVariable`] names the variable.
     pub fn from_env(env: impl Fn(&'static str) -> Result<String, BadVariable>) -> Result<Self, BadVariable> {
         let keys = Keys::at(&env("JWKS_URL")?);
-        Ok(Self {
-            keys: keys.map_err(|error| BadVariable::new("JWKS_URL", format!("is no usable URL: {error}")))?,
-            expected: Expected { issuer: env("TOKEN_ISSUER").ok(), audience: env("TOKEN_AUDIENCE").ok() },
-            query_string_tokens: match env("QUERY_STRING_TOKENS")?.as_str() {
-                "on" => true,
-                "off" => false,
-                _ => return Err(BadVariable::new("QUERY_STRING_TOKENS", "must be on or off")),
-            },
-            clock: Clock::system(),
-        })
+        let keys = keys.map_err(|error| BadVariable::new("JWKS_URL", format!("is no usable URL: {error}")))?;
+        let checked = |name| {
+            let value = env(name)?;
+            match value.as_str() {
+                "any" if keys.are_shared() => Err(BadVariable::new(name, SHARED_KEYS)),
+                "any" => Ok(None),
+                _ => Ok(Some(value)),
+            }
+        };
+        let expected = Expected { issuer: checked("TOKEN_ISSUER")?, audience: checked("TOKEN_AUDIENCE")? };
+        let query_string_tokens = match env("QUERY_STRING_TOKENS")?.as_str() {
+            "on" => true,
+            "off" => false,
+            _ => return Err(BadVariable::new("QUERY_STRING_TOKENS", "must be on or off")),
+        };
+        let (issuer_checked, audience_checked) = (expected.issuer.is_some(), expected.audience.is_some());
+        tracing::info!(issuer_checked, audience_checked, "what tokens must carry");
+        Ok(Self { keys, expected, query_string_tokens, clock: Clock::system() })
     }
 
     /// From the environment, warmed up.
@@ -54,9 +65,9 @@ impl Deps {
         Ok(deps)
     }
 
-    /// Fetches the keys before the first event needs them. If that fails, the first event tries again.
+    /// Fetches the keys before the first event needs them. If that fails, a later event tries again.
     pub async fn warm_up(&self) {
-        let _ = self.keys.refresh(self.clock.now()).await;
+        let _ = self.keys.refresh(&self.clock).await;
     }
 }
 
@@ -69,7 +80,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
     let (request_id, request) = (event.context.request_id, event.payload);
     let started = deps.clock.now();
     let verdict = match bearer::find(&request, deps.query_string_tokens) {
-        Ok(token) => token::verify(&deps.keys, &deps.expected, token, started).await,
+        Ok(token) => token::verify(&deps.keys, &deps.expected, token, &deps.clock).await,
         Err(invalid) => Err(invalid),
     };
     let method_arn = request.method_arn.unwrap_or_default();

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use lambda::Clock;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use wire::{Timestamp, UserId};
 
 use crate::Principal;
@@ -13,9 +16,9 @@ use crate::keys::{FetchError, Keys};
 /// Far more than issuers put into a token.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// For an issuer whose clock is ahead of ours.
-const NOT_BEFORE_LEEWAY: Duration = Duration::from_mins(1);
+const CLOCK_LEEWAY: Duration = Duration::from_mins(1);
 
-/// Which claims a token must carry besides `sub` and `exp`. Not checked where the deployment names none.
+/// Which claims a token must carry besides `sub` and `exp`. Not checked where the deployment says that any will do.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     pub issuer: Option<String>,
@@ -41,6 +44,8 @@ pub enum Invalid {
     NotYet,
     #[error("the issuer or audience is missing or another one")]
     IssuerOrAudience,
+    #[error("the token is neither an access token nor an ID token")]
+    Kind,
     #[error("sub or exp is missing or unusable")]
     Claims,
     #[error("the issuer's keys are unavailable: {0}")]
@@ -53,14 +58,19 @@ struct Claims {
     /// A `NumericDate`: seconds, not necessarily whole (RFC 7519, section 2).
     exp: f64,
     nbf: Option<f64>,
+    iat: Option<f64>,
+    aud: Option<Value>,
+    /// Which app the token was issued to: Cognito's access tokens have this and no `aud`.
+    client_id: Option<String>,
+    /// What the token is for, as Cognito says it.
+    token_use: Option<String>,
+    /// The same, as Keycloak says it, and some who sign for themselves.
+    typ: Option<String>,
+    /// What happened, in a token that reports it: a logout (OIDC Back-Channel Logout 1.0), or another security event (RFC 8417).
+    events: Option<IgnoredAny>,
 }
 
-pub(crate) async fn verify(
-    keys: &Keys,
-    expected: &Expected,
-    token: &str,
-    now: Timestamp,
-) -> Result<Principal, Invalid> {
+pub(crate) async fn verify(keys: &Keys, expected: &Expected, token: &str, clock: &Clock) -> Result<Principal, Invalid> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(Invalid::Malformed);
     }
@@ -73,55 +83,82 @@ pub(crate) async fn verify(
     if header.crit.is_some() {
         return Err(Invalid::Malformed);
     }
-    let found = keys.find(header.kid.as_deref(), header.alg, now).await;
+    let found = keys.find(header.kid.as_deref(), header.alg, clock).await;
     let key = found.map_err(Invalid::KeysUnavailable)?.ok_or(Invalid::UnknownKey)?;
     let validation = validation(key.algorithm, expected);
     let claims = decode::<Claims>(token, &key.decoding, &validation).map_err(|error| reason(error.kind()))?.claims;
-    in_time(&claims, now)?;
+    if !claims.are_of_access() || !header.typ.is_none_or(|typ| is_plain(&typ)) {
+        return Err(Invalid::Kind);
+    }
+    if !expected.audience.as_ref().is_none_or(|audience| claims.are_for(audience)) {
+        return Err(Invalid::IssuerOrAudience);
+    }
+    let expires_at = in_time(&claims, clock.now())?;
     let user = UserId::parse(&claims.sub).map_err(|_| Invalid::Claims)?;
-    #[expect(clippy::cast_possible_truncation, reason = "`as` saturates, and the far future is no less far for it")]
-    let expires_at = claims.exp.floor() as i64;
     Ok(Principal { user, expires_at })
 }
 
-/// Times are checked by [`in_time`], against a clock that tests can own.
+/// Whether a header says nothing but that this is a JWT, or an access token (RFC 9068): others of the issuer's tokens say what else
+/// they are, such as `logout+jwt`. A media type, in any case, of which `application/` may be left out (RFC 7515, section 4.1.9).
+fn is_plain(typ: &str) -> bool {
+    let typ = typ.to_ascii_lowercase();
+    matches!(typ.strip_prefix("application/").unwrap_or(&typ), "jwt" | "at+jwt")
+}
+
+impl Claims {
+    /// Whether they are of an access token or an ID token, where the issuer says that in a claim.
+    fn are_of_access(&self) -> bool {
+        matches!(self.token_use.as_deref(), None | Some("access" | "id"))
+            && matches!(self.typ.as_deref(), None | Some("Bearer" | "ID" | "access"))
+            && self.events.is_none()
+    }
+
+    fn are_for(&self, audience: &str) -> bool {
+        match &self.aud {
+            Some(Value::Array(several)) => several.iter().any(|one| one == audience),
+            Some(one) => one == audience,
+            None => self.token_use.as_deref() == Some("access") && self.client_id.as_deref() == Some(audience),
+        }
+    }
+}
+
+/// The audience is checked by [`Claims::are_for`]; times by [`in_time`], against a clock that tests can own.
 fn validation(algorithm: Algorithm, expected: &Expected) -> Validation {
     let mut validation = Validation::new(algorithm);
     let mut required = vec!["sub", "exp"];
     validation.validate_exp = false;
     validation.validate_nbf = false;
-    validation.validate_aud = expected.audience.is_some();
+    validation.validate_aud = false;
     if let Some(issuer) = &expected.issuer {
         validation.set_issuer(&[issuer]);
         required.push("iss");
-    }
-    if let Some(audience) = &expected.audience {
-        validation.set_audience(&[audience]);
-        required.push("aud");
     }
     validation.set_required_spec_claims(&required);
     validation
 }
 
-fn in_time(claims: &Claims, now: Timestamp) -> Result<(), Invalid> {
+/// When it ends, in Unix seconds, if it has begun and not ended.
+fn in_time(claims: &Claims, now: Timestamp) -> Result<i64, Invalid> {
+    // Whole seconds, as they are compared at each request: who is let in is not expired at the first one.
+    #[expect(clippy::cast_possible_truncation, reason = "`as` saturates, and the far future is no less far for it")]
+    let expires_at = claims.exp.floor() as i64;
+    if Timestamp::from_millis(expires_at.saturating_mul(1000)) <= now {
+        return Err(Invalid::Expired);
+    }
     #[expect(
         clippy::cast_precision_loss,
         reason = "milliseconds since 1970 fit a double's 53 bits until the year 287396"
     )]
-    let seconds = |at: Timestamp| at.millis() as f64 / 1000.0;
-    // NaN compares as neither, so it must not be what admits.
-    if claims.exp.partial_cmp(&seconds(now)) != Some(std::cmp::Ordering::Greater) {
-        return Err(Invalid::Expired);
-    }
-    let latest = seconds(now.plus(NOT_BEFORE_LEEWAY));
-    if claims.nbf.is_some_and(|nbf| nbf > latest) { Err(Invalid::NotYet) } else { Ok(()) }
+    let latest = now.plus(CLOCK_LEEWAY).millis() as f64 / 1000.0;
+    let begun = [claims.nbf, claims.iat].into_iter().flatten().all(|begins| begins <= latest);
+    if begun { Ok(expires_at) } else { Err(Invalid::NotYet) }
 }
 
 fn reason(kind: &ErrorKind) -> Invalid {
     match kind {
         ErrorKind::InvalidSignature => Invalid::Signature,
-        ErrorKind::InvalidIssuer | ErrorKind::InvalidAudience => Invalid::IssuerOrAudience,
-        ErrorKind::MissingRequiredClaim(claim) if claim == "iss" || claim == "aud" => Invalid::IssuerOrAudience,
+        ErrorKind::InvalidIssuer => Invalid::IssuerOrAudience,
+        ErrorKind::MissingRequiredClaim(claim) if claim == "iss" => Invalid::IssuerOrAudience,
         ErrorKind::MissingRequiredClaim(_) | ErrorKind::InvalidClaimFormat(_) | ErrorKind::Json(_) => Invalid::Claims,
         _ => Invalid::Malformed,
     }

@@ -17,15 +17,19 @@ use lambda_runtime::Context;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, timeout};
 use wire::Timestamp;
 
 use fixture::{Issuer, LATER, START_MS, Served, Signer, World, base64url, claims, claims_with, event, with_token};
 
 const HOUR: Duration = Duration::from_hours(1);
 const PAUSE: Duration = Duration::from_secs(30);
+const NO_KEYS_PAUSE: Duration = Duration::from_secs(2);
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// [`NO_KEYS_PAUSE`] but for a millisecond.
+const NEARLY: Duration = Duration::from_millis(1_999);
 const KEYS_BYTES_MAX: usize = 256 * 1024;
 const METHOD_ARN: &str = "arn:aws:execute-api:us-east-1:123456789012:a1b2c3d4e5/v1/$connect";
 
@@ -79,9 +83,9 @@ async fn the_line_in_the_log_says_how_long_it_took() {
     let (mut world, signer) = world_and_signer().await;
     let token = signer.token(&claims());
     world.admits(&token).await;
-    // Five milliseconds later each time somebody looks.
+    // Five milliseconds later when somebody looks again.
     let now_ms = AtomicI64::new(START_MS);
-    world.deps.clock = Clock::new(move || Timestamp::from_millis(now_ms.fetch_add(5, Ordering::SeqCst)));
+    world.deps.clock = Clock::new(move || Timestamp::from_millis(now_ms.swap(START_MS + 5, Ordering::SeqCst)));
     let (_, log) = world.ask(with_token(&token)).await;
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.last().unwrap()["duration_ms"], 5, "{log}");
@@ -146,18 +150,27 @@ async fn the_query_string_counts_only_where_it_is_turned_on() {
     assert_eq!(world.admits_event(event(&[], &[("token", &token)])).await, alice());
 }
 
-#[tokio::test]
-async fn the_environment_turns_the_query_string_on_or_off() {
-    let deps = |query_string: &str| {
-        Deps::from_env(|name| match name {
-            "JWKS_URL" => Ok("https://login.example.com/keys".to_owned()),
-            "QUERY_STRING_TOKENS" => Ok(query_string.to_owned()),
-            _ => Err(BadVariable::new(name, "is not set")),
-        })
-    };
+#[test]
+fn the_environment_turns_the_query_string_on_or_off() {
+    let deps = |query_string| deps_of(&[("QUERY_STRING_TOKENS", query_string)]);
     assert!(deps("on").unwrap().query_string_tokens);
     assert!(!deps("off").unwrap().query_string_tokens);
     assert!(deps("yes").is_err());
+}
+
+/// What the function makes of an environment with these variables in the place of good ones; an empty one is not set.
+fn deps_of(others: &[(&str, &str)]) -> Result<Deps, BadVariable> {
+    fixture::log::start();
+    let good = [
+        ("JWKS_URL", "https://login.example.com/keys"),
+        ("TOKEN_ISSUER", "https://login.example.com"),
+        ("TOKEN_AUDIENCE", "pigeonhole"),
+        ("QUERY_STRING_TOKENS", "off"),
+    ];
+    Deps::from_env(|name| {
+        let found = others.iter().chain(&good).find(|(one, _)| *one == name).map(|(_, value)| *value);
+        found.filter(|value| !value.is_empty()).map(str::to_owned).ok_or_else(|| BadVariable::new(name, "is not set"))
+    })
 }
 
 #[tokio::test]
@@ -242,12 +255,12 @@ async fn a_token_is_good_until_the_millisecond_in_which_it_expires() {
 }
 
 #[tokio::test]
-async fn exp_may_be_fractional_and_is_passed_on_in_whole_seconds() {
+async fn exp_may_be_fractional_and_counts_in_whole_seconds_here_as_at_each_request() {
     let (world, signer) = world_and_signer().await;
     let token = signer.token(&claims_with("exp", json!(1_795_168_900.75)));
-    world.set_clock(1_795_168_900_749);
+    world.set_clock(1_795_168_899_999);
     assert_eq!(world.admits(&token).await.1, "1795168900");
-    world.set_clock(1_795_168_900_750);
+    world.set_clock(1_795_168_900_000);
     world.refuses(&token, &Invalid::Expired).await;
 }
 
@@ -283,27 +296,31 @@ async fn an_exp_in_the_far_future_stays_in_range() {
 #[tokio::test]
 async fn a_token_for_later_is_good_a_minute_before() {
     let (world, signer) = world_and_signer().await;
-    let nbf = START_MS / 1000 + 1000;
-    let token = signer.token(&claims_with("nbf", json!(nbf)));
-    for early_ms in [60_000, 1, 0, -1] {
-        world.set_clock(nbf * 1000 - early_ms);
-        assert_eq!(world.admits(&token).await, alice());
-    }
-    for early_ms in [60_001, 120_000] {
-        world.set_clock(nbf * 1000 - early_ms);
-        world.refuses(&token, &Invalid::NotYet).await;
+    let begins = START_MS / 1000 + 1000;
+    for claim in ["nbf", "iat"] {
+        let token = signer.token(&claims_with(claim, json!(begins)));
+        for early_ms in [60_000, 1, 0, -1] {
+            world.set_clock(begins * 1000 - early_ms);
+            assert_eq!(world.admits(&token).await, alice());
+        }
+        for early_ms in [60_001, 120_000] {
+            world.set_clock(begins * 1000 - early_ms);
+            world.refuses(&token, &Invalid::NotYet).await;
+        }
     }
 }
 
 #[tokio::test]
-async fn an_nbf_that_cannot_be_read_is_not_taken_for_none() {
+async fn a_beginning_that_cannot_be_read_is_not_taken_for_none() {
     let (world, signer) = world_and_signer().await;
-    for nbf in [json!("0"), json!("tomorrow"), json!(false), json!([0])] {
-        world.refuses(&signer.token(&claims_with("nbf", nbf)), &Invalid::Claims).await;
+    for claim in ["nbf", "iat"] {
+        for begins in [json!("0"), json!("tomorrow"), json!(false), json!([0])] {
+            world.refuses(&signer.token(&claims_with(claim, begins)), &Invalid::Claims).await;
+        }
     }
 }
 
-// ---- Issuer, audience, subject ----
+// ---- Issuer and audience ----
 
 #[tokio::test]
 async fn issuer_and_audience_are_checked_where_they_are_configured() {
@@ -352,9 +369,31 @@ async fn an_audience_may_be_one_of_a_list() {
     for audience in admitted {
         assert_eq!(world.admits(&signer.token(&claims_with("aud", audience))).await, alice());
     }
-    let refused = [json!(["another", "pigeon"]), json!([["pigeonhole"]]), json!(["pigeonhole", 7])];
+    let refused = [json!(["another", "pigeon"]), json!([["pigeonhole"]]), json!([])];
     for audience in refused {
         world.refuses(&signer.token(&claims_with("aud", audience)), &Invalid::IssuerOrAudience).await;
+    }
+}
+
+#[tokio::test]
+async fn an_access_token_of_cognito_is_for_the_client_that_it_was_issued_to() {
+    let (mut world, signer) = world_and_signer().await;
+    world.deps.expected.audience = Some("pigeonhole".to_owned());
+    let mut good = claims_with("token_use", json!("access"));
+    good["client_id"] = json!("pigeonhole");
+    assert_eq!(world.admits(&signer.token(&good)).await, alice());
+    for (claim, value) in [
+        ("client_id", json!("another")),
+        ("client_id", Value::Null),
+        // An ID token has an `aud`; one of another kind of issuer may have a `client_id` that is not whom it is for.
+        ("token_use", json!("id")),
+        ("token_use", Value::Null),
+        ("aud", json!("another")),
+        ("aud", json!([])),
+    ] {
+        let mut bad = good.clone();
+        bad[claim] = value;
+        world.refuses(&signer.token(&bad), &Invalid::IssuerOrAudience).await;
     }
 }
 
@@ -365,6 +404,190 @@ async fn issuer_and_audience_are_free_where_they_are_not_configured() {
         assert_eq!(world.admits(&signer.token(&claims_with(claim, value))).await, alice());
     }
 }
+
+#[test]
+fn issuer_and_audience_are_asked_for_and_any_switches_a_check_off() {
+    let expected = |issuer, audience| {
+        let expected = deps_of(&[("TOKEN_ISSUER", issuer), ("TOKEN_AUDIENCE", audience)]).unwrap().expected;
+        (expected.issuer, expected.audience)
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(expected("https://a.example", "b"), (some("https://a.example"), some("b")));
+    assert_eq!(expected("any", "b"), (None, some("b")));
+    assert_eq!(expected("https://a.example", "any"), (some("https://a.example"), None));
+    assert_eq!(expected("Any", "anybody"), (some("Any"), some("anybody")));
+    for name in ["TOKEN_ISSUER", "TOKEN_AUDIENCE"] {
+        let error = deps_of(&[(name, "")]).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} is not set")), "{error}");
+    }
+}
+
+#[test]
+fn what_is_checked_is_in_the_log_from_the_start() {
+    for (issuer, audience, checked) in [("https://a.example", "any", (true, false)), ("any", "b", (false, true))] {
+        fixture::log::take();
+        deps_of(&[("TOKEN_ISSUER", issuer), ("TOKEN_AUDIENCE", audience)]).unwrap();
+        let log = fixture::log::take();
+        let line: Value = serde_json::from_str(&log).unwrap();
+        assert_eq!(
+            (&line["issuer_checked"], &line["audience_checked"]),
+            (&json!(checked.0), &json!(checked.1)),
+            "{log}"
+        );
+        assert!(!log.contains("example"), "{log}");
+    }
+}
+
+#[test]
+fn where_strangers_share_the_keys_nothing_may_be_any() {
+    let entra = "https://login.microsoftonline.com/common/discovery/v2.0/keys";
+    for shared in [
+        "https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com",
+        "https://WWW.googleapis.com:443/service_accounts/v1/jwk/securetoken%40system.gserviceaccount.com",
+        "https://www.googleapis.com/oauth2/v3/certs",
+        "https://appleid.apple.com/auth/keys",
+        entra,
+        // A tenant's address has the keys of all tenants.
+        &entra.replace("common", "72f988bf-86f1-41af-91ab-2d7cd011db47"),
+    ] {
+        assert!(deps_of(&[("JWKS_URL", shared)]).is_ok(), "{shared}");
+        for name in ["TOKEN_ISSUER", "TOKEN_AUDIENCE"] {
+            let error = deps_of(&[("JWKS_URL", shared), (name, "any")]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("the environment variable {name} must not be any: ")), "{error}");
+        }
+    }
+    let own = "https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_Ab/.well-known/jwks.json";
+    let posing = "https://example.com/www.googleapis.com/keys";
+    for url in [own, posing] {
+        assert!(deps_of(&[("JWKS_URL", url), ("TOKEN_ISSUER", "any"), ("TOKEN_AUDIENCE", "any")]).is_ok(), "{url}");
+    }
+}
+
+// ---- What the token is for ----
+
+#[tokio::test]
+async fn a_header_that_names_another_kind_of_token_is_refused() {
+    let (world, signer) = world_and_signer().await;
+    for typ in ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", "application/JWT"] {
+        let token = signer.token_with_header("typ", json!(typ), &claims());
+        assert_eq!(world.admits(&token).await, alice(), "{typ}");
+    }
+    let untyped = json!({ "alg": signer.algorithm, "kid": signer.id }).to_string();
+    assert_eq!(world.admits(&signer.sign(&untyped, &claims().to_string())).await, alice());
+    for typ in [
+        "logout+jwt",
+        "secevent+jwt",
+        "dpop+jwt",
+        "token-introspection+jwt",
+        "application/logout+jwt",
+        "application/okta-internal-at+jwt",
+        "at+jwt ",
+        "application/application/jwt",
+        "JOSE",
+        "",
+    ] {
+        world.refuses(&signer.token_with_header("typ", json!(typ), &claims()), &Invalid::Kind).await;
+    }
+}
+
+#[tokio::test]
+async fn claims_of_another_kind_of_token_are_refused() {
+    let (world, signer) = world_and_signer().await;
+    for (claim, value) in [
+        ("token_use", "access"),
+        ("token_use", "id"),
+        // Keycloak's access tokens and ID tokens.
+        ("typ", "Bearer"),
+        ("typ", "ID"),
+        ("typ", "access"),
+    ] {
+        assert_eq!(world.admits(&signer.token(&claims_with(claim, json!(value)))).await, alice(), "{claim} {value}");
+    }
+    for (claim, value) in [
+        ("token_use", json!("refresh")),
+        ("token_use", json!("")),
+        ("typ", json!("Refresh")),
+        ("typ", json!("Offline")),
+        ("typ", json!("Logout")),
+        ("events", json!({ "http://schemas.openid.net/event/backchannel-logout": {} })),
+        ("events", json!([])),
+    ] {
+        world.refuses(&signer.token(&claims_with(claim, value)), &Invalid::Kind).await;
+    }
+    for claim in ["token_use", "typ"] {
+        world.refuses(&signer.token(&claims_with(claim, json!(["access"]))), &Invalid::Claims).await;
+    }
+}
+
+/// Header and claims as these issuers write them, but for the names.
+#[tokio::test]
+async fn tokens_of_the_issuers_in_the_manual_are_accepted() {
+    let (mut world, signer) = world_and_signer().await;
+    let iat = START_MS / 1000;
+    let cognito = json!({ "alg": signer.algorithm, "kid": "k1" });
+    let typed = signer.header();
+    let common = json!({ "sub": "alice", "iat": iat, "exp": LATER });
+    for (issuer, audience, header, claims) in [
+        (
+            "https://cognito-idp.eu-central-1.amazonaws.com/pool",
+            "client",
+            &cognito,
+            json!({
+                "token_use": "access", "client_id": "client", "scope": "openid", "auth_time": iat, "username": "alice",
+                "version": 2, "origin_jti": "x", "event_id": "y", "jti": "z",
+            }),
+        ),
+        (
+            "https://cognito-idp.eu-central-1.amazonaws.com/pool",
+            "client",
+            &cognito,
+            json!({
+                "token_use": "id", "aud": "client", "auth_time": iat, "cognito:username": "alice", "email_verified": true,
+            }),
+        ),
+        (
+            "https://tenant.eu.auth0.com/",
+            "https://chat.example.com",
+            &typed,
+            json!({
+                "aud": ["https://chat.example.com", "https://tenant.eu.auth0.com/userinfo"], "azp": "app", "scope": "openid",
+            }),
+        ),
+        (
+            "https://securetoken.google.com/project",
+            "project",
+            &typed,
+            json!({
+                "aud": "project", "auth_time": iat, "user_id": "alice", "firebase": { "sign_in_provider": "password" },
+            }),
+        ),
+        (
+            "https://keycloak.example.com/realms/chat",
+            "chat",
+            &typed,
+            json!({
+                "aud": ["chat", "account"], "typ": "Bearer", "azp": "app", "sid": "x", "acr": "1", "jti": "y",
+            }),
+        ),
+        (
+            "https://login.microsoftonline.com/tenant/v2.0",
+            "app",
+            &typed,
+            json!({
+                "aud": "app", "nbf": iat, "tid": "tenant", "oid": "x", "ver": "2.0", "scp": "chat", "uti": "y",
+            }),
+        ),
+    ] {
+        let mut claims = claims;
+        claims["iss"] = json!(issuer);
+        claims.as_object_mut().unwrap().extend(common.as_object().unwrap().clone());
+        world.deps.expected = Expected { issuer: Some(issuer.to_owned()), audience: Some(audience.to_owned()) };
+        let token = signer.sign(&header.to_string(), &claims.to_string());
+        assert_eq!(world.admits(&token).await, alice(), "{issuer}");
+    }
+}
+
+// ---- The subject ----
 
 #[tokio::test]
 async fn sub_must_be_a_user_id() {
@@ -690,7 +913,7 @@ async fn entries_that_cannot_be_used_leave_the_others_in_use() {
 
 #[tokio::test]
 async fn keys_for_something_else_verify_nothing() {
-    let signer = Signer::rsa("k1");
+    let (signer, other) = (Signer::rsa("k1"), Signer::ed25519("other").jwk());
     for (member, value) in [
         ("use", json!("enc")),
         ("use", json!("tls")),
@@ -704,7 +927,7 @@ async fn keys_for_something_else_verify_nothing() {
         ("alg", json!("none")),
     ] {
         let world = World::serving(&[]).await;
-        world.issuer.serve(Served::jwks([signer.jwk_with(member, value)]));
+        world.issuer.serve(Served::jwks([signer.jwk_with(member, value), other.clone()]));
         world.refuses(&signer.token(&claims()), &Invalid::UnknownKey).await;
     }
     for (member, value) in [("use", json!("sig")), ("key_ops", json!(["verify"])), ("alg", json!("RS256"))] {
@@ -718,7 +941,8 @@ async fn keys_for_something_else_verify_nothing() {
 async fn a_private_key_that_the_issuer_shows_to_everybody_is_not_trusted() {
     let signer = Signer::ed25519("k1");
     let world = World::serving(&[]).await;
-    world.issuer.serve(Served::jwks([signer.jwk_with("d", json!(base64url([7; 32])))]));
+    let other = Signer::ed25519("other").jwk();
+    world.issuer.serve(Served::jwks([signer.jwk_with("d", json!(base64url([7; 32]))), other]));
     world.refuses(&signer.token(&claims()), &Invalid::UnknownKey).await;
     // Some libraries write out what a key lacks.
     world.issuer.serve(Served::jwks([signer.jwk_with("d", Value::Null)]));
@@ -747,25 +971,84 @@ async fn warming_up_fetches_the_keys_before_the_first_event() {
 }
 
 #[tokio::test]
-async fn warming_up_in_vain_is_made_good_at_the_first_event() {
+async fn while_there_are_no_keys_a_try_in_two_seconds_is_for_all() {
     let (world, signer) = world_and_signer().await;
+    let token = signer.token(&claims());
     world.issuer.serve(Served::Status(503));
     world.deps.warm_up().await;
     world.issuer.serve(Served::keys(&[&signer]));
-    assert_eq!(world.admits(&signer.token(&claims())).await, alice());
+    for waited in [Duration::ZERO, NEARLY] {
+        world.advance(waited);
+        let message = world.fails(&token).await.error_message;
+        assert!(message.contains("a moment ago"), "{message}");
+        assert_eq!(world.issuer.fetches(), 1);
+    }
+    world.advance(MILLISECOND);
+    assert_eq!(world.admits(&token).await, alice());
     assert_eq!(world.issuer.fetches(), 2);
 }
 
 #[tokio::test]
-async fn events_at_the_same_time_share_one_fetch() {
+async fn the_two_seconds_begin_when_the_try_has_ended() {
+    let (mut world, signer) = world_and_signer().await;
+    let token = signer.token(&claims());
+    world.issuer.serve(Served::Nothing);
+    tokio::time::pause();
+    let began = Instant::now();
+    world.deps.clock = Clock::new(move || Timestamp::from_millis(START_MS).plus(began.elapsed()));
+    world.fails(&token).await;
+    let waited = began.elapsed();
+    world.issuer.serve(Served::keys(&[&signer]));
+    // Those who come meanwhile hold no process.
+    tokio::time::advance(NEARLY).await;
+    world.fails(&token).await;
+    assert_eq!(began.elapsed(), waited + NEARLY);
+    assert_eq!(world.issuer.fetches(), 1);
+    tokio::time::advance(MILLISECOND).await;
+    assert_eq!(world.admits(&token).await, alice());
+}
+
+#[tokio::test]
+async fn events_at_the_same_time_share_one_fetch_also_one_that_fails() {
     let (world, signer) = world_and_signer().await;
     let ask = async || {
         let event = LambdaEvent::new(with_token(&signer.token(&claims())), Context::default());
-        handle(&world.deps, event).await.unwrap()
+        handle(&world.deps, event).await
     };
+    world.issuer.serve(Served::Status(503));
     let (a, b, c) = tokio::join!(ask(), ask(), ask());
-    assert!(a == b && b == c);
+    assert!(a.is_err() && b.is_err() && c.is_err());
     assert_eq!(world.issuer.fetches(), 1);
+    world.issuer.serve(Served::keys(&[&signer]));
+    world.advance(NO_KEYS_PAUSE);
+    let (a, b, c) = tokio::join!(ask(), ask(), ask());
+    let (a, b, c) = (a.unwrap(), b.unwrap(), c.unwrap());
+    assert!(a == b && b == c);
+    assert_eq!(world.issuer.fetches(), 2);
+}
+
+#[tokio::test]
+async fn whose_key_is_known_does_not_wait_while_another_event_asks() {
+    let (world, signer) = world_and_signer().await;
+    let (known, unknown) = (signer.token(&claims()), signer.named("made up").token(&claims()));
+    assert_eq!(world.admits(&known).await, alice());
+    world.issuer.serve(Served::Nothing);
+    // One asks since its key is unknown, then one since the keys are an hour old.
+    for (asker, waits) in [(&unknown, PAUSE), (&known, HOUR)] {
+        world.advance(waits);
+        tokio::time::pause();
+        let started = Instant::now();
+        let ask = async |token: &str| {
+            let event = LambdaEvent::new(with_token(token), Context::default());
+            handle(&world.deps, event).await.unwrap();
+            started.elapsed()
+        };
+        let (asker, other) = tokio::join!(ask(asker), ask(&known));
+        assert!(asker >= Duration::from_secs(3), "{asker:?}");
+        assert_eq!(other, Duration::ZERO);
+        tokio::time::resume();
+    }
+    assert_eq!(world.issuer.fetches(), 3);
 }
 
 #[tokio::test]
@@ -851,7 +1134,7 @@ async fn keys_go_on_while_the_issuer_is_down() {
             world.advance(PAUSE);
         }
         // Back again, and its word counts.
-        world.issuer.serve(Served::keys(&[]));
+        world.issuer.serve(Served::keys(&[&Signer::ed25519("k2")]));
         world.refuses(&token, &Invalid::UnknownKey).await;
     }
 }
@@ -862,13 +1145,31 @@ async fn without_any_keys_nothing_is_said_about_a_token() {
         let (world, signer) = world_and_signer().await;
         world.issuer.serve(failure);
         world.fails(&signer.token(&claims())).await;
+        world.advance(NO_KEYS_PAUSE);
         world.fails(&signer.token(&claims_with("exp", json!(1)))).await;
         assert_eq!(world.issuer.fetches(), 2, "no redirect is followed");
         // What no key could save is refused all the same.
         world.refuses_event(event(&[], &[]), &Invalid::NoToken).await;
         world.refuses("nonsense", &Invalid::Malformed).await;
         world.issuer.serve(Served::keys(&[&signer]));
+        world.advance(NO_KEYS_PAUSE);
         assert_eq!(world.admits(&signer.token(&claims())).await, alice());
+    }
+}
+
+#[tokio::test]
+async fn a_set_without_a_usable_key_rings_the_alarm_of_an_issuer_that_is_down() {
+    let (world, signer) = world_and_signer().await;
+    let token = signer.token(&claims());
+    assert_eq!(world.admits(&token).await, alice());
+    for unusable in [Served::keys(&[]), Served::jwks([json!({ "kty": "oct", "k": "c2VjcmV0" })])] {
+        world.issuer.serve(unusable);
+        world.advance(HOUR);
+        let (answer, log) = world.ask(with_token(&token)).await;
+        assert_eq!(answer.unwrap()["principalId"], "alice");
+        let line: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        let seen = ["level", "route", "outcome", "cause"].map(|name| line[name].as_str().unwrap());
+        assert_eq!(seen, ["WARN", "issuer", "unreachable", "the key set has no key that can be used"]);
     }
 }
 
@@ -889,6 +1190,8 @@ fn failures(signer: &Signer) -> Vec<Served> {
         body(&format!("{keys} {keys}")),
         body(&keys[..keys.len() - 1]),
         body(&(keys.clone() + &" ".repeat(KEYS_BYTES_MAX))),
+        body(r#"{"keys":[]}"#),
+        Served::jwks([signer.jwk_with("use", json!("enc"))]),
     ]
 }
 
@@ -902,6 +1205,7 @@ async fn a_failure_says_what_was_wrong_but_not_where() {
         (Served::Body(" ".repeat(KEYS_BYTES_MAX + 1)), "larger than 262144 bytes"),
     ] {
         world.issuer.serve(failure);
+        world.advance(NO_KEYS_PAUSE);
         let message = world.fails(&signer.token(&claims())).await.error_message;
         assert!(message.contains(says), "{message}");
         assert!(!message.contains("127.0.0.1"), "{message}");
@@ -930,6 +1234,7 @@ async fn a_key_set_may_have_256_kibibytes() {
     world.issuer.serve(padded(KEYS_BYTES_MAX + 1));
     world.fails(&signer.token(&claims())).await;
     world.issuer.serve(padded(KEYS_BYTES_MAX));
+    world.advance(NO_KEYS_PAUSE);
     assert_eq!(world.admits(&signer.token(&claims())).await, alice());
 }
 
@@ -939,10 +1244,30 @@ async fn an_issuer_that_does_not_answer_is_waited_for_three_seconds() {
     world.issuer.serve(Served::Nothing);
     // From here on the runtime's clock jumps ahead whenever there is nothing to do but wait.
     tokio::time::pause();
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     world.fails(&signer.token(&claims())).await;
     let waited = started.elapsed();
     assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test]
+async fn an_issuer_that_takes_no_connection_is_waited_for_one_second() {
+    let (mut world, signer) = world_and_signer().await;
+    // It accepts nobody, and others wait already: further ones hear nothing.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(connected) = timeout(Duration::from_millis(100), TcpStream::connect(address)).await {
+        waiting.push(connected.unwrap());
+    }
+    world.deps.keys = Keys::at(&format!("http://{address}/jwks.json")).unwrap();
+    tokio::time::pause();
+    let started = Instant::now();
+    world.fails(&signer.token(&claims())).await;
+    let waited = started.elapsed();
+    assert!((Duration::from_secs(1)..Duration::from_secs(2)).contains(&waited), "{waited:?}");
 }
 
 #[tokio::test]
@@ -954,7 +1279,7 @@ async fn keys_go_on_while_the_issuer_does_not_answer() {
     tokio::time::pause();
     assert_eq!(world.admits(&signer.token(&claims())).await, alice());
     // Only the first one waits.
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     assert_eq!(world.admits(&signer.token(&claims())).await, alice());
     assert_eq!(started.elapsed(), Duration::ZERO);
 }

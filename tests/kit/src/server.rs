@@ -60,7 +60,9 @@ impl TestServer {
         let binaries = functions().clone();
         let mut options = Options { port: 0, binaries, logs: Logs::Silent, ..Options::default() };
         // Tests ask for more than a person does. Those of the limits set them.
-        options.parameters.insert("RequestRate".to_owned(), "off".to_owned());
+        for rate in ["RequestRate", "SendRate"] {
+            options.parameters.insert(rate.to_owned(), "off".to_owned());
+        }
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
         Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }
