@@ -18,4 +18,5 @@ pub mod money;
 pub mod path;
 pub mod plot;
 pub mod report;
+pub mod storm;
 pub mod units;

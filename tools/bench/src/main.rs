@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use bench::{cold, growth, load, money, path, report, units};
+use bench::{cold, growth, load, money, path, report, storm, units};
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
@@ -20,6 +20,8 @@ enum Part {
     Growth,
     /// Dollars per million messages
     Money,
+    /// How a million phones come back after a break
+    Storm,
 }
 
 /// Measures what Pigeonhole costs and how long it takes, and writes it into docs/bench/README.md and docs/deploying.md.
@@ -64,6 +66,7 @@ fn measure(part: Part) -> anyhow::Result<Vec<(&'static str, String)>> {
         Part::Money => {
             vec![("money", counted()?.block_on(money::table())), ("monthly", counted()?.block_on(money::monthly()))]
         }
+        Part::Storm => vec![("storm", storm::table()?)],
         Part::Cold => vec![("cold", timed()?.block_on(cold::table())?)],
         Part::Load => vec![("load", timed()?.block_on(load::table())?)],
     })

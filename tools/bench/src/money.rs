@@ -132,7 +132,7 @@ pub async fn monthly() -> String {
     table
 }
 
-fn with_commas(number: f64) -> String {
+pub(crate) fn with_commas(number: f64) -> String {
     let digits = format!("{number:.0}");
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")

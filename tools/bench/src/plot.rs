@@ -24,6 +24,12 @@ pub fn lines(file: &str, x: &str, y: &str, all: &[Series<'_>]) -> anyhow::Result
     draw(file, (x, y), xs, ys, all, SeriesLabelPosition::LowerRight)
 }
 
+/// The same, with room above the lines for their names.
+pub fn lines_below_legend(file: &str, x: &str, y: &str, all: &[Series<'_>]) -> anyhow::Result<()> {
+    let (xs, ys) = ranges(all);
+    draw(file, (x, y), xs, 0.0..ys.end * 1.5, all, SeriesLabelPosition::UpperRight)
+}
+
 /// The same, with each power of ten as far from the next along x.
 pub fn lines_by_powers(file: &str, x: &str, y: &str, all: &[Series<'_>]) -> anyhow::Result<()> {
     let (xs, ys) = ranges(all);
