@@ -259,7 +259,7 @@ async fn a_token_that_is_refused_or_has_expired_is_replaced() {
         let token = match need {
             TokenNeed::Connect => "not a token".to_owned(),
             TokenNeed::Expired => issuer.token("alice"),
-            _ => issuer.token_for("alice", 2),
+            _ => issuer.token_for("alice", 5),
         };
         std::future::ready(Ok(token))
     };
@@ -272,7 +272,7 @@ async fn a_token_that_is_refused_or_has_expired_is_replaced() {
     }
     alice.until(|alice| alice.got.len() == said && alice.states.last() == Some(&State::CaughtUp)).await;
     alice.assert_dense();
-    // On a slow machine the token of two seconds may end before the next one has opened a socket.
+    // On a slow machine the token of five seconds may end before the next one has opened a socket.
     let needs = needs.lock().unwrap();
     let [TokenNeed::Connect, TokenNeed::Refused(401 | 403), rest @ ..] = &needs[..] else { panic!("{needs:?}") };
     assert!(rest.iter().all(|need| *need == TokenNeed::Expired), "{needs:?}");

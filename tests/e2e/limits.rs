@@ -84,7 +84,7 @@ async fn strangers_are_written_to_a_few_at_a_time() {
 #[tokio::test]
 async fn a_token_that_ends_ends_delivery() {
     let server = TestServer::open().await;
-    let mut bob = server.connect(&server.token_for("bob", 3)).await.unwrap();
+    let mut bob = server.connect(&server.token_for("bob", 5)).await.unwrap();
     let mut alice = server.phone("alice").await;
     alice.send("bob", "m1", "in time").await;
     bob.event("messages.new").await;
