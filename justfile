@@ -123,6 +123,11 @@ package: tools
     sam build
     python tools/scripts/sizes.py
 
+# The package for AWS, unoptimised, from Debian's Rust: for machines that can't add a target to rustup's
+package-check: tools
+    command -v cargo-lambda || {{pip}} --requirement tools/scripts/cargo-lambda.txt
+    .venv/bin/python tools/scripts/package_check.py
+
 # Build for AWS and deploy, asking for what it needs to know
 deploy: package
     sam deploy --guided
