@@ -89,11 +89,16 @@ chromium:
     [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || { apt-get update && apt-get install -y --no-install-recommends chromium fonts-inter; } || \
         { echo "The browser test needs Chromium: install it as root, or set CHROMIUM to its path." >&2; exit 1; }
 
-# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,growth,money,storm
+# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,growth,money,storm,attack
 bench *ARGS:
     @# All of the workspace, so that its functions have the features that the measured ones have, and nothing is built twice.
     cargo build --release --workspace --bins
     target/release/bench {{ARGS}}
+
+# What people who chat notice of one attacker after another, and what those cost: all, or --attack NAME. Six minutes
+attack *ARGS:
+    @# Two ends of each of 2,000 sockets are open files.
+    ulimit -Sn 8192 && cargo run --release --bin bench -- --only attack {{ARGS}}
 
 # Every order of calls of the functions, with everything that can go wrong once: more than an hour, where the tests have a minute
 explore:

@@ -21,8 +21,10 @@ pub struct Cost {
     pub units: Units,
     /// Calls to AWS, the posts among them.
     pub calls: usize,
-    /// Lambda invocations, which are as many as frames and connections that came in.
+    /// Lambda invocations: one for a frame that came in, two for a connection.
     pub invocations: usize,
+    /// Frames from clients.
+    pub frames_in: usize,
     /// Frames to clients: the answers, and what was posted to live connections.
     pub frames_out: usize,
 }
@@ -82,6 +84,7 @@ impl App {
             // Also where it is refused: that costs something too.
             self.functions.run(user, frame).await;
             cost.invocations += 1;
+            cost.frames_in += 1;
             cost.frames_out += 1;
         }
         cost.with(&self.aws.calls())

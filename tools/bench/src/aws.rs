@@ -121,7 +121,7 @@ impl Aws {
 
 /// What the answer says it cost. A write that was refused says nothing, and costs what it would have, as DynamoDB's guide
 /// has it (`WorkingWithItems`): a unit for an item of up to 1 KB; two in a transaction, where AWS does not say.
-fn units(call: &AwsCall, status: u16, body: &str) -> Units {
+pub fn units(call: &AwsCall, status: u16, body: &str) -> Units {
     if !matches!(call, AwsCall::Database { .. }) {
         return Units::default();
     }

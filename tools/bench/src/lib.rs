@@ -10,6 +10,7 @@
 )]
 
 pub mod app;
+pub mod attack;
 pub mod aws;
 pub mod cold;
 pub mod growth;

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use bench::{cold, growth, load, money, path, report, storm, units};
+use anyhow::bail;
+use bench::attack::Attack;
+use bench::{attack, cold, growth, load, money, path, report, storm, units};
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
@@ -22,6 +24,8 @@ enum Part {
     Money,
     /// How a million phones come back after a break
     Storm,
+    /// What people who chat notice of one attacker after another, and what those cost
+    Attack,
 }
 
 /// Measures what Pigeonhole costs and how long it takes, and writes it into docs/bench/README.md and docs/deploying.md.
@@ -30,10 +34,20 @@ struct Arguments {
     /// Only these parts, with commas between
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
+
+    /// Only these attackers, and nothing is written
+    #[arg(long, value_delimiter = ',')]
+    attack: Vec<Attack>,
 }
 
 fn main() -> anyhow::Result<()> {
-    let only = Arguments::parse().only;
+    let Arguments { only, attack } = Arguments::parse();
+    if !attack.is_empty() {
+        let attack::Report { pairs, attacks, broken } = attack::measure(&attack)?;
+        println!("{pairs}\n{attacks}");
+        return verdict(&broken);
+    }
+    let mut broken = Vec::new();
     for part in Part::value_variants() {
         if !only.is_empty() && !only.contains(part) {
             continue;
@@ -41,18 +55,27 @@ fn main() -> anyhow::Result<()> {
         let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let started = Instant::now();
         println!("== {name}");
-        for (section, table) in measure(*part)? {
+        for (section, table) in measure(*part, &mut broken)? {
             println!("{table}");
             report::replace(section, &table)?;
         }
         println!("({:.0} s)", started.elapsed().as_secs_f64());
     }
     println!("written to docs/bench/ and, per month, docs/deploying.md");
+    if only.is_empty() || only.contains(&Part::Attack) { verdict(&broken) } else { Ok(()) }
+}
+
+/// Whether the limits do what they are for.
+fn verdict(broken: &[String]) -> anyhow::Result<()> {
+    if !broken.is_empty() {
+        bail!("with the limits on, those who chat notice more than they may of: {}", broken.join(", "));
+    }
+    println!("with the limits on, those who chat notice nothing but the machine that they share");
     Ok(())
 }
 
-/// The tables of a part, by the section that each belongs in.
-fn measure(part: Part) -> anyhow::Result<Vec<(&'static str, String)>> {
+/// The tables of a part, by the section that each belongs in; and what does not hold though it must.
+fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static str, String)>> {
     // In-process parts run on tokio's own time, which costs none; the others on the clock's.
     let counted = || Builder::new_current_thread().enable_time().start_paused(true).build();
     let timed = || Builder::new_multi_thread().enable_all().build();
@@ -69,5 +92,10 @@ fn measure(part: Part) -> anyhow::Result<Vec<(&'static str, String)>> {
         Part::Storm => vec![("storm", storm::table()?)],
         Part::Cold => vec![("cold", timed()?.block_on(cold::table())?)],
         Part::Load => vec![("load", timed()?.block_on(load::table())?)],
+        Part::Attack => {
+            let attack::Report { pairs, attacks, broken: all } = attack::measure(&[])?;
+            broken.extend(all);
+            vec![("attack", pairs), ("attack-costs", attacks)]
+        }
     })
 }

@@ -43,7 +43,7 @@ pub struct Bill {
 impl Bill {
     pub fn of_a_million(cost: &Cost) -> Self {
         let million = |price: f64| price * 1e6;
-        let frames = (cost.invocations + cost.frames_out) as f64;
+        let frames = (cost.frames_in + cost.frames_out) as f64;
         let seconds = cost.calls as f64 * CALL_S + cost.invocations as f64 * FUNCTION_S;
         Self {
             gateway: million(frames * price::FRAME),
@@ -101,7 +101,7 @@ pub async fn table() -> String {
         ("left pending, 100 drained and read together", Bill::of_a_million(&drained), 100.0),
     ];
     // A frame in, a function that looks up the connection and posts, a frame out. Whoever is offline misses it.
-    let mut relay = Cost { calls: 2, invocations: 1, frames_out: 1, ..Cost::default() };
+    let mut relay = Cost { calls: 2, invocations: 1, frames_in: 1, frames_out: 1, ..Cost::default() };
     relay.units.table_reads = 1.0;
     rows.push(("a WebSocket relay that stores nothing and answers nothing", Bill::of_a_million(&relay), 1.0));
     let mut table = String::from(
@@ -116,6 +116,11 @@ pub async fn table() -> String {
     table
 }
 
+/// What sockets cost that are open for so many hours in all.
+pub fn socket_hours(hours: f64) -> f64 {
+    hours * 60.0 * price::CONNECTION_MINUTE
+}
+
 /// What it costs a month at some messages a day, sockets included.
 pub async fn monthly() -> String {
     let online = Bill::of_a_million(&ways().await.online).total() / 1e6;
@@ -124,7 +129,7 @@ pub async fn monthly() -> String {
     );
     for (messages, sockets) in [(1_000.0, 20.0), (100_000.0, 2_000.0), (10_000_000.0, 200_000.0)] {
         let message_cost = messages * 30.0 * online;
-        let socket_cost = sockets * 30.0 * 24.0 * 60.0 * price::CONNECTION_MINUTE;
+        let socket_cost = socket_hours(sockets * 30.0 * 24.0);
         let all = message_cost + socket_cost;
         let (messages, sockets) = (with_commas(messages), with_commas(sockets));
         let _ = writeln!(table, "| {messages} | {sockets} | ${message_cost:.2} | ${socket_cost:.2} | **${all:.2}** |");

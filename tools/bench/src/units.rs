@@ -30,13 +30,11 @@ pub async fn table() -> String {
          |---|---|---|---|---|---|---|\n",
     );
     for (name, cost) in rows {
-        let Cost { units, calls, invocations, frames_out } = cost;
+        let Cost { units, calls, invocations, frames_in, frames_out } = cost;
         let both =
             |table: f64, index: f64| if index == 0.0 { format!("{table}") } else { format!("{table} + {index}") };
         let reads = both(units.table_reads, units.index_reads);
         let writes = both(units.table_writes, units.index_writes);
-        // Where a Lambda ran there was a frame, or an upgrade.
-        let frames_in = if name.starts_with("connect") { 0 } else { invocations };
         let _ =
             writeln!(table, "| {name} | {reads} | {writes} | {calls} | {invocations} | {frames_in} | {frames_out} |");
     }
@@ -157,7 +155,8 @@ async fn drain(app: &App, user: &str) -> Cost {
             (false, false) => json!({"action": "ack", "up_to": held}),
             // The last page was empty, or this was the last ack.
             (false, true) => {
-                return Cost { invocations: frames, frames_out: frames, ..Cost::default() }.with(&app.aws.calls());
+                let cost = Cost { invocations: frames, frames_in: frames, frames_out: frames, ..Cost::default() };
+                return cost.with(&app.aws.calls());
             }
         };
     }

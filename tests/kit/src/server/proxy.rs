@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use local::Options;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -22,6 +23,9 @@ use crate::{AwsCall, Fault, cloud};
 
 /// What goes wrong with a call, if anything. The first argument is who makes it: the logical id of a function.
 type Faults = dyn Fn(&str, &AwsCall) -> Option<Fault> + Send + Sync;
+
+/// What became of a call: who made it, its status, and the body of `DynamoDB`'s answer.
+type Watch = dyn Fn(&str, &AwsCall, u16, &str) + Send + Sync;
 
 /// Stops when dropped.
 pub struct Proxy {
@@ -33,6 +37,7 @@ pub struct Proxy {
 #[derive(Clone)]
 struct Relay {
     faults: Arc<Faults>,
+    watch: Option<Arc<Watch>>,
     http: reqwest::Client,
     /// Weak, and set late, since the server's functions need us to be there first.
     server: Arc<OnceLock<Weak<TestServer>>>,
@@ -40,6 +45,15 @@ struct Relay {
 
 impl Proxy {
     pub async fn open(faults: impl Fn(&str, &AwsCall) -> Option<Fault> + Send + Sync + 'static) -> Self {
+        Self::relaying(Arc::new(faults), None).await
+    }
+
+    /// One through which all calls pass, and that shows each with its answer. `DynamoDB`'s say what they cost.
+    pub async fn watching(watch: impl Fn(&str, &AwsCall, u16, &str) + Send + Sync + 'static) -> Self {
+        Self::relaying(Arc::new(|_, _| None), Some(Arc::new(watch))).await
+    }
+
+    async fn relaying(faults: Arc<Faults>, watch: Option<Arc<Watch>>) -> Self {
         let (mut serving, server) = (JoinSet::new(), Arc::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -47,7 +61,7 @@ impl Proxy {
             ("CONNECTIONS_ENDPOINT".to_owned(), format!("{url}/v1")),
             ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), url),
         ]);
-        let relay = Relay { faults: Arc::new(faults), http: reqwest::Client::new(), server: Arc::clone(&server) };
+        let relay = Relay { faults, watch, http: reqwest::Client::new(), server: Arc::clone(&server) };
         serving.spawn(serve(listener, relay));
         Self { environment, server, _serving: serving }
     }
@@ -113,7 +127,7 @@ impl Relay {
         }
         let mut answer = None;
         if fault.is_none_or(Fault::takes_effect) {
-            answer = Some(self.perform(&server, call.clone(), request, comes_once).await?);
+            answer = Some(self.perform(&server, function, call.clone(), request, comes_once).await?);
         }
         if fault == Some(Fault::KilledAfter) {
             kill();
@@ -128,18 +142,31 @@ impl Relay {
     async fn perform(
         &self,
         server: &TestServer,
-        call: AwsCall,
+        function: &str,
+        mut call: AwsCall,
         request: Request<Bytes>,
         comes_once: bool,
     ) -> io::Result<Response<Full<Bytes>>> {
-        let AwsCall::Database { operation, mut body } = call else {
-            return self.pass_on(&server.local().http_url(), request).await;
+        let show = |call: &AwsCall, status, body: &str| {
+            if let Some(watch) = &self.watch {
+                watch(function, call, status, body);
+            }
         };
+        let AwsCall::Database { operation, body } = &mut call else {
+            let response = self.pass_on(&server.local().http_url(), request).await?;
+            show(&call, response.status().as_u16(), "");
+            return Ok(response);
+        };
+        if self.watch.is_some() {
+            body["ReturnConsumedCapacity"] = json!("INDEXES");
+        }
         // At every transaction the engine looks through the tokens of ten minutes: it gets those that may come again.
         if comes_once {
             body.as_object_mut().and_then(|body| body.remove("ClientRequestToken"));
         }
-        Ok(response(cloud::answer(server.local().database().engine(), &operation, &body.to_string())))
+        let (status, answer) = cloud::answer(server.local().database().engine(), operation, &body.to_string());
+        show(&call, status, &answer);
+        Ok(response((status, answer)))
     }
 
     async fn pass_on(&self, host: &str, request: Request<Bytes>) -> io::Result<Response<Full<Bytes>>> {

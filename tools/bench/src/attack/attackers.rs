@@ -1,0 +1,377 @@
+//! The attackers. Each does what a program would that wants to harm: it goes on, and opens another socket when one is closed.
+
+use std::ops::AddAssign;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use testkit::TestServer;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout_at};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::WARM_UP;
+use super::socket::{Heard, Socket, heard, open};
+
+const SOCKETS: usize = 2_000;
+const SOCKETS_PER_SECOND: u32 = 250;
+const FRAMES_PER_SECOND: u32 = 1_000;
+const STRANGERS: usize = 10_000;
+const STRANGERS_SOCKETS: usize = 16;
+/// Upgrades at once.
+const UPGRADES: usize = 32;
+/// As many as a frame's limit on a page of `history` lets one ask for, and a read of DynamoDB gives: 64 times 16 KB is 1 MB.
+const LARGE_MESSAGES: usize = 64;
+const LARGE_BYTES: usize = 16_000;
+/// As fast as the limits allow for ever.
+const PATIENT_PER_SECOND: u32 = 10;
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Who attacks, and to whom others write meanwhile.
+const ATTACKER: &str = "mallory";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Attack {
+    /// Nobody attacks
+    Nobody,
+    /// 2,000 sockets of one user, to whom somebody writes once a second
+    Sockets,
+    /// 1,000 frames a second: send, each to another user who does not exist
+    MadeUp,
+    /// 1,000 frames a second: send, in one conversation with somebody who is connected
+    Conversation,
+    /// 1,000 frames a second: drain, with 1 MB pending
+    Drain,
+    /// 1,000 frames a second: history, of messages of 16 KB
+    History,
+    /// 1,000 frames a second: ping
+    Ping,
+    /// 1,000 frames a second that are not JSON
+    Garbage,
+    /// 10,000 first messages to strangers, by 16 sockets as fast as the answers come
+    Strangers,
+    /// A socket whose token has ended: 1,000 frames a second, while somebody writes to its user
+    Ended,
+    /// Upgrades with a token of a wrong signature, as fast as they are refused
+    Upgrades,
+    /// The largest pages of history, at the rate that the limits allow
+    Largest,
+}
+
+/// What became of an attack.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fate {
+    /// Requests that were carried out, or sockets that opened, where these are the attack.
+    pub(super) accepted: usize,
+    pub(super) refused: usize,
+    /// By the stage, before a function saw it.
+    pub(super) throttled: usize,
+    /// Sockets that the server closed.
+    pub(super) closed: usize,
+    /// Messages that were stored, of the attacker and of those who write to them.
+    pub(super) stored: usize,
+    /// Messages that came to the attacker's sockets.
+    pub(super) received: usize,
+    /// Sockets that the attacker has in the end.
+    pub(super) open: usize,
+}
+
+impl AddAssign for Fate {
+    fn add_assign(&mut self, other: Self) {
+        self.accepted += other.accepted;
+        self.refused += other.refused;
+        self.throttled += other.throttled;
+        self.closed += other.closed;
+        self.stored += other.stored;
+        self.received += other.received;
+        self.open += other.open;
+    }
+}
+
+impl Fate {
+    /// Counts what came; false at the end of the socket.
+    fn count(&mut self, heard: &Heard) -> bool {
+        match heard {
+            Heard::Reply(frame) => {
+                self.accepted += 1;
+                self.stored += usize::from(frame["action"] == "send");
+            }
+            Heard::Refusal(_) => self.refused += 1,
+            Heard::Throttled => self.throttled += 1,
+            Heard::Event(event) => self.received += usize::from(event["type"] == "messages.new"),
+            Heard::Other => {}
+            Heard::End => {
+                self.closed += 1;
+                return false;
+            }
+        }
+        true
+    }
+
+    fn count_refused_upgrade(&mut self, status: u16) {
+        if status == 429 { self.throttled += 1 } else { self.refused += 1 }
+    }
+}
+
+/// An attacker who is ready.
+pub(super) struct Attacker {
+    attack: Attack,
+    server: Arc<TestServer>,
+    token: String,
+    /// What is open from before the attack.
+    socket: Option<Socket>,
+    /// Of large messages.
+    conversation: String,
+}
+
+impl Attacker {
+    pub(super) async fn prepare(attack: Attack, server: &Arc<TestServer>) -> Self {
+        let (mut token, mut conversation, mut socket) = (server.token(ATTACKER), String::new(), None);
+        match attack {
+            Attack::Drain | Attack::History | Attack::Largest => conversation = store_large_messages(server).await,
+            // It ends while the pairs warm up.
+            Attack::Ended => {
+                token = server.token_for(ATTACKER, u32::try_from(WARM_UP.as_secs()).unwrap_or_default());
+                socket = open(server.url(), &token).await.ok();
+            }
+            // Its last characters are of the signature.
+            Attack::Upgrades => token.replace_range(token.len() - 8.., "AAAAAAAA"),
+            Attack::Nobody
+            | Attack::Sockets
+            | Attack::MadeUp
+            | Attack::Conversation
+            | Attack::Ping
+            | Attack::Garbage
+            | Attack::Strangers => {}
+        }
+        Self { attack, server: Arc::clone(server), token, socket, conversation }
+    }
+
+    pub(super) async fn run(mut self, until: Instant) -> Fate {
+        let socket = self.socket.take();
+        match self.attack {
+            Attack::Nobody => {
+                sleep_until(until).await;
+                Fate::default()
+            }
+            Attack::Sockets => beside(self.open_many(until), self.write_to_attacker(until)).await,
+            Attack::Ended => beside(self.flood(socket, FRAMES_PER_SECOND, until), self.write_to_attacker(until)).await,
+            Attack::Conversation => beside(self.flood(socket, FRAMES_PER_SECOND, until), self.listen(until)).await,
+            Attack::Strangers => self.write_to_strangers(until).await,
+            Attack::Upgrades => self.upgrade(until).await,
+            Attack::Largest => self.flood(socket, PATIENT_PER_SECOND, until).await,
+            Attack::MadeUp | Attack::Drain | Attack::History | Attack::Ping | Attack::Garbage => {
+                self.flood(socket, FRAMES_PER_SECOND, until).await
+            }
+        }
+    }
+
+    fn frame(&self, number: usize) -> String {
+        match self.attack {
+            Attack::MadeUp | Attack::Strangers => message(&format!("nobody-{number}"), number).to_string(),
+            Attack::Conversation => message("victim", number).to_string(),
+            Attack::Drain => r#"{"action":"drain"}"#.to_owned(),
+            Attack::History | Attack::Largest => {
+                json!({"action": "history", "conversation_id": self.conversation, "limit": 100}).to_string()
+            }
+            Attack::Garbage => "no JSON ".repeat(1 + number % 100),
+            Attack::Nobody | Attack::Sockets | Attack::Ping | Attack::Ended | Attack::Upgrades => {
+                r#"{"action":"ping"}"#.to_owned()
+            }
+        }
+    }
+
+    /// So many frames a second over one socket, and over the next when it is closed.
+    async fn flood(&self, mut socket: Option<Socket>, per_second: u32, until: Instant) -> Fate {
+        let (mut fate, number) = (Fate::default(), AtomicUsize::new(0));
+        while Instant::now() < until {
+            let opened = match socket.take() {
+                Some(socket) => Ok(socket),
+                None => open(self.server.url(), &self.token).await,
+            };
+            match opened {
+                Ok(socket) => self.flood_one(socket, per_second, until, &number, &mut fate).await,
+                Err(status) => {
+                    fate.count_refused_upgrade(status);
+                    sleep(RETRY).await;
+                }
+            }
+        }
+        fate
+    }
+
+    async fn flood_one(&self, socket: Socket, per_second: u32, until: Instant, number: &AtomicUsize, fate: &mut Fate) {
+        let (mut sink, mut stream) = socket.split();
+        // Some at a time: a timer has a grain of a millisecond.
+        let at_once = per_second.div_ceil(200);
+        let mut ticks = interval(Duration::from_secs(1) * at_once / per_second);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let writing = async {
+            loop {
+                ticks.tick().await;
+                for _ in 0..at_once {
+                    let frame = self.frame(number.fetch_add(1, Ordering::Relaxed));
+                    // On a closed socket; that is read at the other side.
+                    let _ = sink.feed(Message::text(frame)).await;
+                }
+                let _ = sink.flush().await;
+            }
+        };
+        let reading = async { while fate.count(&heard(stream.next().await)) {} };
+        tokio::select! {
+            () = writing => {}
+            () = reading => {}
+            () = sleep_until(until) => {}
+        }
+    }
+
+    /// Sockets, one after another, that are all kept open.
+    async fn open_many(&self, until: Instant) -> Fate {
+        let mut ticks = interval(Duration::from_secs(1) / SOCKETS_PER_SECOND);
+        let (mut fate, mut opening) = (Fate::default(), JoinSet::new());
+        for _ in 0..SOCKETS {
+            if timeout_at(until, ticks.tick()).await.is_err() {
+                break;
+            }
+            let (server, token) = (Arc::clone(&self.server), self.token.clone());
+            opening.spawn(async move {
+                let mut fate = Fate::default();
+                match timeout_at(until, open(server.url(), &token)).await {
+                    Ok(Ok(socket)) => listen(socket, until, &mut fate).await,
+                    Ok(Err(status)) => fate.count_refused_upgrade(status),
+                    Err(_) => {}
+                }
+                fate
+            });
+        }
+        for one in opening.join_all().await {
+            fate += one;
+        }
+        fate
+    }
+
+    /// First messages, over sockets that each wait for the answer.
+    async fn write_to_strangers(&self, until: Instant) -> Fate {
+        let (mut fate, number) = (Fate::default(), AtomicUsize::new(0));
+        let writers = (0..STRANGERS_SOCKETS).map(|_| async {
+            let mut fate = Fate::default();
+            while Instant::now() < until && number.load(Ordering::Relaxed) < STRANGERS {
+                match open(self.server.url(), &self.token).await {
+                    Ok(socket) => {
+                        let asking = self.ask_again_and_again(socket, &number, &mut fate);
+                        let _ = timeout_at(until, asking).await;
+                    }
+                    Err(status) => {
+                        fate.count_refused_upgrade(status);
+                        sleep(RETRY).await;
+                    }
+                }
+            }
+            fate
+        });
+        for one in futures_util::future::join_all(writers).await {
+            fate += one;
+        }
+        fate
+    }
+
+    async fn ask_again_and_again(&self, mut socket: Socket, number: &AtomicUsize, fate: &mut Fate) {
+        loop {
+            let number = number.fetch_add(1, Ordering::Relaxed);
+            if number >= STRANGERS {
+                return;
+            }
+            let _ = socket.send(Message::text(self.frame(number))).await;
+            if !fate.count(&heard(socket.next().await)) {
+                return;
+            }
+        }
+    }
+
+    async fn upgrade(&self, until: Instant) -> Fate {
+        let mut fate = Fate::default();
+        let upgrading = (0..UPGRADES).map(|_| async {
+            let mut fate = Fate::default();
+            while Instant::now() < until {
+                match open(self.server.url(), &self.token).await {
+                    Ok(_) => fate.accepted += 1,
+                    Err(status) => fate.count_refused_upgrade(status),
+                }
+            }
+            fate
+        });
+        for one in futures_util::future::join_all(upgrading).await {
+            fate += one;
+        }
+        fate
+    }
+
+    /// Somebody writes to the attacker once a second.
+    async fn write_to_attacker(&self, until: Instant) -> Fate {
+        let (mut fate, mut ticks) = (Fate::default(), interval(Duration::from_secs(1)));
+        let mut socket = open(self.server.url(), &self.server.token("somebody")).await.expect("a good token connects");
+        for number in 0.. {
+            if timeout_at(until, ticks.tick()).await.is_err() {
+                break;
+            }
+            let _ = socket.send(Message::text(message(ATTACKER, number).to_string())).await;
+            if let Ok(Heard::Reply(_)) = timeout_at(until, socket.next()).await.map(heard) {
+                fate.stored += 1;
+            }
+        }
+        fate
+    }
+
+    /// Whoever the attacker writes to is connected, and asks for nothing.
+    async fn listen(&self, until: Instant) -> Fate {
+        let socket = open(self.server.url(), &self.server.token("victim")).await.expect("a good token connects");
+        listen(socket, until, &mut Fate::default()).await;
+        Fate::default()
+    }
+}
+
+async fn beside(attack: impl Future<Output = Fate>, others: impl Future<Output = Fate>) -> Fate {
+    let (mut fate, others) = tokio::join!(attack, others);
+    fate += others;
+    fate
+}
+
+/// Takes what comes.
+async fn listen(mut socket: Socket, until: Instant, fate: &mut Fate) {
+    fate.accepted += 1;
+    let reading = async { while fate.count(&heard(socket.next().await)) {} };
+    if timeout_at(until, reading).await.is_err() {
+        fate.open += 1;
+    }
+}
+
+fn message(to: &str, number: usize) -> Value {
+    json!({"action": "send", "to": to, "client_msg_id": format!("m{number}"), "kind": "text", "body": "hello there"})
+}
+
+/// As much as a page of history can hold, written to the attacker by somebody who waits as told; and its conversation.
+async fn store_large_messages(server: &Arc<TestServer>) -> String {
+    let mut socket = open(server.url(), &server.token("author")).await.expect("a good token connects");
+    let (mut conversation, mut stored) = (String::new(), 0);
+    while stored < LARGE_MESSAGES {
+        let mut frame = message(ATTACKER, stored);
+        frame["body"] = json!("x".repeat(LARGE_BYTES));
+        socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
+        match heard(socket.next().await) {
+            Heard::Reply(frame) => {
+                stored += 1;
+                frame["result"]["conversation_id"].as_str().unwrap_or_default().clone_into(&mut conversation);
+            }
+            Heard::Refusal(frame) => {
+                let wait_ms = frame["error"]["retry_after_ms"].as_u64().expect("it is a limit");
+                sleep(Duration::from_millis(wait_ms)).await;
+            }
+            Heard::End => panic!("whoever waits is not closed"),
+            Heard::Throttled | Heard::Event(_) | Heard::Other => {}
+        }
+    }
+    conversation
+}

@@ -1,0 +1,58 @@
+//! A socket that says what came, and holds nothing against anything: thousands of them share one machine with the servers.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Opens a socket; or the status that it was refused with, 0 where none came.
+pub(super) async fn open(url: &str, token: &str) -> Result<Socket, u16> {
+    let mut request = url.into_client_request().expect("a server has a URL");
+    let bearer = HeaderValue::from_str(&format!("Bearer {token}")).expect("a token fits into a header");
+    request.headers_mut().insert("authorization", bearer);
+    // Without a delay: a small frame must not wait until the one before it is acknowledged.
+    match timeout(PATIENCE, connect_async_with_config(request, None, true)).await {
+        Ok(Ok((socket, _))) => Ok(socket),
+        Ok(Err(Error::Http(response))) => Err(response.status().as_u16()),
+        Ok(Err(_)) | Err(_) => Err(0),
+    }
+}
+
+/// What came.
+pub(super) enum Heard {
+    Reply(Value),
+    Refusal(Value),
+    /// The stage's throttle refused a request.
+    Throttled,
+    Event(Value),
+    /// Of the protocol below, or API Gateway's own "Internal server error".
+    Other,
+    /// The server closed the socket, or it broke.
+    End,
+}
+
+/// What `next` of a socket gave.
+pub(super) fn heard(message: Option<Result<Message, Error>>) -> Heard {
+    let text = match message {
+        Some(Ok(Message::Text(text))) => text,
+        Some(Ok(Message::Close(_)) | Err(_)) | None => return Heard::End,
+        Some(Ok(_)) => return Heard::Other,
+    };
+    let frame: Value = serde_json::from_str(&text).unwrap_or_default();
+    match frame["type"].as_str() {
+        Some("reply") => Heard::Reply(frame),
+        Some("error") => Heard::Refusal(frame),
+        Some(_) => Heard::Event(frame),
+        None if frame["message"] == "Too Many Requests" => Heard::Throttled,
+        None => Heard::Other,
+    }
+}
