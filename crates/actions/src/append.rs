@@ -99,10 +99,10 @@ async fn allow(
     }
     let is_first = standing.membership.is_none() && !audience.others().is_empty();
     let counted = is_first && !limits.first_messages.is_unlimited();
-    let (suspended, was_until) =
-        tokio::try_join!(async { Ok::<_, Failure>(is_first && any_suspended(store, audience, now).await) }, async {
-            if counted { Ok(inbox::first_messages_until(store, audience.own()).await?) } else { Ok(None) }
-        },)?;
+    let (suspended, was_until) = tokio::join!(async { is_first && any_suspended(store, audience, now).await }, async {
+        if counted { inbox::first_messages_until(store, audience.own()).await } else { Ok(None) }
+    },);
+    let was_until = was_until?;
     if suspended {
         return Ok(Err(Refusal::Forbidden));
     }
