@@ -29,7 +29,18 @@ pub struct FileStorage {
     /// Where what could not be read is now.
     set_aside: Option<PathBuf>,
     /// Locked while this lives. Not the file itself, since that is replaced.
-    _lock: File,
+    _lock: Lock,
+}
+
+/// Keeps other clients away. Unlocked by word and not by closing the file: a process that the app starts in that moment has the file
+/// open too, until it becomes another program.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
 }
 
 impl FileStorage {
@@ -51,7 +62,7 @@ impl FileStorage {
             }
             Err(error) => return Err(error),
         };
-        let mut storage = Self { path, saved, file: None, lines: 0, set_aside, _lock: lock };
+        let mut storage = Self { path, saved, file: None, lines: 0, set_aside, _lock: Lock(lock) };
         // What a crash has cut off must not stand before the next line.
         storage.compact()?;
         Ok(storage)
@@ -257,6 +268,16 @@ mod tests {
         let saved = FileStorage::open(&path).unwrap().load().unwrap();
         assert_eq!(saved, state(&changes()));
         assert_eq!((saved.outbox.len(), saved.held[&conversation("c")].value()), (1, 3));
+    }
+
+    #[test]
+    fn a_child_process_does_not_keep_the_storage() {
+        let folder = Folder::new();
+        let storage = FileStorage::open(folder.file("outbox")).unwrap();
+        // What a child has between fork and exec.
+        let _inherited = storage._lock.0.try_clone().unwrap();
+        drop(storage);
+        FileStorage::open(folder.file("outbox")).unwrap();
     }
 
     #[test]
