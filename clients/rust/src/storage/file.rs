@@ -275,7 +275,8 @@ mod tests {
         let folder = Folder::new();
         let storage = FileStorage::open(folder.file("outbox")).unwrap();
         // What a child has between fork and exec.
-        let _inherited = storage._lock.0.try_clone().unwrap();
+        let FileStorage { _lock: Lock(file), .. } = &storage;
+        let _inherited = file.try_clone().unwrap();
         drop(storage);
         FileStorage::open(folder.file("outbox")).unwrap();
     }
