@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{ConnectionId, Rate, error_chain};
+use domain::{Rate, error_chain};
 use wire::{Refusal, Timestamp, UserId};
 
 use crate::connections_api::ConnectionsApi;
@@ -13,11 +13,13 @@ use crate::websocket::Caller;
 
 /// How long a client that was refused is to wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// A socket that goes on so many times within [`RETRY_AFTER`] of a refusal is closed.
+/// A user who goes on so many times within [`RETRY_AFTER`] of a refusal has the socket closed.
 const STRIKES_MAX: u32 = 20;
+/// And then each further one that goes on, until nothing was refused for so long: who is closed may come back at once.
+const STRUCK_OUT_FOR: Duration = Duration::from_secs(10);
 /// What comes so soon after a strike may have been under way already, and is none.
 const STRIKE_PAUSE: Duration = Duration::from_millis(100);
-/// Users and connections that are remembered; with one more it begins anew. Some 200 bytes each.
+/// Users who are remembered; with one more it begins anew. Some 200 bytes each.
 const REMEMBERED_MAX: usize = 1_000;
 
 /// Counts requests in the memory of one process: at no cost, and without a word to the other processes. So the budget is small, and
@@ -33,7 +35,7 @@ pub struct Limiter {
 struct Seen {
     /// Until when the requests of a user fill the rate.
     users: HashMap<UserId, Timestamp>,
-    refused: HashMap<ConnectionId, Refused>,
+    refused: HashMap<UserId, Refused>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +50,7 @@ struct Refused {
 enum Verdict {
     Admitted,
     Refused,
-    /// Refused, and this connection did not wait so often that it is closed.
+    /// Refused, and this user did not wait so often that the connection is closed.
     Closed,
 }
 
@@ -70,7 +72,7 @@ impl Limiter {
 
     /// Counts a request, and closes the caller's socket where that is due.
     pub(crate) async fn admit(&self, caller: &Caller, now: Timestamp) -> Result<(), Refusal> {
-        let verdict = self.seen().judge(&self.rate, &caller.user, &caller.connection, now);
+        let verdict = self.seen().judge(&self.rate, &caller.user, now);
         if verdict == Verdict::Closed {
             tracing::warn!("a connection that sends without end is closed");
             if let Err(error) = self.connections.close(&caller.connection).await {
@@ -88,7 +90,7 @@ impl Limiter {
 }
 
 impl Seen {
-    fn judge(&mut self, rate: &Rate, user: &UserId, connection: &ConnectionId, now: Timestamp) -> Verdict {
+    fn judge(&mut self, rate: &Rate, user: &UserId, now: Timestamp) -> Verdict {
         if rate.is_unlimited() {
             return Verdict::Admitted;
         }
@@ -99,12 +101,13 @@ impl Seen {
             self.users.insert(user.clone(), until);
             return Verdict::Admitted;
         }
-        if self.refused.len() >= REMEMBERED_MAX && !self.refused.contains_key(connection) {
+        if self.refused.len() >= REMEMBERED_MAX && !self.refused.contains_key(user) {
             self.refused.clear();
         }
         let first = Refused { strikes: 0, last_strike_at: now, last_at: now };
-        let refused = self.refused.entry(connection.clone()).or_insert(first);
-        if now.since(refused.last_at) >= RETRY_AFTER {
+        let refused = self.refused.entry(user.clone()).or_insert(first);
+        let forgiven_after = if refused.strikes < STRIKES_MAX { RETRY_AFTER } else { STRUCK_OUT_FOR };
+        if now.since(refused.last_at) >= forgiven_after {
             *refused = first;
         } else if now.since(refused.last_strike_at) >= STRIKE_PAUSE {
             refused.strikes += 1;
@@ -124,17 +127,15 @@ mod tests {
     struct Flood {
         seen: Seen,
         user: UserId,
-        connection: ConnectionId,
     }
 
     impl Flood {
         fn new() -> Self {
-            let user = UserId::parse("mallory").unwrap();
-            Self { seen: Seen::default(), user, connection: ConnectionId::new("c1") }
+            Self { seen: Seen::default(), user: UserId::parse("mallory").unwrap() }
         }
 
         fn at(&mut self, millis: i64) -> Verdict {
-            self.seen.judge(&RATE, &self.user, &self.connection, Timestamp::from_millis(millis))
+            self.seen.judge(&RATE, &self.user, Timestamp::from_millis(millis))
         }
     }
 
@@ -159,6 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn who_was_closed_and_comes_back_without_waiting_is_closed_at_once() {
+        let mut flood = Flood::new();
+        let closed = (0..5000).find(|n| flood.at(n * 2) == Verdict::Closed).unwrap() * 2;
+        // Another socket, half a second later: what has come free is admitted, and not a request more.
+        assert!((0..5).all(|_| flood.at(closed + 500) == Verdict::Admitted));
+        assert_eq!(flood.at(closed + 500), Verdict::Closed);
+        // Who has waited is as everybody else.
+        assert!((0..30).all(|_| flood.at(closed + 10_500) == Verdict::Admitted));
+        assert_eq!(flood.at(closed + 10_500), Verdict::Refused);
+    }
+
+    #[test]
     fn who_waits_for_a_second_is_never_closed() {
         let mut flood = Flood::new();
         for second in 0..100 {
@@ -179,7 +192,6 @@ mod tests {
         let mut flood = Flood::new();
         for n in 0..3 * REMEMBERED_MAX {
             flood.user = UserId::parse(&format!("u{n}")).unwrap();
-            flood.connection = ConnectionId::new(format!("c{n}"));
             assert!((0..31).any(|_| flood.at(0) == Verdict::Refused));
         }
         assert!(flood.seen.users.len() <= REMEMBERED_MAX && flood.seen.refused.len() <= REMEMBERED_MAX);
