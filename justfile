@@ -168,6 +168,10 @@ admin request function="":
         echo
     fi
 
+# Where is a message? Its way by the logs, of the local server or of a stack (see docs/operating.md): `just trace dm_… 42 STACK`
+trace conversation seq *STACK: tools
+    python tools/scripts/message_trace.py {{quote(conversation)}} {{quote(seq)}} {{STACK}}
+
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
 fuzz target seconds="60":
     cd tools/fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -max_len=40000

@@ -42,6 +42,24 @@ async fn a_kick_closes_and_a_look_shows() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "asks the local server for its log")]
+async fn the_log_has_what_became_of_a_message_and_nobodys_name() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice-of-the-log").await, server.phone("bob-of-the-log").await);
+    alice.send("bob-of-the-log", "m1", "hi").await;
+    bob.event("messages.new").await;
+    let conversation = bob.conversation("alice-of-the-log").await["conversation_id"].clone();
+    let logged_as = admin(&server, json!({"op": "logged_as", "id": conversation})).await["result"]["logged_as"].clone();
+    let local = server.local().http_url();
+    let log = server.http.get(format!("{local}/local/log?with={}", logged_as.as_str().unwrap())).send().await.unwrap();
+    let log = log.text().await.unwrap();
+    let line: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!([&line["route"], &line["seq"], &line["left_pending"]], [&json!("send"), &json!(1), &json!(0)]);
+    let all = server.http.get(format!("{local}/local/log")).send().await.unwrap().text().await.unwrap();
+    assert!(all.contains("$connect") && !all.contains("of-the-log") && !all.contains(conversation.as_str().unwrap()));
+}
+
+#[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "the local server's own")]
 async fn pages_from_elsewhere_get_no_token_and_no_table() {
     let server = TestServer::open().await;

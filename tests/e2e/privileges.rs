@@ -88,6 +88,7 @@ async fn operate(server: &TestServer) {
     for request in [
         json!({"op": "connections", "user_id": "bob"}),
         json!({"op": "pending", "user_id": "bob"}),
+        json!({"op": "logged_as", "id": "bob"}),
         json!({"op": "conversation", "user_ids": ["alice", "bob"]}),
         json!({"op": "suspend", "user_id": "bob", "until": "2099-01-01T00:00:00Z"}),
         json!({"op": "unsuspend", "user_id": "bob"}),

@@ -61,6 +61,8 @@ pub(crate) struct Scenario {
     pub(crate) at_once: &'static [Doing],
     /// Whether the functions remember the connections from before.
     pub(crate) remembering: bool,
+    /// How many connections a user may have.
+    pub(crate) connections_max: usize,
 }
 
 use Doing::{Ack, Block, Connect, Disconnect, Drain, Kick, Read, Suspend};
@@ -78,14 +80,19 @@ const ALICE: Doing = Connect("alice");
 const BOB: Doing = Connect("bob");
 
 const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
-    Scenario { name, before, at_once, remembering: false }
+    Scenario { name, before, at_once, remembering: false, connections_max: 16 }
 }
 
 const fn remembering(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
-    Scenario { name, before, at_once, remembering: true }
+    Scenario { name, before, at_once, remembering: true, connections_max: 16 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 31] = [
+/// Where a user may have one connection.
+const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
+    Scenario { name, before, at_once, remembering: false, connections_max: 1 }
+}
+
+pub(crate) const SCENARIOS: [Scenario; 33] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -123,6 +130,8 @@ pub(crate) const SCENARIOS: [Scenario; 31] = [
     scenario("block-block", &[ALICE, BOB], &[Block("alice", "bob"), Block("bob", "alice")]),
     scenario("send-suspend", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Suspend("bob")]),
     scenario("connect-suspend", &[BOB], &[BOB, Suspend("bob")]),
+    one_each("connect-connect", &[ALICE, BOB], &[BOB, BOB]),
+    one_each("send-connect-limit", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), BOB]),
     remembering("remembered-kick", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Kick("bob")]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

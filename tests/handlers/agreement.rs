@@ -184,7 +184,7 @@ fn functions_have_the_variables_that_they_read() {
             "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE"],
             _ => &["CONNECTIONS_ENDPOINT"],
         };
-        let all = ["RUST_LOG", "STACK_NAME", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
+        let all = ["RUST_LOG", "STACK_NAME", "LOG_KEY", "API_ID", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
         for name in needed.iter().chain(&tables).chain(&all) {
             assert!(function.environment.contains_key(*name), "{} lacks {name}", function.binary);
         }

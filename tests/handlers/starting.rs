@@ -41,14 +41,16 @@ fn without_a_variable_that_it_needs() {
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
-            "admin" => [&tables[..], &["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
+            "admin" => [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
             "send" => {
                 let limits = ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE"];
-                [&tables[..], &["CONNECTIONS_ENDPOINT"], &limits].concat()
+                [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits].concat()
             }
-            _ => [&tables[..], &["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"]].concat(),
+            _ => {
+                [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"]].concat()
+            }
         };
-        for name in needed.into_iter().chain(["STACK_NAME"]) {
+        for name in needed.into_iter().chain(["STACK_NAME", "LOG_KEY"]) {
             for value in [None, Some("")] {
                 let mut environment = environment(function);
                 environment.remove(name);

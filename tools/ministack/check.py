@@ -1,8 +1,10 @@
 """A deployment from its birth to its end, on MiniStack: created, refused bad parameters, tested end to end, updated
 with its data kept, deleted."""
 
+import json
 import os
 import subprocess
+import sys
 
 from botocore.exceptions import ClientError
 
@@ -20,6 +22,7 @@ def main():
             say("the end-to-end tests")
             end_to_end(stack)
             an_update_keeps_the_data(stack)
+            a_message_is_traced(stack)
             all_of_it_goes(stack)
         except BaseException:
             stack.save_logs()
@@ -92,6 +95,18 @@ def an_update_keeps_the_data(stack):
     if "keeper: still here after an update?" not in shown:
         raise SystemExit(f"after the update, friend sees:\n{shown}")
     say("the message from before the update is there")
+
+
+def a_message_is_traced(stack):
+    """By the logs of its functions, as an operator does it."""
+    request = json.dumps({"op": "conversation", "user_ids": ["keeper", "friend"]})
+    answer = stack.aws.client("lambda").invoke(FunctionName=stack.resource("AdminFunction"), Payload=request)
+    conversation = json.load(answer["Payload"])["result"]["conversation_id"]
+    script = [sys.executable, ROOT / "tools/scripts/message_trace.py", conversation, 1, NAME]
+    told = stack.aws.run(script, stdout=subprocess.PIPE, text=True).stdout
+    steps = [line.split()[2] for line in told.splitlines()[1:]]
+    expect(steps, ["stored", "posted", "handed", "acknowledged", "read"])
+    say(f"the message's way, by the logs:\n{told}")
 
 
 def chat(stack, me, peer, lines):

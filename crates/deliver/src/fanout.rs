@@ -11,7 +11,7 @@ use domain::{ConnectionId, Frames, error_chain};
 use futures_util::{FutureExt, StreamExt, future, stream};
 use lambda::{ConnectionsApi, Posted};
 use store::Store;
-use store::connections::{self, Connection, Freshness, Open};
+use store::connections::{self, Connection, Freshness};
 use wire::{ServerEvent, Timestamp, UserId};
 
 /// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.
@@ -82,10 +82,10 @@ impl Fanout {
     async fn post_to_all(&self, now: Timestamp, delivery: &Delivery<'_>, outcome: &mut Delivered, begun: &AtomicU64) {
         let frame = &delivery.event.to_frame();
         let known = self.known(delivery.user, now);
-        let ended = Mutex::default();
+        let unwanted = Mutex::default();
         // Until it is done, it may be a frame that nobody gets.
         begun.fetch_add(1, Ordering::Relaxed);
-        let others = self.others(now, delivery, &known, &ended).inspect(|_| {
+        let others = self.others(now, delivery, &known, &unwanted).inspect(|_| {
             begun.fetch_sub(1, Ordering::Relaxed);
         });
         let others = stream::once(others).flat_map(stream::iter);
@@ -107,8 +107,10 @@ impl Fanout {
             outcome.count(&posted);
         }
         // Whoever is there has their frame first.
-        let ended = std::mem::take(&mut *ended.lock().unwrap_or_else(PoisonError::into_inner));
+        let Unwanted { ended, too_many } =
+            std::mem::take(&mut *unwanted.lock().unwrap_or_else(PoisonError::into_inner));
         self.close_all(now, delivery.user, &ended).await;
+        self.replace(now, delivery.user, &too_many).await;
     }
 
     /// Where frames arrived before, and nothing is known since.
@@ -117,13 +119,13 @@ impl Fanout {
         self.remembered().get(user).into_iter().flatten().filter(open).cloned().collect()
     }
 
-    /// All of the user's connections that are not known; and, in `ended`, those that are to be closed.
+    /// All of the user's connections that are not known; and, in `unwanted`, those that are to be closed.
     async fn others(
         &self,
         now: Timestamp,
         delivery: &Delivery<'_>,
         known: &[Connection],
-        ended: &Mutex<Vec<Connection>>,
+        unwanted: &Mutex<Unwanted>,
     ) -> Vec<Result<Known, store::Error>> {
         let freshness = if delivery.except.is_some() { Freshness::Eventual } else { Freshness::Strong };
         let listed = match connections::list(&self.store, delivery.user, now, freshness).await {
@@ -134,7 +136,8 @@ impl Fanout {
             }
         };
         let mut connections = listed.reachable();
-        *ended.lock().unwrap_or_else(PoisonError::into_inner) = listed.ended;
+        let too_many = listed.over_limit();
+        *unwanted.lock().unwrap_or_else(PoisonError::into_inner) = Unwanted { too_many, ended: listed.ended };
         if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
             remembered.get_mut().retain(|connection| connections.contains(connection));
         }
@@ -143,12 +146,11 @@ impl Fanout {
     }
 
     /// Closes connections of a user who has opened too many, and tells each of them why.
-    pub async fn replace(&self, now: Timestamp, user: &UserId, oldest: &[Open]) {
+    pub async fn replace(&self, now: Timestamp, user: &UserId, oldest: &[Connection]) {
         let frame = &ServerEvent::ConnectionReplaced {}.to_frame();
-        let connections: Vec<Connection> = oldest.iter().map(|open| open.connection.clone()).collect();
-        let posts = connections.iter().map(|connection| self.connections.post(&connection.id, frame));
+        let posts = oldest.iter().map(|connection| self.connections.post(&connection.id, frame));
         future::join_all(posts).await;
-        self.close_all(now, user, &connections).await;
+        self.close_all(now, user, oldest).await;
     }
 
     /// Closes connections, removes their rows, and says how many of them are gone now. What fails is left to the next one, and to the
@@ -222,6 +224,14 @@ impl Fanout {
     fn remembered(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Connection>>> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Connections that a list of them had, and that are to be closed.
+#[derive(Default)]
+struct Unwanted {
+    ended: Vec<Connection>,
+    /// The oldest, above what a user may have: of two that opened at once, the one could not close the other.
+    too_many: Vec<Connection>,
 }
 
 /// A connection, and how it is known.

@@ -79,6 +79,28 @@ async fn a_phone_that_is_gone_is_forgotten_and_loses_its_row() {
 }
 
 #[tokio::test]
+async fn a_connection_to_another_api_is_neither_posted_to_nor_forgotten() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let mut row = bench.aws.raw_rows("ConnectionsTable").remove(0);
+    row["connection_id"] = json!({"S": "elsewhere="});
+    row["api"] = json!({"S": "another"});
+    bench.aws.put_rows("ConnectionsTable", &[row.clone()]);
+    bench.aws.fail_always("elsewhere=", Fault::Status(410));
+    bench.started().ok("alice", message_to_bob("m1")).await;
+    assert_eq!((bench.aws.posts("bob="), bench.aws.posts("elsewhere=")), (1, 0));
+    assert!(bench.aws.raw_rows("ConnectionsTable").contains(&row));
+    // Nor does it count.
+    let looked = bench.started().admin(json!({"op": "connections", "user_id": "bob"})).await;
+    assert_eq!(looked["result"]["connections"].as_array().unwrap().len(), 1);
+    // A row that does not say whose it is comes from the version before, when there was one API.
+    row.as_object_mut().unwrap().remove("api");
+    bench.aws.put_rows("ConnectionsTable", &[row]);
+    bench.started().ok("alice", message_to_bob("m2")).await;
+    assert_eq!(bench.aws.posts("elsewhere="), 1);
+}
+
+#[tokio::test]
 async fn no_phone_is_remembered_longer_than_a_socket_lives() {
     let warm = Warm::new().await;
     warm.bench.aws.fail_always("Query", Fault::Status(500));

@@ -10,14 +10,14 @@ use std::error::Error;
 use domain::{ConnectionId, Failure, Frames, error_chain};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wire::{ConversationId, Seq, Timestamp};
+use wire::{ConversationId, Seq, Timestamp, UserId};
 
 const NAMESPACE: &str = "Pigeonhole";
 
 /// The field of a `tracing` event that holds a line.
 pub(crate) const FIELD: &str = "event_line";
 
-/// The line. A function fills in what it knows, and `lambda` writes it. No body, no token, no user id.
+/// The line. A function fills in what it knows, and `lambda` writes it, with digests in the place of ids. No body, no token.
 #[derive(Debug, Default, Serialize)]
 pub struct EventLine {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -28,10 +28,19 @@ pub struct EventLine {
     pub outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_id: Option<String>,
+    /// Whose event it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
+    /// Up to where the user's devices hold each of these conversations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub acked: Vec<UpTo>,
+    /// Up to where an answer has what was pending in each of these conversations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drained: Vec<UpTo>,
     /// The HTTP status, where that is the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<i64>,
@@ -44,6 +53,13 @@ pub struct EventLine {
     pub measures: Measures,
     #[serde(skip)]
     pub started: Timestamp,
+}
+
+/// A message, and those of its conversation before it.
+#[derive(Debug, Serialize)]
+pub struct UpTo {
+    pub conversation_id: ConversationId,
+    pub seq: Seq,
 }
 
 /// The numbers of a line: each is a metric, by route, in the lines that have it.
@@ -86,8 +102,9 @@ impl EventLine {
         Self { request_id: request_id.to_owned(), route: route.to_owned(), started, ..Self::default() }
     }
 
-    pub(crate) fn of_connection(mut self, connection: &ConnectionId) -> Self {
+    pub(crate) fn of_connection(mut self, connection: &ConnectionId, user: &UserId) -> Self {
         self.connection_id = Some(connection.as_str().to_owned());
+        self.user_id = Some(user.clone());
         self
     }
 

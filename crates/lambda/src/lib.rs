@@ -6,16 +6,18 @@ mod env;
 mod event_line;
 mod limiter;
 mod log;
+mod log_key;
 mod websocket;
 
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use clock::Clock;
 pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
 pub use env::{BadVariable, count, env, rate, sdk_config};
-pub use event_line::{EventLine, Measures, millis_between};
+pub use event_line::{EventLine, Measures, UpTo, millis_between};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
 pub use limiter::Limiter;
 pub use log::{logs_as_ours, start_log, subscriber};
+pub use log_key::LogKey;
 pub use websocket::{Caller, NotFromApiGateway, Response, answer, caller, line, respond};
 
 /// An event on a WebSocket route.

@@ -18,6 +18,7 @@ use wire::ACTIONS;
 use crate::Clock;
 use crate::env::{BadVariable, env};
 use crate::event_line::{FIELD, metrics};
+use crate::log_key::LogKey;
 
 /// The crates whose lines are ours, besides the functions in [`ACTIONS`]. A test sees that none is missing.
 const OURS: &[&str] =
@@ -26,26 +27,27 @@ const OURS: &[&str] =
 /// Starts logging at the levels that `RUST_LOG` names, `info` if it names none.
 ///
 /// One line per event says what came of it, see [`crate::EventLine`], and carries its metrics, under the name of the stack in
-/// `STACK_NAME`. No line ever has a body, a token, a query string or a user id in it, at any level.
+/// `STACK_NAME`. No line ever has a body, a token, a query string or an id of a user in it, at any level: ids are logged as
+/// digests, see [`LogKey`].
 ///
 /// # Errors
-/// [`BadVariable`] if `RUST_LOG` names something else, or there is no `STACK_NAME`.
+/// [`BadVariable`] if `RUST_LOG` names something else, or there is no `STACK_NAME` or `LOG_KEY`.
 pub fn start_log() -> Result<(), BadVariable> {
     let levels = std::env::var("RUST_LOG").unwrap_or_default();
     EnvFilter::try_new(&levels).map_err(|error| BadVariable::new("RUST_LOG", format!("is no filter: {error}")))?;
     // Fails only if something logs already, and then that goes on.
-    let _ = set_global_default(subscriber(&levels, &env("STACK_NAME")?, std::io::stderr));
+    let _ = set_global_default(subscriber(&levels, &env("STACK_NAME")?, LogKey::from_env()?, std::io::stderr));
     Ok(())
 }
 
 /// What writes the lines, at these levels; `info` where they are none.
-pub fn subscriber<W>(levels: &str, stack: &str, writer: W) -> impl Subscriber + Send + Sync
+pub fn subscriber<W>(levels: &str, stack: &str, key: LogKey, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let levels = if levels.is_empty() { "info" } else { levels };
     let levels = EnvFilter::try_new(levels).unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = Lines { stack: stack.to_owned() };
+    let lines = Lines { stack: stack.to_owned(), key };
     let lines = tracing_subscriber::fmt::layer().fmt_fields(JsonFields::new()).event_format(lines).with_writer(writer);
     Registry::default().with(lines.with_filter(levels.and(filter_fn(harmless))))
 }
@@ -67,6 +69,7 @@ pub fn logs_as_ours(name: &str) -> bool {
 /// A line: one flat JSON object, since CloudWatch takes metrics only from the members of its root.
 struct Lines {
     stack: String,
+    key: LogKey,
 }
 
 #[derive(Serialize)]
@@ -104,6 +107,7 @@ where
         if let Some(Value::String(line)) = fields.remove(FIELD) {
             fields.extend(members(&line));
         }
+        self.key.replace_ids(&mut fields);
 
         let mut timestamp = String::new();
         SystemTime.format_time(&mut Writer::new(&mut timestamp))?;

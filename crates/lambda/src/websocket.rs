@@ -113,7 +113,7 @@ pub async fn answer(
 /// The beginning of an event's line.
 pub fn line(event: &Event, caller: &Caller, started: Timestamp) -> EventLine {
     let route = event.payload.request_context.route_key.as_deref().unwrap_or_default();
-    EventLine::of(&event.context.request_id, route, started).of_connection(&caller.connection)
+    EventLine::of(&event.context.request_id, route, started).of_connection(&caller.connection, &caller.user)
 }
 
 /// A response with a status, which matters on `$connect`, and a frame, which is the route response elsewhere.

@@ -6,10 +6,12 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lambda::Clock;
+use lambda::{Clock, LogKey};
 use serde_json::{Value, json};
 use testkit::{Fault, Workbench, message_to_bob};
 use tracing::instrument::WithSubscriber;
+
+const KEY: &str = "key-of-tests";
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -34,7 +36,7 @@ impl Lines {
 async fn logged<T>(run: impl Future<Output = T>) -> (T, String) {
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = lambda::subscriber("trace", "stack-of-tests", move || writer.clone());
+    let subscriber = lambda::subscriber("trace", "stack-of-tests", LogKey::new(KEY), move || writer.clone());
     let result = run.with_subscriber(subscriber).await;
     (result, lines.text())
 }
@@ -83,8 +85,44 @@ async fn one_line_says_what_came_of_an_event() {
         (&line["seq"], &line["conflicts"], &line["posted"], &line["left_pending"]),
         (&json!(1), &json!(0), &json!(1), &json!(0))
     );
-    assert_eq!(line["conversation_id"], answer["conversation_id"]);
+    let logged_as = |id: &str| json!(LogKey::new(KEY).logged_as(id));
+    assert_eq!(line["conversation"], logged_as(answer["conversation_id"].as_str().unwrap()));
+    assert_eq!((&line["user"], line.get("conversation_id")), (&logged_as("alice"), None));
     assert_eq!((&line["message"], &line["level"]), (&json!("answered"), &json!("INFO")));
+}
+
+#[tokio::test]
+async fn a_message_can_be_followed_by_the_lines_about_it() {
+    let bench = Workbench::default();
+    let mut id = String::new();
+    let story = async {
+        id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].as_str().unwrap().to_owned();
+        bench.ok("alice", message_to_bob("m2")).await;
+        bench.ok("bob", json!({"action": "drain"})).await;
+        let held = json!([{"conversation_id": id, "seq": 2}]);
+        bench.ok("bob", json!({"action": "drain", "ack": held})).await;
+        bench.ok("bob", json!({"action": "ack", "up_to": held})).await;
+        bench.ok("bob", json!({"action": "read", "conversation_id": id, "seq": 2})).await;
+    };
+    let ((), log) = logged(story).await;
+    let [alice, bob, conversation] = ["alice", "bob", &id].map(|id| LogKey::new(KEY).logged_as(id));
+    let both = json!([format!("{conversation}:2")]);
+    let lines = lines(&log).into_iter().filter(|line| line.get("outcome").is_some());
+    let told: Vec<Value> = lines
+        .map(|line| {
+            let [user, seq] = [&line["user"], &line["seq"]];
+            json!([user, line["conversation"], seq, line["drained"], line["acked"]])
+        })
+        .collect();
+    let expected = [
+        json!([alice, conversation, 1, null, null]),
+        json!([alice, conversation, 2, null, null]),
+        json!([bob, null, null, both, null]),
+        json!([bob, null, null, null, both]),
+        json!([bob, null, null, null, both]),
+        json!([bob, conversation, 2, null, null]),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]

@@ -61,8 +61,8 @@ impl Connections {
     }
 
     /// The oldest ones, above what a user may have.
-    pub fn over_limit(&self) -> &[Open] {
-        self.open.get(self.per_user_max..).unwrap_or_default()
+    pub fn over_limit(&self) -> Vec<Connection> {
+        self.open.iter().skip(self.per_user_max).map(|open| open.connection.clone()).collect()
     }
 }
 
@@ -82,6 +82,7 @@ pub async fn put(
         .item("user_id", text(user.as_str()))
         .item("connection_id", text(connection.id.as_str()))
         .item("device_id", text(device))
+        .item("api", text(&store.api))
         .item("connected_at", number(connection.connected_at.millis()))
         .item("ends_at", number(connection.ends_at.millis()))
         .item(VERSION, version())
@@ -103,7 +104,8 @@ pub enum Freshness {
     Eventual,
 }
 
-/// Where `user` is connected. One page of rows, which is a thousand times what a user may have.
+/// Where `user` is connected, to this API: what is posted to another one's connections would look as if they were gone. One page of
+/// rows, which is a thousand times what a user may have.
 pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Freshness) -> Result<Connections, Error> {
     let table = &store.tables.connections;
     let query = store
@@ -113,12 +115,14 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
         .consistent_read(freshness == Freshness::Strong)
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()))
-        .projection_expression("connection_id, device_id, connected_at, ends_at, suspended_until");
+        .projection_expression("connection_id, device_id, api, connected_at, ends_at, suspended_until");
     let found = query.send().await.of_call("Query", table)?;
     let (suspensions, rows): (Vec<_>, Vec<_>) = found.items().iter().partition(|item| is_suspension(item));
     let suspension = suspensions.first().map(|item| Reader { item, table }.time("suspended_until")).transpose()?;
-    let (rows, _) = readable(rows.into_iter().map(|item| read(table, item)));
+    let own = rows.into_iter().filter(|item| is_of(&store.api, item));
+    let (rows, _) = readable(own.map(|item| read(table, item)));
     let (mut open, ended): (Vec<Open>, Vec<Open>) = rows.into_iter().partition(|row| row.connection.ends_at > now);
+    // Of two in the same millisecond everybody takes the same one for the newer: rows come in the order of their ids.
     open.sort_by_key(|row| Reverse(row.connection.connected_at));
     Ok(Connections {
         open,
@@ -130,6 +134,11 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
 
 fn is_suspension(item: &Item) -> bool {
     item.get("connection_id").and_then(|id| id.as_s().ok()).is_some_and(|id| id == SUSPENSION)
+}
+
+/// A row of the version before doesn't say, and is this one's.
+fn is_of(api: &str, item: &Item) -> bool {
+    item.get("api").and_then(|of| of.as_s().ok()).is_none_or(|of| of == api)
 }
 
 fn read(table: &str, item: &Item) -> Result<Open, Error> {

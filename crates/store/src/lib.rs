@@ -42,17 +42,19 @@ pub struct Tables {
 pub struct Store {
     client: Client,
     tables: Tables,
+    api: String,
     connections_per_user_max: usize,
 }
 
 impl Store {
-    /// `connections_per_user_max`: how many live connections a user may have.
-    pub fn new(client: Client, tables: Tables, connections_per_user_max: usize) -> Self {
-        Self { client, tables, connections_per_user_max }
+    /// `api`: the API whose connections these are; there may be others on the same tables. `connections_per_user_max`: how many live
+    /// connections a user may have.
+    pub fn new(client: Client, tables: Tables, api: impl Into<String>, connections_per_user_max: usize) -> Self {
+        Self { client, tables, api: api.into(), connections_per_user_max }
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE` and
-    /// `INBOX_TABLE`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
+    /// `INBOX_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
     ///
     /// # Errors
     /// Whatever `env` says of a variable that is missing.
@@ -71,7 +73,7 @@ impl Store {
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
         let config = aws_sdk_dynamodb::config::Builder::from(sdk).timeout_config(timeouts).build();
         let per_user_max = if connections_per_user_max == 0 { usize::MAX } else { connections_per_user_max };
-        Ok(Self::new(Client::from_conf(config), tables, per_user_max))
+        Ok(Self::new(Client::from_conf(config), tables, env("API_ID")?, per_user_max))
     }
 }
 

@@ -7,7 +7,7 @@ mod op;
 
 use deliver::Fanout;
 use domain::{Failure, direct_conversation_id};
-use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
+use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, LogKey, count, env, sdk_config};
 use op::Op;
 use serde_json::{Value, json};
 use store::connections::{self, Freshness};
@@ -19,6 +19,7 @@ use wire::{Timestamp, UserId};
 pub struct Deps {
     pub store: Store,
     pub fanout: Fanout,
+    pub log_key: LogKey,
     pub clock: Clock,
 }
 
@@ -32,7 +33,7 @@ impl Deps {
         let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         warm_up(&store, WarmTable::Connections).await;
         let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
-        Ok(Self { store, fanout, clock: Clock::system() })
+        Ok(Self { store, fanout, log_key: LogKey::from_env()?, clock: Clock::system() })
     }
 }
 
@@ -42,9 +43,12 @@ impl Deps {
 /// None: what fails is answered.
 pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Value, Diagnostic> {
     let started = deps.clock.now();
-    let line = EventLine::of(&event.context.request_id, "admin", started);
+    let mut line = EventLine::of(&event.context.request_id, "admin", started);
     let outcome = match Op::parse(event.payload) {
-        Ok(op) => run(deps, op, started).await,
+        Ok(op) => {
+            line.user_id = op.user().cloned();
+            run(deps, op, started).await
+        }
         Err(refusal) => Err(refusal.into()),
     };
     line.write(&outcome, deps.clock.now());
@@ -71,6 +75,7 @@ async fn run(deps: &Deps, op: Op, now: Timestamp) -> Result<Value, Failure> {
         }
         Op::Connections { user_id } => look::connections(deps, &user_id, now).await,
         Op::Pending { user_id } => look::pending(deps, &user_id).await,
+        Op::LoggedAs { id } => Ok(json!({ "logged_as": deps.log_key.logged_as(&id) })),
         Op::Conversation { user_ids: [one, other] } => {
             let conversation_id = direct_conversation_id(&one, &other);
             look::conversation(deps, &[one, other], &conversation_id).await

@@ -28,6 +28,10 @@ pub(crate) enum Op {
     Pending {
         user_id: UserId,
     },
+    /// What stands in the logs for the id of a user or a conversation.
+    LoggedAs {
+        id: String,
+    },
     /// The conversation of two users, and the row of each.
     Conversation {
         user_ids: [UserId; 2],
@@ -35,6 +39,18 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    /// Whom it is about, if it is one user.
+    pub(crate) fn user(&self) -> Option<&UserId> {
+        match self {
+            Self::Kick { user_id }
+            | Self::Suspend { user_id, .. }
+            | Self::Unsuspend { user_id }
+            | Self::Connections { user_id }
+            | Self::Pending { user_id } => Some(user_id),
+            Self::LoggedAs { .. } | Self::Conversation { .. } => None,
+        }
+    }
+
     /// An unknown field is an error: what is misspelt would be left out silently.
     pub(crate) fn parse(request: Value) -> Result<Self, Refusal> {
         serde_json::from_value(request).map_err(|error| Refusal::bad_request("request", error.to_string()))

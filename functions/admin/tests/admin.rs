@@ -38,6 +38,15 @@ async fn what_it_does_not_understand_it_says() {
 }
 
 #[tokio::test]
+async fn what_stands_in_the_logs_for_an_id() {
+    let bench = Workbench::default();
+    let logged_as = lambda::LogKey::new("key-of-tests").logged_as("bob");
+    let answer = admin(&bench, json!({"op": "logged_as", "id": "bob"})).await;
+    assert_eq!(answer, json!({"result": {"logged_as": logged_as}}));
+    assert!(bench.operations().is_empty());
+}
+
+#[tokio::test]
 async fn a_kick_closes_every_socket_and_the_user_may_come_back() {
     let bench = Workbench::default();
     for connection in ["a=", "b=", "c="] {

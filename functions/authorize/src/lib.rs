@@ -88,6 +88,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
     line.ended(deps.clock.now());
     match verdict {
         Ok(principal) => {
+            line.user_id = Some(principal.user.clone());
             line.info("ok", "admitted");
             Ok(Answer::allow(&principal, method_arn))
         }

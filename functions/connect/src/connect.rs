@@ -41,7 +41,7 @@ async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure
         connections::forget(&deps.store, user, id).await?;
         return Err(Refusal::Forbidden.into());
     }
-    deps.fanout.replace(now, user, listed.over_limit()).await;
+    deps.fanout.replace(now, user, &listed.over_limit()).await;
     deps.fanout.close_all(now, user, &listed.ended).await;
     Ok(())
 }

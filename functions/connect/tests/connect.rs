@@ -23,7 +23,7 @@ async fn a_connection_is_noted_with_its_device_and_its_end() {
     assert_eq!(
         rows,
         [
-            json!({"user_id": "alice", "connection_id": "alice=", "device_id": device, "connected_at": at.millis(), "ends_at": at.plus(CONNECTION_TTL).millis(), "expires_at": at.seconds() + 7500 + 600, "v": 1})
+            json!({"user_id": "alice", "connection_id": "alice=", "device_id": device, "api": "WebSocketApi", "connected_at": at.millis(), "ends_at": at.plus(CONNECTION_TTL).millis(), "expires_at": at.seconds() + 7500 + 600, "v": 1})
         ]
     );
 }

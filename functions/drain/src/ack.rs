@@ -3,7 +3,7 @@
 use actions::{Mark, raise, tell_delivered};
 use domain::{Failure, Membership};
 use futures_util::future::join_all;
-use lambda::{Caller, EventLine};
+use lambda::{Caller, EventLine, UpTo};
 use wire::{AckEntry, AckRequest, AckResult, Reply};
 
 use crate::Deps;
@@ -14,7 +14,7 @@ pub(crate) async fn ack(
     request: &AckRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
-    let Raised { rows, outcome } = raise_all(deps, caller, &request.up_to).await;
+    let Raised { rows, outcome } = raise_all(deps, caller, &request.up_to, line).await;
     let delivered = tell_delivered(&deps.fanout, deps.clock.now(), &rows).await;
     line.frames(delivered.iter().map(|to| to.frames));
     outcome.map(|()| AckResult {}.into())
@@ -30,7 +30,7 @@ pub(crate) struct Raised {
 
 /// Raises the marks side by side: the entries are about different rows. If any is refused the answer is that error, and the others
 /// stand.
-pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry]) -> Raised {
+pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry], line: &mut EventLine) -> Raised {
     let now = deps.clock.now();
     let each = entries
         .iter()
@@ -42,5 +42,7 @@ pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry]
             Err(failure) => raised.outcome = raised.outcome.and(Err(failure)),
         }
     }
+    let up_to = |row: &Membership| UpTo { conversation_id: row.conversation_id.clone(), seq: row.marks.delivered_seq };
+    line.acked = raised.rows.iter().map(up_to).collect();
     raised
 }

@@ -1,9 +1,11 @@
 //! A page of what is pending.
 
+use std::collections::BTreeMap;
+
 use actions::{backlog, tell_delivered};
 use domain::Failure;
-use lambda::{Caller, EventLine};
-use wire::{DrainRequest, DrainResult, Reply};
+use lambda::{Caller, EventLine, UpTo};
+use wire::{DrainRequest, DrainResult, Message, Reply};
 
 use crate::Deps;
 use crate::ack::{Raised, raise_all};
@@ -16,7 +18,7 @@ pub(crate) async fn drain(
     request: &DrainRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
-    let Raised { rows, outcome } = raise_all(deps, caller, &request.ack).await;
+    let Raised { rows, outcome } = raise_all(deps, caller, &request.ack, line).await;
     let told = tell_delivered(&deps.fanout, deps.clock.now(), &rows);
     let page = async {
         outcome?;
@@ -26,6 +28,13 @@ pub(crate) async fn drain(
     line.frames(delivered.iter().map(|to| to.frames));
     let page = page?;
     line.measures.messages = Some(page.messages.len() as u64);
+    line.drained = ends(&page.messages);
     line.unreadable(page.unreadable);
     Ok(DrainResult { messages: page.messages, more: page.more }.into())
+}
+
+/// The last message of each conversation.
+fn ends(messages: &[Message]) -> Vec<UpTo> {
+    let ends: BTreeMap<_, _> = messages.iter().map(|message| (&message.conversation_id, message.seq)).collect();
+    ends.into_iter().map(|(id, seq)| UpTo { conversation_id: id.clone(), seq }).collect()
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use actions::SendLimits;
 use deliver::Fanout;
 use domain::{ConnectionId, Rate};
-use lambda::{Clock, ConnectionsApi, Context, Diagnostic, Event, LambdaEvent, Limiter, Response, WebSocketEvent};
+use lambda::{
+    Clock, ConnectionsApi, Context, Diagnostic, Event, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
+};
 use serde_json::{Value, json};
 use store::connections::Connection;
 use store::{Store, Tables};
@@ -52,7 +54,7 @@ impl InProcess {
         clock: ManualClock,
         limits: Limits,
     ) -> Self {
-        let store = Store::new(dynamodb, tables(), limits.connections);
+        let store = Store::new(dynamodb, tables(), "WebSocketApi", limits.connections);
         Self::with(store, ConnectionsApi::new(management), clock, limits)
     }
 
@@ -82,7 +84,12 @@ impl InProcess {
             read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), limiter: limiter(), clock: time() },
             connect: connect::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
-            admin: admin::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            admin: admin::Deps {
+                store: store.clone(),
+                fanout: fanout(),
+                log_key: LogKey::new("key-of-tests"),
+                clock: time(),
+            },
             store,
             connections,
             clock,

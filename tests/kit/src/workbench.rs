@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use lambda::{Diagnostic, Event, Response};
+use lambda::{Diagnostic, Event, LogKey, Response};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
@@ -17,7 +17,13 @@ pub struct Workbench {
 /// Tests run beside each other, and a place in the code that logs is switched on or off for all threads by the first that
 /// comes by. Where that is one without a subscriber, a test of the log at the same time misses its line. So all have one.
 fn listen() {
-    tracing::subscriber::set_global_default(lambda::subscriber("trace", "stack-of-tests", std::io::sink)).unwrap();
+    tracing::subscriber::set_global_default(lambda::subscriber(
+        "trace",
+        "stack-of-tests",
+        LogKey::new("key-of-tests"),
+        std::io::sink,
+    ))
+    .unwrap();
 }
 
 static LISTENER: Once = Once::new();

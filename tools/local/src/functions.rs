@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::binaries::Binaries;
 use crate::lock;
-use crate::logs::Logs;
+use crate::logs::Log;
 
 /// Per function. On AWS the account's limit is 1,000; here further calls wait their turn.
 const SANDBOXES_MAX: usize = 16;
@@ -59,7 +59,7 @@ struct Blueprint {
     binary: PathBuf,
     timeout: Duration,
     environment: BTreeMap<String, String>,
-    logs: Logs,
+    log: Log,
 }
 
 impl Functions {
@@ -68,7 +68,7 @@ impl Functions {
         template: &Template,
         binaries: &Binaries,
         environment: &BTreeMap<String, String>,
-        logs: &Logs,
+        log: &Log,
     ) -> anyhow::Result<Self> {
         let mut pools = BTreeMap::new();
         for (name, function) in &template.functions {
@@ -79,7 +79,7 @@ impl Functions {
                 timeout: function.timeout,
                 environment: lambda_environment(name, function, &binary, environment),
                 binary,
-                logs: logs.clone(),
+                log: log.clone(),
             };
             pools.insert(name.clone(), Arc::new(Pool::new(blueprint)));
         }

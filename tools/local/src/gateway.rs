@@ -33,7 +33,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::database::DatabaseServer;
 use crate::functions::{FunctionError, Functions};
-use crate::logs::Logs;
+use crate::logs::Log;
 use crate::tokens::Tokens;
 
 const FRAME_BYTES_MAX: usize = 32 * 1024;
@@ -70,7 +70,7 @@ pub(crate) struct Gateway {
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,
     pub(crate) lose_disconnects: bool,
-    pub(crate) logs: Logs,
+    pub(crate) log: Log,
     pub(crate) connections: Connections,
     pub(crate) throttles: Throttles,
     /// The logical id of the operator's function.
@@ -101,6 +101,7 @@ impl Gateway {
             .route("/tables/{name}", get(developer::table))
             .route("/local", get(developer::local))
             .route("/local/admin", post(developer::admin))
+            .route("/local/log", get(developer::log))
             .route(&format!("/{stage}"), get(upgrade::upgrade))
             .route(
                 &format!("/{stage}/@connections/{{id}}"),
@@ -133,7 +134,7 @@ impl Gateway {
     }
 
     fn log_failure(&self, function: &str, why: &str) {
-        self.logs.line(function, &json!({ "level": "ERROR", "message": why }).to_string());
+        self.log.line(function, &json!({ "level": "ERROR", "message": why }).to_string());
     }
 }
 

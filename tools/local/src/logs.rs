@@ -1,5 +1,6 @@
 //! What the functions and this server have to say, one readable line each.
 
+use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex};
 
@@ -27,12 +28,38 @@ const RED: &str = "\x1b[31m";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
-impl Logs {
+/// Lines that are kept as they came, for whoever asks what became of a message. A few megabytes.
+const KEPT_MAX: usize = 10_000;
+
+/// What was said lately, and where it goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    to: Logs,
+    lately: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Log {
+    pub(crate) fn new(to: Logs) -> Self {
+        Self { to, lately: Arc::default() }
+    }
+
+    /// The functions' lines that hold `part`, oldest first.
+    pub(crate) fn with(&self, part: &str) -> Vec<String> {
+        lock(&self.lately).iter().filter(|line| line.contains(part)).cloned().collect()
+    }
+
     /// Takes one line of a function's output.
     pub(crate) fn line(&self, function: &str, line: &str) {
-        let colour = matches!(self, Logs::Print) && std::io::stdout().is_terminal();
+        {
+            let mut lately = lock(&self.lately);
+            if lately.len() == KEPT_MAX {
+                lately.pop_front();
+            }
+            lately.push_back(line.to_owned());
+        }
+        let colour = matches!(self.to, Logs::Print) && std::io::stdout().is_terminal();
         let line = readable(function, line, &clock(), colour);
-        match self {
+        match &self.to {
             // Nobody may be reading any more; that is no reason to stop serving.
             Logs::Print => writeln!(std::io::stdout(), "{line}").unwrap_or_default(),
             Logs::Silent => {}

@@ -18,7 +18,7 @@ use crate::binaries::Binaries;
 use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
-use crate::logs::Logs;
+use crate::logs::{Log, Logs};
 use crate::tokens::{self, Tokens};
 
 /// For sockets to close and their `$disconnect` to run.
@@ -79,7 +79,8 @@ impl Server {
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
-        let functions = Functions::new(&template, &binaries, &common(&database, environment), &logs)?;
+        let log = Log::new(logs);
+        let functions = Functions::new(&template, &binaries, &common(&database, environment), &log)?;
 
         let gateway = Arc::new(Gateway {
             api: template.api,
@@ -89,7 +90,7 @@ impl Server {
             tokens: Tokens::new(format!("http://{address}"))?,
             limits,
             lose_disconnects,
-            logs,
+            log,
             connections: Connections::default(),
             throttles: Throttles::default(),
             admin: template.functions.iter().find(|(_, function)| function.binary == "admin").map(|(id, _)| id.clone()),

@@ -9,10 +9,14 @@ use serde_yaml_ng::Value as Yaml;
 use super::{Overrides, section};
 
 const NO_VALUE: &str = "AWS::NoValue";
-const PSEUDO_PARAMETERS: [(&str, &str); 5] = [
+const PSEUDO_PARAMETERS: [(&str, &str); 6] = [
     ("AWS::AccountId", "000000000000"),
     ("AWS::Partition", "aws"),
     ("AWS::Region", "us-east-1"),
+    (
+        "AWS::StackId",
+        "arn:aws:cloudformation:us-east-1:000000000000:stack/pigeonhole/00000000-0000-0000-0000-000000000000",
+    ),
     ("AWS::StackName", "pigeonhole"),
     ("AWS::URLSuffix", "amazonaws.com"),
 ];

@@ -15,7 +15,7 @@ use tokio_util::sync::DropGuard;
 use super::runtime_api::RuntimeApi;
 use super::{Blueprint, FunctionError};
 use crate::lock;
-use crate::logs::Logs;
+use crate::logs::Log;
 
 /// Lambda's own limit on the time from start to the first request for an event.
 const INIT_MAX: Duration = Duration::from_secs(10);
@@ -130,13 +130,13 @@ fn forward(
     stream: Option<impl AsyncRead + Unpin + Send + 'static>,
     blueprint: &Blueprint,
 ) -> JoinHandle<Option<String>> {
-    let (name, logs): (String, Logs) = (blueprint.name.clone(), blueprint.logs.clone());
+    let (name, log): (String, Log) = (blueprint.name.clone(), blueprint.log.clone());
     tokio::spawn(async move {
         let mut lines = BufReader::new(stream?).lines();
         let mut last = None;
         while let Ok(Some(line)) = lines.next_line().await {
             if !line.trim().is_empty() {
-                logs.line(&name, &line);
+                log.line(&name, &line);
                 last = Some(line);
             }
         }

@@ -1,4 +1,4 @@
-//! What only the local server has: tokens for any user, a look into the tables, and a way to the operator's function.
+//! What only the local server has: tokens for any user, a look into the tables and the log, and a way to the operator's function.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(super) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
 }
 
 pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
-    let admin_url = format!("http://{}/local/admin", gateway.domain);
-    page(Ok(json!({ "admin_url": admin_url })))
+    let url = |page| format!("http://{}/local/{page}", gateway.domain);
+    page(Ok(json!({ "admin_url": url("admin"), "log_url": url("log") })))
 }
 
 /// Invokes the operator's function, as whoever may do so in AWS does.
@@ -48,6 +48,14 @@ pub(super) async fn admin(State(gateway): State<Arc<Gateway>>, Json(request): Js
         Ok(answer) => ([("content-type", "application/json")], answer).into_response(),
         Err(_) => refuse(StatusCode::BAD_GATEWAY, "the function failed; its log says why"),
     }
+}
+
+/// What the functions logged lately, a line of JSON each; with `?with=PART` the lines that hold that.
+pub(super) async fn log(State(gateway): State<Arc<Gateway>>, RawQuery(query): RawQuery) -> Response {
+    let Some(query) = Query::parse(&query.unwrap_or_default()) else {
+        return refuse(StatusCode::BAD_REQUEST, "the query string is malformed");
+    };
+    gateway.log.with(query.get("with").unwrap_or_default()).join("\n").into_response()
 }
 
 pub(super) async fn tables(State(gateway): State<Arc<Gateway>>) -> Response {

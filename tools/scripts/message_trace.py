@@ -1,0 +1,123 @@
+"""Where is a message? What the functions' logs say of it, in order: those of the local server, or of a stack."""
+
+import argparse
+import json
+import re
+import time
+import urllib.parse
+import urllib.request
+from datetime import UTC, datetime, timedelta
+
+import boto3
+
+# What stands in logs for an id.
+LOGGED = re.compile("[0-9a-f]{16}")
+FUNCTIONS = ("send", "drain", "read")
+QUERY = 'fields @message | filter @message like "{}" | sort @timestamp asc | limit 10000'
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("conversation", help="its id, or what logs have in its place")
+    options.add_argument("seq", type=int)
+    options.add_argument("stack", nargs="?", default="", help="left out, the local server is asked")
+    options.add_argument("--hours", type=float, default=24, help="how far back, of a stack (24)")
+    options.add_argument("--url", default="http://127.0.0.1:3001", help="of the local server")
+    options = options.parse_args()
+    source = Stack(options.stack, options.hours) if options.stack else Local(options.url)
+    conversation = options.conversation
+    if not LOGGED.fullmatch(conversation):
+        conversation = source.ask_admin({"op": "logged_as", "id": conversation})["logged_as"]
+    print(f"{conversation} in the logs. All times are UTC, and of the functions' clocks.")
+    steps = story([json.loads(line) for line in source.lines(conversation)], conversation, options.seq)
+    for at, step, more in steps:
+        print(f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}  {step:12}  {more}")
+    if not steps:
+        print("No line says that it was stored: it may be older than the logs, or its function died just after.")
+        print("The op `conversation` of `just admin` says how far the two have come.")
+
+
+def story(lines, conversation, seq):
+    """The steps of one message, with their times. Of each mark that rises to it or above, only the first of a user."""
+    lines = sorted((line for line in lines if "outcome" in line), key=lambda line: line["timestamp"])
+    of_it = [line for line in lines if line.get("conversation") == conversation and line["outcome"] == "ok"]
+    sends = [line for line in of_it if line["route"] == "send" and line.get("seq") == seq]
+    steps = []
+    for index, line in enumerate(sends):
+        ended = datetime.fromisoformat(line["timestamp"])
+        stored = ended - timedelta(milliseconds=line.get("fanout_ms", 0))
+        who = f"by {line['user']}, socket {line['connection_id']}, request {line['request_id']}"
+        frames = f"{line['posted']} frames taken, {line['gone']} gone, {line['failed']} failed"
+        waits = "waits for its recipient" if line["left_pending"] else "waits for nobody"
+        steps += [(stored, "sent again" if index else "stored", who), (ended, "posted", f"{frames}; {waits}")]
+    rises = [("handed out", line, line.get("drained")) for line in lines]
+    rises += [("acknowledged", line, line.get("acked")) for line in lines]
+    rises += [("read", line, [f"{conversation}:{line['seq']}"]) for line in of_it if line["route"] == "read"]
+    seen = {(word, line["user"]) for line in sends for word in ("handed out", "acknowledged", "read")}
+    for word, line, marks in rises:
+        user = line.get("user")
+        if (word, user) not in seen and up_to(marks or [], conversation) >= seq:
+            seen.add((word, user))
+            steps.append((datetime.fromisoformat(line["timestamp"]), word, f"by {user}, request {line['request_id']}"))
+    return sorted(steps)
+
+
+def up_to(marks, conversation):
+    pairs = (mark.split(":") for mark in marks)
+    return max((int(seq) for of, seq in pairs if of == conversation), default=0)
+
+
+class Local:
+    def __init__(self, url):
+        self.pages = json.load(get(f"{url}/local"))
+
+    def ask_admin(self, request):
+        return result(json.load(get(self.pages["admin_url"], json.dumps(request).encode())))
+
+    def lines(self, part):
+        query = urllib.parse.urlencode({"with": part})
+        return [
+            line for line in get(f"{self.pages['log_url']}?{query}").read().decode().splitlines() if line[:1] == "{"
+        ]
+
+
+def get(url, body=None):
+    return urllib.request.urlopen(urllib.request.Request(url, body, {"content-type": "application/json"}), timeout=10)
+
+
+class Stack:
+    def __init__(self, name, hours):
+        self.name, self.since = name, datetime.now(UTC) - timedelta(hours=hours)
+
+    def ask_admin(self, request):
+        place = {"StackName": self.name, "LogicalResourceId": "AdminFunction"}
+        found = boto3.client("cloudformation").describe_stack_resource(**place)["StackResourceDetail"]
+        function, payload = found["PhysicalResourceId"], json.dumps(request)
+        return result(json.load(boto3.client("lambda").invoke(FunctionName=function, Payload=payload)["Payload"]))
+
+    def lines(self, part):
+        logs = boto3.client("logs")
+        query = logs.start_query(
+            logGroupNames=[f"/aws/lambda/{self.name}/{function}" for function in FUNCTIONS],
+            queryString=QUERY.format(part),
+            startTime=int(self.since.timestamp()),
+            endTime=int(time.time()),
+        )
+        while True:
+            found = logs.get_query_results(queryId=query["queryId"])
+            if found["status"] not in ("Scheduled", "Running"):
+                break
+            time.sleep(1)
+        if found["status"] != "Complete":
+            raise SystemExit(f"CloudWatch Logs did not answer the query: {found['status']}")
+        return [field["value"] for row in found["results"] for field in row if field["field"] == "@message"]
+
+
+def result(answer):
+    if "result" not in answer:
+        raise SystemExit(f"The function admin answered {answer}")
+    return answer["result"]
+
+
+if __name__ == "__main__":
+    main()
