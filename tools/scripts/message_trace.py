@@ -29,7 +29,9 @@ def main():
     if not LOGGED.fullmatch(conversation):
         conversation = source.ask_admin({"op": "logged_as", "id": conversation})["logged_as"]
     print(f"{conversation} in the logs. All times are UTC, and of the functions' clocks.")
-    steps = story([json.loads(line) for line in source.lines(conversation)], conversation, options.seq)
+    # A function that crashes says so in other words.
+    lines = [json.loads(line) for line in source.lines(conversation) if line.startswith("{")]
+    steps = story(lines, conversation, options.seq)
     for at, step, more in steps:
         print(f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}  {step:12}  {more}")
     if not steps:
@@ -76,9 +78,7 @@ class Local:
 
     def lines(self, part):
         query = urllib.parse.urlencode({"with": part})
-        return [
-            line for line in get(f"{self.pages['log_url']}?{query}").read().decode().splitlines() if line[:1] == "{"
-        ]
+        return get(f"{self.pages['log_url']}?{query}").read().decode().splitlines()
 
 
 def get(url, body=None):
@@ -110,7 +110,8 @@ class Stack:
             time.sleep(1)
         if found["status"] != "Complete":
             raise SystemExit(f"CloudWatch Logs did not answer the query: {found['status']}")
-        return [field["value"] for row in found["results"] for field in row if field["field"] == "@message"]
+        messages = [field["value"] for row in found["results"] for field in row if field["field"] == "@message"]
+        return [line for message in messages for line in message.splitlines()]
 
 
 def result(answer):

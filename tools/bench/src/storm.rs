@@ -110,6 +110,7 @@ impl Clients {
         let asks = !self.by_token || phone.token_is_old || phone.token_ends_at <= phone.dials_at;
         if asks {
             phone.token_ends_at = phone.dials_at + self.token;
+            phone.token_is_old = false;
         }
         asks
     }

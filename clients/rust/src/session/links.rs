@@ -144,6 +144,9 @@ impl Session {
                 self.send_due(now);
                 return;
             }
+        } else if !matches!(why, Why::NoToken(_)) {
+            // There is a token, and nothing is wrong with it.
+            self.links.need = TokenNeed::Connect;
         }
         self.dial_later(why, now);
         self.send_due(now);

@@ -130,6 +130,9 @@ export class Links {
         this.#dialAt = this.#session.now;
         return;
       }
+    } else if (why.reason !== "no_token") {
+      // There is a token, and nothing is wrong with it.
+      this.#need = "connect";
     }
     this.#dialLater(why);
   }
