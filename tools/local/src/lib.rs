@@ -1,13 +1,15 @@
 //! AWS on this machine, as far as `template.yaml` asks for it: API Gateway's WebSocket API (`gateway`), Lambda
-//! (`functions`) and `DynamoDB` (`database`). It knows nothing of chat: routes, functions and tables come from the template,
-//! and the functions are the binaries that run on AWS too.
+//! (`functions`), `DynamoDB` (`database`) and SNS's mobile push (`sns`). It knows nothing of chat but what an app on a phone
+//! knows (`phones`): routes, functions and tables come from the template, and the functions are the binaries that run on AWS too.
 
 mod binaries;
 mod database;
 mod functions;
 mod gateway;
 mod logs;
+mod phones;
 mod server;
+mod sns;
 mod tokens;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

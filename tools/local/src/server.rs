@@ -19,6 +19,7 @@ use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
 use crate::logs::Logs;
+use crate::sns::{self, Platform, Sns};
 use crate::tokens::{self, Tokens};
 
 /// For sockets to close and their `$disconnect` to run.
@@ -79,13 +80,15 @@ impl Server {
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
-        let functions = Functions::new(&template, &binaries, &common(&database, environment), &logs)?;
+        let sns = Sns::open(data.as_deref(), logs.clone())?;
+        let functions = Functions::new(&template, &binaries, &common(address, &database, environment), &logs)?;
 
         let gateway = Arc::new(Gateway {
             api: template.api,
             domain: address.to_string(),
             functions: Arc::new(functions),
             database,
+            sns,
             tokens: Tokens::new(format!("http://{address}"))?,
             limits,
             lose_disconnects,
@@ -162,6 +165,9 @@ fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
             ("QueryStringTokens", "on".to_owned()),
             // Whoever tries it out writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),
+            ("ApnsApplicationArn", Platform::Apns.application()),
+            ("ApnsSandboxApplicationArn", Platform::ApnsSandbox.application()),
+            ("FcmApplicationArn", Platform::Gcm.application()),
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     );
@@ -179,8 +185,15 @@ fn with_local_address(mut template: Template, address: SocketAddr) -> Template {
 }
 
 /// What every function gets beside the template's variables and Lambda's own; later entries replace earlier ones.
-fn common(database: &DatabaseServer, environment: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let endpoint = ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint());
+fn common(
+    address: SocketAddr,
+    database: &DatabaseServer,
+    environment: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let endpoints = [
+        ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint()),
+        ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("http://{address}{}", sns::PATH)),
+    ];
     let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));
-    std::iter::once(endpoint).chain(log_filter).chain(environment).collect()
+    endpoints.into_iter().chain(log_filter).chain(environment).collect()
 }
