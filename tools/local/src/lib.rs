@@ -1,5 +1,5 @@
 //! AWS on this machine, as far as `template.yaml` asks for it: API Gateway's WebSocket API (`gateway`), Lambda
-//! (`functions`), `DynamoDB` (`database`) and SNS's mobile push (`sns`). It knows nothing of chat but what an app on a phone
+//! (`functions`, `mappings`), `DynamoDB` (`database`) and SNS's mobile push (`sns`). It knows nothing of chat but what an app on a phone
 //! knows (`phones`): routes, functions and tables come from the template, and the functions are the binaries that run on AWS too.
 
 mod binaries;
@@ -7,6 +7,7 @@ mod database;
 mod functions;
 mod gateway;
 mod logs;
+mod mappings;
 mod phones;
 mod server;
 mod sns;
@@ -19,6 +20,7 @@ pub use database::DatabaseServer;
 pub use functions::{FunctionError, RuntimeApi};
 pub use gateway::Limits;
 pub use logs::Logs;
+pub use mappings::{StreamLimits, Switches};
 pub use server::{Options, Server};
 pub use tokens::Tokens;
 

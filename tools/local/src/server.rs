@@ -19,6 +19,7 @@ use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
 use crate::logs::Logs;
+use crate::mappings::{Poller, StreamLimits, Switches};
 use crate::sns::{self, Platform, Sns};
 use crate::tokens::{self, Tokens};
 
@@ -38,6 +39,7 @@ pub struct Options {
     pub demo: PathBuf,
     pub binaries: Binaries,
     pub limits: Limits,
+    pub streams: StreamLimits,
     /// Never deliver `$disconnect`, which on AWS is best effort.
     pub lose_disconnects: bool,
     /// Added to every function's environment, in place of what is there.
@@ -55,6 +57,7 @@ impl Default for Options {
             demo: workspace_root().join("apps/demo/dist"),
             binaries: Binaries::new(),
             limits: Limits::default(),
+            streams: StreamLimits::default(),
             lose_disconnects: false,
             environment: BTreeMap::new(),
             logs: Logs::default(),
@@ -66,12 +69,14 @@ impl Default for Options {
 pub struct Server {
     address: SocketAddr,
     gateway: Arc<Gateway>,
+    /// By the logical id of the mapping.
+    mappings: BTreeMap<String, Arc<Switches>>,
 }
 
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        let Options { port, data, template, parameters, demo, binaries, limits, lose_disconnects, environment, logs } =
-            options;
+        let Options { port, data, template, parameters, demo, binaries, .. } = options;
+        let Options { limits, streams, lose_disconnects, environment, logs, .. } = options;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
@@ -82,11 +87,15 @@ impl Server {
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
         let sns = Sns::open(data.as_deref(), logs.clone())?;
         let functions = Functions::new(&template, &binaries, &common(address, &database, environment), &logs)?;
+        let functions = Arc::new(functions);
+        let pollers = template.mappings.iter();
+        let pollers = pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &logs));
+        let pollers = pollers.collect::<anyhow::Result<Vec<_>>>()?;
 
         let gateway = Arc::new(Gateway {
             api: template.api,
             domain: address.to_string(),
-            functions: Arc::new(functions),
+            functions,
             database,
             sns,
             tokens: Tokens::new(format!("http://{address}"))?,
@@ -104,7 +113,12 @@ impl Server {
         let stopped = gateway.stop.clone().cancelled_owned();
         let serving = axum::serve(listener, Arc::clone(&gateway).router(&demo)).with_graceful_shutdown(stopped);
         tokio::spawn(serving.into_future());
-        Ok(Self { address, gateway })
+        let mappings = template.mappings.into_iter().map(|mapping| mapping.logical_id);
+        let mappings = mappings.zip(pollers.iter().map(Poller::switches)).collect();
+        for poller in pollers {
+            gateway.tasks.spawn(gateway.stop.clone().run_until_cancelled_owned(poller.run()));
+        }
+        Ok(Self { address, gateway, mappings })
     }
 
     /// Where clients connect: `ws://127.0.0.1:3001/v1`.
@@ -143,6 +157,11 @@ impl Server {
     /// The process id of the sandbox whose calls are signed with this access key.
     pub fn caller(&self, access_key: &str) -> Option<u32> {
         self.gateway.functions.caller(access_key)
+    }
+
+    /// What can be done with a mapping, by its logical id; `None` if the template has none.
+    pub fn mapping(&self, logical_id: &str) -> Option<&Switches> {
+        self.mappings.get(logical_id).map(|switches| &**switches)
     }
 
     /// Closes the sockets, lets their `$disconnect` run, and ends every process it started.
