@@ -20,8 +20,19 @@ use crate::env::{BadVariable, env};
 use crate::event_line::{FIELD, metrics};
 
 /// The crates whose lines are ours, besides the functions in [`ACTIONS`]. A test sees that none is missing.
-const OURS: &[&str] =
-    &["actions", "admin", "authorize", "connect", "deliver", "domain", "lambda", "pigeonhole_wire", "store"];
+const OURS: &[&str] = &[
+    "actions",
+    "admin",
+    "authorize",
+    "connect",
+    "deliver",
+    "domain",
+    "lambda",
+    "notify",
+    "pigeonhole_wire",
+    "push",
+    "store",
+];
 
 /// Starts logging at the levels that `RUST_LOG` names, `info` if it names none.
 ///

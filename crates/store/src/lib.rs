@@ -35,6 +35,7 @@ pub struct Tables {
     pub messages: String,
     pub idempotency: String,
     pub inbox: String,
+    pub devices: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -51,8 +52,8 @@ impl Store {
         Self { client, tables, connections_per_user_max }
     }
 
-    /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE` and
-    /// `INBOX_TABLE`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
+    /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
+    /// `INBOX_TABLE` and `DEVICES_TABLE`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
     ///
     /// # Errors
     /// Whatever `env` says of a variable that is missing.
@@ -66,6 +67,7 @@ impl Store {
             messages: env("MESSAGES_TABLE")?,
             idempotency: env("IDEMPOTENCY_TABLE")?,
             inbox: env("INBOX_TABLE")?,
+            devices: env("DEVICES_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();

@@ -42,6 +42,7 @@ pub struct InProcess {
     read: read::Deps,
     inbox: inbox::Deps,
     connect: connect::Deps,
+    device: device::Deps,
     admin: admin::Deps,
 }
 
@@ -82,6 +83,7 @@ impl InProcess {
             read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), limiter: limiter(), clock: time() },
             connect: connect::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
+            device: device::Deps { store: store.clone(), limiter: limiter(), clock: time() },
             admin: admin::Deps { store: store.clone(), fanout: fanout(), clock: time() },
             store,
             connections,
@@ -109,6 +111,7 @@ impl InProcess {
             "send" => send::handle(&self.send, event).await,
             "drain" => drain::handle(&self.drain, event).await,
             "read" => read::handle(&self.read, event).await,
+            "device" => device::handle(&self.device, event).await,
             "inbox" => inbox::handle(&self.inbox, event).await,
             other => panic!("{other} can't be called here yet: add it"),
         }
@@ -164,6 +167,7 @@ fn tables() -> Tables {
         messages: "MessagesTable".to_owned(),
         idempotency: "IdempotencyTable".to_owned(),
         inbox: "InboxTable".to_owned(),
+        devices: "DevicesTable".to_owned(),
     }
 }
 
