@@ -6,17 +6,22 @@ mod proxy;
 mod users;
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use local::{Binaries, Logs, Options, Server, build_functions};
+use local::{Binaries, Logs, Options, Server, StreamLimits, Switches, build_functions};
 pub use network::Network;
 pub use phone::{ConnectError, Frame, Phone};
 pub use proxy::Proxy;
 use serde_json::Value;
+use tokio::time::timeout;
 use users::Users;
 
 use crate::{PATIENCE, dynamodb_config};
+
+/// The template's parameters for SNS's platform applications.
+const APPLICATIONS: [&str; 3] = ["ApnsApplicationArn", "ApnsSandboxApplicationArn", "FcmApplicationArn"];
 
 /// A running server with tables of its own, which ends with the test; or, where `PIGEONHOLE_URL` names one, a deployed
 /// stack, on which each test has users of its own.
@@ -63,9 +68,43 @@ impl TestServer {
         for rate in ["RequestRate", "SendRate"] {
             options.parameters.insert(rate.to_owned(), "off".to_owned());
         }
+        // Only tests of phones have some that ring: the others are spared a stream, and a function at work on it.
+        for application in APPLICATIONS {
+            options.parameters.insert(application.to_owned(), String::new());
+        }
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
         Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }
+    }
+
+    /// Makes these options those of a server with phones that ring, after a grace of so many seconds for who is connected. What changes
+    /// is on its way at once: no batching window holds it up.
+    pub fn ringing(options: &mut Options, grace_s: u32) {
+        for application in APPLICATIONS {
+            options.parameters.remove(application);
+        }
+        options.parameters.insert("PushGraceSeconds".to_owned(), grace_s.to_string());
+        options.streams = StreamLimits { read_every: Duration::from_millis(10), window_max: Duration::ZERO };
+    }
+
+    /// A connection of one of the user's devices.
+    pub async fn device(&self, user: &str, device_id: &str) -> Phone {
+        let url = format!("{}?device_id={device_id}", self.url);
+        let phone = Phone::connect(user, &url, &self.token(user)).await.expect("a good token connects");
+        phone.among(self.users.clone())
+    }
+
+    /// What takes the inbox table's changes to whoever rings phones.
+    pub fn pending_stream(&self) -> &Switches {
+        self.local().mapping("PendingStream").expect("the server has phones that ring")
+    }
+
+    /// What each phone of the user shows when everything that has happened so far has had its effect.
+    pub async fn phones(&self, user: &str) -> Vec<Value> {
+        timeout(PATIENCE, self.pending_stream().settled()).await.expect("the stream is read to its end");
+        let url = format!("{}/phones?user={user}", self.local().http_url());
+        let page: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();
+        page["phones"].as_array().expect("a list of phones").clone()
     }
 
     /// The local server, for what can be done with no other. A test that calls this is marked
@@ -131,10 +170,10 @@ impl TestServer {
     pub async fn until_connections(&self, user: &str, count: usize) {
         let reached = async {
             while self.connections(user) != count {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, reached).await.expect("the user has that many connections");
+        timeout(PATIENCE, reached).await.expect("the user has that many connections");
     }
 
     /// Stores a connection of the user's that no longer exists: a post to it is answered with 410.

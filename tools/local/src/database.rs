@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use dynoxide::actions::{
-    create_table::CreateTableRequest, describe_table::DescribeTableRequest, scan::ScanRequest,
+    create_table::CreateTableRequest, describe_table::DescribeTableRequest, query::QueryRequest, scan::ScanRequest,
     update_table::UpdateTableRequest, update_time_to_live::UpdateTimeToLiveRequest,
 };
 use dynoxide::storage::Storage;
@@ -70,17 +70,39 @@ impl DatabaseServer {
         if self.engine.get_table_metadata(table).map_err(failed)?.is_none() {
             return Ok(None);
         }
-        let mut rows = Vec::new();
-        let mut start = Value::Null;
-        loop {
+        let pages = |start: Value| {
             let scan: ScanRequest = request(json!({ "TableName": table, "ExclusiveStartKey": start }))?;
-            let page = serde_json::to_value(self.engine.scan(scan).map_err(failed)?)?;
-            let items = page.get("Items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            rows.extend(items.iter().take(rows_max - rows.len()).map(plain_item));
-            match page.get("LastEvaluatedKey") {
-                Some(key) if rows.len() < rows_max => start = key.clone(),
-                _ => return Ok(Some(rows)),
-            }
+            Ok(serde_json::to_value(self.engine.scan(scan).map_err(failed)?)?)
+        };
+        all(pages, rows_max).map(Some)
+    }
+
+    /// The rows of one user as plain JSON, in a table whose partition key is `user_id`.
+    pub fn rows_of(&self, table: &str, user: &str) -> anyhow::Result<Vec<Value>> {
+        let pages = |start: Value| {
+            let query: QueryRequest = request(json!({
+                "TableName": table,
+                "ExclusiveStartKey": start,
+                "KeyConditionExpression": "user_id = :user",
+                "ExpressionAttributeValues": { ":user": { "S": user } },
+            }))?;
+            Ok(serde_json::to_value(self.engine.query(query).map_err(failed)?)?)
+        };
+        all(pages, usize::MAX)
+    }
+}
+
+/// The items of all pages, each of which is asked for with the key that the one before ended with.
+fn all(page: impl Fn(Value) -> anyhow::Result<Value>, rows_max: usize) -> anyhow::Result<Vec<Value>> {
+    let mut rows = Vec::new();
+    let mut start = Value::Null;
+    loop {
+        let page = page(start)?;
+        let items = page.get("Items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        rows.extend(items.iter().take(rows_max - rows.len()).map(plain_item));
+        match page.get("LastEvaluatedKey") {
+            Some(key) if rows.len() < rows_max => start = key.clone(),
+            _ => return Ok(rows),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use local::{Binaries, Limits, Options, Server, build_functions};
+use local::{Binaries, Limits, Options, Server, StreamLimits, build_functions};
 use template::{Overrides, Template};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -35,6 +35,11 @@ struct Arguments {
     /// Close a socket that long after it was opened
     #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
     max_lifetime: u64,
+
+    /// Take the changes of a table to their function after that long at most, where the template may say longer. A phone rings at
+    /// once with 0
+    #[arg(long, value_name = "SECONDS")]
+    batching_window: Option<u64>,
 
     /// Another value for a parameter of template.yaml, such as RequestRate=off
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
@@ -96,6 +101,10 @@ async fn start(arguments: &Arguments, binaries: Binaries) -> anyhow::Result<Serv
             lifetime_max: Duration::from_secs(arguments.max_lifetime),
             ..Limits::default()
         },
+        streams: StreamLimits {
+            window_max: arguments.batching_window.map_or(Duration::MAX, Duration::from_secs),
+            ..StreamLimits::default()
+        },
         parameters: arguments.parameter.iter().cloned().collect(),
         lose_disconnects: arguments.lose_disconnects,
         ..Options::default()
@@ -122,6 +131,7 @@ fn greet(server: &Server, arguments: &Arguments) {
   chat now  cargo run --bin chat --{url} alice bob
             cargo run --bin chat --{url} bob alice     (in another terminal)
   token     curl '{http}/token?user=alice'
+  phones    curl '{http}/phones?user=bob'     (what each of bob's phones shows: register one with the action device)
   tables    curl {http}/tables/InboxTable
             aws dynamodb scan --endpoint-url {database} --table-name InboxTable
   data      {data}

@@ -147,6 +147,17 @@ impl Phone {
         self.notifications.retain(|shown| read["conversation_id"] != shown.conversation_id || shown.seq > upto);
     }
 
+    /// What the app knows once it has caught up, of the user's rows of the inbox table: it removes what was read, and sets its badge.
+    fn catch_up(&mut self, inbox: &[Value], now: OffsetDateTime) {
+        let now_ms = now.unix_timestamp() * 1000;
+        let is_muted = |row: &Value| row["muted_until"].as_i64().is_some_and(|until| now_ms < until);
+        for row in inbox {
+            self.clear(&json!({ "conversation_id": row["conversation_id"], "seq": row["read_seq"] }));
+        }
+        let unread = inbox.iter().filter(|row| !is_muted(row)).filter_map(|row| row["unread"].as_u64());
+        self.badge = self.badge.map(|_| unread.sum());
+    }
+
     /// As `GET /phones` shows it to the user who is signed in there: a row of the devices table.
     fn look(&mut self, row: &Value) -> Value {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -194,6 +205,14 @@ pub(crate) fn shown(endpoints: &mut Endpoints, user: &str, rows: &[Value]) -> Va
     });
     let phones = [registered.clone(), gone.collect()].concat();
     json!({ "phones": phones })
+}
+
+/// The app on a phone has a connection: it hears what the user reads. The device is a row of the devices table, the inbox
+/// what the inbox table has of the user.
+pub(crate) fn catch_up(endpoints: &mut Endpoints, device: &Value, inbox: &[Value]) {
+    if let Some(phone) = endpoints.phone(device["endpoint_arn"].as_str().unwrap_or_default()) {
+        phone.catch_up(inbox, OffsetDateTime::now_utc());
+    }
 }
 
 /// Removes the app from the phone that this row of the devices table is about.

@@ -73,6 +73,23 @@ fn a_clear_takes_away_what_was_read_and_nothing_newer() {
 }
 
 #[test]
+fn an_app_that_is_connected_takes_away_what_was_read() {
+    let mut phone = Phone::default();
+    for conversation in ["a", "b"] {
+        apple(&mut phone, &ring(conversation, 1, &json!("hi"), 2), &[("COLLAPSE_ID", conversation)]).unwrap();
+    }
+    let row = |conversation: &str, read_seq: u64, unread: u64, muted_until: i64| {
+        let marks = json!({ "read_seq": read_seq, "unread": unread, "muted_until": muted_until });
+        let mut row = json!({ "conversation_id": conversation });
+        row.as_object_mut().unwrap().extend(marks.as_object().unwrap().clone());
+        row
+    };
+    phone.catch_up(&[row("a", 1, 0, 0), row("b", 0, 1, 0), row("c", 0, 5, i64::MAX)], NOON);
+    assert_eq!(notifications(&mut phone), [json!(["b", 1, "Pigeonhole", "hi"])]);
+    assert_eq!(shown(&mut phone, "apns")["badge"], 1, "without what is muted");
+}
+
+#[test]
 fn an_android_app_shows_what_the_data_says() {
     let mut phone = Phone::default();
     android(&mut phone, &json!({ "type": "message", "conversation_id": "a", "seq": "1" })).unwrap();
