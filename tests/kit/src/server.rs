@@ -60,6 +60,14 @@ impl TestServer {
         }
     }
 
+    /// The same with phones that ring, if it is a local one.
+    pub async fn open_ringing(grace_s: u32) -> Self {
+        match std::env::var("PIGEONHOLE_URL") {
+            Ok(_) => Self::open().await,
+            Err(_) => Self::with(|options| Self::ringing(options, grace_s)).await,
+        }
+    }
+
     /// A local server with options changed.
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let binaries = functions().clone();
@@ -105,6 +113,22 @@ impl TestServer {
         let url = format!("{}/phones?user={user}", self.local().http_url());
         let page: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();
         page["phones"].as_array().expect("a list of phones").clone()
+    }
+
+    /// Waits until the phone behind a token shows this. A deployed stack's SNS is one of the local server's, which
+    /// `PIGEONHOLE_SNS` names.
+    pub async fn until_phone_shows(&self, token: &str, fits: impl Fn(&[Value]) -> bool) {
+        let url = std::env::var("PIGEONHOLE_SNS").unwrap_or_else(|_| format!("{}/sns", self.local().http_url()));
+        let shows = async {
+            loop {
+                let phones: Value = self.http.get(&url).send().await.unwrap().json().await.unwrap();
+                if phones[token].as_array().is_some_and(|shown| fits(shown)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, shows).await.expect("the phone shows it in time");
     }
 
     /// The local server, for what can be done with no other. A test that calls this is marked

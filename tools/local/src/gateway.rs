@@ -23,6 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 pub(crate) use connections::Connections;
 use data_encoding::BASE64URL;
+pub(crate) use from_here::check as from_here;
 pub(crate) use query::Query;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -113,7 +114,7 @@ impl Gateway {
             )
             .fallback_service(demo::site(demo));
         let sns = Arc::clone(&self.sns).router();
-        router.with_state(self).merge(sns).layer(axum::middleware::from_fn(from_here::check))
+        router.with_state(self).merge(sns).layer(axum::middleware::from_fn(from_here))
     }
 
     /// Invokes a proxy integration. A failure is logged here, once.

@@ -22,6 +22,7 @@ pub use gateway::Limits;
 pub use logs::Logs;
 pub use mappings::{StreamLimits, Switches};
 pub use server::{Options, Server};
+pub use sns::serve_sns;
 pub use tokens::Tokens;
 
 /// A panic elsewhere leaves nothing half done in what the locks here guard.

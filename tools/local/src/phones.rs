@@ -169,10 +169,6 @@ impl Phone {
             self.notifications.retain(|shown| Some(&shown.at) >= since.as_ref());
             self.owner = owner;
         }
-        let shown = self.notifications.iter().map(|shown| {
-            let Notification { conversation_id, seq, title, body, at, .. } = shown;
-            json!({ "conversation_id": conversation_id, "seq": seq, "title": title, "body": body, "at": at })
-        });
         // iOS has the badge, and Android counts by itself.
         let badge = (row["badge"] == true && row["platform"] != "fcm").then(|| self.badge.unwrap_or_default());
         json!({
@@ -180,8 +176,17 @@ impl Phone {
             "platform": row["platform"],
             "alive": !self.dead,
             "badge": badge,
-            "notifications": shown.collect::<Vec<_>>(),
+            "notifications": self.shown(),
         })
+    }
+
+    /// The newest first.
+    pub(crate) fn shown(&self) -> Value {
+        let shown = self.notifications.iter().map(|shown| {
+            let Notification { conversation_id, seq, title, body, at, .. } = shown;
+            json!({ "conversation_id": conversation_id, "seq": seq, "title": title, "body": body, "at": at })
+        });
+        shown.collect()
     }
 }
 

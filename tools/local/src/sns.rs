@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::post;
+use axum::routing::get;
+use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
+use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::gateway::Query;
+use crate::gateway::{Query, from_here};
 use crate::lock;
 use crate::logs::Logs;
 use crate::phones::{Phone, Push};
@@ -148,8 +149,9 @@ impl Sns {
     }
 
     pub(crate) fn router(self: Arc<Self>) -> Router {
-        let limit = DefaultBodyLimit::max(REQUEST_BYTES_MAX);
-        Router::new().route(PATH, post(answer)).route(&format!("{PATH}/"), post(answer)).layer(limit).with_state(self)
+        let (bare, with_slash) = (get(tokens).post(answer), get(tokens).post(answer));
+        let router = Router::new().route(PATH, bare).route(&format!("{PATH}/"), with_slash);
+        router.layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX)).with_state(self)
     }
 
     /// Changes or looks at what there is, and keeps it.
@@ -187,11 +189,26 @@ impl Sns {
     }
 }
 
+/// Serves SNS alone, for functions that run elsewhere.
+pub async fn serve_sns(listener: TcpListener) -> anyhow::Result<()> {
+    let router = Sns::open(None, Logs::Print)?.router().layer(axum::middleware::from_fn(from_here));
+    Ok(axum::serve(listener, router).await?)
+}
+
 /// Whole, or as it was: a server may be killed meanwhile.
 fn keep(file: &Path, state: &Endpoints) -> std::io::Result<()> {
     let new = file.with_extension("new");
     std::fs::write(&new, serde_json::to_vec(state)?)?;
     std::fs::rename(new, file)
+}
+
+/// The phone behind each token, for whoever does not know whose it is.
+async fn tokens(State(sns): State<Arc<Sns>>) -> Json<Value> {
+    let phones = sns.with(|state| {
+        let phones = state.endpoints.values().map(|endpoint| (endpoint.token.clone(), endpoint.phone.shown()));
+        phones.collect::<Map<_, _>>()
+    });
+    Json(Value::Object(phones))
 }
 
 async fn answer(State(sns): State<Arc<Sns>>, body: String) -> Response {
