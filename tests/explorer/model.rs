@@ -62,7 +62,13 @@ impl ChatModel {
         let gate = Gate::new(Cloud::new());
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions = |actor| {
-            InProcess::new(gate.dynamodb_client(actor), gate.management_client(actor), clock.clone(), Limits::default())
+            InProcess::new(
+                gate.dynamodb_client(actor),
+                gate.management_client(actor),
+                gate.sns_client(actor),
+                clock.clone(),
+                Limits::default(),
+            )
         };
         let functions = (0..scenario.at_once.len()).map(functions).collect();
         let (initial, now) = (RefCell::default(), RefCell::default());

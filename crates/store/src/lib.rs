@@ -5,12 +5,14 @@
 //! back as outcomes ([`message_append::Appended`], [`inbox::Update`]) and the handler decides.
 
 pub mod connections;
+pub mod devices;
 mod error;
 pub mod inbox;
 mod item;
 pub mod message_append;
 pub mod messages;
 pub mod settings;
+pub mod stream;
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fields::Fields;
-use crate::ids::{DeviceId, DeviceToken};
+use crate::ids::{DeviceId, DeviceToken, InvalidId};
 use crate::refusal::Refusal;
 
 /// From a connection that names its `device_id`.
@@ -72,11 +72,12 @@ impl DeviceRequest {
         if fields.object.get("token") == Some(&Value::Null) {
             return Ok(Self::Off { token: () });
         }
+        let platform = fields.required("platform", |text| {
+            Platform::parse(text).ok_or("must be \"apns\", \"apns_sandbox\" or \"fcm\"")
+        })?;
         Ok(Self::On(Registration {
-            token: fields.required("token", DeviceToken::parse)?,
-            platform: fields.required("platform", |text| {
-                Platform::parse(text).ok_or("must be \"apns\", \"apns_sandbox\" or \"fcm\"")
-            })?,
+            platform,
+            token: fields.required("token", |text| platform.token(text))?,
             preview: fields.boolean("preview")?.unwrap_or_default(),
             badge: fields.boolean("badge")?.unwrap_or_default(),
             when: fields
@@ -90,6 +91,14 @@ impl Platform {
     /// Reads what a client wrote, or what was stored.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Apns, Self::ApnsSandbox, Self::Fcm].into_iter().find(|platform| platform.as_str() == text)
+    }
+
+    /// APNs has hexadecimal digits for a token, which apps write in either case.
+    fn token(self, text: &str) -> Result<DeviceToken, InvalidId> {
+        match self {
+            Self::Apns | Self::ApnsSandbox => DeviceToken::parse(&text.to_ascii_lowercase()),
+            Self::Fcm => DeviceToken::parse(text),
+        }
     }
 
     pub fn as_str(self) -> &'static str {
