@@ -212,6 +212,16 @@ impl TestServer {
         put.send().await.unwrap();
     }
 
+    /// Removes what is noted of the user's connections.
+    pub async fn forget_connections(&self, user: &str) {
+        for row in self.rows("ConnectionsTable", user) {
+            let delete = self.tables().delete_item().table_name("ConnectionsTable");
+            let delete = delete.key("user_id", AttributeValue::S(user.to_owned()));
+            let id = row["connection_id"].as_str().unwrap().to_owned();
+            delete.key("connection_id", AttributeValue::S(id)).send().await.unwrap();
+        }
+    }
+
     /// Makes all connection rows of the user an hour old, as time would.
     pub async fn age_connections(&self, user: &str) {
         for row in self.rows("ConnectionsTable", user) {
