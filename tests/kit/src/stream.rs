@@ -1,5 +1,7 @@
 //! The stream of the inbox table, and which of its records Lambda hands on.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -45,7 +47,12 @@ fn call<Q: DeserializeOwned, A: Serialize>(
 }
 
 /// The patterns of the template's mapping: what matches one of them is handed on.
-pub fn patterns() -> Vec<Value> {
+pub fn patterns() -> &'static [Value] {
+    static PATTERNS: LazyLock<Vec<Value>> = LazyLock::new(read_patterns);
+    &PATTERNS
+}
+
+fn read_patterns() -> Vec<Value> {
     let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
     let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
     let filters = &template["Resources"]["PendingStream"]["Properties"]["FilterCriteria"]["Filters"];
