@@ -9,6 +9,7 @@ use testkit::{Fault, PATIENCE, Phone, Proxy, TestServer};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::client::Folder;
 use crate::failures::until_logged;
 
 /// Who is connected has this long to acknowledge. For tests of who is not, and of who does.
@@ -307,6 +308,29 @@ async fn a_phone_without_the_app_is_forgotten_until_it_registers_again() {
     alice.send("bob", "m4", "welcome back").await;
     assert_eq!(server.phones("bob").await[0]["alive"], true);
     assert_eq!(shown(&server, "bob").await, [plain(4)]);
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "restarts the server")]
+async fn phones_outlive_a_restart_with_the_tables() {
+    let folder = Folder::new("phones");
+    let start = || {
+        TestServer::with(|options| {
+            TestServer::ringing(options, LONG);
+            options.data = Some(folder.0.clone());
+        })
+    };
+    let server = start().await;
+    register(&server, "bob", "iphone", "apns", json!({})).await;
+    server.phone("alice").await.send("bob", "m1", "hi").await;
+    assert_eq!(shown(&server, "bob").await, [plain(1)]);
+    server.shutdown().await;
+
+    let server = start().await;
+    assert_eq!(shown(&server, "bob").await, [plain(1)]);
+    server.phone("alice").await.send("bob", "m2", "hi again").await;
+    assert_eq!(shown(&server, "bob").await, [plain(2)]);
+    server.shutdown().await;
 }
 
 #[tokio::test]
