@@ -65,6 +65,15 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The names of the binaries that the template's functions run, with its parameters as they are here.
+    pub fn functions(&self) -> anyhow::Result<Vec<String>> {
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let template = Template::load(&self.template, &overrides(nowhere, self.parameters.clone()))?;
+        Ok(template.functions.into_values().map(|function| function.binary).collect())
+    }
+}
+
 /// A running server. It ends with [`Server::shutdown`], or with the runtime that it was started on.
 pub struct Server {
     address: SocketAddr,

@@ -364,6 +364,17 @@ async fn sns_speaks_as_sns_does_and_shows_its_phones() {
     assert_eq!(page.status(), 400);
 }
 
+#[test]
+fn the_functions_to_build_are_those_that_the_parameters_ask_for() {
+    let functions = |parameters: &[(&str, &str)]| {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Options { parameters, ..Options::default() }.functions().unwrap()
+    };
+    assert!(functions(&[]).contains(&"notify".to_owned()), "there are phones to ring, unless somebody says otherwise");
+    let none = [("ApnsApplicationArn", ""), ("ApnsSandboxApplicationArn", ""), ("FcmApplicationArn", "")];
+    assert!(!functions(&none).contains(&"notify".to_owned()));
+}
+
 #[tokio::test]
 async fn a_taken_port_is_named() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
