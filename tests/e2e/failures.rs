@@ -116,7 +116,7 @@ async fn without_its_row_a_connection_is_refused() {
 }
 
 /// Waits for a line that has all of this in it.
-async fn until_logged(log: &Mutex<Vec<String>>, needles: &[&str]) {
+pub(crate) async fn until_logged(log: &Mutex<Vec<String>>, needles: &[&str]) {
     let found = |line: &String| needles.iter().all(|needle| line.contains(needle));
     let logged = async {
         while !log.lock().unwrap().iter().any(found) {

@@ -11,6 +11,7 @@ mod inbox;
 mod limits;
 mod online;
 mod operator;
+mod phones;
 mod privileges;
 mod retries;
 mod settings;

@@ -64,7 +64,9 @@ async fn the_log_has_what_became_of_a_message_and_nobodys_name() {
 async fn pages_from_elsewhere_get_no_token_and_no_table() {
     let server = TestServer::open().await;
     let http = server.local().http_url();
-    for path in ["/token?user=alice", "/tables/InboxTable", "/local", "/.well-known/jwks.json"] {
+    for path in
+        ["/token?user=alice", "/tables/InboxTable", "/local", "/.well-known/jwks.json", "/phones?user=bob", "/sns"]
+    {
         let get =
             |name: &'static str, value: &'static str| server.http.get(format!("{http}{path}")).header(name, value);
         assert_eq!(get("origin", "https://example.com").send().await.unwrap().status(), 403, "{path}");

@@ -11,6 +11,21 @@ use testkit::{AwsCall, Proxy, TestServer};
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
 
+/// What Lambda's poller asks for in the function's name.
+const OF_POLLER: [(&str, &str); 4] = [
+    ("dynamodb:ListStreams", "*"),
+    ("dynamodb:DescribeStream", "InboxTable.StreamArn"),
+    ("dynamodb:GetShardIterator", "InboxTable.StreamArn"),
+    ("dynamodb:GetRecords", "InboxTable.StreamArn"),
+];
+
+/// SNS's platform applications: the template's parameter, what their ARNs have, and what clients call the platform.
+const APPLICATIONS: [(&str, &str, &str); 3] = [
+    ("ApnsApplicationArn", "/APNS/", "apns"),
+    ("ApnsSandboxApplicationArn", "/APNS_SANDBOX/", "apns_sandbox"),
+    ("FcmApplicationArn", "/GCM/", "fcm"),
+];
+
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "sees the functions' calls to AWS")]
 async fn the_functions_may_do_what_they_do_and_nothing_else() {
@@ -23,13 +38,23 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     .await;
     let limits = [("RequestRate", "60+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "20+1/180s")];
     let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let server = proxy.server_with(|options| options.parameters.extend(limits)).await;
+    let server = proxy
+        .server_with(|options| {
+            TestServer::ringing(options, 1);
+            options.parameters.extend(limits);
+        })
+        .await;
     do_everything(&server).await;
+    for (_, _, platform) in APPLICATIONS {
+        ring(&server, platform).await;
+    }
     do_too_much(&server).await;
     operate(&server).await;
     server.until_connections("alice", 0).await;
 
-    let (asked, allowed) = (asked.lock().unwrap().clone(), allowed());
+    let (mut asked, allowed) = (asked.lock().unwrap().clone(), allowed());
+    let of_poller = OF_POLLER.map(|(action, resource)| (action.to_owned(), resource.to_owned()));
+    asked.extend(of_poller.map(|(action, resource)| ("NotifyFunction".to_owned(), action, resource)));
     let denied: Vec<_> = asked.difference(&allowed).collect();
     assert!(denied.is_empty(), "not allowed by template.yaml: {denied:#?}");
     let unused: Vec<_> = allowed.difference(&asked).collect();
@@ -71,12 +96,34 @@ async fn do_everything(server: &TestServer) {
     bob.leave().await;
 }
 
+/// A phone is registered, rung and cleared; its app is removed, and comes back; and its user logs out.
+async fn ring(server: &TestServer, platform: &str) {
+    let mut alice = server.phone("alice").await;
+    let register = json!({"action": "device", "platform": platform, "token": "00ff", "badge": true});
+    let mut phone = server.device("bob", platform).await;
+    phone.ok(register.clone()).await;
+    phone.leave().await;
+    let sent = alice.send("bob", &format!("{platform}-1"), "hi").await;
+    server.phones("bob").await;
+    server.phone("bob").await.read(sent["conversation_id"].as_str().unwrap(), sent["seq"].as_u64().unwrap()).await;
+    server.phones("bob").await;
+    let kill = format!("{}/phones/kill?user=bob&device_id={platform}", server.local().http_url());
+    assert_eq!(server.http.post(kill).send().await.unwrap().status(), 200);
+    for number in 2..=3 {
+        alice.send("bob", &format!("{platform}-{number}"), "hi").await;
+        server.phones("bob").await;
+    }
+    let mut phone = server.device("bob", platform).await;
+    phone.ok(register).await;
+    phone.ok(json!({"action": "device", "token": null})).await;
+}
+
 /// More than a user may: more connections, and to each function more requests.
 async fn do_too_much(server: &TestServer) {
     let mut oldest = server.phone("mallory").await;
     let (_second, _third) = (server.phone("mallory").await, server.phone("mallory").await);
     oldest.event("connection.replaced").await;
-    for action in ["send", "ack", "read", "inbox", "dance"] {
+    for action in ["send", "ack", "read", "inbox", "device", "dance"] {
         let mut mallory = server.phone(&format!("mallory-{action}")).await;
         mallory.flood(&json!({ "action": action }).to_string()).await;
     }
@@ -102,9 +149,12 @@ async fn operate(server: &TestServer) {
 /// What IAM asks for a call: a transaction takes the permission of each write in it.
 fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     let of = |action: &str, resource: &str| {
-        let action =
-            if resource.starts_with('@') { format!("execute-api:{action}") } else { format!("dynamodb:{action}") };
-        (function.to_owned(), action, resource.to_owned())
+        let service = match call {
+            AwsCall::Database { .. } => "dynamodb",
+            AwsCall::Push { .. } => "sns",
+            AwsCall::Post { .. } | AwsCall::Close { .. } => "execute-api",
+        };
+        (function.to_owned(), format!("{service}:{action}"), resource.to_owned())
     };
     let resource = |body: &Value| {
         let table = body["TableName"].as_str().unwrap_or_default();
@@ -113,6 +163,18 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     match call.operation() {
         "PostToConnection" => vec![of("ManageConnections", "@connections/POST")],
         "DeleteConnection" => vec![of("ManageConnections", "@connections/DELETE")],
+        operation if matches!(call, AwsCall::Push { .. }) => {
+            let named = |name: &str| call.body()[name].as_str();
+            let endpoint = named("EndpointArn").or_else(|| named("TargetArn"));
+            let arn = endpoint.or_else(|| named("PlatformApplicationArn")).unwrap();
+            let (parameter, ..) = APPLICATIONS.iter().find(|(_, part, _)| arn.contains(part)).unwrap();
+            let resource = if endpoint.is_some() { format!("{parameter}/endpoints") } else { (*parameter).to_owned() };
+            vec![of(operation, &resource)]
+        }
+        "BatchGetItem" => {
+            let tables = call.body()["RequestItems"].as_object().into_iter().flatten();
+            tables.map(|(table, _)| of("BatchGetItem", table)).collect()
+        }
         "TransactWriteItems" => {
             let writes = call.body()["TransactItems"].as_array().into_iter().flatten();
             let writes = writes.flat_map(|write| write.as_object().into_iter().flatten());
@@ -135,10 +197,10 @@ fn allowed() -> BTreeSet<Privilege> {
     for (name, resource) in template["Resources"].as_mapping().unwrap() {
         let statements = resource["Properties"]["Policies"].as_sequence().into_iter().flatten();
         let statements = statements.flat_map(|policy| policy["Statement"].as_sequence().unwrap());
-        for statement in statements {
+        for statement in statements.map(if_it_holds) {
             assert_eq!(statement["Effect"], "Allow");
             for action in one_or_more(&statement["Action"]) {
-                for resource in one_or_more(&statement["Resource"]) {
+                for resource in one_or_more(&statement["Resource"]).into_iter().map(if_it_holds) {
                     allowed.insert((name.as_str().unwrap().to_owned(), text_of(action), resource_of(resource)));
                 }
             }
@@ -151,6 +213,14 @@ fn one_or_more(value: &Yaml) -> Vec<&Yaml> {
     value.as_sequence().map_or_else(|| vec![value], |all| all.iter().collect())
 }
 
+/// Of a condition what is there if it holds: everything is configured here.
+fn if_it_holds(value: &Yaml) -> &Yaml {
+    match value {
+        Yaml::Tagged(tagged) if tagged.tag == "!If" => &tagged.value[1],
+        value => value,
+    }
+}
+
 /// A string, whatever intrinsic function it is given to.
 fn text_of(value: &Yaml) -> String {
     match value {
@@ -161,12 +231,28 @@ fn text_of(value: &Yaml) -> String {
 
 /// `!GetAtt InboxTable.Arn` as `InboxTable`, `${InboxTable.Arn}/index/pending` as `InboxTable/index/pending`.
 fn resource_of(value: &Yaml) -> String {
+    if let Yaml::Tagged(tagged) = value
+        && let Some(application) = endpoints_of(&tagged.value)
+    {
+        return format!("{application}/endpoints");
+    }
     let text = text_of(value);
     for method in ["POST", "DELETE"] {
         if text.ends_with(&format!("/{method}/@connections/*")) {
             return format!("@connections/{method}");
         }
     }
-    assert!(!text.contains('*'), "{text} allows more than one thing");
+    assert!(!text.contains('*') || text == "*", "{text} allows more than one thing");
     text.replace("${", "").replace('}', "").replace(".Arn", "")
+}
+
+/// `["${Of}/*", {Of: !Join [":endpoint/", !Split [":app/", !Ref ApnsApplicationArn]]}]` as `ApnsApplicationArn`.
+fn endpoints_of(sub: &Yaml) -> Option<String> {
+    let Yaml::Tagged(join) = sub.get(1)?.get("Of")? else { return None };
+    let Yaml::Tagged(split) = join.value.get(1)? else { return None };
+    assert_eq!(
+        (sub[0].as_str(), join.value[0].as_str(), split.value[0].as_str()),
+        (Some("${Of}/*"), Some(":endpoint/"), Some(":app/"))
+    );
+    Some(text_of(&split.value[1]))
 }

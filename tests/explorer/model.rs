@@ -2,7 +2,7 @@
 //! note what they receive.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use template::plain_item;
 use testkit::cloud::{Cloud, Rows, socket_touch};
 use testkit::explorer::{Actor, Model};
+use testkit::fake_sns::{FakeSns, Push};
 use testkit::schedule::Step;
-use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of};
+use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
 use wire::Timestamp;
 
 use crate::invariants::{Held, Tables, ensure, number, string};
@@ -41,6 +42,7 @@ struct InitialState {
     rows: Rows,
     /// All of them opened a minute before.
     sockets: BTreeMap<String, Vec<Value>>,
+    sns: FakeSns,
     connected_at: Timestamp,
     state: State,
 }
@@ -55,6 +57,13 @@ struct State {
     /// What was answered to a `send`: sender, id, result.
     sent: Vec<(&'static str, &'static str, Value)>,
     broken: Option<String>,
+    /// The rows of the inbox table, as DynamoDB writes them.
+    inbox: Vec<Value>,
+    /// What was written to them, as records of the stream, and how many of these were handed on for good.
+    records: Vec<Value>,
+    handed_on: usize,
+    /// By actor: up to where the user had acknowledged when it looked, before it rang.
+    seen_delivered: BTreeMap<usize, u64>,
 }
 
 impl ChatModel {
@@ -62,8 +71,15 @@ impl ChatModel {
         let gate = Gate::new(Cloud::new());
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let limits = Limits { connections: scenario.connections_max, ..Limits::default() };
-        let functions =
-            |actor| InProcess::new(gate.dynamodb_client(actor), gate.management_client(actor), clock.clone(), limits);
+        let functions = |actor| {
+            InProcess::new(
+                gate.dynamodb_client(actor),
+                gate.management_client(actor),
+                gate.sns_client(actor),
+                clock.clone(),
+                limits,
+            )
+        };
         let functions = (0..scenario.at_once.len()).map(functions).collect();
         let (initial, now) = (RefCell::default(), RefCell::default());
         let model = Self(Rc::new(Inner { scenario, gate, clock, functions, initial, now }));
@@ -89,17 +105,19 @@ impl ChatModel {
         inner.clock.advance(Duration::from_mins(1));
         let mut state = inner.now.borrow().clone();
         state.done.fill(false);
-        let (rows, sockets) = inner.gate.with_cloud(|cloud| (cloud.rows(), cloud.sockets().clone()));
-        *inner.initial.borrow_mut() = InitialState { rows, sockets, connected_at, state };
+        let (rows, sockets, sns) =
+            inner.gate.with_cloud(|cloud| (cloud.rows(), cloud.sockets().clone(), cloud.sns.clone()));
+        *inner.initial.borrow_mut() = InitialState { rows, sockets, sns, connected_at, state };
     }
 }
 
 impl Model for ChatModel {
     fn begin(&self) -> Vec<Actor> {
-        let InitialState { rows, sockets, state, .. } = &*self.0.initial.borrow();
+        let InitialState { rows, sockets, sns, state, .. } = &*self.0.initial.borrow();
         self.0.gate.with_cloud(|cloud| {
             cloud.restore(rows);
             cloud.sockets_restore(sockets);
+            cloud.sns.clone_from(sns);
         });
         self.0.now.borrow_mut().clone_from(state);
         let actor = |(n, doing): (usize, &Doing)| {
@@ -118,6 +136,8 @@ impl Model for ChatModel {
             Some(AwsCall::Post { connection, frame }) if passed.status == Some(200) => {
                 self.0.received(connection, frame)?;
             }
+            Some(call) if call.operation() == "BatchGetItem" => self.0.checks(passed.actor),
+            Some(call) if call.operation() == "Publish" && passed.status == Some(200) => self.0.rings(passed.actor)?,
             Some(call) if call.writes() && passed.status.is_some() => self.0.look()?,
             _ => {}
         }
@@ -131,6 +151,12 @@ impl Model for ChatModel {
         if faults.iter().all(killed) {
             self.0.everybody_connected_has_everything()?;
             self.0.senders_have_their_ticks()?;
+        }
+        self.0.hand_on_the_rest().await?;
+        self.0.who_lacks_something_was_rung()?;
+        // Who dies between a ring and its mark does not know that there is something to clear.
+        if faults.iter().all(|step| step.fault == Some(Fault::Conflict)) {
+            self.0.no_phone_shows_what_was_read()?;
         }
         // A socket that a post called gone while it was open has lost its row, and can't be found.
         if faults.iter().all(killed) {
@@ -170,6 +196,11 @@ impl Inner {
                 let block = json!({ "action": "settings", "user_id": other, "set": { "blocked": true } });
                 self.ask(n, user, &block).await.is_some()
             }
+            Doing::Register(user, token) => {
+                let register = json!({ "action": "device", "platform": "apns", "token": token });
+                self.ask(n, user, &register).await.is_some()
+            }
+            Doing::Notify(_) => self.hand_on(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Kick(user) => self.operate(n, &json!({ "op": "kick", "user_id": user })).await,
             Doing::Read(user, seq) => {
@@ -194,6 +225,20 @@ impl Inner {
         }
         self.now.borrow_mut().sent.push((from, id, result));
         true
+    }
+
+    /// All that was written and not handed on yet. Whether it was answered with nothing to hand on again.
+    async fn hand_on(&self, n: usize) -> bool {
+        let (patterns, records) = (stream::patterns(), self.now.borrow().records.clone());
+        let due = records.iter().skip(self.now.borrow().handed_on);
+        let due: Vec<&Value> =
+            due.filter(|record| patterns.iter().any(|pattern| stream::matches(pattern, Some(record)))).collect();
+        let done = due.is_empty() || self.functions(n).notify(json!({ "Records": due })).await == json!([]);
+        if done {
+            let mut state = self.now.borrow_mut();
+            state.handed_on = state.handed_on.max(records.len());
+        }
+        done
     }
 
     async fn connect(&self, n: usize, user: &str, connection: &str) -> bool {
@@ -291,6 +336,92 @@ impl Inner {
                 ensure!(self.now.borrow().done[n], "asked again, {doing:?} has no answer");
             }
         }
+        Ok(())
+    }
+
+    /// The mapping goes on until it has handed on everything.
+    async fn hand_on_the_rest(&self) -> Result<(), String> {
+        if self.rows("DevicesTable").is_empty() {
+            return Ok(());
+        }
+        loop {
+            let records = self.now.borrow().records.len();
+            ensure!(self.hand_on(0).await, "handed on again, a batch still fails");
+            self.look()?;
+            if self.now.borrow().records.len() == records {
+                return Ok(());
+            }
+        }
+    }
+
+    fn checks(&self, actor: usize) {
+        let mut state = self.now.borrow_mut();
+        let row = state.tables.inbox.iter().find(|row| row["user_id"] == "bob");
+        let delivered = row.map_or(0, |row| number(row, "delivered_seq"));
+        state.seen_delivered.insert(actor, delivered);
+    }
+
+    /// Nobody is rung for what was acknowledged before somebody looked.
+    fn rings(&self, actor: usize) -> Result<(), String> {
+        let push = self.gate.with_cloud(|cloud| cloud.sns.pushes().last().cloned()).expect("it was published");
+        let seen = self.now.borrow().seen_delivered.get(&actor).copied().unwrap_or_default();
+        let rings = push.data()["type"] == "message";
+        ensure!(!rings || number(push.data(), "seq") > seen, "{} after an ack of {seen} was seen", push.says());
+        Ok(())
+    }
+
+    /// Who has a phone, and messages that no device has acknowledged.
+    fn who_lacks_something_was_rung(&self) -> Result<(), String> {
+        let devices = self.rows("DevicesTable");
+        let state = self.now.borrow();
+        for row in &state.tables.inbox {
+            let (user, delivered) = (string(row, "user_id"), number(row, "delivered_seq"));
+            let has_phone = devices.iter().any(|device| device["user_id"] == user);
+            let Some(newest) = state.tables.by_others(user).last().filter(|seq| has_phone && *seq > delivered) else {
+                continue;
+            };
+            let rung = self.gate.with_cloud(|cloud| {
+                let mut pushes = cloud.sns.pushes().iter().map(Push::data);
+                pushes.any(|data| data["type"] == "message" && number(data, "seq") >= newest)
+            });
+            ensure!(rung, "{user} lacks {newest}, and no phone was rung for it: {row}");
+        }
+        Ok(())
+    }
+
+    /// As a phone does: a ring is shown until one of the same conversation replaces it, or a clear of as much takes it away.
+    fn no_phone_shows_what_was_read(&self) -> Result<(), String> {
+        let mut shown = BTreeMap::new();
+        self.gate.with_cloud(|cloud| {
+            for push in cloud.sns.pushes() {
+                let seq = number(push.data(), "seq");
+                if push.data()["type"] == "message" {
+                    shown.insert(push.token.clone(), seq);
+                } else if shown.get(&push.token).is_some_and(|shown| *shown <= seq) {
+                    shown.remove(&push.token);
+                }
+            }
+        });
+        let state = self.now.borrow();
+        let bobs = state.tables.inbox.iter().find(|row| row["user_id"] == "bob");
+        let read = bobs.map_or(0, |row| number(row, "read_seq"));
+        let stale: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read).collect();
+        ensure!(stale.is_empty(), "read up to {read}, and still shown: {stale:?}");
+        Ok(())
+    }
+
+    /// A token has one owner, and that one's device has that token.
+    fn tokens_have_one_owner(&self) -> Result<(), String> {
+        let rows = self.rows("DevicesTable");
+        let (tokens, devices): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.get("owner_id").is_some());
+        let owner_of = |device: &Value| {
+            tokens.iter().any(|row| row["owner_id"] == device["user_id"] && row["owner_device"] == device["device_id"])
+        };
+        let names: BTreeSet<String> = devices.iter().map(|device| device["token"].to_string()).collect();
+        ensure!(
+            names.len() == devices.len() && tokens.len() == devices.len() && devices.iter().all(|one| owner_of(one)),
+            "one owner for each token: {rows:#?}"
+        );
         Ok(())
     }
 
@@ -406,8 +537,20 @@ impl Inner {
 
     /// Notes what is stored, and checks it.
     fn look(&self) -> Result<(), String> {
-        let tables = self.tables();
+        self.tokens_have_one_owner()?;
+        let (tables, inbox) = (self.tables(), self.gate.with_cloud(|cloud| cloud.scan("InboxTable")));
         let mut state = self.now.borrow_mut();
+        let State { records, inbox: before, .. } = &mut *state;
+        for row in inbox.iter().filter(|row| !before.contains(row)) {
+            let old = before.iter().find(|old| ["user_id", "conversation_id"].iter().all(|key| old[*key] == row[*key]));
+            let keys = json!({ "user_id": row["user_id"], "conversation_id": row["conversation_id"] });
+            let mut images = json!({ "Keys": keys, "NewImage": row, "SequenceNumber": records.len().to_string() });
+            if let Some(old) = old {
+                images["OldImage"] = old.clone();
+            }
+            records.push(json!({ "dynamodb": images }));
+        }
+        state.inbox = inbox;
         tables.check(&state.tables, &state.held)?;
         state.tables = tables;
         Ok(())
@@ -472,7 +615,7 @@ impl Inner {
             "requestContext": {
                 "routeKey": route, "eventType": kind, "connectionId": connection, "requestId": "r",
                 "connectedAt": now, "requestTimeEpoch": now,
-                "authorizer": { "principalId": user, "exp": "4102444800" },
+                "authorizer": { "principalId": user, "exp": "4102444800", "device_id": "phone" },
             },
             "isBase64Encoded": false,
         });

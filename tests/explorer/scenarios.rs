@@ -21,6 +21,10 @@ pub(crate) enum Doing {
     Suspend(&'static str),
     /// An operator closes the user's sockets.
     Kick(&'static str),
+    /// The user's phone registers this token.
+    Register(&'static str, &'static str),
+    /// The mapping hands on what was written to the user's rows since it last did.
+    Notify(&'static str),
 }
 
 impl Doing {
@@ -33,6 +37,8 @@ impl Doing {
         | Self::Read(user, _)
         | Self::Block(user, _)
         | Self::Suspend(user)
+        | Self::Register(user, _)
+        | Self::Notify(user)
         | Self::Kick(user)) = self;
         user
     }
@@ -48,6 +54,8 @@ impl Doing {
             Self::Block(..) => "block",
             Self::Suspend(_) => "suspend",
             Self::Kick(_) => "kick",
+            Self::Register(..) => "register",
+            Self::Notify(_) => "notify",
         }
     }
 }
@@ -65,7 +73,7 @@ pub(crate) struct Scenario {
     pub(crate) connections_max: usize,
 }
 
-use Doing::{Ack, Block, Connect, Disconnect, Drain, Kick, Read, Suspend};
+use Doing::{Ack, Block, Connect, Disconnect, Drain, Kick, Notify, Read, Register, Suspend};
 
 const fn to_bob(id: &'static str) -> Doing {
     Doing::Send { from: "alice", to: "bob", id }
@@ -78,6 +86,7 @@ const fn to_alice(id: &'static str) -> Doing {
 const NOTE: Doing = Doing::Send { from: "alice", to: "alice", id: "n1" };
 const ALICE: Doing = Connect("alice");
 const BOB: Doing = Connect("bob");
+const PHONE: Doing = Register("bob", "aa01");
 
 const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
     Scenario { name, before, at_once, remembering: false, connections_max: 16 }
@@ -92,7 +101,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 33] = [
+pub(crate) const SCENARIOS: [Scenario; 39] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -133,5 +142,11 @@ pub(crate) const SCENARIOS: [Scenario; 33] = [
     one_each("connect-connect", &[ALICE, BOB], &[BOB, BOB]),
     one_each("send-connect-limit", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), BOB]),
     remembering("remembered-kick", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Kick("bob")]),
+    scenario("notify-ack", &[BOB, PHONE, to_bob("a1")], &[to_bob("a2"), Ack("bob", 1), Notify("bob")]),
+    scenario("notify-read", &[BOB, PHONE, to_bob("a1"), to_bob("a2")], &[Notify("bob"), Read("bob", 1)]),
+    scenario("notify-read-all", &[BOB, PHONE, to_bob("a1")], &[Notify("bob"), Read("bob", 1), to_bob("a2")]),
+    scenario("notify-register", &[PHONE, to_bob("a1")], &[Notify("bob"), Register("alice", "aa01")]),
+    scenario("register-register", &[], &[Register("alice", "aa01"), PHONE]),
+    scenario("register-another", &[PHONE], &[Register("bob", "aa02"), Register("alice", "aa01")]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

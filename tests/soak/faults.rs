@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -11,6 +12,7 @@ const DELAY_MS: std::ops::Range<u64> = 5..500;
 
 pub(crate) struct Faults {
     one_in: u32,
+    begun: AtomicBool,
     drawn: Mutex<(Rng, Tally)>,
 }
 
@@ -23,11 +25,19 @@ pub(crate) struct Tally {
 
 impl Faults {
     pub(crate) fn new(seed: u64, one_in: u32) -> Self {
-        Self { one_in, drawn: Mutex::new((Rng::with_seed(seed), Tally::default())) }
+        Self { one_in, begun: AtomicBool::new(false), drawn: Mutex::new((Rng::with_seed(seed), Tally::default())) }
+    }
+
+    /// From now on something goes wrong.
+    pub(crate) fn begin(&self) {
+        self.begun.store(true, Relaxed);
     }
 
     /// What goes wrong with this call, if anything.
     pub(crate) fn draw(&self, call: &AwsCall) -> Option<Fault> {
+        if !self.begun.load(Relaxed) {
+            return None;
+        }
         let (rng, tally) = &mut *self.drawn.lock().unwrap();
         tally.calls += 1;
         if rng.u32(..self.one_in) != 0 {

@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod faults;
+mod phones;
 mod user;
 
 use std::str::FromStr;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use faults::Faults;
 use indicatif::{ProgressBar, ProgressStyle};
-use testkit::Proxy;
+use testkit::{Proxy, TestServer};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use user::{Counts, User};
@@ -39,12 +40,17 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         move |_, call| faults.draw(call)
     })
     .await;
-    let server = proxy.server().await;
+    // Who is connected has a second: some of them are rung, since what breaks takes longer to mend.
+    let server = proxy.server_with(|options| TestServer::ringing(options, 1)).await;
 
     let started = Instant::now();
     let (counts, stop, done) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
     tokio::spawn(stop_by_hand(stop.clone()));
     let name = |number: usize| format!("user-{}", number % USERS);
+    for number in 0..USERS {
+        phones::register(&server, &name(number)).await;
+    }
+    faults.begin();
     let mut chatting = JoinSet::new();
     for number in 0..USERS {
         let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
@@ -60,6 +66,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     for user in &mut users {
         user.check_badges().await;
     }
+    let phones = phones::ring_and_clear(&server, &mut users).await;
 
     let (tally, count) = (faults.tally(), |count: &AtomicU64| count.load(Relaxed));
     let total = |of: fn(pigeonhole_client::Stats) -> u64| users.iter().map(|user| of(user.stats())).sum::<u64>();
@@ -75,6 +82,8 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("refused for good", count(&counts.refused)),
         ("wrong unread", count(&counts.wrong_unread)),
         ("users with something left pending", pending),
+        ("conversations that no phone rang for", phones.silent),
+        ("notifications of what was read", phones.left),
     ];
     println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
     table(&[
@@ -87,6 +96,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("reconnects", total(|stats| stats.reconnects)),
         ("sockets cut", count(&counts.cuts)),
         ("apps restarted", count(&counts.restarts)),
+        ("conversations that phones rang for", phones.rung),
         ("calls to AWS", tally.calls),
         ("of them with a fault", fault_count),
     ]);
@@ -94,6 +104,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     table(&wrong);
     assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
     let disturbed = fault_count + count(&counts.cuts) + count(&counts.restarts);
+    assert!(phones.rung > 0, "no phone rang: this proves little");
     assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
 }
 

@@ -10,8 +10,11 @@ use fastrand::Rng;
 use pigeonhole_client::{
     Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timing, UserId,
 };
-use testkit::{Network, TestServer};
+use testkit::{Network, PATIENCE, TestServer};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::phones;
 
 /// Messages that wait for their answer at once.
 const UNDER_WAY_MAX: usize = 4;
@@ -81,7 +84,7 @@ impl User {
         counts: &Arc<Counts>,
     ) -> Self {
         let (network, storage) = (Network::to(server).await, MemoryStorage::default());
-        let app = App::start(server, &network, &name, &storage).await;
+        let app = App::start(server, &network, &name, &phones::device(&name), &storage).await;
         Self {
             name,
             peers,
@@ -173,7 +176,8 @@ impl User {
         if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
             self.unshow(last);
         }
-        self.app = App::start(&self.server, &self.network, &self.name, &self.storage).await;
+        self.app =
+            App::start(&self.server, &self.network, &self.name, &phones::device(&self.name), &self.storage).await;
         self.counts.restarts.fetch_add(1, Relaxed);
     }
 
@@ -209,6 +213,53 @@ impl User {
         }
     }
 
+    /// The app is closed: the phone is in a pocket.
+    pub(crate) async fn put_away(&mut self) {
+        self.network.cut();
+        self.app.client.clone().close().await;
+    }
+
+    /// Writes so often to each of the others, and waits until all of it is stored.
+    pub(crate) async fn write_to_each(&mut self, count: usize) {
+        for peer in self.peers.clone() {
+            for _ in 0..count {
+                self.app.client.send_to(peer.clone(), "are you there?").await.expect("it goes into the outbox");
+                self.under_way += 1;
+            }
+        }
+        while self.under_way > 0 {
+            let event = timeout(PATIENCE, self.app.events.next()).await.expect("it is stored in time");
+            match event.expect("the client is open") {
+                Event::Message { message, .. } if message.sender_id == *self.name => self.under_way -= 1,
+                Event::Failed { .. } => self.under_way -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads everything on another device.
+    pub(crate) async fn read_elsewhere(&self) {
+        let (network, storage) = (Network::to(&self.server).await, MemoryStorage::default());
+        let tablet = App::start(&self.server, &network, &self.name, "tablet", &storage).await;
+        let mut cursor = None;
+        loop {
+            let page = tablet.client.inbox(cursor).await.expect("the inbox is there");
+            for row in &page.conversations {
+                let left = tablet.client.read(&row.conversation_id, row.last_seq).await.expect("it can be read");
+                assert_eq!(left, 0);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        tablet.client.close().await;
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Of this app and those before it.
     pub(crate) fn stats(&self) -> Stats {
         let (mut all, now) = (self.stats, self.app.client.stats());
@@ -234,10 +285,16 @@ impl Shown {
 }
 
 impl App {
-    async fn start(server: &Arc<TestServer>, network: &Network, name: &str, storage: &MemoryStorage) -> Self {
+    async fn start(
+        server: &Arc<TestServer>,
+        network: &Network,
+        name: &str,
+        device: &str,
+        storage: &MemoryStorage,
+    ) -> Self {
         let token = server.token(name);
         let give = move |_| std::future::ready(Ok(token.clone()));
-        let config = Config::new(network.url(), name, give).device_id(format!("{name}s-phone"));
+        let config = Config::new(network.url(), name, give).device_id(device);
         let (client, events) = Client::connect(config.storage(storage.clone()).timing(timing())).await.unwrap();
         Self { client, events }
     }

@@ -8,13 +8,13 @@ import sys
 
 from botocore.exceptions import ClientError
 
-from stack import NAME, ROOT, MiniStack, Stack, build
+from stack import NAME, ROOT, MiniStack, Sns, Stack, build
 
 
 def main():
     binaries = build()
-    with MiniStack(port=0) as aws:
-        stack = Stack(aws, binaries)
+    with MiniStack(port=0) as aws, Sns(binaries) as sns:
+        stack = Stack(aws, sns, binaries)
         try:
             say("creating the stack")
             stack.deploy()
@@ -47,6 +47,8 @@ def bad_parameters_are_refused(stack):
         ("ThrottlingRateLimit", "0"),
         ("LogLevel", "send=loud"),
         ("AlarmTopicArn", "topic"),
+        ("ApnsApplicationArn", "arn:aws:sns:us-east-1:000000000000:app/GCM/other"),
+        ("PushGraceSeconds", "11"),
     ]:
         parameters = {key: value for key, value in {**good, name: bad}.items() if value is not None}
         refusal = refused(stack, parameters)
@@ -74,6 +76,7 @@ def end_to_end(stack):
     environment = {
         "PIGEONHOLE_URL": stack.url(),
         "PIGEONHOLE_TOKENS": " ".join([*map(str, stack.issuer()), "token"]),
+        "PIGEONHOLE_SNS": stack.sns.endpoint,
     }
     subprocess.run(
         ["cargo", "test", "--workspace", "--test", "e2e", "--features", "tests/ministack"],

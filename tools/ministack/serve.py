@@ -3,7 +3,7 @@
 import argparse
 import signal
 
-from stack import MiniStack, Stack, build
+from stack import MiniStack, Sns, Stack, build
 
 
 def main():
@@ -11,8 +11,8 @@ def main():
     parser.add_argument("--port", type=int, default=4566, help="the port of 127.0.0.1 to listen on")
     port = parser.parse_args().port
     binaries = build()
-    with MiniStack(port) as aws:
-        stack = Stack(aws, binaries)
+    with MiniStack(port) as aws, Sns(binaries) as sns:
+        stack = Stack(aws, sns, binaries)
         stack.deploy()
         greet(stack)
         try:
@@ -29,6 +29,7 @@ Pigeonhole is deployed.
   token     {token} alice
   chat now  PIGEONHOLE_TOKEN=$({token} alice) {chat} alice bob --url {url}
             PIGEONHOLE_TOKEN=$({token} bob) {chat} bob alice --url {url}     (in another terminal)
+  phones    curl {stack.sns.endpoint}     (what the phone behind each registered token shows)
   AWS       aws --endpoint-url {stack.aws.endpoint} cloudformation describe-stacks
 Ctrl-C stops everything."""
     print(greeting, flush=True)

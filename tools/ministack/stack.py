@@ -95,17 +95,36 @@ class MiniStack:
         return subprocess.run([str(part) for part in command], env=self.environment, check=True, **options)
 
 
+class Sns:
+    """SNS with phones behind it: the local server's, since MiniStack keeps nothing of what is published to a phone."""
+
+    def __init__(self, binaries):
+        self.port = free_port()
+        self.endpoint = f"http://127.0.0.1:{self.port}/sns"
+        self.binary = binaries["sns"]
+
+    def __enter__(self):
+        command = [self.binary, "--port", str(self.port)]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
 class Stack:
     """The deployed stack, and how to get tokens for it."""
 
-    def __init__(self, aws, binaries):
+    def __init__(self, aws, sns, binaries):
         self.aws = aws
+        self.sns = sns
         self.binaries = binaries
         self.key = WORK / "issuer.key"
 
     def deploy(self, **parameters):
         """Creates or updates the stack: with a change set, as `sam deploy` does it for everybody."""
-        (WORK / "template.yaml").write_text(for_ministack(self.aws.endpoint, self.binaries))
+        (WORK / "template.yaml").write_text(for_ministack(self.aws.endpoint, self.sns.endpoint, self.binaries))
         defaults = {
             "JwksUrl": self.publish_keys(),
             "TokenIssuer": "pigeonhole",
@@ -115,6 +134,8 @@ class Stack:
             "RequestRate": "off",
             "SendRate": "off",
             "FirstMessageRate": "off",
+            "ApnsApplicationArn": "arn:aws:sns:us-east-1:000000000000:app/APNS/local",
+            "FcmApplicationArn": "arn:aws:sns:us-east-1:000000000000:app/GCM/local",
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
         quietly = ["--no-confirm-changeset", "--no-progressbar"]
@@ -138,7 +159,7 @@ class Stack:
     def set_time_to_live(self):
         """MiniStack takes TimeToLiveSpecification from CloudFormation, and does nothing with it."""
         dynamodb = self.aws.client("dynamodb")
-        for table in [self.resource("ConnectionsTable"), self.resource("IdempotencyTable")]:
+        for table in [self.resource(f"{name}Table") for name in ["Connections", "Idempotency", "Devices"]]:
             described = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
             if described["TimeToLiveStatus"] != "ENABLED":
                 specification = {"AttributeName": "expires_at", "Enabled": True}
@@ -154,7 +175,9 @@ class Stack:
         return detail["StackResourceDetail"]["PhysicalResourceId"]
 
     def tables(self):
-        return [self.resource(f"{name}Table") for name in ["Connections", "Messages", "Idempotency", "Inbox"]]
+        return [
+            self.resource(f"{name}Table") for name in ["Connections", "Messages", "Idempotency", "Inbox", "Devices"]
+        ]
 
     def token(self, user):
         issued = subprocess.run([*self.issuer(), "token", user], check=True, capture_output=True, text=True)
@@ -171,7 +194,7 @@ class Stack:
         print(f"The logs are in {WORK.relative_to(ROOT)}: functions.log and ministack.log", file=sys.stderr)
 
 
-def for_ministack(endpoint, binaries):
+def for_ministack(endpoint, sns, binaries):
     """The template, but for what MiniStack lacks or does otherwise, and with the functions as they were built here."""
     text = (ROOT / "template.yaml").read_text()
     gateway = endpoint.removeprefix("http://") + "/_aws/execute-api/${WebSocketApi}"
@@ -181,6 +204,9 @@ def for_ministack(endpoint, binaries):
         (f"https://{host}", f"http://{gateway}"),
         (f"wss://{host}", f"ws://{gateway}"),
         ("https://dynamodb.${AWS::Region}.${AWS::URLSuffix}", endpoint),
+        ("https://sns.${AWS::Region}.${AWS::URLSuffix}", sns),
+        # Below an attribute that is not there, `exists` is never false on it. On AWS this here would always fit.
+        ('"NewImage":{"notified_seq":{"N":[{"exists":false}]}}', '"NewImage":{"notified_seq":[{"exists":false}]}'),
         # So the issuer's keys come without TLS as well: from a bucket there.
         ("AllowedPattern: ^https://", "AllowedPattern: ^https?://"),
         # The functions run on this machine's processor.

@@ -13,6 +13,7 @@ mod tell;
 pub use append::{Appended, SendLimits, append, conversation_for};
 pub use backlog::{Backlog, backlog};
 pub use raise::raise;
+pub use retry::{Attempt, retry};
 pub use set::set;
 pub use store::inbox::Mark;
 pub use tell::{tell_appended, tell_delivered, tell_own, tell_read};

@@ -11,7 +11,7 @@ const TRIES_MAX: u32 = 5;
 const PAUSE_BASE: Duration = Duration::from_millis(20);
 
 /// What came of one attempt.
-pub(crate) enum Attempt<T> {
+pub enum Attempt<T> {
     Done(T),
     /// The row was not as expected, and it is known now how it is.
     Again,
@@ -20,7 +20,7 @@ pub(crate) enum Attempt<T> {
 }
 
 /// Makes attempts until one is done. `conflicts` counts those that were not.
-pub(crate) async fn retry<T>(
+pub async fn retry<T>(
     conflicts: &mut u64,
     mut attempt: impl AsyncFnMut() -> Result<Attempt<T>, Failure>,
 ) -> Result<T, Failure> {

@@ -6,6 +6,7 @@
 mod audience;
 mod chat_list;
 mod cursor;
+mod device;
 mod error_chain;
 mod failure;
 mod frames;
@@ -13,17 +14,20 @@ mod ids;
 pub mod limits;
 mod membership;
 mod message;
+mod notification;
 mod page;
 mod rate;
 
 pub use audience::Audience;
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
+pub use device::Device;
 pub use error_chain::error_chain;
 pub use failure::Failure;
 pub use frames::Frames;
 pub use ids::{ConnectionId, direct_conversation_id, message_id};
 pub use membership::{LastEntry, Marks, MemberSettings, Membership, Reading};
 pub use message::{Draft, Place, StoredMessage};
+pub use notification::Notification;
 pub use page::{Backlog, drain_page, fit, fit_last};
 pub use rate::{InvalidRate, Rate};

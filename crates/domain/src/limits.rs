@@ -14,6 +14,17 @@ pub const DRAIN_MESSAGES_PER_CONVERSATION_MIN: usize = 8;
 
 /// How long the same `client_msg_id` is answered from the first `send`.
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_hours(7 * 24);
+/// How long a device is rung whose app is not started, and so not registered again.
+pub const DEVICE_TTL: Duration = Duration::from_hours(60 * 24);
+/// The same registration again is not looked at for so long.
+pub const DEVICE_FRESH: Duration = Duration::from_hours(7 * 24);
+/// Devices that ring for one user.
+pub const DEVICES_PER_USER_MAX: usize = 16;
+/// That a message was read is of no use to a phone that was off for so long: it catches up when its app is opened.
+pub const CLEAR_TTL: Duration = Duration::from_hours(24);
+/// The longest `apns-collapse-id`:
+/// <https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns>.
+pub const COLLAPSE_ID_BYTES_MAX: usize = 64;
 /// API Gateway ends every socket after 2 hours; the rest is for clocks that differ.
 pub const CONNECTION_TTL: Duration = Duration::from_mins(2 * 60 + 5);
 /// A device has two sockets while it replaces one. What is older broke without a goodbye; API Gateway takes frames for it until

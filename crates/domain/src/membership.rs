@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use wire::{
-    ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, MutedUntil, Seq, Timestamp, UserId,
+    ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, MutedUntil, Seq, Timestamp, UserId, When,
 };
 
 use crate::audience::Audience;
@@ -30,6 +30,8 @@ pub struct Membership {
     pub settings: MemberSettings,
     /// The peer has blocked this member.
     pub blocked_by_peer: bool,
+    /// Phones were rung for everything up to here, and the member has not read it since: so they may still show it.
+    pub notified_seq: Option<Seq>,
 }
 
 /// What a member has set for a conversation.
@@ -94,9 +96,32 @@ impl Membership {
 
     /// Who is told of this member's marks: nobody else while one of the two blocks the other.
     pub fn told_of_marks(&self) -> Audience {
-        let blocked = self.settings.blocked || self.blocked_by_peer;
-        let peer = if blocked { &self.user_id } else { &self.peer_id };
+        let peer = if self.is_blocked() { &self.user_id } else { &self.peer_id };
         Audience::direct(self.user_id.clone(), peer.clone())
+    }
+
+    /// Whether a phone that rings for such messages is to ring for the one at `seq`, as far as the member's marks say.
+    pub fn awaits(&self, seq: Seq, when: When) -> bool {
+        let mark = match when {
+            When::Pending => self.marks.delivered_seq,
+            When::Unread => self.marks.read_seq,
+        };
+        mark < seq
+    }
+
+    /// Whether phones were rung for the message at `seq`.
+    pub fn has_rung(&self, seq: Seq) -> bool {
+        self.notified_seq.is_some_and(|notified| notified >= seq)
+    }
+
+    /// Whether nothing of the conversation rings.
+    pub fn is_quiet(&self, now: Timestamp) -> bool {
+        self.is_blocked() || self.settings.muted_until.is_some_and(|until| until.is_after(now))
+    }
+
+    /// One of the two blocks the other.
+    fn is_blocked(&self) -> bool {
+        self.settings.blocked || self.blocked_by_peer
     }
 
     /// The row's place in the chat list's index.
@@ -222,6 +247,7 @@ pub(crate) mod tests {
             read_at: None,
             settings: MemberSettings::default(),
             blocked_by_peer: false,
+            notified_seq: None,
         }
     }
 

@@ -79,15 +79,39 @@ pub struct Measures {
     /// Frames that API Gateway took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub posted: Option<u64>,
-    /// Frames to connections that are gone.
+    /// Frames to connections that are gone; of `notify`, tokens that are dead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone: Option<u64>,
-    /// Frames that failed.
+    /// Frames that failed; of `notify`, records and pushes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<u64>,
     /// Members whose devices took no frame of a new message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_pending: Option<u64>,
+    /// Members for whom there was something to ring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rings: Option<u64>,
+    /// Of `rings`: a device took it in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spared: Option<u64>,
+    /// Of `rings`: of conversations that are muted or blocked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub muted: Option<u64>,
+    /// Of `rings`: of users who have registered no device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_device: Option<u64>,
+    /// Notifications that SNS took, those that ring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed: Option<u64>,
+    /// Notifications that SNS took, those that clear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleared: Option<u64>,
+    /// Of `duration_ms`: for acknowledgements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<u64>,
+    /// From a message to its notification, the longest of a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
     /// Messages in an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,

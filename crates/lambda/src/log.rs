@@ -21,8 +21,19 @@ use crate::event_line::{FIELD, metrics};
 use crate::log_key::LogKey;
 
 /// The crates whose lines are ours, besides the functions in [`ACTIONS`]. A test sees that none is missing.
-const OURS: &[&str] =
-    &["actions", "admin", "authorize", "connect", "deliver", "domain", "lambda", "pigeonhole_wire", "store"];
+const OURS: &[&str] = &[
+    "actions",
+    "admin",
+    "authorize",
+    "connect",
+    "deliver",
+    "domain",
+    "lambda",
+    "notify",
+    "pigeonhole_wire",
+    "push",
+    "store",
+];
 
 /// Starts logging at the levels that `RUST_LOG` names, `info` if it names none.
 ///

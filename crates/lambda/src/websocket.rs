@@ -7,7 +7,7 @@ use lambda_runtime::Diagnostic;
 use serde::Serialize;
 use serde_json::Value;
 use tracing::Instrument as _;
-use wire::{Action, Refusal, Rejected, Reply, Request, Timestamp, UserId, error_frame, reply_frame};
+use wire::{Action, DeviceId, Refusal, Rejected, Reply, Request, Timestamp, UserId, error_frame, reply_frame};
 
 use crate::event_line::EventLine;
 use crate::{Clock, Event, Limiter, WebSocketEvent};
@@ -32,6 +32,8 @@ pub struct Caller {
     pub connection: ConnectionId,
     pub connected_at: Timestamp,
     pub token_expires_at: Timestamp,
+    /// What the client calls its device, if it said so when it connected.
+    pub device: Option<DeviceId>,
 }
 
 /// An event that API Gateway would not have sent as the template sets it up.
@@ -67,6 +69,12 @@ pub fn caller(event: &WebSocketEvent) -> Result<Caller, NotFromApiGateway> {
         token_expires_at: seconds
             .map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)))
             .ok_or(NotFromApiGateway("requestContext.authorizer.exp"))?,
+        device: context
+            .authorizer
+            .fields
+            .get("device_id")
+            .and_then(Value::as_str)
+            .and_then(|id| DeviceId::parse(id).ok()),
     })
 }
 

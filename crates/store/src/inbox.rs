@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
+use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
 use domain::{LastEntry, Marks, MemberSettings, Membership, Position};
 use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId};
@@ -69,6 +69,105 @@ pub async fn standing(store: &Store, user: &UserId, conversation: &ConversationI
         blocked: row.flag("blocked")? || row.flag("blocked_by_peer")?,
         sends_until: row.optional("sends_until", Reader::time)?,
     })
+}
+
+/// Rows of many members.
+#[derive(Debug)]
+pub struct Rows {
+    pub memberships: Vec<Membership>,
+    /// How many rows can't be read; they are not among the others.
+    pub unreadable: u64,
+    /// What the table did not take at the moment.
+    pub left: Vec<(UserId, ConversationId)>,
+}
+
+/// As many rows as `DynamoDB` reads in one call.
+pub const ROWS_MAX: usize = 100;
+
+/// The rows of these members that there are, [`ROWS_MAX`] at most, each asked for once.
+pub async fn get_many(store: &Store, members: &[(UserId, ConversationId)]) -> Result<Rows, Error> {
+    let table = &store.tables.inbox;
+    let keys = members.iter().map(|(user, conversation)| key(user, conversation)).collect();
+    let keys = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys)).build();
+    let keys =
+        keys.map_err(|error| Error::Call { operation: "BatchGetItem", table: table.clone(), source: error.into() })?;
+    let found = store.client.batch_get_item().request_items(table, keys).send().await.of_call("BatchGetItem", table)?;
+    let items = found.responses().and_then(|tables| tables.get(table)).map(Vec::as_slice).unwrap_or_default();
+    let (rows, unreadable) = readable(items.iter().map(|item| read_if_written(table, item)));
+    let left = found.unprocessed_keys().and_then(|tables| tables.get(table)).map(KeysAndAttributes::keys);
+    let left = left.unwrap_or_default().iter().map(|item| {
+        let key = Reader { item, table };
+        Ok((key.parsed("user_id", UserId::parse)?, key.parsed("conversation_id", ConversationId::parse)?))
+    });
+    Ok(Rows {
+        memberships: rows.into_iter().flatten().collect(),
+        unreadable,
+        left: left.collect::<Result<_, Error>>()?,
+    })
+}
+
+fn key(user: &UserId, conversation: &ConversationId) -> Item {
+    Item::from([
+        ("user_id".to_owned(), text(user.as_str())),
+        ("conversation_id".to_owned(), text(conversation.as_str())),
+    ])
+}
+
+/// How many messages `user` has not read, of conversations that are not muted: those of one page of rows, which is well over a
+/// thousand.
+pub async fn unread(store: &Store, user: &UserId, now: Timestamp) -> Result<u64, Error> {
+    let table = &store.tables.inbox;
+    let query = store
+        .client
+        .query()
+        .table_name(table)
+        .consistent_read(true)
+        .key_condition_expression("user_id = :user")
+        .expression_attribute_values(":user", text(user.as_str()))
+        .projection_expression("unread, muted_until");
+    let found = query.send().await.of_call("Query", table)?;
+    let counted = found.items().iter().map(|item| {
+        let row = Reader { item, table };
+        let muted = muted_until(&row)?.is_some_and(|until| until.is_after(now));
+        Ok(if muted { 0 } else { row.optional("unread", Reader::count)?.unwrap_or_default() })
+    });
+    Ok(readable(counted).0.into_iter().sum())
+}
+
+/// What came of noting that phones were rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    Done,
+    /// It was read meanwhile.
+    Read,
+    /// Phones were rung for a later one, or the row is gone.
+    Passed,
+    /// A transaction was writing the row.
+    Busy,
+}
+
+/// Notes that phones were rung for everything up to `seq`, unless the user has read that.
+pub async fn mark_notified(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+    seq: Seq,
+) -> Result<Marked, Error> {
+    let table = &store.tables.inbox;
+    let write = row(store, user, conversation)
+        .return_values(ReturnValue::None)
+        .update_expression("SET notified_seq = :seq")
+        .condition_expression("read_seq < :seq AND (attribute_not_exists(notified_seq) OR notified_seq < :seq)")
+        .expression_attribute_values(":seq", number(seq));
+    let Err(error) = write.send().await else { return Ok(Marked::Done) };
+    match error.as_service_error() {
+        Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+            let read = refused.item().map(|item| Reader { item, table }.seq("read_seq")).transpose()?;
+            Ok(if read.is_some_and(|read| read >= seq) { Marked::Read } else { Marked::Passed })
+        }
+        Some(UpdateItemError::TransactionConflictException(_)) => Ok(Marked::Busy),
+        _ => Err(Error::call("UpdateItem", table, error)),
+    }
 }
 
 /// Until when the first messages that `user` wrote to others fill their rate. It is kept in a row of its own.
@@ -194,7 +293,7 @@ pub async fn catch_up(
         Mark::Delivered => "SET delivered_seq = :seq, delivered_at = :now REMOVE pending_from, pending_since",
         Mark::Read => {
             "SET delivered_seq = :seq, read_seq = :seq, read_at = :now, unread = :none \
-             REMOVE pending_from, pending_since"
+             REMOVE pending_from, pending_since, notified_seq"
         }
     };
     let mut write = row(store, user, conversation)
@@ -217,17 +316,32 @@ pub async fn advance(
     after: &Marks,
     now: Timestamp,
 ) -> Result<Update, Error> {
-    let at = if after.read_seq > before.marks.read_seq { "read_at" } else { "delivered_at" };
-    let pending = match after.pending_from {
-        Some(_) => ", pending_from = :pending",
-        None => " REMOVE pending_from, pending_since",
+    let is_read = after.read_seq > before.marks.read_seq;
+    let at = if is_read { "read_at" } else { "delivered_at" };
+    let (pending, mut removes) = match after.pending_from {
+        Some(_) => (", pending_from = :pending", vec![]),
+        None => ("", vec!["pending_from", "pending_since"]),
     };
-    let mut write = row(store, user, &before.conversation_id)
+    let mut condition = "last_seq = :last AND delivered_seq = :was_delivered AND read_seq = :was_read".to_owned();
+    let mut write = row(store, user, &before.conversation_id);
+    if is_read {
+        match before.notified_seq {
+            // A phone that was rung meanwhile would show for ever what is read now.
+            None => condition.push_str(" AND attribute_not_exists(notified_seq)"),
+            Some(notified) => {
+                condition.push_str(" AND notified_seq = :was_notified");
+                write = write.expression_attribute_values(":was_notified", number(notified));
+                removes.extend((notified <= after.read_seq).then_some("notified_seq"));
+            }
+        }
+    }
+    let removes = if removes.is_empty() { String::new() } else { format!(" REMOVE {}", removes.join(", ")) };
+    let mut write = write
         .update_expression(format!(
-            "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, {at} = :now{pending}"
+            "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, {at} = :now{pending}{removes}"
         ))
         .expression_attribute_values(":now", number(now.millis()))
-        .condition_expression("last_seq = :last AND delivered_seq = :was_delivered AND read_seq = :was_read")
+        .condition_expression(condition)
         .expression_attribute_values(":delivered", number(after.delivered_seq))
         .expression_attribute_values(":read", number(after.read_seq))
         .expression_attribute_values(":unread", number(after.unread))
@@ -269,6 +383,12 @@ async fn outcome(store: &Store, write: UpdateItemFluentBuilder) -> Result<Update
     }
 }
 
+/// A later version may know other ways to mute: this one then takes it for muted.
+fn muted_until(row: &Reader) -> Result<Option<MutedUntil>, Error> {
+    let text = row.optional("muted_until", Reader::text)?;
+    Ok(text.map(|text| MutedUntil::parse(text).unwrap_or(MutedUntil::Forever)))
+}
+
 /// `None` where a setting is all that the row holds: nothing was written in the conversation yet.
 fn read_if_written(table: &str, item: &Item) -> Result<Option<Membership>, Error> {
     item.contains_key("last_seq").then(|| read(table, item)).transpose()
@@ -298,13 +418,11 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
         delivered_at: row.optional("delivered_at", Reader::time)?,
         read_at: row.optional("read_at", Reader::time)?,
         settings: MemberSettings {
-            // A later version may know other ways to mute: this one then takes it for muted.
-            muted_until: row
-                .optional("muted_until", Reader::text)?
-                .map(|text| MutedUntil::parse(text).unwrap_or(MutedUntil::Forever)),
+            muted_until: muted_until(&row)?,
             archived: row.flag("archived")?,
             blocked: row.flag("blocked")?,
         },
         blocked_by_peer: row.flag("blocked_by_peer")?,
+        notified_seq: row.optional("notified_seq", Reader::seq)?,
     })
 }

@@ -5,12 +5,14 @@
 //! back as outcomes ([`message_append::Appended`], [`inbox::Update`]) and the handler decides.
 
 pub mod connections;
+pub mod devices;
 mod error;
 pub mod inbox;
 mod item;
 pub mod message_append;
 pub mod messages;
 pub mod settings;
+pub mod stream;
 
 use std::time::Duration;
 
@@ -35,6 +37,7 @@ pub struct Tables {
     pub messages: String,
     pub idempotency: String,
     pub inbox: String,
+    pub devices: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -53,8 +56,9 @@ impl Store {
         Self { client, tables, api: api.into(), connections_per_user_max }
     }
 
-    /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE` and
-    /// `INBOX_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
+    /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
+    /// `INBOX_TABLE` and `DEVICES_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
+    /// limit.
     ///
     /// # Errors
     /// Whatever `env` says of a variable that is missing.
@@ -68,6 +72,7 @@ impl Store {
             messages: env("MESSAGES_TABLE")?,
             idempotency: env("IDEMPOTENCY_TABLE")?,
             inbox: env("INBOX_TABLE")?,
+            devices: env("DEVICES_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();

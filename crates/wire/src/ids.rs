@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::limits::{
-    CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, REQUEST_ID_CHARS_MAX, SEQ_MAX,
-    USER_ID_CHARS_MAX,
+    CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, DEVICE_TOKEN_CHARS_MAX,
+    REQUEST_ID_CHARS_MAX, SEQ_MAX, USER_ID_CHARS_MAX,
 };
 
 /// Why a text is not an id. Says what would be one, for the client's developer.
@@ -102,6 +102,11 @@ text_id! {
     /// One installation of an app.
     DeviceId, DEVICE_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_' || c == '-', "^[A-Za-z0-9_-]+$",
     "characters of A-Z a-z 0-9 _ -"
+}
+
+text_id! {
+    /// What a push service calls an installation. Whoever has it can have the phone rung, or no longer: it is never logged.
+    DeviceToken, DEVICE_TOKEN_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
 text_id! {

@@ -20,6 +20,7 @@ mod request;
 mod time;
 
 pub use actions::ack::{AckEntry, AckRequest, AckResult};
+pub use actions::device::{DeviceRequest, DeviceResult, Platform, Registration, When};
 pub use actions::drain::{DrainRequest, DrainResult};
 pub use actions::history::{HistoryRequest, HistoryResult, Member, Side};
 pub use actions::inbox::{InboxRequest, InboxResult};
@@ -30,7 +31,7 @@ pub use actions::settings::{ConversationSettings, MutedUntil, Settings, Settings
 pub use conversation::{Conversation, ConversationKind, LastMessage};
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
-pub use ids::{ClientMsgId, ConversationId, DeviceId, InvalidId, MessageId, RequestId, Seq, UserId};
+pub use ids::{ClientMsgId, ConversationId, DeviceId, DeviceToken, InvalidId, MessageId, RequestId, Seq, UserId};
 pub use message::{Kind, Message, body_fits};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};

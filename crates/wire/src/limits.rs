@@ -14,6 +14,8 @@ pub const USER_ID_CHARS_MAX: usize = 128;
 pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
 pub const CLIENT_MSG_ID_CHARS_MAX: usize = 64;
 pub const DEVICE_ID_CHARS_MAX: usize = 64;
+/// What APNs or FCM calls a device: 64 and some 160 characters today, and neither promises a length.
+pub const DEVICE_TOKEN_CHARS_MAX: usize = 4096;
 /// The `id` that a request may carry and its answer echoes.
 pub const REQUEST_ID_CHARS_MAX: usize = 64;
 /// Larger integers lose precision in a JavaScript client (RFC 8259, section 6).

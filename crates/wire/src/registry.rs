@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actions::ack::{AckRequest, AckResult};
+use crate::actions::device::{DeviceRequest, DeviceResult};
 use crate::actions::drain::{DrainRequest, DrainResult};
 use crate::actions::history::{HistoryRequest, HistoryResult};
 use crate::actions::inbox::{InboxRequest, InboxResult};
@@ -109,6 +110,9 @@ registry! {
     /// Mutes or archives a conversation; blocks a user, which ends messages and ticks between the two.
     "settings": Settings(Settings) -> SettingsResult, in "read",
         like r#"{"action":"settings","id":"r1","conversation_id":"dm_x","set":{"muted_until":"forever"}}"#;
+    /// Registers the device of this connection for notifications, or takes it out.
+    "device": Device(DeviceRequest) -> DeviceResult, in "device",
+        like r#"{"action":"device","id":"r1","platform":"apns","token":"9f2c51d0"}"#;
     /// Whether anything is pending; also keeps an idle socket open.
     "ping": Ping(PingRequest) -> PingResult, in "drain",
         like r#"{"action":"ping","id":"r1"}"#;

@@ -11,6 +11,7 @@ use aws_lambda_events::apigw::ApiGatewayCustomAuthorizerRequestTypeRequest as Re
 use domain::error_chain;
 use lambda::{BadVariable, Clock, Diagnostic, EventLine, LambdaEvent};
 use serde::Serialize;
+use wire::DeviceId;
 
 pub use keys::{FetchError, Keys};
 pub use token::{Expected, Invalid};
@@ -83,6 +84,8 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
         Ok(token) => token::verify(&deps.keys, &deps.expected, token, &deps.clock).await,
         Err(invalid) => Err(invalid),
     };
+    // One that is no id is not passed on; `$connect` refuses it.
+    let device = request.query_string_parameters.first("device_id").and_then(|id| DeviceId::parse(id).ok());
     let method_arn = request.method_arn.unwrap_or_default();
     let mut line = EventLine::of(&request_id, "authorize", started);
     line.ended(deps.clock.now());
@@ -90,7 +93,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
         Ok(principal) => {
             line.user_id = Some(principal.user.clone());
             line.info("ok", "admitted");
-            Ok(Answer::allow(&principal, method_arn))
+            Ok(Answer::allow(&principal, device, method_arn))
         }
         Err(Invalid::KeysUnavailable(error)) => {
             line.error("unavailable", &error, "failed");
@@ -143,20 +146,23 @@ struct Statement {
 struct Context {
     #[serde(skip_serializing_if = "Option::is_none")]
     exp: Option<String>,
+    /// As the client named it when it connected. It says which device speaks, never who.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<DeviceId>,
 }
 
 impl Answer {
-    fn allow(principal: &Principal, method_arn: String) -> Self {
-        let exp = Some(principal.expires_at.to_string());
-        Self::new(principal.user.to_string(), "Allow", method_arn, exp)
+    fn allow(principal: &Principal, device_id: Option<DeviceId>, method_arn: String) -> Self {
+        let context = Context { exp: Some(principal.expires_at.to_string()), device_id };
+        Self::new(principal.user.to_string(), "Allow", method_arn, context)
     }
 
     fn deny(method_arn: String) -> Self {
-        Self::new("anonymous".to_owned(), "Deny", method_arn, None)
+        Self::new("anonymous".to_owned(), "Deny", method_arn, Context { exp: None, device_id: None })
     }
 
-    fn new(principal_id: String, effect: &'static str, resource: String, exp: Option<String>) -> Self {
+    fn new(principal_id: String, effect: &'static str, resource: String, context: Context) -> Self {
         let statement = [Statement { action: "execute-api:Invoke", effect, resource }];
-        Self { principal_id, policy_document: Policy { version: "2012-10-17", statement }, context: Context { exp } }
+        Self { principal_id, policy_document: Policy { version: "2012-10-17", statement }, context }
     }
 }

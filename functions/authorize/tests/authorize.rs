@@ -64,7 +64,7 @@ async fn every_algorithm_of_the_protocol_is_accepted() {
 }
 
 #[tokio::test]
-async fn an_admission_is_a_policy_for_the_very_method_and_carries_exp_as_text() {
+async fn an_admission_is_a_policy_for_the_very_method_and_carries_exp_as_text_and_the_device() {
     let (world, signer) = world_and_signer().await;
     let (answer, _) = world.ask(with_token(&signer.token(&claims()))).await;
     let expected = json!({
@@ -73,9 +73,22 @@ async fn an_admission_is_a_policy_for_the_very_method_and_carries_exp_as_text() 
             "Version": "2012-10-17",
             "Statement": [{ "Action": "execute-api:Invoke", "Effect": "Allow", "Resource": METHOD_ARN }],
         },
-        "context": { "exp": LATER.to_string() },
+        "context": { "exp": LATER.to_string(), "device_id": "firefox-7f3a" },
     });
     assert_eq!(answer.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn what_is_no_device_id_is_not_passed_on() {
+    let (world, signer) = world_and_signer().await;
+    for (query, device) in
+        [(json!({}), None), (json!({"device_id": "a b"}), None), (json!({"device_id": "p1"}), Some("p1"))]
+    {
+        let mut event = with_token(&signer.token(&claims()));
+        event.query_string_parameters = serde_json::from_value(query).unwrap();
+        let (answer, _) = world.ask(event).await;
+        assert_eq!(answer.unwrap()["context"].get("device_id").and_then(Value::as_str), device);
+    }
 }
 
 #[tokio::test]

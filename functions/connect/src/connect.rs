@@ -31,7 +31,7 @@ pub(crate) async fn connect(deps: &Deps, event: &Event) -> Result<Response, Diag
 async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure> {
     let device = event.payload.query_string_parameters.first("device_id").map(DeviceId::parse).transpose();
     let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
-    let Caller { user, connection: id, connected_at, token_expires_at } = caller;
+    let Caller { user, connection: id, connected_at, token_expires_at, .. } = caller;
     let connection = Connection::new(id.clone(), *connected_at, *token_expires_at);
     connections::put(&deps.store, user, &connection, device.as_ref()).await?;
     // Only now: of two that open at the same time, and of one that opens beside a suspension, one sees the other.

@@ -2,10 +2,14 @@
 
 use serde_json::{Value, json};
 
+use crate::fake_sns;
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum AwsCall {
     /// To `DynamoDB`: `TransactWriteItems` and its body.
     Database { operation: String, body: Value },
+    /// To SNS: `Publish` and its fields.
+    Push { operation: String, body: Value },
     /// A frame to a connection.
     Post { connection: String, frame: Value },
     /// The end of a connection.
@@ -15,6 +19,10 @@ pub enum AwsCall {
 impl AwsCall {
     /// From an HTTP request: its method, its header `x-amz-target`, if it has one, its URL, and its body.
     pub fn parse(method: &str, target: Option<&str>, url: &str, body: &[u8]) -> Self {
+        if body.starts_with(b"Action=") {
+            let body = fake_sns::fields(body);
+            return Self::Push { operation: body["Action"].as_str().unwrap_or_default().to_owned(), body };
+        }
         // A post that only opens the connection to the service has no frame.
         let body = serde_json::from_slice(body).unwrap_or_default();
         let last = |text: &str, separator| text.rsplit(separator).next().unwrap_or_default().to_owned();
@@ -27,27 +35,34 @@ impl AwsCall {
 
     pub fn operation(&self) -> &str {
         match self {
-            Self::Database { operation, .. } => operation,
+            Self::Database { operation, .. } | Self::Push { operation, .. } => operation,
             Self::Post { .. } => "PostToConnection",
             Self::Close { .. } => "DeleteConnection",
         }
     }
 
-    /// What `DynamoDB` is asked for, or the frame.
+    /// What `DynamoDB` or SNS is asked for, or the frame.
     pub fn body(&self) -> &Value {
         match self {
-            Self::Database { body, .. } => body,
+            Self::Database { body, .. } | Self::Push { body, .. } => body,
             Self::Post { frame, .. } => frame,
             Self::Close { .. } => &Value::Null,
         }
     }
 
     pub fn writes(&self) -> bool {
-        !matches!(self.operation(), "GetItem" | "Query" | "Scan" | "PostToConnection")
+        !matches!(self.operation(), "BatchGetItem" | "GetItem" | "Query" | "Scan" | "PostToConnection" | "Publish")
     }
 
     /// A read that may be out of date.
     pub fn is_stale_read(&self) -> bool {
-        matches!(self.operation(), "GetItem" | "Query" | "Scan") && self.body()["ConsistentRead"] != json!(true)
+        let consistent = |body: &Value| body["ConsistentRead"] == json!(true);
+        match self.operation() {
+            "GetItem" | "Query" | "Scan" => !consistent(self.body()),
+            "BatchGetItem" => {
+                !self.body()["RequestItems"].as_object().is_some_and(|tables| tables.values().all(consistent))
+            }
+            _ => false,
+        }
     }
 }

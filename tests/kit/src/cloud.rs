@@ -8,9 +8,11 @@ use dynoxide::DynoxideError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use template::{Table, Template};
+use template::{Table, Template, workspace_root};
 
 use crate::AwsCall;
+use crate::fake_sns::FakeSns;
+use crate::stream::Stream;
 
 /// What a call reads or writes. The order of two calls that touch nothing in common makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +45,9 @@ pub struct Cloud {
     tables: Vec<Table>,
     /// The sockets that are open, with the frames that came through.
     sockets: BTreeMap<String, Vec<Value>>,
+    /// The phones.
+    pub sns: FakeSns,
+    stream: Option<Stream>,
     /// How often [`restore`](Self::restore) was called.
     restored: u32,
 }
@@ -52,7 +57,28 @@ impl Cloud {
     pub fn new() -> Self {
         let template = Template::of_workspace().unwrap();
         let engine = fresh(&template.tables);
-        Self { engine, tables: template.tables, sockets: BTreeMap::new(), restored: 0 }
+        Self {
+            engine,
+            tables: template.tables,
+            sockets: BTreeMap::new(),
+            sns: FakeSns::default(),
+            stream: None,
+            restored: 0,
+        }
+    }
+
+    /// The same with phones to ring, so that the inbox table has a stream.
+    pub fn streaming() -> Self {
+        let push = ("FcmApplicationArn".to_owned(), "arn:aws:sns:us-east-1:000000000000:app/GCM/local".to_owned());
+        let template = Template::load(&workspace_root().join("template.yaml"), &[push].into()).unwrap();
+        let engine = fresh(&template.tables);
+        let stream = Stream::of(&engine, "InboxTable");
+        Self { engine, tables: template.tables, stream, ..Self::new() }
+    }
+
+    /// What was written to the inbox table since the last look, as Lambda hands it on, before its filter.
+    pub fn records(&mut self) -> Vec<Value> {
+        self.stream.as_mut().expect("a cloud with a stream").take(&self.engine)
     }
 
     /// Everything that is stored.
@@ -123,6 +149,7 @@ impl Cloud {
                 Some(_) => (204, String::new()),
                 None => (410, json!({ "message": null }).to_string()),
             },
+            AwsCall::Push { operation, body } => self.sns.perform(operation, body),
             AwsCall::Database { operation, body } => answer(&self.engine, operation, &self.of_now(body).to_string()),
         }
     }
@@ -141,6 +168,7 @@ impl Cloud {
         let (operation, body) = match call {
             AwsCall::Post { connection, .. } => return vec![socket_touch(connection, false)],
             AwsCall::Close { connection } => return vec![socket_touch(connection, true)],
+            AwsCall::Push { operation, body } => return vec![push_touch(operation, body)],
             AwsCall::Database { operation, body } => (operation, body),
         };
         match operation.as_str() {
@@ -148,6 +176,13 @@ impl Cloud {
                 let items = body["TransactItems"].as_array().into_iter().flatten();
                 let writes = items.filter_map(|item| item.as_object()?.values().next());
                 writes.map(|write| self.item_touch(write, true)).collect()
+            }
+            "BatchGetItem" => {
+                let tables = body["RequestItems"].as_object().into_iter().flatten();
+                let keys = tables.flat_map(|(table, keys)| {
+                    keys["Keys"].as_array().into_iter().flatten().map(move |key| (table, key))
+                });
+                keys.map(|(table, key)| self.item_touch(&json!({"TableName": table, "Key": key}), false)).collect()
             }
             "GetItem" => vec![self.item_touch(body, false)],
             "Query" => vec![self.query_touch(body)],
@@ -162,6 +197,10 @@ impl Cloud {
                 format!("PostToConnection({connection}, {})", frame["type"].as_str().unwrap_or("?"))
             }
             AwsCall::Close { connection } => format!("DeleteConnection({connection})"),
+            AwsCall::Push { operation, .. } => {
+                let touches = self.touches(call);
+                format!("{operation}({})", touches.first().and_then(|touch| touch.partition.as_deref()).unwrap_or("*"))
+            }
             AwsCall::Database { operation, body } if operation == "TransactWriteItems" => {
                 let items = body["TransactItems"].as_array().map_or(0, Vec::len);
                 format!("{operation}({items} items)")
@@ -211,6 +250,18 @@ pub fn socket_touch(connection: &str, writes: bool) -> Touch {
     Touch { place: "@connections".to_owned(), partition: Some(connection.to_owned()), sort: None, writes }
 }
 
+/// Of a phone. Each notification has its place in what the phone got, so a publish writes.
+fn push_touch(operation: &str, body: &Value) -> Touch {
+    let field = |name: &str| body[name].as_str().map(str::to_owned);
+    let arn = |arn: String| arn.rsplit('/').next().unwrap_or_default().to_owned();
+    let partition = if operation == "CreatePlatformEndpoint" {
+        field("Token")
+    } else {
+        field("EndpointArn").or_else(|| field("TargetArn")).map(arn)
+    };
+    Touch { place: "sns".to_owned(), partition, sort: None, writes: true }
+}
+
 fn fresh(tables: &[Table]) -> dynoxide::Database {
     let engine = dynoxide::Database::memory().unwrap();
     for table in tables {
@@ -238,6 +289,7 @@ pub fn answer(engine: &dynoxide::Database, operation: &str, body: &str) -> (u16,
         }
     }
     match operation {
+        "BatchGetItem" => run(body, |request| engine.batch_get_item(request)),
         "GetItem" => run(body, |request| engine.get_item(request)),
         "Query" => run(body, |request| engine.query(request)),
         "PutItem" => run(body, |request| engine.put_item(request)),

@@ -7,6 +7,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use aws_sdk_sns as sns;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
@@ -26,6 +27,13 @@ pub fn management_config(http: impl HttpClient + 'static) -> management::config:
     management::config::Builder::from(&sdk_config(http))
         .endpoint_url("http://connections.test/v1")
         .retry_config(management::config::retry::RetryConfig::disabled())
+}
+
+/// One attempt per call.
+pub fn sns_config(http: impl HttpClient + 'static) -> sns::config::Builder {
+    sns::config::Builder::from(&sdk_config(http))
+        .endpoint_url("http://sns.test")
+        .retry_config(sns::config::retry::RetryConfig::disabled())
 }
 
 fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {

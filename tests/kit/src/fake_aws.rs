@@ -10,11 +10,12 @@ use template::plain_item;
 use tokio::sync::Notify;
 
 use crate::cloud::Cloud;
-use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config};
+use crate::fake_sns::FakeSns;
+use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, sns_config};
 
 /// The template's tables, and sockets that are all open. Clones are the same AWS.
 ///
-/// `name`, in its methods, is the operation of a call to `DynamoDB`, the connection that is posted to, or `DeleteConnection`.
+/// `name`, in its methods, is the operation of a call to `DynamoDB` or SNS, the connection that is posted to, or `DeleteConnection`.
 #[derive(Clone, Default)]
 pub struct FakeAws(Arc<Mutex<Inner>>);
 
@@ -58,6 +59,16 @@ impl Hold {
 }
 
 impl FakeAws {
+    /// With phones to ring, so that the inbox table has a stream.
+    pub fn streaming() -> Self {
+        Self(Arc::new(Mutex::new(Inner { cloud: Cloud::streaming(), ..Inner::default() })))
+    }
+
+    /// What was written to the inbox table since the last look, as Lambda hands it on, before its filter.
+    pub fn records(&self) -> Vec<Value> {
+        self.lock().cloud.records()
+    }
+
     /// A `DynamoDB` client that does not retry, so that each fault reaches the code under test.
     pub fn dynamodb_client(&self) -> dynamodb::Client {
         let config = dynamodb_config(self.connector()).retry_config(dynamodb::config::retry::RetryConfig::disabled());
@@ -71,12 +82,22 @@ impl FakeAws {
         management::Client::from_conf(management_config(self.connector()).timeout_config(timeout).build())
     }
 
+    /// One attempt per call.
+    pub fn sns_client(&self) -> aws_sdk_sns::Client {
+        aws_sdk_sns::Client::from_conf(sns_config(self.connector()).build())
+    }
+
+    /// The phones behind it.
+    pub fn with_sns<T>(&self, look: impl FnOnce(&mut FakeSns) -> T) -> T {
+        look(&mut self.lock().cloud.sns)
+    }
+
     fn connector(&self) -> Connector {
         let aws = self.clone();
         Connector::new(move |call| aws.clone().answer(call))
     }
 
-    /// The calls to `DynamoDB` since the last [`clear`](Self::clear), in the order in which they were made, whether or not
+    /// The calls to `DynamoDB` and SNS since the last [`clear`](Self::clear), in the order in which they were made, whether or not
     /// they arrived.
     pub fn calls(&self) -> Vec<AwsCall> {
         self.lock().calls.clone()
@@ -187,7 +208,7 @@ impl FakeAws {
     fn record(&self, call: &AwsCall) -> Option<Step> {
         let inner = &mut *self.lock();
         let name = match call {
-            AwsCall::Database { operation, .. } => {
+            AwsCall::Database { operation, .. } | AwsCall::Push { operation, .. } => {
                 inner.calls.push(call.clone());
                 operation.as_str()
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::AwsCall;
+use crate::{AwsCall, fake_sns};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -30,6 +30,8 @@ pub enum Fault {
     Cancelled(&'static str),
     /// The service refuses, with this HTTP status.
     Status(u16),
+    /// SNS refuses, with this code.
+    Sns(&'static str),
 }
 
 impl Fault {
@@ -38,8 +40,21 @@ impl Fault {
         matches!(self, Self::ReplyLost | Self::KilledAfter | Self::Delayed(_))
     }
 
+    /// The same of SNS, whose answers are XML.
+    fn refusal_of_sns(self) -> Option<(u16, String)> {
+        match self {
+            Self::Lost | Self::ReplyLost | Self::Late | Self::Delayed(_) | Self::Killed | Self::KilledAfter => None,
+            Self::Throttled => Some(fake_sns::error(429, "Throttled", "Rate exceeded")),
+            Self::Sns(code) => Some(fake_sns::error(400, code, "")),
+            Self::Conflict | Self::Cancelled(_) | Self::Status(_) => Some(fake_sns::error(500, "InternalFailure", "")),
+        }
+    }
+
     /// The status and body with which the service refuses the call; `None` where it does not answer at all.
     pub fn refusal(self, call: &AwsCall) -> Option<(u16, String)> {
+        if matches!(call, AwsCall::Push { .. }) {
+            return self.refusal_of_sns();
+        }
         let error = |status, code: &str| {
             let body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "" });
             Some((status, body.to_string()))
@@ -50,6 +65,7 @@ impl Fault {
             Self::Conflict => error(400, "TransactionConflictException"),
             Self::Throttled => error(400, "ThrottlingException"),
             Self::Cancelled(code) => Some(cancelled(code, call)),
+            Self::Sns(code) => error(400, code),
             Self::Status(500) => error(500, "InternalServerError"),
             Self::Status(429) => error(429, "LimitExceededException"),
             // The real bodies of a connection that is gone, and of a load balancer, name no error.
@@ -84,6 +100,7 @@ impl fmt::Display for Fault {
             Self::Throttled => f.write_str("throttled"),
             Self::Cancelled(code) => write!(f, "cancelled-{code}"),
             Self::Status(status) => write!(f, "{status}"),
+            Self::Sns(code) => write!(f, "sns-{code}"),
         }
     }
 }

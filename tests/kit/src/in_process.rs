@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use actions::SendLimits;
 use deliver::Fanout;
+use device::Applications;
 use domain::{ConnectionId, Rate};
 use lambda::{
     Clock, ConnectionsApi, Context, Diagnostic, Event, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
 };
+use push::Phones;
 use serde_json::{Value, json};
 use store::connections::Connection;
 use store::{Store, Tables};
@@ -24,12 +26,20 @@ pub struct Limits {
     pub requests: Rate,
     pub sends: Rate,
     pub first_messages: Rate,
+    /// How long somebody who is connected has to acknowledge a message before their phone rings.
+    pub push_grace: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let sends = Rate { burst: 200, pause: Duration::from_millis(200) };
-        Self { connections: 16, requests: Rate::UNLIMITED, sends, first_messages: Rate::UNLIMITED }
+        Self {
+            connections: 16,
+            requests: Rate::UNLIMITED,
+            sends,
+            first_messages: Rate::UNLIMITED,
+            push_grace: Duration::from_secs(5),
+        }
     }
 }
 
@@ -37,6 +47,7 @@ impl Default for Limits {
 pub struct InProcess {
     pub store: Store,
     pub connections: ConnectionsApi,
+    pub phones: Phones,
     pub clock: ManualClock,
     limits: Limits,
     send: send::Deps,
@@ -44,6 +55,8 @@ pub struct InProcess {
     read: read::Deps,
     inbox: inbox::Deps,
     connect: connect::Deps,
+    device: device::Deps,
+    notify: notify::Deps,
     admin: admin::Deps,
 }
 
@@ -51,21 +64,22 @@ impl InProcess {
     pub fn new(
         dynamodb: aws_sdk_dynamodb::Client,
         management: aws_sdk_apigatewaymanagement::Client,
+        sns: aws_sdk_sns::Client,
         clock: ManualClock,
         limits: Limits,
     ) -> Self {
         let store = Store::new(dynamodb, tables(), "WebSocketApi", limits.connections);
-        Self::with(store, ConnectionsApi::new(management), clock, limits)
+        Self::with(store, ConnectionsApi::new(management), Phones::new(sns), clock, limits)
     }
 
     /// The functions as processes that have just started, and remember nobody.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        Self::with(self.store.clone(), self.connections.clone(), self.clock.clone(), self.limits)
+        Self::with(self.store.clone(), self.connections.clone(), self.phones.clone(), self.clock.clone(), self.limits)
     }
 
-    fn with(store: Store, connections: ConnectionsApi, clock: ManualClock, limits: Limits) -> Self {
-        let Limits { requests, sends, first_messages, .. } = limits;
+    fn with(store: Store, connections: ConnectionsApi, phones: Phones, clock: ManualClock, limits: Limits) -> Self {
+        let Limits { requests, sends, first_messages, push_grace: grace, .. } = limits;
         let limiter = || Limiter::new(requests, connections.clone());
         let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
@@ -84,6 +98,14 @@ impl InProcess {
             read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), limiter: limiter(), clock: time() },
             connect: connect::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
+            device: device::Deps {
+                store: store.clone(),
+                phones: phones.clone(),
+                applications: applications(),
+                limiter: limiter(),
+                clock: time(),
+            },
+            notify: notify::Deps { store: store.clone(), phones: phones.clone(), grace, clock: time() },
             admin: admin::Deps {
                 store: store.clone(),
                 fanout: fanout(),
@@ -92,6 +114,7 @@ impl InProcess {
             },
             store,
             connections,
+            phones,
             clock,
             limits,
         }
@@ -116,9 +139,17 @@ impl InProcess {
             "send" => send::handle(&self.send, event).await,
             "drain" => drain::handle(&self.drain, event).await,
             "read" => read::handle(&self.read, event).await,
+            "device" => device::handle(&self.device, event).await,
             "inbox" => inbox::handle(&self.inbox, event).await,
             other => panic!("{other} can't be called here yet: add it"),
         }
+    }
+
+    /// The answer to a batch of the inbox table's stream: what is to come again.
+    pub async fn notify(&self, batch: Value) -> Value {
+        let batch = serde_json::from_value(batch).expect("the batch parses");
+        let answer = notify::handle(&self.notify, LambdaEvent::new(batch, Context::default())).await;
+        serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 
     /// The answer to an operator.
@@ -164,6 +195,12 @@ impl InProcess {
     }
 }
 
+/// Of all platforms.
+fn applications() -> Applications {
+    let arn = |platform| Some(format!("arn:aws:sns:us-east-1:000000000000:app/{platform}/local"));
+    Applications { apns: arn("APNS"), apns_sandbox: arn("APNS_SANDBOX"), fcm: arn("GCM") }
+}
+
 /// A table is called as in the template: none has a name of its own.
 fn tables() -> Tables {
     Tables {
@@ -171,6 +208,7 @@ fn tables() -> Tables {
         messages: "MessagesTable".to_owned(),
         idempotency: "IdempotencyTable".to_owned(),
         inbox: "InboxTable".to_owned(),
+        devices: "DevicesTable".to_owned(),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod cloud;
 mod connector;
 pub mod explorer;
 mod fake_aws;
+pub mod fake_sns;
 mod fault;
 mod gate;
 mod in_process;
@@ -23,11 +24,12 @@ pub mod schedule;
 #[cfg(feature = "server")]
 mod server;
 mod story;
+pub mod stream;
 mod workbench;
 
 pub use call::AwsCall;
 pub use clock::ManualClock;
-pub use connector::{Connector, dynamodb_config, management_config};
+pub use connector::{Connector, dynamodb_config, management_config, sns_config};
 pub use fake_aws::{FakeAws, Hold};
 pub use fault::Fault;
 pub use gate::{Gate, Passed};

@@ -6,17 +6,22 @@ mod proxy;
 mod users;
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use local::{Binaries, Logs, Options, Server, build_functions};
+use local::{Binaries, Logs, Options, Server, StreamLimits, Switches, build_functions};
 pub use network::Network;
 pub use phone::{ConnectError, Frame, Phone};
 pub use proxy::Proxy;
 use serde_json::Value;
+use tokio::time::timeout;
 use users::Users;
 
 use crate::{PATIENCE, dynamodb_config};
+
+/// The template's parameters for SNS's platform applications.
+const APPLICATIONS: [&str; 3] = ["ApnsApplicationArn", "ApnsSandboxApplicationArn", "FcmApplicationArn"];
 
 /// A running server with tables of its own, which ends with the test; or, where `PIGEONHOLE_URL` names one, a deployed
 /// stack, on which each test has users of its own.
@@ -55,6 +60,14 @@ impl TestServer {
         }
     }
 
+    /// The same with phones that ring, if it is a local one.
+    pub async fn open_ringing(grace_s: u32) -> Self {
+        match std::env::var("PIGEONHOLE_URL") {
+            Ok(_) => Self::open().await,
+            Err(_) => Self::with(|options| Self::ringing(options, grace_s)).await,
+        }
+    }
+
     /// A local server with options changed.
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let binaries = functions().clone();
@@ -63,9 +76,59 @@ impl TestServer {
         for rate in ["RequestRate", "SendRate"] {
             options.parameters.insert(rate.to_owned(), "off".to_owned());
         }
+        // Only tests of phones have some that ring: the others are spared a stream, and a function at work on it.
+        for application in APPLICATIONS {
+            options.parameters.insert(application.to_owned(), String::new());
+        }
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
         Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }
+    }
+
+    /// Makes these options those of a server with phones that ring, after a grace of so many seconds for who is connected. What changes
+    /// is on its way at once: no batching window holds it up.
+    pub fn ringing(options: &mut Options, grace_s: u32) {
+        for application in APPLICATIONS {
+            options.parameters.remove(application);
+        }
+        options.parameters.insert("PushGraceSeconds".to_owned(), grace_s.to_string());
+        options.streams = StreamLimits { read_every: Duration::from_millis(10), window_max: Duration::ZERO };
+    }
+
+    /// A connection of one of the user's devices.
+    pub async fn device(&self, user: &str, device_id: &str) -> Phone {
+        let url = format!("{}?device_id={device_id}", self.url);
+        let phone = Phone::connect(user, &url, &self.token(user)).await.expect("a good token connects");
+        phone.among(self.users.clone())
+    }
+
+    /// What takes the inbox table's changes to whoever rings phones.
+    pub fn pending_stream(&self) -> &Switches {
+        self.local().mapping("PendingStream").expect("the server has phones that ring")
+    }
+
+    /// What each phone of the user shows when everything that has happened so far has had its effect.
+    pub async fn phones(&self, user: &str) -> Vec<Value> {
+        timeout(PATIENCE, self.pending_stream().settled()).await.expect("the stream is read to its end");
+        let url = format!("{}/phones?user={user}", self.local().http_url());
+        let page: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();
+        page["phones"].as_array().expect("a list of phones").clone()
+    }
+
+    /// Waits until the phone behind a token shows this. A deployed stack's SNS is one of the local server's, which
+    /// `PIGEONHOLE_SNS` names.
+    pub async fn until_phone_shows(&self, token: &str, fits: impl Fn(&[Value]) -> bool) {
+        let url = std::env::var("PIGEONHOLE_SNS").unwrap_or_else(|_| format!("{}/sns", self.local().http_url()));
+        let shows = async {
+            loop {
+                let phones: Value = self.http.get(&url).send().await.unwrap().json().await.unwrap();
+                if phones[token].as_array().is_some_and(|shown| fits(shown)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, shows).await.expect("the phone shows it in time");
     }
 
     /// The local server, for what can be done with no other. A test that calls this is marked
@@ -131,10 +194,10 @@ impl TestServer {
     pub async fn until_connections(&self, user: &str, count: usize) {
         let reached = async {
             while self.connections(user) != count {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, reached).await.expect("the user has that many connections");
+        timeout(PATIENCE, reached).await.expect("the user has that many connections");
     }
 
     /// Stores a connection of the user's that no longer exists: a post to it is answered with 410.
@@ -147,6 +210,16 @@ impl TestServer {
         let put = put.item("ends_at", AttributeValue::N("4102444800000".to_owned()));
         let put = put.item("expires_at", AttributeValue::N("4102444800".to_owned()));
         put.send().await.unwrap();
+    }
+
+    /// Removes what is noted of the user's connections.
+    pub async fn forget_connections(&self, user: &str) {
+        for row in self.rows("ConnectionsTable", user) {
+            let delete = self.tables().delete_item().table_name("ConnectionsTable");
+            let delete = delete.key("user_id", AttributeValue::S(user.to_owned()));
+            let id = row["connection_id"].as_str().unwrap().to_owned();
+            delete.key("connection_id", AttributeValue::S(id)).send().await.unwrap();
+        }
     }
 
     /// Makes all connection rows of the user an hour old, as time would.

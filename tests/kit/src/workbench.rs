@@ -6,7 +6,8 @@ use lambda::{Diagnostic, Event, LogKey, Response};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
-use crate::{FakeAws, InProcess, Limits, ManualClock};
+use crate::fake_sns::Push;
+use crate::{FakeAws, InProcess, Limits, ManualClock, frame_of, message, stream};
 
 pub struct Workbench {
     pub aws: FakeAws,
@@ -37,9 +38,19 @@ impl Default for Workbench {
 impl Workbench {
     /// With these limits.
     pub fn limited(limits: Limits) -> Self {
+        Self::on(FakeAws::default(), limits)
+    }
+
+    /// With phones, and the mapping from the inbox table's stream to who rings them.
+    pub fn ringing() -> Self {
+        Self::on(FakeAws::streaming(), Limits::default())
+    }
+
+    fn on(aws: FakeAws, limits: Limits) -> Self {
         LISTENER.call_once(listen);
-        let (aws, clock) = (FakeAws::default(), ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
-        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock.clone(), limits);
+        let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
+        let functions =
+            InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock.clone(), limits);
         Self { aws, clock, functions }
     }
 
@@ -67,6 +78,39 @@ impl Workbench {
     pub async fn refused(&self, user: &str, frame: Value) -> String {
         let answer = self.run(user, frame).await;
         answer["error"]["code"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// Registers the token for the user's device, which is called as the token.
+    pub async fn register(&self, user: &str, token: &str, more: Value) -> Value {
+        let mut frame = json!({"action": "device", "platform": "apns", "token": token});
+        frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.device(user, token, frame).await
+    }
+
+    /// The answer to a frame from this device of the user's.
+    pub async fn device(&self, user: &str, device: &str, frame: Value) -> Value {
+        let mut event = message(user, &frame.to_string());
+        event.payload.request_context.authorizer.fields.insert("device_id".to_owned(), json!(device));
+        frame_of(&self.handle("device", event).await)
+    }
+
+    /// The batch that Lambda would hand on now.
+    pub fn batch(&self) -> Value {
+        let patterns = stream::patterns();
+        let mut records = self.aws.records();
+        records.retain(|record| patterns.iter().any(|pattern| stream::matches(pattern, Some(record))));
+        json!({ "Records": records })
+    }
+
+    /// Rings for what was written since the last time. What is to come again.
+    pub async fn notify(&self) -> Value {
+        self.started().notify(self.batch()).await
+    }
+
+    /// What the phone with this token was sent, in short.
+    pub fn rung(&self, token: &str) -> Vec<String> {
+        let of_token = |push: &&Push| push.token == token;
+        self.aws.with_sns(|sns| sns.pushes().iter().filter(of_token).map(Push::says).collect())
     }
 
     /// Notes the user as connected at `{user}=`, long enough ago to be no longer young.

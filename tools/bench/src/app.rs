@@ -40,7 +40,7 @@ impl App {
     pub fn limited(pace: Option<Pace>, limits: Limits) -> Self {
         let aws = Aws::new(pace);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), clock, limits);
+        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock, limits);
         Self { aws, functions, said: 0 }
     }
 

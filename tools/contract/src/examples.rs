@@ -1,10 +1,10 @@
 //! A frame of each kind, as it goes over the wire: what the server sends is written by the code that writes it there.
 
 use wire::{
-    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DrainResult,
-    HistoryResult, InboxResult, Kind, LastMessage, Member, Message, MessageId, MutedUntil, PingResult, ReadResult,
-    Receipt, Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult, Timestamp, UserId,
-    UserSettings, error_frame, reply_frame,
+    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DeviceId,
+    DeviceResult, DrainResult, HistoryResult, InboxResult, Kind, LastMessage, Member, Message, MessageId, MutedUntil,
+    PingResult, ReadResult, Receipt, Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult,
+    Timestamp, UserId, UserSettings, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -30,7 +30,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 5] = [
+const MORE_REQUESTS: [(&str, &str); 7] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi"}"#,
@@ -41,6 +41,11 @@ const MORE_REQUESTS: [(&str, &str); 5] = [
         "settings",
         r#"{"action":"settings","id":"r2","conversation_id":"dm_x","set":{"muted_until":null,"archived":true}}"#,
     ),
+    (
+        "device",
+        r#"{"action":"device","id":"r2","platform":"fcm","token":"dGVzdA:APA91b","preview":true,"badge":true,"when":"unread"}"#,
+    ),
+    ("device", r#"{"action":"device","id":"r3","token":null}"#),
     ("settings", r#"{"action":"settings","id":"r3","user_id":"mallory","set":{"blocked":true}}"#),
 ];
 
@@ -78,6 +83,7 @@ fn replies() -> Vec<Example> {
                 }
                 "history" => history.clone().into(),
                 "settings" => SettingsResult {}.into(),
+                "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
                 "ping" => PingResult { pending: false, server_time: sent_at }.into(),
                 other => unreachable!("{other} has no example of its answer yet: add one here"),
             };
@@ -163,6 +169,10 @@ fn alice() -> UserId {
 
 fn bob() -> UserId {
     UserId::parse("bob").expect("it is one")
+}
+
+fn device_id() -> DeviceId {
+    DeviceId::parse("iphone-7f3a").expect("it is one")
 }
 
 fn id() -> RequestId {

@@ -61,6 +61,7 @@ fn limits() -> Value {
         CLIENT_MSG_ID_CHARS_MAX,
         CONVERSATION_ID_CHARS_MAX,
         DEVICE_ID_CHARS_MAX,
+        DEVICE_TOKEN_CHARS_MAX,
         FRAME_BYTES_MAX,
         HISTORY_LIMIT_DEFAULT,
         HISTORY_LIMIT_MAX,

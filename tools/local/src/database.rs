@@ -6,15 +6,19 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use dynoxide::actions::{
-    create_table::CreateTableRequest, describe_table::DescribeTableRequest, scan::ScanRequest,
-    update_time_to_live::UpdateTimeToLiveRequest,
+    create_table::CreateTableRequest, describe_table::DescribeTableRequest, query::QueryRequest, scan::ScanRequest,
+    update_table::UpdateTableRequest, update_time_to_live::UpdateTimeToLiveRequest,
 };
+use dynoxide::storage::Storage;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use template::{Table, plain_item};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
+
+use crate::mappings::STREAM_RECORDS;
 
 /// The least time from the end of a sweep to the next.
 const SWEEP_REST_MIN: Duration = Duration::from_mins(1);
@@ -66,29 +70,65 @@ impl DatabaseServer {
         if self.engine.get_table_metadata(table).map_err(failed)?.is_none() {
             return Ok(None);
         }
-        let mut rows = Vec::new();
-        let mut start = Value::Null;
-        loop {
+        let pages = |start: Value| {
             let scan: ScanRequest = request(json!({ "TableName": table, "ExclusiveStartKey": start }))?;
-            let page = serde_json::to_value(self.engine.scan(scan).map_err(failed)?)?;
-            let items = page.get("Items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            rows.extend(items.iter().take(rows_max - rows.len()).map(plain_item));
-            match page.get("LastEvaluatedKey") {
-                Some(key) if rows.len() < rows_max => start = key.clone(),
-                _ => return Ok(Some(rows)),
-            }
+            Ok(serde_json::to_value(self.engine.scan(scan).map_err(failed)?)?)
+        };
+        all(pages, rows_max).map(Some)
+    }
+
+    /// The rows of one user as plain JSON, in a table whose partition key is `user_id`.
+    pub fn rows_of(&self, table: &str, user: &str) -> anyhow::Result<Vec<Value>> {
+        let pages = |start: Value| {
+            let query: QueryRequest = request(json!({
+                "TableName": table,
+                "ExclusiveStartKey": start,
+                "KeyConditionExpression": "user_id = :user",
+                "ExpressionAttributeValues": { ":user": { "S": user } },
+            }))?;
+            Ok(serde_json::to_value(self.engine.query(query).map_err(failed)?)?)
+        };
+        all(pages, usize::MAX)
+    }
+}
+
+/// The items of all pages, each of which is asked for with the key that the one before ended with.
+fn all(page: impl Fn(Value) -> anyhow::Result<Value>, rows_max: usize) -> anyhow::Result<Vec<Value>> {
+    let mut rows = Vec::new();
+    let mut start = Value::Null;
+    loop {
+        let page = page(start)?;
+        let items = page.get("Items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        rows.extend(items.iter().take(rows_max - rows.len()).map(plain_item));
+        match page.get("LastEvaluatedKey") {
+            Some(key) if rows.len() < rows_max => start = key.clone(),
+            _ => return Ok(rows),
         }
     }
 }
 
 fn open(data: Option<&Path>) -> anyhow::Result<dynoxide::Database> {
-    let Some(folder) = data else {
-        return dynoxide::Database::memory().map_err(failed);
-    };
+    let Some(folder) = data else { return open_in_memory() };
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let file = folder.join("tables.sqlite");
     let path = file.to_str().with_context(|| format!("{} is not a name in UTF-8", file.display()))?;
+    let storage = Storage::new(path).map_err(failed).with_context(|| format!("cannot open {path}"))?;
+    storage.conn().execute_batch(STREAM_RECORDS)?;
+    drop(storage);
     dynoxide::Database::new(path).map_err(failed).with_context(|| format!("cannot open {path}"))
+}
+
+/// The engine lets nobody at its connection; so an empty database is prepared, and the engine restores it.
+fn open_in_memory() -> anyhow::Result<dynoxide::Database> {
+    let storage = Storage::memory().map_err(failed)?;
+    storage.conn().execute_batch(STREAM_RECORDS)?;
+    let file = std::env::temp_dir().join(format!("pigeonhole-{}.sqlite", Uuid::new_v4()));
+    let path = file.to_str().with_context(|| format!("{} is not a name in UTF-8", file.display()))?;
+    storage.vacuum_into(path).map_err(failed)?;
+    let engine = dynoxide::Database::memory().map_err(failed)?;
+    let restored = engine.restore_from(path).map_err(failed);
+    std::fs::remove_file(&file).with_context(|| format!("cannot remove {path}"))?;
+    restored.map(|()| engine)
 }
 
 fn ensure_table(engine: &dynoxide::Database, table: &Table) -> anyhow::Result<()> {
@@ -97,11 +137,26 @@ fn ensure_table(engine: &dynoxide::Database, table: &Table) -> anyhow::Result<()
     } else {
         engine.create_table(request::<CreateTableRequest>(table.create.clone())?).map_err(failed)?;
     }
+    ensure_stream(engine, table)?;
     if let Some(attribute) = &table.ttl_attribute {
         let ttl = json!({ "AttributeName": attribute, "Enabled": true });
         let ttl: UpdateTimeToLiveRequest = request(json!({ "TableName": table.name, "TimeToLiveSpecification": ttl }))?;
         engine.update_time_to_live(ttl).map_err(failed)?;
     }
+    Ok(())
+}
+
+/// A kept table may be from before it had a stream, or from when it still had one.
+fn ensure_stream(engine: &dynoxide::Database, table: &Table) -> anyhow::Result<()> {
+    let metadata = engine.get_table_metadata(&table.name).map_err(failed)?;
+    let kept = metadata.is_some_and(|metadata| metadata.stream_enabled);
+    let wanted = table.create.get("StreamSpecification");
+    if kept == wanted.is_some() {
+        return Ok(());
+    }
+    let specification = wanted.cloned().unwrap_or_else(|| json!({ "StreamEnabled": false }));
+    let update: UpdateTableRequest = request(json!({ "TableName": table.name, "StreamSpecification": specification }))?;
+    engine.update_table(update).map_err(failed)?;
     Ok(())
 }
 
@@ -142,10 +197,10 @@ async fn sweep(engine: dynoxide::Database) {
     }
 }
 
-fn request<T: DeserializeOwned>(body: Value) -> anyhow::Result<T> {
+pub(crate) fn request<T: DeserializeOwned>(body: Value) -> anyhow::Result<T> {
     Ok(serde_json::from_value(body)?)
 }
 
-fn failed(error: impl std::fmt::Display) -> anyhow::Error {
+pub(crate) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("the embedded database: {error}")
 }

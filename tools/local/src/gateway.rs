@@ -23,6 +23,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 pub(crate) use connections::Connections;
 use data_encoding::BASE64URL;
+pub(crate) use from_here::check as from_here;
+pub(crate) use query::Query;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use template::Api;
@@ -34,6 +36,7 @@ use tokio_util::task::TaskTracker;
 use crate::database::DatabaseServer;
 use crate::functions::{FunctionError, Functions};
 use crate::logs::Log;
+use crate::sns::Sns;
 use crate::tokens::Tokens;
 
 const FRAME_BYTES_MAX: usize = 32 * 1024;
@@ -67,6 +70,7 @@ pub(crate) struct Gateway {
     pub(crate) domain: String,
     pub(crate) functions: Arc<Functions>,
     pub(crate) database: Arc<DatabaseServer>,
+    pub(crate) sns: Arc<Sns>,
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,
     pub(crate) lose_disconnects: bool,
@@ -102,13 +106,16 @@ impl Gateway {
             .route("/local", get(developer::local))
             .route("/local/admin", post(developer::admin))
             .route("/local/log", get(developer::log))
+            .route("/phones", get(developer::phones))
+            .route("/phones/kill", post(developer::kill_phone))
             .route(&format!("/{stage}"), get(upgrade::upgrade))
             .route(
                 &format!("/{stage}/@connections/{{id}}"),
                 get(management::look).post(management::post).delete(management::close),
             )
             .fallback_service(demo::site(demo));
-        router.layer(axum::middleware::from_fn(from_here::check)).with_state(self)
+        let sns = Arc::clone(&self.sns).router();
+        router.with_state(self).merge(sns).layer(axum::middleware::from_fn(from_here))
     }
 
     /// Invokes a proxy integration. A failure is logged here, once.

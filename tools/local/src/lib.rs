@@ -1,13 +1,16 @@
 //! AWS on this machine, as far as `template.yaml` asks for it: API Gateway's WebSocket API (`gateway`), Lambda
-//! (`functions`) and `DynamoDB` (`database`). It knows nothing of chat: routes, functions and tables come from the template,
-//! and the functions are the binaries that run on AWS too.
+//! (`functions`, `mappings`), `DynamoDB` (`database`) and SNS's mobile push (`sns`). It knows nothing of chat but what an app on a phone
+//! knows (`phones`): routes, functions and tables come from the template, and the functions are the binaries that run on AWS too.
 
 mod binaries;
 mod database;
 mod functions;
 mod gateway;
 mod logs;
+mod mappings;
+mod phones;
 mod server;
+mod sns;
 mod tokens;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +20,9 @@ pub use database::DatabaseServer;
 pub use functions::{FunctionError, RuntimeApi};
 pub use gateway::Limits;
 pub use logs::Logs;
+pub use mappings::{StreamLimits, Switches};
 pub use server::{Options, Server};
+pub use sns::serve_sns;
 pub use tokens::Tokens;
 
 /// A panic elsewhere leaves nothing half done in what the locks here guard.

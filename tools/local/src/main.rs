@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use local::{Binaries, Limits, Options, Server, build_functions};
-use template::{Overrides, Template};
+use local::{Limits, Options, Server, StreamLimits, build_functions};
 use tokio::signal::unix::{SignalKind, signal};
 
 const PORT_DEFAULT: u16 = 3001;
@@ -36,6 +35,11 @@ struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
     max_lifetime: u64,
 
+    /// Take the changes of a table to their function after that long at most, where the template may say longer. A phone rings at
+    /// once with 0
+    #[arg(long, value_name = "SECONDS")]
+    batching_window: Option<u64>,
+
     /// Another value for a parameter of template.yaml, such as RequestRate=off
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     parameter: Vec<(String, String)>,
@@ -58,13 +62,14 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let options = options(arguments);
     // Whoever built this server with optimisations has built the functions so as well.
     let optimised = arguments.release || !cfg!(debug_assertions);
-    let template = Template::load(&Options::default().template, &Overrides::new())?;
     // By name and not by package: then Cargo builds them with the features that this server was built with, and the
     // libraries only once.
+    let functions = options.functions()?;
     let mut cargo = vec!["build"];
-    cargo.extend(template.functions.values().flat_map(|function| ["--bin", &function.binary]));
+    cargo.extend(functions.iter().flat_map(|binary| ["--bin", binary]));
     cargo.extend(optimised.then_some("--release"));
     // Nothing has started yet that a signal would have to stop, so this may block.
     let binaries = build_functions(&cargo)?;
@@ -73,7 +78,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
 
     let server = tokio::select! {
-        server = start(arguments, binaries) => server?,
+        server = Server::start(Options { binaries, ..options }) => server?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
@@ -86,21 +91,23 @@ async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn start(arguments: &Arguments, binaries: Binaries) -> anyhow::Result<Server> {
-    Server::start(Options {
+fn options(arguments: &Arguments) -> Options {
+    Options {
         port: arguments.port,
         data: arguments.data.clone(),
-        binaries,
         limits: Limits {
             idle_max: Duration::from_secs(arguments.idle_timeout),
             lifetime_max: Duration::from_secs(arguments.max_lifetime),
             ..Limits::default()
         },
+        streams: StreamLimits {
+            window_max: arguments.batching_window.map_or(Duration::MAX, Duration::from_secs),
+            ..StreamLimits::default()
+        },
         parameters: arguments.parameter.iter().cloned().collect(),
         lose_disconnects: arguments.lose_disconnects,
         ..Options::default()
-    })
-    .await
+    }
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {
@@ -122,6 +129,7 @@ fn greet(server: &Server, arguments: &Arguments) {
   chat now  cargo run --bin chat --{url} alice bob
             cargo run --bin chat --{url} bob alice     (in another terminal)
   token     curl '{http}/token?user=alice'
+  phones    curl '{http}/phones?user=bob'     (what each of bob's phones shows: register one with the action device)
   tables    curl {http}/tables/InboxTable
             aws dynamodb scan --endpoint-url {database} --table-name InboxTable
   data      {data}

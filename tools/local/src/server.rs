@@ -19,6 +19,8 @@ use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
 use crate::logs::{Log, Logs};
+use crate::mappings::{Poller, StreamLimits, Switches};
+use crate::sns::{self, Platform, Sns};
 use crate::tokens::{self, Tokens};
 
 /// For sockets to close and their `$disconnect` to run.
@@ -37,6 +39,7 @@ pub struct Options {
     pub demo: PathBuf,
     pub binaries: Binaries,
     pub limits: Limits,
+    pub streams: StreamLimits,
     /// Never deliver `$disconnect`, which on AWS is best effort.
     pub lose_disconnects: bool,
     /// Added to every function's environment, in place of what is there.
@@ -54,6 +57,7 @@ impl Default for Options {
             demo: workspace_root().join("apps/demo/dist"),
             binaries: Binaries::new(),
             limits: Limits::default(),
+            streams: StreamLimits::default(),
             lose_disconnects: false,
             environment: BTreeMap::new(),
             logs: Logs::default(),
@@ -61,16 +65,27 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The names of the binaries that the template's functions run, with its parameters as they are here.
+    pub fn functions(&self) -> anyhow::Result<Vec<String>> {
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let template = Template::load(&self.template, &overrides(nowhere, self.parameters.clone()))?;
+        Ok(template.functions.into_values().map(|function| function.binary).collect())
+    }
+}
+
 /// A running server. It ends with [`Server::shutdown`], or with the runtime that it was started on.
 pub struct Server {
     address: SocketAddr,
     gateway: Arc<Gateway>,
+    /// By the logical id of the mapping.
+    mappings: BTreeMap<String, Arc<Switches>>,
 }
 
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        let Options { port, data, template, parameters, demo, binaries, limits, lose_disconnects, environment, logs } =
-            options;
+        let Options { port, data, template, parameters, demo, binaries, .. } = options;
+        let Options { limits, streams, lose_disconnects, environment, logs, .. } = options;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
@@ -80,13 +95,19 @@ impl Server {
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
         let log = Log::new(logs);
-        let functions = Functions::new(&template, &binaries, &common(&database, environment), &log)?;
+        let sns = Sns::open(data.as_deref(), log.clone())?;
+        let functions = Functions::new(&template, &binaries, &common(address, &database, environment), &log)?;
+        let functions = Arc::new(functions);
+        let pollers = template.mappings.iter();
+        let pollers = pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &log));
+        let pollers = pollers.collect::<anyhow::Result<Vec<_>>>()?;
 
         let gateway = Arc::new(Gateway {
             api: template.api,
             domain: address.to_string(),
-            functions: Arc::new(functions),
+            functions,
             database,
+            sns,
             tokens: Tokens::new(format!("http://{address}"))?,
             limits,
             lose_disconnects,
@@ -102,7 +123,12 @@ impl Server {
         let stopped = gateway.stop.clone().cancelled_owned();
         let serving = axum::serve(listener, Arc::clone(&gateway).router(&demo)).with_graceful_shutdown(stopped);
         tokio::spawn(serving.into_future());
-        Ok(Self { address, gateway })
+        let mappings = template.mappings.into_iter().map(|mapping| mapping.logical_id);
+        let mappings = mappings.zip(pollers.iter().map(Poller::switches)).collect();
+        for poller in pollers {
+            gateway.tasks.spawn(gateway.stop.clone().run_until_cancelled_owned(poller.run()));
+        }
+        Ok(Self { address, gateway, mappings })
     }
 
     /// Where clients connect: `ws://127.0.0.1:3001/v1`.
@@ -143,6 +169,11 @@ impl Server {
         self.gateway.functions.caller(access_key)
     }
 
+    /// What can be done with a mapping, by its logical id; `None` if the template has none.
+    pub fn mapping(&self, logical_id: &str) -> Option<&Switches> {
+        self.mappings.get(logical_id).map(|switches| &**switches)
+    }
+
     /// Closes the sockets, lets their `$disconnect` run, and ends every process it started.
     pub async fn shutdown(self) {
         self.gateway.stop.cancel();
@@ -163,6 +194,9 @@ fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
             ("QueryStringTokens", "on".to_owned()),
             // Whoever tries it out writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),
+            ("ApnsApplicationArn", Platform::Apns.application()),
+            ("ApnsSandboxApplicationArn", Platform::ApnsSandbox.application()),
+            ("FcmApplicationArn", Platform::Gcm.application()),
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     );
@@ -180,8 +214,15 @@ fn with_local_address(mut template: Template, address: SocketAddr) -> Template {
 }
 
 /// What every function gets beside the template's variables and Lambda's own; later entries replace earlier ones.
-fn common(database: &DatabaseServer, environment: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let endpoint = ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint());
+fn common(
+    address: SocketAddr,
+    database: &DatabaseServer,
+    environment: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let endpoints = [
+        ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint()),
+        ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("http://{address}{}", sns::PATH)),
+    ];
     let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));
-    std::iter::once(endpoint).chain(log_filter).chain(environment).collect()
+    endpoints.into_iter().chain(log_filter).chain(environment).collect()
 }

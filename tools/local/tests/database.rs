@@ -54,6 +54,17 @@ async fn rows_are_plain_json_and_outlive_a_restart_with_the_same_keys() {
     assert!(database.rows("nothing", 10).unwrap().is_none());
     drop(database);
 
+    let streaming =
+        |database: &DatabaseServer| database.engine().get_table_metadata("things").unwrap().unwrap().stream_enabled;
+    let mut with_stream = things("at");
+    with_stream.create["StreamSpecification"] =
+        json!({ "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" });
+    for (table, streams) in [(with_stream, true), (things("at"), false)] {
+        let database = DatabaseServer::start(&[table], Some(&folder), 0).await.unwrap();
+        assert_eq!(streaming(&database), streams, "as the template says now");
+        assert_eq!(json!(database.rows("things", 10).unwrap()), rows);
+    }
+
     let error = DatabaseServer::start(&[things("other")], Some(&folder), 0).await.err().unwrap();
     assert!(format!("{error:#}").starts_with("table things: the data folder holds it with the keys"), "{error:#}");
     std::fs::remove_dir_all(folder).unwrap();

@@ -332,6 +332,50 @@ async fn tokens_keys_and_tables_are_there_to_look_at() {
 }
 
 #[tokio::test]
+async fn sns_speaks_as_sns_does_and_shows_its_phones() {
+    let fixture = start(Limits::default()).await;
+    let (http, url) = (reqwest::Client::new(), format!("{}/sns", fixture.server.http_url()));
+    // With a slash at its end, as the SDKs ask for it.
+    let ask = async |form: String| {
+        let response = http.post(format!("{url}/")).body(form).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    let application = "arn%3Aaws%3Asns%3Aus-east-1%3A000000000000%3Aapp%2FGCM%2Flocal";
+    let create = format!("Action=CreatePlatformEndpoint&PlatformApplicationArn={application}&Token=t%26t");
+    let (status, xml) = ask(create).await;
+    assert_eq!(status, 200, "{xml}");
+    let (_, arn) = xml.split_once("<CreatePlatformEndpointResult><EndpointArn>").unwrap();
+    let (arn, _) = arn.split_once("</EndpointArn></CreatePlatformEndpointResult>").unwrap();
+    let data = r#"{"type":"message","conversation_id":"c","seq":"1"}"#;
+    let payload = json!(format!(r#"{{"fcmV1Message":{{"message":{{"data":{data}}}}}}}"#));
+    let message = format!(r#"{{"default":"hi","GCM":{payload}}}"#);
+    let publish = format!("Action=Publish&TargetArn={arn}&MessageStructure=json&Message={message}");
+    let (status, xml) = ask(publish).await;
+    assert!(status == 200 && xml.contains("<PublishResult><MessageId>"), "{xml}");
+    let shown: Value = http.get(&url).send().await.unwrap().json().await.unwrap();
+    assert_eq!((&shown["t&t"][0]["seq"], &shown["t&t"][0]["body"]), (&json!(1), &json!("New message")));
+
+    let (status, xml) = ask("Action=GetEndpointAttributes&EndpointArn=arn".to_owned()).await;
+    let error = "<Error><Type>Sender</Type><Code>NotFound</Code><Message>Endpoint does not exist</Message></Error>";
+    assert!(status == 404 && xml.contains(error), "{xml}");
+    assert_eq!(ask("Action=CreateTopic&Name=%".to_owned()).await.0, 400);
+    assert_eq!(ask("Action=CreateTopic".to_owned()).await.0, 400);
+    let page = http.get(format!("{}/phones", fixture.server.http_url())).send().await.unwrap();
+    assert_eq!(page.status(), 400);
+}
+
+#[test]
+fn the_functions_to_build_are_those_that_the_parameters_ask_for() {
+    let functions = |parameters: &[(&str, &str)]| {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Options { parameters, ..Options::default() }.functions().unwrap()
+    };
+    assert!(functions(&[]).contains(&"notify".to_owned()), "there are phones to ring, unless somebody says otherwise");
+    let none = [("ApnsApplicationArn", ""), ("ApnsSandboxApplicationArn", ""), ("FcmApplicationArn", "")];
+    assert!(!functions(&none).contains(&"notify".to_owned()));
+}
+
+#[tokio::test]
 async fn a_taken_port_is_named() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();

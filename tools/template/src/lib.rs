@@ -1,10 +1,11 @@
-//! What `template.yaml` says about routes, functions and tables, with its intrinsics resolved for this machine.
+//! What `template.yaml` says about routes, functions, tables and event source mappings, with its intrinsics resolved for this machine.
 
 mod intrinsics;
 mod item;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ pub struct Template {
     pub functions: BTreeMap<String, Function>,
     pub api: Api,
     pub tables: Vec<Table>,
+    pub mappings: Vec<Mapping>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +82,30 @@ pub struct Table {
     pub ttl_attribute: Option<String>,
 }
 
+/// What takes the changes of a table to a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    pub logical_id: String,
+    /// The logical id of the table.
+    pub table: String,
+    /// The logical id of the function.
+    pub function: String,
+    /// Records in one invocation, at most.
+    pub batch_size: usize,
+    /// How long records are collected, from the end of the invocation before.
+    pub window: Duration,
+    /// `None`: as often as the age allows.
+    pub retries_max: Option<u32>,
+    /// Older records are dropped. `None`: as long as the stream keeps them.
+    pub age_max: Option<Duration>,
+    /// Whether a batch that failed is tried again in two halves.
+    pub bisects: bool,
+    /// Whether the function's answer says which records failed.
+    pub reports_failures: bool,
+    /// A record is for the function if one of these fits. None: all are.
+    pub patterns: Vec<String>,
+}
+
 impl Template {
     pub fn load(path: &Path, overrides: &Overrides) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -103,6 +129,7 @@ impl Template {
         let globals = document.pointer("/Globals/Function").cloned().unwrap_or_else(|| json!({}));
         let mut functions = BTreeMap::new();
         let mut tables = Vec::new();
+        let mut mappings = Vec::new();
         for (id, resource) in resources {
             if !scope.exists(resource, id)? {
                 continue;
@@ -112,6 +139,7 @@ impl Template {
                     functions.insert(id.clone(), function(&scope, &globals, id, resource)?);
                 }
                 "AWS::DynamoDB::Table" => tables.push(table(&scope, id, resource)?),
+                "AWS::Lambda::EventSourceMapping" => mappings.push(mapping(&scope, id, resource)?),
                 _ => {}
             }
         }
@@ -119,7 +147,20 @@ impl Template {
         for target in api.routes.values().map(|route| &route.function).chain(&api.authorizer) {
             ensure!(functions.contains_key(target), "{api_id} names {target}, which is no function of the template");
         }
-        Ok(Self { functions, api, tables })
+        for mapping in &mappings {
+            let Mapping { logical_id, table, function, .. } = mapping;
+            ensure!(
+                functions.contains_key(function),
+                "{logical_id} names {function}, which is no function of the template"
+            );
+            let streams =
+                |found: &&Table| found.logical_id == *table && found.create.get("StreamSpecification").is_some();
+            ensure!(
+                tables.iter().any(|table| streams(&table)),
+                "{logical_id} names {table}, which is no table with a stream"
+            );
+        }
+        Ok(Self { functions, api, tables, mappings })
     }
 }
 
@@ -294,14 +335,18 @@ fn api(scope: &Scope, resources: &Map<String, Value>, id: &str) -> anyhow::Resul
 }
 
 fn throttle(settings: &RouteSettings) -> Option<Throttle> {
-    let number = |value: &Option<Value>| match value.as_ref()? {
+    Some(Throttle {
+        per_second: number(settings.throttling_rate_limit.as_ref())?,
+        burst: number(settings.throttling_burst_limit.as_ref())?,
+    })
+}
+
+/// A number, as it is or as text. `None` also where it is none of this type: -1 stands for no limit.
+fn number<T: FromStr + TryFrom<u64>>(value: Option<&Value>) -> Option<T> {
+    match value? {
         Value::String(digits) => digits.parse().ok(),
         other => other.as_u64()?.try_into().ok(),
-    };
-    Some(Throttle {
-        per_second: number(&settings.throttling_rate_limit)?,
-        burst: number(&settings.throttling_burst_limit)?,
-    })
+    }
 }
 
 #[derive(Deserialize)]
@@ -360,6 +405,74 @@ fn table(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Table> {
         name,
         create: Value::Object(create),
         ttl_attribute: ttl.and_then(|ttl| ttl.attribute_name),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct MappingProperties {
+    event_source_arn: String,
+    function_name: String,
+    starting_position: Option<String>,
+    batch_size: Option<Value>,
+    maximum_batching_window_in_seconds: Option<Value>,
+    maximum_retry_attempts: Option<Value>,
+    maximum_record_age_in_seconds: Option<Value>,
+    #[serde(default)]
+    bisect_batch_on_function_error: bool,
+    #[serde(default)]
+    function_response_types: Vec<String>,
+    #[serde(default)]
+    filter_criteria: FilterCriteria,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct FilterCriteria {
+    #[serde(default)]
+    filters: Vec<FilterPattern>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct FilterPattern {
+    pattern: String,
+}
+
+const MAPPING: [&str; 10] = [
+    "EventSourceArn",
+    "FunctionName",
+    "StartingPosition",
+    "BatchSize",
+    "MaximumBatchingWindowInSeconds",
+    "MaximumRetryAttempts",
+    "MaximumRecordAgeInSeconds",
+    "BisectBatchOnFunctionError",
+    "FunctionResponseTypes",
+    "FilterCriteria",
+];
+/// What Lambda takes from a stream at once if the template does not say.
+const BATCH_SIZE_DEFAULT: usize = 100;
+
+fn mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Mapping> {
+    let properties: MappingProperties = properties(scope, id, resource, &MAPPING)?;
+    let position = properties.starting_position.as_deref().unwrap_or_default();
+    ensure!(
+        position == "TRIM_HORIZON",
+        "{id}.Properties.StartingPosition: only TRIM_HORIZON is known here, not {position}"
+    );
+    let seconds = |value: Option<&Value>| number(value).map(Duration::from_secs);
+    Ok(Mapping {
+        logical_id: id.to_owned(),
+        table: logical_id(&properties.event_source_arn),
+        function: logical_id(&properties.function_name),
+        batch_size: number(properties.batch_size.as_ref()).unwrap_or(BATCH_SIZE_DEFAULT),
+        window: seconds(properties.maximum_batching_window_in_seconds.as_ref()).unwrap_or_default(),
+        retries_max: number(properties.maximum_retry_attempts.as_ref()),
+        age_max: seconds(properties.maximum_record_age_in_seconds.as_ref()),
+        bisects: properties.bisect_batch_on_function_error,
+        reports_failures: properties.function_response_types.iter().any(|kind| kind == "ReportBatchItemFailures"),
+        patterns: properties.filter_criteria.filters.into_iter().map(|filter| filter.pattern).collect(),
     })
 }
 

@@ -62,6 +62,20 @@ Resources:
       KeySchema: [{ AttributeName: id, KeyType: HASH }]
       TimeToLiveSpecification: { AttributeName: expires_at, Enabled: true }
       PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true }
+      StreamSpecification: { StreamViewType: NEW_AND_OLD_IMAGES }
+  NewMessages:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties:
+      EventSourceArn: !GetAtt MessagesTable.StreamArn
+      FunctionName: !Ref SendFunction
+      StartingPosition: TRIM_HORIZON
+      BatchSize: 10
+      MaximumBatchingWindowInSeconds: "5"
+      MaximumRetryAttempts: -1
+      MaximumRecordAgeInSeconds: 60
+      BisectBatchOnFunctionError: true
+      FunctionResponseTypes: [ReportBatchItemFailures]
+      FilterCriteria: { Filters: [{ Pattern: '{"dynamodb":{}}' }] }
 "#;
 
 fn parse(overrides: &[(&str, &str)]) -> anyhow::Result<Template> {
@@ -103,7 +117,26 @@ fn a_table_becomes_a_create_request_and_its_ttl() {
     let table = parse(&[]).unwrap().tables.remove(0);
     assert_eq!((table.name.as_str(), table.ttl_attribute.as_deref()), ("MessagesTable", Some("expires_at")));
     let members: Vec<_> = table.create.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members, ["AttributeDefinitions", "BillingMode", "KeySchema", "TableName"]);
+    assert_eq!(members, ["AttributeDefinitions", "BillingMode", "KeySchema", "StreamSpecification", "TableName"]);
+    assert_eq!(table.create["StreamSpecification"]["StreamEnabled"], true);
+}
+
+#[test]
+fn a_mapping_names_its_table_and_function_and_minus_one_is_no_limit() {
+    let mapping = parse(&[]).unwrap().mappings.remove(0);
+    let expected = Mapping {
+        logical_id: "NewMessages".to_owned(),
+        table: "MessagesTable".to_owned(),
+        function: "SendFunction".to_owned(),
+        batch_size: 10,
+        window: Duration::from_secs(5),
+        retries_max: None,
+        age_max: Some(Duration::from_mins(1)),
+        bisects: true,
+        reports_failures: true,
+        patterns: vec![r#"{"dynamodb":{}}"#.to_owned()],
+    };
+    assert_eq!(mapping, expected);
 }
 
 #[test]
@@ -118,5 +151,8 @@ fn errors_say_where() {
     );
     assert!(error("!Ref TokenIssuer", "!ImportValue x").contains("TOKEN_ISSUER.Fn::ImportValue: this intrinsic"));
     assert!(error("!GetAtt AuthorizeFunction.Arn", "!GetAtt MessagesTable.Arn").contains("no function"));
+    assert!(error("FunctionName: !Ref SendFunction", "FunctionName: !Ref Stage").contains("no function"));
+    assert!(error("{ StreamViewType: NEW_AND_OLD_IMAGES }", "!Ref AWS::NoValue").contains("no table with a stream"));
+    assert!(error("TRIM_HORIZON", "LATEST").contains("only TRIM_HORIZON is known here"));
     assert!(error("CodeUri: functions/send/", "Code: x").starts_with("SendFunction.Properties"));
 }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use wire::{
     AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DrainResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message,
-    MessageId, PingResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult, Seq, ServerEvent,
-    Settings, SettingsResult, Side, Target, Timestamp, UserId, error_frame, reply_frame,
+    DeviceId, DeviceRequest, DeviceResult, DrainResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind,
+    LastMessage, Member, Message, MessageId, PingResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest,
+    SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UserId, error_frame, reply_frame,
 };
 
 use super::*;
@@ -127,6 +127,10 @@ impl Server {
             Action::Settings(settings) => {
                 self.set(&settings);
                 SettingsResult {}.into()
+            }
+            Action::Device(request) => {
+                let registered = matches!(request, DeviceRequest::On(_));
+                DeviceResult { device_id: DeviceId::parse("model").unwrap(), registered }.into()
             }
             Action::Ping(_) => {
                 let pending = self.said.values().any(|said| said.delivered < said.last());

@@ -1,6 +1,7 @@
 //! A file per action: what its request may say, how it is read, and what it answers.
 
 pub mod ack;
+pub mod device;
 pub mod drain;
 pub mod history;
 pub mod inbox;

@@ -88,6 +88,14 @@ fn muted_until(set: &Fields) -> Result<Option<Option<MutedUntil>>, Refusal> {
 }
 
 impl MutedUntil {
+    /// Whether it is still muted then.
+    pub fn is_after(self, now: Timestamp) -> bool {
+        match self {
+            Self::At(until) => until > now,
+            Self::Forever => true,
+        }
+    }
+
     /// Reads what a client wrote, or what was stored.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "forever" { Some(Self::Forever) } else { Timestamp::parse(text).map(Self::At) }

@@ -1,4 +1,4 @@
-//! A proxy before `DynamoDB` and before @connections, through which a local server's functions make every call: to see each,
+//! A proxy before `DynamoDB`, SNS and @connections, through which a local server's functions make every call: to see each,
 //! and to have some fail.
 
 use std::collections::BTreeMap;
@@ -59,6 +59,7 @@ impl Proxy {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let environment = BTreeMap::from([
             ("CONNECTIONS_ENDPOINT".to_owned(), format!("{url}/v1")),
+            ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("{url}/sns")),
             ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), url),
         ]);
         let relay = Relay { faults, watch, http: reqwest::Client::new(), server: Arc::clone(&server) };

@@ -91,6 +91,12 @@ impl Connections {
         lock(&self.0).get(id).cloned()
     }
 
+    pub(super) fn of_user(&self, user: &str) -> Vec<Origin> {
+        let connections = lock(&self.0);
+        let of_user = connections.values().filter(|connection| connection.origin.said("principalId") == Some(user));
+        of_user.map(|connection| connection.origin.clone()).collect()
+    }
+
     pub(super) fn remove(&self, id: &str) {
         lock(&self.0).remove(id);
     }

@@ -1,4 +1,5 @@
-//! What only the local server has: tokens for any user, a look into the tables and the log, and a way to the operator's function.
+//! What only the local server has: tokens for any user, a look into the tables, the log and at phones, and a way to the operator's
+//! function.
 
 use std::sync::Arc;
 
@@ -9,12 +10,17 @@ use axum::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::query::Query;
-use super::{Gateway, refuse};
+use super::events::Origin;
+use super::{Gateway, Query, refuse};
+use crate::phones;
 
 const EXPIRES_IN_S_DEFAULT: u32 = 60 * 60;
 const EXPIRES_IN_S_MAX: u32 = 24 * 60 * 60;
 const ROWS_MAX: usize = 1000;
+/// Where it says whose phone is which endpoint.
+const DEVICES_TABLE: &str = "DevicesTable";
+/// Where it says what a user has read.
+const INBOX_TABLE: &str = "InboxTable";
 
 pub(super) async fn token(State(gateway): State<Arc<Gateway>>, RawQuery(query): RawQuery) -> Response {
     let Some(query) = Query::parse(&query.unwrap_or_default()) else {
@@ -68,6 +74,49 @@ pub(super) async fn table(State(gateway): State<Arc<Gateway>>, Path(name): Path<
         Ok(Some(rows)) => page(Ok(Value::Array(rows))),
         Err(error) => page(Err(error)),
     }
+}
+
+/// What each phone of a user shows.
+pub(super) async fn phones(State(gateway): State<Arc<Gateway>>, RawQuery(query): RawQuery) -> Response {
+    let query = Query::parse(&query.unwrap_or_default());
+    let Some(user) = query.as_ref().and_then(|query| query.get("user")).filter(|user| !user.is_empty()) else {
+        return refuse(StatusCode::BAD_REQUEST, "user is missing: GET /phones?user=bob");
+    };
+    page(gateway.connections.of_user(user).iter().try_for_each(|origin| catch_up(&gateway, origin)).and_then(|()| {
+        let rows = gateway.database.rows_of(DEVICES_TABLE, user)?;
+        Ok(gateway.sns.with(|endpoints| phones::shown(endpoints, user, &rows)))
+    }))
+}
+
+/// Removes the app from a phone.
+pub(super) async fn kill_phone(State(gateway): State<Arc<Gateway>>, RawQuery(query): RawQuery) -> Response {
+    let query = Query::parse(&query.unwrap_or_default());
+    let said = |name: &str| query.as_ref().and_then(|query| query.get(name)).unwrap_or_default();
+    let (user, device_id) = (said("user"), said("device_id"));
+    let rows = match gateway.database.rows_of(DEVICES_TABLE, user) {
+        Ok(rows) => rows,
+        Err(error) => return page(Err(error)),
+    };
+    let Some(row) = rows.iter().find(|row| row.get("device_id").is_some_and(|id| id == device_id)) else {
+        let how = "no such phone: POST /phones/kill?user=bob&device_id=…, as GET /phones?user=bob lists it";
+        return refuse(StatusCode::NOT_FOUND, how);
+    };
+    page(Ok(gateway.sns.with(|endpoints| {
+        phones::kill(endpoints, row);
+        phones::shown(endpoints, user, &rows)
+    })))
+}
+
+/// An app hears over its connection what its user reads, and takes it off its phone by itself. So it has done when the
+/// connection ends.
+pub(super) fn catch_up(gateway: &Gateway, origin: &Origin) -> anyhow::Result<()> {
+    let (Some(user), Some(device_id)) = (origin.said("principalId"), origin.said("device_id")) else { return Ok(()) };
+    let devices = gateway.database.rows_of(DEVICES_TABLE, user)?;
+    if let Some(device) = devices.iter().find(|row| row.get("device_id").is_some_and(|id| id == device_id)) {
+        let inbox = gateway.database.rows_of(INBOX_TABLE, user)?;
+        gateway.sns.with(|endpoints| phones::catch_up(endpoints, device, &inbox));
+    }
+    Ok(())
 }
 
 /// JSON for people.

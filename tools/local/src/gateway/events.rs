@@ -25,6 +25,13 @@ pub(super) struct Origin {
     pub(super) authorizer: Option<Map<String, Value>>,
 }
 
+impl Origin {
+    /// What the authorizer said under this name.
+    pub(super) fn said(&self, name: &str) -> Option<&str> {
+        self.authorizer.as_ref()?.get(name)?.as_str()
+    }
+}
+
 /// The request for the upgrade, as far as events show it.
 pub(super) struct Handshake<'a> {
     pub(super) headers: &'a HeaderMap,

@@ -14,7 +14,7 @@ use super::refuse;
 /// What this machine is called from itself, and from a container on it.
 const NAMES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "host.docker.internal"];
 
-pub(super) async fn check(request: Request, next: Next) -> Response {
+pub(crate) async fn check(request: Request, next: Next) -> Response {
     if let Some(problem) = problem(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, problem);
     }

@@ -1,12 +1,12 @@
-//! Query strings, decoded strictly: a malformed one is refused, not guessed at.
+//! Query strings, and forms, decoded strictly: a malformed one is refused, not guessed at.
 
-pub(super) struct Query {
-    pub(super) pairs: Vec<(String, String)>,
+pub(crate) struct Query {
+    pub(crate) pairs: Vec<(String, String)>,
 }
 
 impl Query {
     /// `None` if an escape is cut short, is not hexadecimal, or the result is not UTF-8.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode(name)?, decode(value)?))
@@ -15,7 +15,7 @@ impl Query {
     }
 
     /// The last value of that name, as API Gateway's single-value map has it.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().rev().find(|(candidate, _)| candidate == name).map(|(_, value)| value.as_str())
     }
 }

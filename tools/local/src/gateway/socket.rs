@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::connections::{Connection, Receivers};
 use super::events::{self, Origin};
-use super::{FRAME_BYTES_MAX, Gateway, MESSAGE_BYTES_MAX};
+use super::{FRAME_BYTES_MAX, Gateway, MESSAGE_BYTES_MAX, developer};
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -50,6 +50,8 @@ pub(super) async fn serve(gateway: Arc<Gateway>, origin: Origin, upgrading: OnUp
     gateway.connections.add(&connection);
     let end = talk(&gateway, &connection, receivers, &mut sink, &mut stream).await;
     gateway.connections.remove(&connection.origin.connection_id);
+    // A template without these tables has no phones.
+    let _ = developer::catch_up(&gateway, &connection.origin);
     let goodbye = timeout(GOODBYE_MAX, say_goodbye(sink, stream, &end));
     // The client may not take part in its goodbye, so nothing waits for that.
     let _ = tokio::join!(goodbye, disconnected(&gateway, &connection, &end));

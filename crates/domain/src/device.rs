@@ -1,0 +1,33 @@
+//! Phones that can be rung.
+
+use wire::{DeviceId, Registration, Timestamp, UserId};
+
+use crate::limits::{DEVICE_FRESH, DEVICE_TTL};
+
+/// A device that has registered for notifications.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    pub user_id: UserId,
+    pub device_id: DeviceId,
+    pub registration: Registration,
+    /// What SNS calls the token.
+    pub endpoint: String,
+    pub registered_at: Timestamp,
+}
+
+impl Device {
+    /// Whether the same was registered a short time ago: apps register at each start, and SNS takes few registrations a second.
+    pub fn has_just(&self, registration: &Registration, now: Timestamp) -> bool {
+        self.registration == *registration && now.since(self.registered_at) < DEVICE_FRESH
+    }
+
+    /// An app that was not started for so long is taken for gone, whether or not the row still is there.
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        now.since(self.registered_at) >= DEVICE_TTL
+    }
+
+    /// Both have the same token, and so they are the same phone.
+    pub fn is_rung_as(&self, other: &Registration) -> bool {
+        self.registration.platform == other.platform && self.registration.token == other.token
+    }
+}

@@ -1,0 +1,178 @@
+//! Notifications to phones, through SNS. It calls an application's credentials for APNs or FCM a platform application, and a token
+//! that one of them gave to a phone an endpoint of it.
+
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_sns::Client;
+use aws_sdk_sns::config::timeout::TimeoutConfig;
+use aws_sdk_sns::error::{BoxError, BuildError, ProvideErrorMetadata, SdkError};
+use aws_sdk_sns::operation::create_platform_endpoint::CreatePlatformEndpointError;
+use aws_sdk_sns::operation::publish::PublishError;
+use aws_sdk_sns::operation::set_endpoint_attributes::SetEndpointAttributesError;
+use aws_sdk_sns::types::MessageAttributeValue;
+use domain::{Failure, Notification};
+use wire::{DeviceToken, Refusal};
+
+/// One attempt at one call.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// One call with the SDK's own retries.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The way to phones. Cheap to clone; made once per process.
+#[derive(Clone, Debug)]
+pub struct Phones {
+    client: Client,
+}
+
+/// What became of a notification.
+#[derive(Debug)]
+pub enum Published {
+    /// SNS took it. No promise that a phone did.
+    Accepted,
+    /// The token is dead, or nobody knows it.
+    Gone,
+    /// The application's credentials have ended, or are no good: nothing of its platform goes until somebody mends that.
+    Refused(BoxError),
+    /// Anything else. It may go another time.
+    Failed(BoxError),
+}
+
+/// Why a token was not registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// The platform has no such tokens.
+    #[error("SNS does not take the token")]
+    Token,
+    #[error("{operation} failed")]
+    Call { operation: &'static str, source: BoxError },
+}
+
+/// What the service said. The SDK's own `Display` leaves it out.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+struct Answer {
+    code: String,
+    message: String,
+    source: BoxError,
+}
+
+impl From<RegisterError> for Failure {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Token => Refusal::bad_request("token", "is none of this platform").into(),
+            RegisterError::Call { .. } => Self::Unavailable(Box::new(error)),
+        }
+    }
+}
+
+impl Phones {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    pub fn from_sdk(sdk: &SdkConfig) -> Self {
+        let timeouts =
+            TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
+        Self::new(Client::from_conf(aws_sdk_sns::config::Builder::from(sdk).timeout_config(timeouts).build()))
+    }
+
+    /// The endpoint of a token, which is rung again if it was thought to be dead. `application` is the ARN of its platform's.
+    ///
+    /// # Errors
+    /// [`RegisterError`]
+    pub async fn register(&self, application: &str, token: &DeviceToken) -> Result<String, RegisterError> {
+        // No attributes of ours: SNS refuses a token that it knows with others.
+        let create = self.client.create_platform_endpoint().platform_application_arn(application).token(token.as_str());
+        let endpoint = match create.send().await {
+            Ok(created) => created.endpoint_arn.ok_or_else(|| no_endpoint("SNS named no endpoint".into()))?,
+            Err(error) => known_endpoint(error)?,
+        };
+        // A token that is known keeps what SNS thinks of it: it may be disabled, and it may be another one by now.
+        let set = self.client.set_endpoint_attributes().endpoint_arn(&endpoint);
+        match set.attributes("Token", token.as_str()).attributes("Enabled", "true").send().await {
+            Ok(_) => Ok(endpoint),
+            Err(error)
+                if error.as_service_error().is_some_and(SetEndpointAttributesError::is_invalid_parameter_exception) =>
+            {
+                Err(RegisterError::Token)
+            }
+            Err(error) => Err(RegisterError::Call { operation: "SetEndpointAttributes", source: answer(error) }),
+        }
+    }
+
+    /// Has SNS forget an endpoint. One that it does not know is forgotten.
+    ///
+    /// # Errors
+    /// Whatever kept SNS from doing it.
+    pub async fn forget(&self, endpoint: &str) -> Result<(), BoxError> {
+        self.client.delete_endpoint().endpoint_arn(endpoint).send().await.map(drop).map_err(answer)
+    }
+
+    /// Has SNS hand a notification on.
+    pub async fn publish(&self, endpoint: &str, notification: Notification) -> Published {
+        let mut publish =
+            self.client.publish().target_arn(endpoint).message_structure("json").message(notification.message);
+        for (name, value) in notification.attributes {
+            match attribute(value) {
+                Ok(value) => publish = publish.message_attributes(name, value),
+                Err(error) => return Published::Failed(error.into()),
+            }
+        }
+        match publish.send().await {
+            Ok(_) => Published::Accepted,
+            Err(error) if error.as_service_error().is_some_and(is_gone) => Published::Gone,
+            Err(error)
+                if error.as_service_error().is_some_and(PublishError::is_platform_application_disabled_exception) =>
+            {
+                Published::Refused(answer(error))
+            }
+            Err(error) => Published::Failed(answer(error)),
+        }
+    }
+}
+
+fn attribute(value: String) -> Result<MessageAttributeValue, BuildError> {
+    MessageAttributeValue::builder().data_type("String").string_value(value).build()
+}
+
+/// SNS refuses a token that was once registered with other attributes, by somebody else's code, and names its endpoint.
+fn known_endpoint<R>(error: SdkError<CreatePlatformEndpointError, R>) -> Result<String, RegisterError>
+where
+    R: std::fmt::Debug + Send + Sync + 'static,
+{
+    let invalid = error.as_service_error().is_some_and(CreatePlatformEndpointError::is_invalid_parameter_exception);
+    let message = error.message().filter(|message| invalid && message.contains("Token")).unwrap_or_default();
+    if message.is_empty() {
+        return Err(no_endpoint(answer(error)));
+    }
+    let known = message.contains("already exists with the same");
+    let endpoint = message.split_whitespace().find(|word| known && word.starts_with("arn:"));
+    endpoint.map(str::to_owned).ok_or(RegisterError::Token)
+}
+
+fn no_endpoint(source: BoxError) -> RegisterError {
+    RegisterError::Call { operation: "CreatePlatformEndpoint", source }
+}
+
+/// For an endpoint that was deleted SNS has two errors, of which one is also for other parameters.
+fn is_gone(error: &PublishError) -> bool {
+    error.is_endpoint_disabled_exception()
+        || error.is_not_found_exception()
+        || error.is_invalid_parameter_exception()
+            && error.message().is_some_and(|message| message.contains("No endpoint found"))
+}
+
+fn answer<E, R>(error: SdkError<E, R>) -> BoxError
+where
+    E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+    R: std::fmt::Debug + Send + Sync + 'static,
+{
+    match error.code().map(str::to_owned) {
+        Some(code) => {
+            let message = error.message().unwrap_or("no message").to_owned();
+            Answer { code, message, source: error.into() }.into()
+        }
+        None => error.into(),
+    }
+}

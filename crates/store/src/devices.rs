@@ -1,0 +1,241 @@
+//! `devices`: where a user's phones can be rung. A row for each device, and one for each token, which says whose it is: a phone that
+//! changes hands must not show what its last user is sent. Both are written together, so that a token has one owner, and the
+//! owner's row that token.
+
+use aws_sdk_dynamodb::error::BuildError;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::builders::{DeleteBuilder, PutBuilder};
+use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem};
+use domain::Device;
+use domain::limits::DEVICE_TTL;
+use sha2::{Digest, Sha256};
+use wire::{DeviceId, DeviceToken, Platform, Registration, UserId, When};
+
+use crate::error::CallResult as _;
+use crate::item::{Item, Reader, VERSION, number, readable, text, version};
+use crate::{Error, Store};
+
+/// A user's devices.
+#[derive(Debug)]
+pub struct Devices {
+    /// Those that have ended as well: their rows stay for a while.
+    pub devices: Vec<Device>,
+    /// How many rows can't be read; they are not among the others.
+    pub unreadable: u64,
+}
+
+/// Whose a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub user_id: UserId,
+    pub device_id: DeviceId,
+}
+
+/// What came of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    Done,
+    /// Somebody else wrote meanwhile, and nothing was written.
+    Lost,
+}
+
+/// The devices of a user. One page of rows, which is a hundred times what a user may have.
+pub async fn of_user(store: &Store, user: &UserId) -> Result<Devices, Error> {
+    let table = &store.tables.devices;
+    let query = store
+        .client
+        .query()
+        .table_name(table)
+        .consistent_read(true)
+        .key_condition_expression("user_id = :user")
+        .expression_attribute_values(":user", text(user.as_str()));
+    let found = query.send().await.of_call("Query", table)?;
+    let (devices, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
+    Ok(Devices { devices, unreadable })
+}
+
+/// One device.
+pub async fn get(store: &Store, user: &UserId, device: &DeviceId) -> Result<Option<Device>, Error> {
+    let item = get_item(store, device_key(user, device)).await?;
+    item.map(|item| read(&store.tables.devices, &item)).transpose()
+}
+
+/// Whose the token is.
+pub async fn owner(store: &Store, registration: &Registration) -> Result<Option<Owner>, Error> {
+    let Some(item) = get_item(store, token_key(registration)).await? else { return Ok(None) };
+    let row = Reader { item: &item, table: &store.tables.devices };
+    Ok(Some(Owner {
+        user_id: row.parsed("owner_id", UserId::parse)?,
+        device_id: row.parsed("owner_device", DeviceId::parse)?,
+    }))
+}
+
+async fn get_item(store: &Store, key: Item) -> Result<Option<Item>, Error> {
+    let table = &store.tables.devices;
+    let get = store.client.get_item().table_name(table).consistent_read(true).set_key(Some(key));
+    Ok(get.send().await.of_call("GetItem", table)?.item)
+}
+
+/// A registration, beside what was read before it.
+#[derive(Debug)]
+pub struct Register<'a> {
+    pub device: &'a Device,
+    /// What the device had registered.
+    pub was: Option<&'a Device>,
+    /// Whose the token was.
+    pub owner: Option<&'a Owner>,
+    /// Others whose rows go.
+    pub replaced: &'a [Device],
+}
+
+/// Registers a device, if nothing of what was read has changed.
+pub async fn register(store: &Store, register: &Register<'_>) -> Result<Written, Error> {
+    let Register { device, was, owner, replaced } = register;
+    let mut writes = vec![put(token_put(store, device, *owner)), put(device_put(store, device, *was))];
+    writes.extend(replaced.iter().map(|gone| delete(device_delete(store, gone))));
+    // The token of a row that has ended may be somebody else's by now: it is for the TTL.
+    let is_left = |gone: &&Device| !gone.is_rung_as(&device.registration) && !gone.has_ended(device.registered_at);
+    writes.extend(was.iter().copied().chain(*replaced).filter(is_left).map(|gone| delete(token_delete(store, gone))));
+    transact(store, writes).await
+}
+
+/// Takes a device out, if it still is registered as it was read.
+pub async fn forget(store: &Store, device: &Device) -> Result<Written, Error> {
+    transact(store, vec![delete(device_delete(store, device)), delete(token_delete(store, device))]).await
+}
+
+async fn transact(store: &Store, writes: Vec<Result<TransactWriteItem, BuildError>>) -> Result<Written, Error> {
+    let table = &store.tables.devices;
+    let writes = writes.into_iter().collect::<Result<_, _>>().map_err(|error| Error::Call {
+        operation: "TransactWriteItems",
+        table: table.clone(),
+        source: error.into(),
+    })?;
+    let Err(error) = store.client.transact_write_items().set_transact_items(Some(writes)).send().await else {
+        return Ok(Written::Done);
+    };
+    match error.as_service_error() {
+        Some(TransactWriteItemsError::TransactionCanceledException(cancelled))
+            if cancelled
+                .cancellation_reasons()
+                .iter()
+                .any(|why| matches!(why.code(), Some("ConditionalCheckFailed" | "TransactionConflict"))) =>
+        {
+            Ok(Written::Lost)
+        }
+        _ => Err(Error::call("TransactWriteItems", table, error)),
+    }
+}
+
+fn put(put: PutBuilder) -> Result<TransactWriteItem, BuildError> {
+    Ok(TransactWriteItem::builder().put(put.build()?).build())
+}
+
+fn delete(delete: DeleteBuilder) -> Result<TransactWriteItem, BuildError> {
+    Ok(TransactWriteItem::builder().delete(delete.build()?).build())
+}
+
+fn token_put(store: &Store, device: &Device, owner: Option<&Owner>) -> PutBuilder {
+    let put = Put::builder()
+        .table_name(&store.tables.devices)
+        .set_item(Some(token_key(&device.registration)))
+        .item("owner_id", text(device.user_id.as_str()))
+        .item("owner_device", text(device.device_id.as_str()))
+        .item("expires_at", expires_at(device))
+        .item(VERSION, version());
+    match owner {
+        None => put.condition_expression("attribute_not_exists(owner_id)"),
+        Some(owner) => put
+            .condition_expression(OWNED)
+            .expression_attribute_values(":owner", text(owner.user_id.as_str()))
+            .expression_attribute_values(":device", text(owner.device_id.as_str())),
+    }
+}
+
+const OWNED: &str = "owner_id = :owner AND owner_device = :device";
+
+fn device_put(store: &Store, device: &Device, was: Option<&Device>) -> PutBuilder {
+    let Registration { platform, token, preview, badge, when } = &device.registration;
+    let put = Put::builder()
+        .table_name(&store.tables.devices)
+        .set_item(Some(device_key(&device.user_id, &device.device_id)))
+        .item("platform", text(platform.as_str()))
+        .item("token", text(token.as_str()))
+        .item("preview", AttributeValue::Bool(*preview))
+        .item("badge", AttributeValue::Bool(*badge))
+        .item("when", text(when.as_str()))
+        .item("endpoint_arn", text(&device.endpoint))
+        .item("registered_at", number(device.registered_at.millis()))
+        .item("expires_at", expires_at(device))
+        .item(VERSION, version());
+    match was {
+        None => put.condition_expression("attribute_not_exists(user_id)"),
+        Some(was) => put
+            .condition_expression(AS_READ)
+            .expression_attribute_names("#token", "token")
+            .expression_attribute_values(":token", text(was.registration.token.as_str()))
+            .expression_attribute_values(":at", number(was.registered_at.millis())),
+    }
+}
+
+/// Each registration has a time of its own, so that a device that has just registered again is not taken for the one before.
+const AS_READ: &str = "#token = :token AND registered_at = :at";
+
+fn device_delete(store: &Store, device: &Device) -> DeleteBuilder {
+    Delete::builder()
+        .table_name(&store.tables.devices)
+        .set_key(Some(device_key(&device.user_id, &device.device_id)))
+        .condition_expression(AS_READ)
+        .expression_attribute_names("#token", "token")
+        .expression_attribute_values(":token", text(device.registration.token.as_str()))
+        .expression_attribute_values(":at", number(device.registered_at.millis()))
+}
+
+/// Its own row of the token. The TTL may have removed that already, and then somebody else may have the token.
+fn token_delete(store: &Store, device: &Device) -> DeleteBuilder {
+    Delete::builder()
+        .table_name(&store.tables.devices)
+        .set_key(Some(token_key(&device.registration)))
+        .condition_expression(format!("attribute_not_exists(owner_id) OR ({OWNED})"))
+        .expression_attribute_values(":owner", text(device.user_id.as_str()))
+        .expression_attribute_values(":device", text(device.device_id.as_str()))
+}
+
+fn expires_at(device: &Device) -> AttributeValue {
+    number(device.registered_at.plus(DEVICE_TTL).seconds())
+}
+
+fn device_key(user: &UserId, device: &DeviceId) -> Item {
+    key(user.as_str(), device.as_str())
+}
+
+/// No user's id has a space. Hashed, since a token can be longer than a key.
+fn token_key(registration: &Registration) -> Item {
+    let Registration { platform, token, .. } = registration;
+    let digest =
+        Sha256::new().chain_update(platform.as_str()).chain_update([0]).chain_update(token.as_str()).finalize();
+    key(&format!("token {}", data_encoding::HEXLOWER.encode(&digest)), "-")
+}
+
+fn key(user: &str, device: &str) -> Item {
+    Item::from([("user_id".to_owned(), text(user)), ("device_id".to_owned(), text(device))])
+}
+
+fn read(table: &str, item: &Item) -> Result<Device, Error> {
+    let row = Reader { item, table };
+    let platform = |text: &str| Platform::parse(text).ok_or(());
+    Ok(Device {
+        user_id: row.parsed("user_id", UserId::parse)?,
+        device_id: row.parsed("device_id", DeviceId::parse)?,
+        registration: Registration {
+            platform: row.parsed("platform", platform)?,
+            token: row.parsed("token", DeviceToken::parse)?,
+            preview: row.flag("preview")?,
+            badge: row.flag("badge")?,
+            // A later version may know others.
+            when: When::parse(row.text("when")?).unwrap_or_default(),
+        },
+        endpoint: row.text("endpoint_arn")?.to_owned(),
+        registered_at: row.time("registered_at")?,
+    })
+}

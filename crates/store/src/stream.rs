@@ -1,0 +1,108 @@
+//! The stream of `inbox`: what its rows were and what they are, as Lambda hands it on.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Deserialize;
+use wire::{ConversationId, Seq, Timestamp, UserId};
+
+use crate::Error;
+use crate::item::{Item, Reader, readable};
+
+/// What happened to a member's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub user_id: UserId,
+    pub conversation_id: ConversationId,
+    pub what: What,
+    /// What Lambda calls the record.
+    pub sequence_number: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Somebody else wrote this message, at that time.
+    Message { seq: Seq, at: Timestamp },
+    /// What phones were rung for, up to here, is read, or the conversation is gone.
+    Read { seq: Seq },
+    /// Nothing that a phone is told.
+    Other,
+}
+
+/// The changes of a batch, in their order, and how many records can't be read.
+pub fn changes(batch: Batch) -> (Vec<Change>, u64) {
+    readable(batch.records.into_iter().map(|record| {
+        // The cause may quote what people wrote.
+        let record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
+        read(record)
+    }))
+}
+
+/// As Lambda hands it to a function: <https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html>.
+#[derive(Debug, Deserialize)]
+pub struct Batch {
+    #[serde(rename = "Records")]
+    records: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    dynamodb: Images,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Images {
+    keys: HashMap<String, Attribute>,
+    old_image: Option<HashMap<String, Attribute>>,
+    new_image: Option<HashMap<String, Attribute>>,
+    sequence_number: String,
+}
+
+/// The types that are looked at here.
+#[derive(Deserialize)]
+struct Attribute {
+    #[serde(rename = "S")]
+    text: Option<String>,
+    #[serde(rename = "N")]
+    number: Option<String>,
+}
+
+fn read(record: Record) -> Result<Change, Error> {
+    let Images { keys, old_image, new_image, sequence_number } = record.dynamodb;
+    let (keys, old, new) = (item(keys), old_image.map(item), new_image.map(item));
+    let keys = reader(&keys);
+    let user_id = keys.parsed("user_id", UserId::parse)?;
+    let conversation_id = keys.parsed("conversation_id", ConversationId::parse)?;
+    let what = what(&user_id, old.as_ref().map(reader).as_ref(), new.as_ref().map(reader).as_ref())?;
+    Ok(Change { user_id, conversation_id, what, sequence_number })
+}
+
+fn what(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<What, Error> {
+    let seq_of = |row: Option<&Reader>, name| row.map_or(Ok(None), |row| row.optional(name, Reader::seq));
+    if let (Some(seq), None) = (seq_of(old, "notified_seq")?, seq_of(new, "notified_seq")?) {
+        return Ok(What::Read { seq });
+    }
+    let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(What::Other) };
+    let is_new = seq_of(old, "last_seq")?.is_none_or(|before| before < seq);
+    if !is_new || row.text("last_sender_id")? == user.as_str() {
+        return Ok(What::Other);
+    }
+    Ok(What::Message { seq, at: row.time("last_at")? })
+}
+
+/// Others are left out: nothing of them is read.
+fn item(image: HashMap<String, Attribute>) -> Item {
+    let value = |Attribute { text, number }| text.map(AttributeValue::S).or_else(|| number.map(AttributeValue::N));
+    image.into_iter().filter_map(|(name, attribute)| Some((name, value(attribute)?))).collect()
+}
+
+fn reader(item: &Item) -> Reader<'_> {
+    Reader { item, table: STREAM }
+}
+
+const STREAM: &str = "the stream of inbox";
+
+fn unusable(attribute: &'static str) -> Error {
+    Error::Item { table: STREAM.to_owned(), attribute }
+}

@@ -1,0 +1,70 @@
+//! A phone that wants to be rung.
+
+use actions::{Attempt, retry};
+use domain::limits::DEVICES_PER_USER_MAX;
+use domain::{Device, Failure};
+use store::devices::{self, Owner, Register, Written};
+use wire::{DeviceId, DeviceResult, Registration, Reply, UserId};
+
+use crate::{Deps, forget};
+
+/// SNS first: an endpoint that no row names harms nobody, and a row without an endpoint would ring nobody. What is written
+/// depends on everything that was read, so whoever had the token, or registers it at the same time, is seen.
+pub(crate) async fn register(
+    deps: &Deps,
+    user: &UserId,
+    device_id: &DeviceId,
+    registration: Registration,
+) -> Result<Reply, Failure> {
+    let application = deps.applications.of(registration.platform)?;
+    retry(&mut 0, async || {
+        let now = deps.clock.now();
+        let (own, owner) =
+            tokio::join!(devices::of_user(&deps.store, user), devices::owner(&deps.store, &registration));
+        let (own, owner) = (own?.devices, owner?);
+        let was = own.iter().find(|device| device.device_id == *device_id);
+        let is_owner = owner.as_ref().is_some_and(|owner| owner.user_id == *user && owner.device_id == *device_id);
+        if is_owner && was.is_some_and(|was| was.has_just(&registration, now)) {
+            return Ok(Attempt::Done(()));
+        }
+        let endpoint = deps.phones.register(application, &registration.token).await?;
+        let device = Device {
+            user_id: user.clone(),
+            device_id: device_id.clone(),
+            registration: registration.clone(),
+            endpoint,
+            registered_at: now,
+        };
+        let mut replaced = too_many(&own, device_id);
+        if let Some(previous) = previous(deps, &device, owner.as_ref().filter(|_| !is_owner)).await?
+            && !replaced.contains(&previous)
+        {
+            replaced.push(previous);
+        }
+        let change = Register { device: &device, was, owner: owner.as_ref(), replaced: &replaced };
+        match devices::register(&deps.store, &change).await? {
+            Written::Done => {}
+            Written::Lost => return Ok(Attempt::AgainAfterPause),
+        }
+        let unnamed = was.into_iter().chain(&replaced).filter(|gone| !gone.is_rung_as(&registration));
+        forget(deps, unnamed.map(|gone| gone.endpoint.as_str())).await;
+        Ok(Attempt::Done(()))
+    })
+    .await?;
+    Ok(DeviceResult { device_id: device_id.clone(), registered: true }.into())
+}
+
+/// Those that registered longest ago, so that there is room for this one.
+fn too_many(own: &[Device], device_id: &DeviceId) -> Vec<Device> {
+    let mut others: Vec<&Device> = own.iter().filter(|device| device.device_id != *device_id).collect();
+    others.sort_by_key(|device| std::cmp::Reverse(device.registered_at));
+    others.into_iter().skip(DEVICES_PER_USER_MAX - 1).cloned().collect()
+}
+
+/// What another user, or this one under another device id, has registered with the same token.
+async fn previous(deps: &Deps, device: &Device, owner: Option<&Owner>) -> Result<Option<Device>, Failure> {
+    let Some(Owner { user_id, device_id }) = owner else { return Ok(None) };
+    let previous = devices::get(&deps.store, user_id, device_id).await?;
+    // Its row may be about another token by now, if the row that says so was removed by the TTL and this one was not yet.
+    Ok(previous.filter(|previous| previous.is_rung_as(&device.registration)))
+}

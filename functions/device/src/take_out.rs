@@ -1,0 +1,22 @@
+//! A phone that is to be rung no longer: its user logs out.
+
+use actions::{Attempt, retry};
+use domain::Failure;
+use store::devices::{self, Written};
+use wire::{DeviceId, DeviceResult, Reply, UserId};
+
+use crate::{Deps, forget};
+
+pub(crate) async fn take_out(deps: &Deps, user: &UserId, device_id: &DeviceId) -> Result<Reply, Failure> {
+    retry(&mut 0, async || {
+        let Some(device) = devices::get(&deps.store, user, device_id).await? else { return Ok(Attempt::Done(())) };
+        match devices::forget(&deps.store, &device).await? {
+            Written::Done => {}
+            Written::Lost => return Ok(Attempt::AgainAfterPause),
+        }
+        forget(deps, [device.endpoint.as_str()]).await;
+        Ok(Attempt::Done(()))
+    })
+    .await?;
+    Ok(DeviceResult { device_id: device_id.clone(), registered: false }.into())
+}

@@ -1,0 +1,74 @@
+//! Notifications to all phones of a user that one concerns.
+
+use domain::{Device, Notification};
+use push::Published;
+use store::{devices, inbox};
+use wire::{Platform, UserId};
+
+use crate::Deps;
+use crate::tally::Cause;
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) accepted: u64,
+    /// Dead tokens, whose devices are forgotten.
+    pub(crate) gone: u64,
+    /// On platforms that take nothing of this server's any more.
+    pub(crate) refused: u64,
+}
+
+/// Publishes to each. Whatever fails, the others are tried.
+///
+/// # Errors
+/// One that may go another time. Those that went are published again then: rather twice than not.
+pub(crate) async fn publish(
+    deps: &Deps,
+    user: &UserId,
+    devices: &[&Device],
+    notification: impl Fn(&Device, Option<u64>) -> Notification,
+) -> Result<Sent, Cause> {
+    let badge = badge(deps, user, devices).await?;
+    let (mut sent, mut failed, mut refused) = (Sent::default(), None, None);
+    for device in devices {
+        let notification = notification(device, badge.filter(|_| device.registration.badge));
+        match deps.phones.publish(&device.endpoint, notification).await {
+            Published::Accepted => sent.accepted += 1,
+            Published::Gone => {
+                forget(deps, device).await?;
+                sent.gone += 1;
+            }
+            Published::Refused(cause) => {
+                refused = Some(cause);
+                sent.refused += 1;
+            }
+            Published::Failed(cause) => failed = Some(cause),
+        }
+    }
+    // A user with another phone was rung; ringing that one again and again would mend nothing.
+    match failed.or(refused.filter(|_| sent.accepted == 0)) {
+        Some(cause) => Err(cause),
+        None => Ok(sent),
+    }
+}
+
+/// The number for the app's icon, if one of these phones shows one.
+async fn badge(deps: &Deps, user: &UserId, devices: &[&Device]) -> Result<Option<u64>, store::Error> {
+    let shows = |device: &&Device| device.registration.badge && device.registration.platform != Platform::Fcm;
+    if devices.iter().any(shows) {
+        inbox::unread(&deps.store, user, deps.clock.now()).await.map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// Its app was removed, or has another token by now: it will register again. One that has just done so stays.
+async fn forget(deps: &Deps, device: &Device) -> Result<(), store::Error> {
+    if devices::forget(&deps.store, device).await? == devices::Written::Done
+        && let Err(error) = deps.phones.forget(&device.endpoint).await
+    {
+        // One that SNS keeps costs nothing, and rings nobody.
+        tracing::warn!(error = domain::error_chain(&*error), "SNS did not forget an endpoint");
+    }
+    Ok(())
+}

@@ -1,0 +1,543 @@
+//! `notify`: which phones ring and which are cleared, in which order that is done, and what happens when something fails on the way.
+//! The batches are what the stream of the inbox table says, as the template's mapping hands it on.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Fault, Workbench, file_event, message_to_bob, stream, up_to};
+
+/// Bob has a phone with this token, and nothing else.
+async fn bench_with_phone(token: &str, more: Value) -> Workbench {
+    let bench = Workbench::ringing();
+    assert_eq!(bench.register("bob", token, more).await["type"], "reply");
+    bench.operations();
+    bench
+}
+
+async fn send(bench: &Workbench, id: &str) -> Value {
+    bench.ok("alice", message_to_bob(id)).await["conversation_id"].clone()
+}
+
+/// Bob's row says so many were notified.
+fn notified(bench: &Workbench) -> Value {
+    bench.row("bob")["notified_seq"].clone()
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[tokio::test]
+async fn who_has_nobody_connected_is_rung_at_once_and_then_it_is_noted() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    bench.operations();
+    assert_eq!(bench.notify().await, json!([]));
+    assert_eq!(bench.operations(), ["BatchGetItem", "Query", "Query", "Publish", "UpdateItem"]);
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+    assert_eq!(notified(&bench), 1);
+    assert!(bench.aws.with_sns(|sns| sns.pushes()[0].payload["aps"]["badge"].is_null()));
+}
+
+#[tokio::test]
+async fn a_batch_that_comes_again_rings_nobody() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    let batch = bench.batch();
+    for _ in 0..2 {
+        assert_eq!(bench.started().notify(batch.clone()).await, json!([]));
+    }
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+}
+
+#[tokio::test]
+async fn of_a_conversation_the_newest_of_a_batch_rings() {
+    let bench = bench_with_phone("aa01", json!({"preview": true, "badge": true})).await;
+    for id in ["m1", "m2", "m3"] {
+        send(&bench, id).await;
+    }
+    let to_bob = json!({"action": "send", "to": "bob", "client_msg_id": "c1", "kind": "text", "body": "lunch?"});
+    bench.ok("carol", to_bob).await;
+    bench.notify().await;
+    let mut rung = bench.rung("aa01");
+    rung.sort();
+    assert_eq!(rung, ["message 1", "message 3"]);
+    bench.aws.with_sns(|sns| {
+        let carols = sns.pushes().iter().find(|push| push.says() == "message 1").unwrap();
+        let alert = json!({"title-loc-key": "PIGEONHOLE_FROM", "title-loc-args": ["carol"], "body": "lunch?"});
+        assert_eq!(carols.payload["aps"]["alert"], alert);
+        assert_eq!(carols.payload["aps"]["badge"], 4, "of all conversations");
+    });
+    send(&bench, "m4").await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01").last().unwrap(), "message 4");
+    assert!(bench.aws.rows("InboxTable").iter().any(|row| row["notified_seq"] == 4));
+}
+
+#[tokio::test]
+async fn who_took_it_or_read_it_is_not_rung() {
+    for action in ["ack", "read"] {
+        let bench = bench_with_phone("aa01", json!({})).await;
+        let id = send(&bench, "m1").await;
+        let batch = bench.batch();
+        bench.ok("bob", up_to(action, &id, 1)).await;
+        bench.operations();
+        bench.started().notify(batch).await;
+        assert_eq!(bench.rung("aa01"), NOTHING, "{action}");
+        assert!(!bench.operations().contains(&"Publish".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn an_ack_of_a_part_rings_nobody_and_stops_nothing() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let id = send(&bench, "m1").await;
+    send(&bench, "m2").await;
+    bench.notify().await;
+    bench.ok("bob", up_to("ack", &id, 1)).await;
+    assert_eq!(bench.batch()["Records"].as_array().unwrap().len(), 2, "the mark and the ack, of what is pending");
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 2"]);
+}
+
+#[tokio::test]
+async fn a_phone_that_wants_what_is_unread_rings_for_what_a_web_page_took() {
+    let bench = bench_with_phone("aa01", json!({"when": "unread"})).await;
+    bench.register("bob", "aa02", json!({})).await;
+    let id = send(&bench, "m1").await;
+    let batch = bench.batch();
+    bench.ok("bob", up_to("ack", &id, 1)).await;
+    bench.started().notify(batch).await;
+    assert_eq!((bench.rung("aa01"), bench.rung("aa02")), (vec!["message 1".to_owned()], vec![]));
+}
+
+#[tokio::test]
+async fn what_is_muted_or_blocked_is_quiet_until_it_is_not() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let id = send(&bench, "m1").await;
+    bench.notify().await;
+    let mute = |until: Value| json!({"action": "settings", "conversation_id": id, "set": {"muted_until": until}});
+    let block = |blocked: bool| json!({"action": "settings", "user_id": "alice", "set": {"blocked": blocked}});
+    bench.ok("bob", mute(json!("2027-01-15T08:00:01.000Z"))).await;
+    send(&bench, "m2").await;
+    bench.notify().await;
+    bench.ok("bob", mute(json!("forever"))).await;
+    send(&bench, "m3").await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+
+    // The time has come, and of what was said meanwhile the next message tells.
+    bench.ok("bob", mute(json!("2027-01-15T08:00:01.000Z"))).await;
+    bench.clock.advance(Duration::from_secs(1));
+    send(&bench, "m4").await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 1", "message 4"]);
+
+    send(&bench, "m5").await;
+    let batch = bench.batch();
+    bench.ok("bob", block(true)).await;
+    bench.started().notify(batch.clone()).await;
+    assert_eq!(bench.rung("aa01").len(), 2);
+    bench.ok("bob", block(false)).await;
+    bench.started().notify(batch).await;
+    assert_eq!(bench.rung("aa01").last().unwrap(), "message 5");
+}
+
+#[tokio::test]
+async fn what_is_muted_is_not_in_the_badge() {
+    let bench = bench_with_phone("aa01", json!({"badge": true})).await;
+    let id = send(&bench, "m1").await;
+    bench.ok("bob", json!({"action": "settings", "conversation_id": id, "set": {"muted_until": "forever"}})).await;
+    let from_carol = json!({"action": "send", "to": "bob", "client_msg_id": "c1", "kind": "text", "body": "hi"});
+    bench.ok("carol", from_carol).await;
+    bench.notify().await;
+    bench.aws.with_sns(|sns| {
+        assert_eq!(sns.pushes().len(), 1);
+        assert_eq!(sns.pushes()[0].payload["aps"]["badge"], 1);
+    });
+}
+
+#[tokio::test]
+async fn ones_own_message_rings_nobody_and_is_not_shown() {
+    let bench = bench_with_phone("aa01", json!({"preview": true})).await;
+    send(&bench, "m1").await;
+    let batch = bench.batch();
+    bench
+        .ok("bob", json!({"action": "send", "to": "alice", "client_msg_id": "b1", "kind": "text", "body": "my own"}))
+        .await;
+    assert_eq!(bench.notify().await, json!([]), "his own is none of his phones' business");
+    assert_eq!(bench.rung("aa01"), NOTHING);
+    // Hers still is pending.
+    bench.started().notify(batch).await;
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+    let payload = bench.aws.with_sns(|sns| sns.pushes()[0].payload.to_string());
+    assert!(!payload.contains("my own") && !payload.contains("bob"), "{payload}");
+}
+
+#[tokio::test]
+async fn who_has_no_phone_costs_two_reads() {
+    let bench = Workbench::ringing();
+    send(&bench, "m1").await;
+    bench.operations();
+    bench.notify().await;
+    assert_eq!(bench.operations(), ["BatchGetItem", "Query"]);
+}
+
+#[tokio::test]
+async fn a_phone_that_was_not_started_for_60_days_is_silent() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    bench.clock.advance(Duration::from_hours(60 * 24));
+    send(&bench, "m1").await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), NOTHING);
+}
+
+// ---- The grace ----
+
+#[tokio::test(start_paused = true)]
+async fn who_is_connected_is_rung_after_the_grace() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    bench.connected("bob").await;
+    send(&bench, "m1").await;
+    let (began, batch) = (tokio::time::Instant::now(), bench.batch());
+    bench.operations();
+    assert_eq!(bench.started().notify(batch).await, json!([]));
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+    assert_eq!(began.elapsed().as_secs(), 5);
+    let reads = bench.operations().iter().filter(|name| *name == "BatchGetItem").count();
+    assert_eq!(reads, 6, "looked at again each second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_acknowledges_within_the_grace_is_not_rung_and_ends_the_waiting() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    bench.connected("bob").await;
+    let id = send(&bench, "m1").await;
+    let (began, batch) = (tokio::time::Instant::now(), bench.batch());
+    bench.operations();
+    let functions = bench.started();
+    let acked = async {
+        bench.aws.until("BatchGetItem", 1).await;
+        bench.ok("bob", up_to("ack", &id, 1)).await;
+    };
+    tokio::join!(functions.notify(batch), acked);
+    assert_eq!(bench.rung("aa01"), NOTHING);
+    assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_message_has_used_its_grace_up() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    bench.connected("bob").await;
+    send(&bench, "m1").await;
+    bench.clock.advance(Duration::from_secs(5));
+    let began = tokio::time::Instant::now();
+    bench.notify().await;
+    assert_eq!((bench.rung("aa01").len(), began.elapsed().as_secs()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_the_grace_of_others() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    bench.register("carol", "cc01", json!({})).await;
+    bench.connected("bob").await;
+    send(&bench, "m1").await;
+    let to_carol = json!({"action": "send", "to": "carol", "client_msg_id": "c1", "kind": "text", "body": "hi"});
+    bench.ok("alice", to_carol).await;
+    let (functions, batch) = (bench.started(), bench.batch());
+    let carol_first = async {
+        bench.aws.until("Publish", 1).await;
+        assert_eq!((bench.rung("cc01").len(), bench.rung("aa01").len()), (1, 0));
+    };
+    bench.operations();
+    tokio::join!(functions.notify(batch), carol_first);
+    assert_eq!(bench.rung("aa01").len(), 1);
+}
+
+// ---- Clearing ----
+
+#[tokio::test]
+async fn what_was_read_elsewhere_goes_from_phones_that_are_not_connected() {
+    let bench = bench_with_phone("aa01", json!({"badge": true})).await;
+    bench.register("bob", "first", json!({"platform": "fcm"})).await;
+    let id = send(&bench, "m1").await;
+    bench.notify().await;
+    assert_eq!((bench.rung("aa01").len(), bench.rung("first").len()), (1, 1));
+    // That device is called so.
+    bench.connected("bob").await;
+    bench.ok("bob", up_to("ack", &id, 1)).await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 1"], "delivered is not seen");
+    bench.ok("bob", up_to("read", &id, 1)).await;
+    assert_eq!(notified(&bench), Value::Null);
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 1", "read 1"]);
+    assert_eq!(bench.rung("first"), ["message 1"], "it had the event");
+    let cleared = bench.aws.with_sns(|sns| sns.pushes().last().unwrap().clone());
+    assert_eq!(cleared.payload["aps"], json!({"content-available": 1}));
+    assert_eq!(cleared.data()["badge"], 0);
+}
+
+#[tokio::test]
+async fn a_part_that_was_read_clears_nothing_and_the_rest_does() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let id = send(&bench, "m1").await;
+    send(&bench, "m2").await;
+    bench.notify().await;
+    bench.ok("bob", up_to("read", &id, 1)).await;
+    assert_eq!(notified(&bench), 2);
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 2"]);
+    // Read below a third one, which nobody was told of yet.
+    send(&bench, "m3").await;
+    let third = bench.batch();
+    bench.ok("bob", up_to("read", &id, 2)).await;
+    assert_eq!(notified(&bench), Value::Null);
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 2", "read 2"]);
+    bench.started().notify(third).await;
+    assert_eq!(bench.rung("aa01"), ["message 2", "read 2", "message 3"]);
+}
+
+#[tokio::test]
+async fn what_is_read_between_ring_and_mark_is_cleared_at_once() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let id = send(&bench, "m1").await;
+    let (functions, batch) = (bench.started(), bench.batch());
+    let hold = bench.aws.hold_next("UpdateItem");
+    let read = async {
+        hold.reached().await;
+        bench.ok("bob", up_to("read", &id, 1)).await;
+        hold.release();
+    };
+    tokio::join!(functions.notify(batch), read);
+    assert_eq!(bench.rung("aa01"), ["message 1", "read 1"]);
+    assert_eq!(notified(&bench), Value::Null);
+}
+
+#[tokio::test]
+async fn a_mark_beside_a_read_of_a_part_is_seen_by_it() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let id = send(&bench, "m1").await;
+    let batch = bench.batch();
+    send(&bench, "m2").await;
+    // It has read the row, and is about to write what follows from that.
+    bench.aws.pass_next("UpdateItem");
+    let hold = bench.aws.hold_next("UpdateItem");
+    let rung = async {
+        hold.reached().await;
+        bench.aws.put_rows("InboxTable", &mark_rows(&bench, 1));
+        hold.release();
+    };
+    tokio::join!(bench.ok("bob", up_to("read", &id, 1)), rung);
+    assert_eq!(notified(&bench), Value::Null, "read, and so no longer shown");
+    drop(batch);
+}
+
+/// Bob's row with that mark.
+fn mark_rows(bench: &Workbench, seq: u64) -> Vec<Value> {
+    let mut rows = bench.aws.raw_rows("InboxTable");
+    rows.retain(|row| row["user_id"]["S"] == "bob");
+    rows[0]["notified_seq"] = json!({"N": seq.to_string()});
+    rows
+}
+
+// ---- Failures ----
+
+#[tokio::test]
+async fn a_dead_phone_is_forgotten_and_the_others_ring() {
+    for operation in ["EndpointDisabled", "NotFound", "InvalidParameter"] {
+        let bench = bench_with_phone("aa01", json!({})).await;
+        bench.register("bob", "aa02", json!({})).await;
+        send(&bench, "m1").await;
+        match operation {
+            "EndpointDisabled" => bench.aws.with_sns(|sns| sns.kill("aa01")),
+            "NotFound" => bench.aws.fail_next("Publish", Fault::Sns("NotFound")),
+            _ => bench.aws.fail_next("Publish", Fault::Sns("InvalidParameter")),
+        }
+        let failures = bench.notify().await;
+        // Of the last it is not said that it is about the endpoint.
+        let (rung, devices) = if operation == "InvalidParameter" { (1, 4) } else { (1, 2) };
+        assert_eq!(bench.rung("aa02").len(), rung, "{operation}");
+        assert_eq!(bench.aws.rows("DevicesTable").len(), devices, "{operation}");
+        assert_eq!(failures == json!([]), operation != "InvalidParameter", "{operation}");
+    }
+}
+
+#[tokio::test]
+async fn a_phone_that_has_just_registered_again_is_not_forgotten() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    bench.aws.with_sns(|sns| sns.kill("aa01"));
+    let (functions, batch) = (bench.started(), bench.batch());
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let again = async {
+        hold.reached().await;
+        bench.clock.advance(Duration::from_millis(1));
+        bench.register("bob", "aa01", json!({"badge": true})).await;
+        hold.release();
+    };
+    tokio::join!(functions.notify(batch), again);
+    assert_eq!(bench.aws.rows("DevicesTable").len(), 2);
+    assert_eq!(bench.aws.with_sns(|sns| sns.tokens().join(" ")), "aa01");
+}
+
+#[tokio::test]
+async fn what_failed_comes_again_from_the_first_on_and_what_did_not_is_left_alone() {
+    let bench = Workbench::ringing();
+    let users = ["bob", "carol", "dave"];
+    for user in users {
+        bench.register(user, &format!("{user}01"), json!({"platform": "fcm"})).await;
+        let to = json!({"action": "send", "to": user, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+        bench.ok("alice", to).await;
+    }
+    let batch = bench.batch();
+    let records = batch["Records"].as_array().unwrap();
+    let number = |user: &str| {
+        let of_user = records.iter().find(|record| record["dynamodb"]["Keys"]["user_id"]["S"] == user).unwrap();
+        of_user["dynamodb"]["SequenceNumber"].clone()
+    };
+    bench.aws.pass_next("Publish");
+    bench.aws.fail_next("Publish", Fault::Throttled);
+    bench.aws.fail_next("Publish", Fault::Status(500));
+    let failures = bench.started().notify(batch.clone()).await;
+    let rung = users.iter().filter(|user| !bench.rung(&format!("{user}01")).is_empty()).count();
+    assert_eq!(rung, 1);
+    let failed = users.iter().filter(|user| bench.rung(&format!("{user}01")).is_empty());
+    let first = failed.map(|user| number(user)).min_by_key(ToString::to_string).unwrap();
+    assert_eq!(failures, json!([{ "itemIdentifier": first }]));
+    assert_eq!(bench.started().notify(batch).await, json!([]));
+    for user in users {
+        assert_eq!(bench.rung(&format!("{user}01")), ["message 1"], "{user}");
+    }
+}
+
+#[tokio::test]
+async fn each_call_that_fails_fails_its_record_and_no_more() {
+    for operation in ["BatchGetItem", "Query", "Publish"] {
+        let bench = bench_with_phone("aa01", json!({"badge": true})).await;
+        send(&bench, "m1").await;
+        let batch = bench.batch();
+        for _ in 0..3 {
+            bench.aws.fail_next(operation, Fault::Status(500));
+            let failures = bench.started().notify(batch.clone()).await;
+            assert_eq!(failures.as_array().unwrap().len(), 1, "{operation}");
+        }
+        assert_eq!(bench.started().notify(batch).await, json!([]), "{operation}");
+        assert_eq!(bench.rung("aa01"), ["message 1"], "{operation}");
+    }
+}
+
+#[tokio::test]
+async fn a_notification_that_can_not_be_marked_has_rung() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    bench.aws.fail_always("UpdateItem", Fault::Throttled);
+    assert_eq!(bench.notify().await, json!([]));
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_beside_a_transaction_is_made_again() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    bench.aws.fail_next("UpdateItem", Fault::Conflict);
+    bench.notify().await;
+    assert_eq!(notified(&bench), 1);
+}
+
+#[tokio::test]
+async fn a_platform_that_takes_nothing_more_fails_only_whom_nothing_else_rings() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    let batch = bench.batch();
+    bench.aws.fail_next("Publish", Fault::Sns("PlatformApplicationDisabled"));
+    assert_eq!(bench.started().notify(batch.clone()).await.as_array().unwrap().len(), 1);
+    bench.register("bob", "bb01", json!({"platform": "fcm"})).await;
+    bench.aws.fail_next("Publish", Fault::Sns("PlatformApplicationDisabled"));
+    assert_eq!(bench.started().notify(batch).await, json!([]));
+    assert_eq!((bench.rung("aa01").len(), bench.rung("bb01").len()), (0, 1));
+    assert_eq!(bench.aws.rows("DevicesTable").len(), 4, "no phone is to blame");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hangs_ends_before_lambda_ends_it() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    bench.aws.fail_always("Publish", Fault::Delayed(Duration::from_hours(1)));
+    let began = tokio::time::Instant::now();
+    let failures = bench.notify().await;
+    assert_eq!(failures.as_array().unwrap().len(), 1);
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_record_that_can_not_be_read_stops_nobody() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    let mut batch = bench.batch();
+    let records = batch["Records"].as_array_mut().unwrap();
+    let mut damaged = records[0].clone();
+    damaged["dynamodb"]["NewImage"]["last_seq"] = json!({"N": "many"});
+    for poison in [json!(7), json!({}), json!({"dynamodb": {"Keys": {}, "SequenceNumber": "1"}}), damaged] {
+        records.insert(0, poison);
+    }
+    assert_eq!(bench.started().notify(batch).await, json!([]));
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+}
+
+#[tokio::test]
+async fn the_event_of_the_docs_is_read_whole() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    // Its message is none that is stored here, and what it says was read is nobody's phone.
+    bench.operations();
+    assert_eq!(bench.started().notify(file_event("notify")).await, json!([]));
+    assert_eq!(bench.rung("aa01"), ["read 2"]);
+    assert_eq!(bench.operations(), ["Query", "Query", "Publish", "BatchGetItem"]);
+}
+
+// ---- The mapping's filter ----
+
+#[tokio::test]
+async fn exists_is_about_leaves() {
+    let value = json!({"x": {"S": "a"}});
+    let there = |pattern: Value| stream::matches(&pattern, Some(&value));
+    assert!(there(json!({"x": {"S": [{"exists": true}]}})));
+    assert!(!there(json!({"x": {"S": [{"exists": false}]}})));
+    assert!(!there(json!({"x": [{"exists": true}]})), "x is no leaf");
+    assert!(there(json!({"x": [{"exists": false}]})), "x is no leaf, whether or not it is there");
+    assert!(there(json!({"y": {"S": [{"exists": false}]}})));
+    assert!(there(json!({"x": {"S": ["a"]}})) && !there(json!({"x": {"S": ["b"]}})));
+}
+
+#[tokio::test]
+async fn the_filter_hands_on_what_may_ring_or_clear_and_nothing_else() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let records = || {
+        let batch = bench.batch();
+        batch["Records"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|record| record["dynamodb"]["Keys"]["user_id"]["S"].clone())
+            .collect::<Vec<_>>()
+    };
+    let id = send(&bench, "m1").await;
+    assert_eq!(records(), ["bob"], "the sender's own row is not");
+    send(&bench, "m2").await;
+    assert_eq!(records(), ["bob"]);
+    bench.ok("bob", up_to("ack", &id, 1)).await;
+    assert_eq!(records(), ["bob"], "an ack of a part");
+    bench.ok("bob", up_to("ack", &id, 2)).await;
+    assert!(records().is_empty(), "an ack of all");
+    bench.ok("bob", up_to("read", &id, 2)).await;
+    assert!(records().is_empty(), "a read of what nobody was rung for");
+    bench.ok("bob", json!({"action": "settings", "conversation_id": id, "set": {"archived": true}})).await;
+    assert!(records().is_empty(), "a setting");
+    send(&bench, "m3").await;
+    bench.notify().await;
+    assert_eq!(records(), ["bob"], "the mark, of what is pending");
+    bench.ok("bob", up_to("ack", &id, 3)).await;
+    assert!(records().is_empty());
+    bench.ok("bob", up_to("read", &id, 3)).await;
+    assert_eq!(records(), ["bob"], "a read of what was rung for");
+}

@@ -1,0 +1,74 @@
+//! Phones in pockets, at the end of the run: whoever put theirs away is rung for everything that they did not take, and no phone
+//! shows what its user has read.
+
+use serde_json::{Value, json};
+use testkit::TestServer;
+
+use crate::user::User;
+
+/// Messages to each phone from each of its user's peers.
+const EACH: usize = 3;
+
+pub(crate) fn device(user: &str) -> String {
+    format!("{user}s-phone")
+}
+
+/// Registers the phone of a user, while nothing goes wrong yet.
+pub(crate) async fn register(server: &TestServer, user: &str) {
+    let device = device(user);
+    let mut phone = server.device(user, &device).await;
+    let token: String = device.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let request = json!({"action": "device", "platform": "apns", "token": token, "preview": true, "badge": true});
+    assert_eq!(phone.ok(request).await["registered"], true);
+    phone.leave().await;
+}
+
+#[derive(Default)]
+pub(crate) struct Rung {
+    /// Conversations that phones show.
+    pub(crate) rung: u64,
+    /// And those that they don't, though nobody took what is in them.
+    pub(crate) silent: u64,
+    /// Notifications of what was read.
+    pub(crate) left: u64,
+}
+
+/// Half of the users put their phones away, the others write to them; then everybody reads everything, elsewhere.
+pub(crate) async fn ring_and_clear(server: &TestServer, users: &mut [User]) -> Rung {
+    let mut result = Rung::default();
+    for user in users.iter_mut().skip(1).step_by(2) {
+        user.put_away().await;
+        // What a socket left behind whose `$disconnect` failed: the TTL takes it away in the end, or whoever posts to it.
+        server.forget_connections(user.name()).await;
+    }
+    for user in users.iter_mut().step_by(2) {
+        user.write_to_each(EACH).await;
+    }
+    for user in users.iter().skip(1).step_by(2) {
+        let shown = shown(server, user.name()).await;
+        for row in server.rows("InboxTable", user.name()).iter().filter(|row| row["pending_since"].is_u64()) {
+            let rang = |one: &Value| one["conversation_id"] == row["conversation_id"] && one["seq"] == row["last_seq"];
+            if shown.iter().any(rang) {
+                result.rung += 1;
+            } else {
+                println!("{} was not rung: the phone shows {shown:?}, the inbox has {row}", user.name());
+                result.silent += 1;
+            }
+        }
+    }
+    for user in users.iter_mut() {
+        user.read_elsewhere().await;
+        let shown = shown(server, user.name()).await;
+        if !shown.is_empty() {
+            println!("{} has read everything, and the phone shows {shown:?}", user.name());
+        }
+        result.left += shown.len() as u64;
+    }
+    result
+}
+
+async fn shown(server: &TestServer, user: &str) -> Vec<Value> {
+    let phones = server.phones(user).await;
+    let shown = phones.iter().flat_map(|phone| phone["notifications"].as_array().into_iter().flatten());
+    shown.cloned().collect()
+}
