@@ -1,7 +1,7 @@
 use super::*;
 
 fn sns() -> Arc<Sns> {
-    Sns::open(None, Logs::Silent).unwrap()
+    Sns::open(None, Log::new(Logs::Silent)).unwrap()
 }
 
 /// The result of a call, or the code and text of its error.
@@ -157,8 +157,8 @@ fn a_dead_token_is_found_out_by_the_first_push_and_refused_at_the_second() {
 fn endpoints_outlive_a_restart_with_the_tables() {
     let folder = std::env::temp_dir().join(format!("pigeonhole-sns-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let arn = create(&Sns::open(Some(&folder), Logs::Silent).unwrap(), Platform::Gcm, "t").unwrap();
-    let again = Sns::open(Some(&folder), Logs::Silent).unwrap();
+    let arn = create(&Sns::open(Some(&folder), Log::new(Logs::Silent)).unwrap(), Platform::Gcm, "t").unwrap();
+    let again = Sns::open(Some(&folder), Log::new(Logs::Silent)).unwrap();
     assert_eq!(create(&again, Platform::Gcm, "t").unwrap(), arn);
     std::fs::remove_dir_all(folder).unwrap();
 }
