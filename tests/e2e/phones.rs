@@ -29,7 +29,7 @@ async fn register(server: &TestServer, user: &str, device: &str, platform: &str,
 
 async fn on(phone: &mut Phone, device: &str, platform: &str, more: Value) {
     // As APNs' tokens look, which FCM's may too.
-    let token: String = device.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let token = data_encoding::HEXLOWER.encode(device.as_bytes());
     let mut request = json!({"action": "device", "platform": platform, "token": token});
     request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     assert_eq!(phone.ok(request).await, json!({"device_id": device, "registered": true}));
@@ -63,7 +63,7 @@ async fn kill(server: &TestServer, user: &str, device: &str) {
     assert_eq!(server.http.post(url).send().await.unwrap().status(), 200);
 }
 
-/// What every AWS can do that has streams. What others see of it too is not said of others here: MiniStack has no batching window, and
+/// What every AWS can do that has streams. What others see of it too is not said of others here: `MiniStack` has no batching window, and
 /// drops what a function says has failed.
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "what SNS delivers is seen on a phone only")]
@@ -301,7 +301,7 @@ async fn a_phone_without_the_app_is_forgotten_until_it_registers_again() {
     // SNS learns of it by the first, and says so at the second.
     for id in ["m2", "m3"] {
         alice.send("bob", id, "still there?").await;
-        assert_eq!(server.phones("bob").await, [gone.clone()]);
+        assert_eq!(server.phones("bob").await, std::slice::from_ref(&gone));
     }
     assert_eq!(server.rows("DevicesTable", "bob"), [] as [Value; 0], "nobody is rung in vain for ever");
     register(&server, "bob", "iphone", "apns", json!({})).await;

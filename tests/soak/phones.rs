@@ -17,14 +17,14 @@ pub(crate) fn device(user: &str) -> String {
 pub(crate) async fn register(server: &TestServer, user: &str) {
     let device = device(user);
     let mut phone = server.device(user, &device).await;
-    let token: String = device.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let token = data_encoding::HEXLOWER.encode(device.as_bytes());
     let request = json!({"action": "device", "platform": "apns", "token": token, "preview": true, "badge": true});
     assert_eq!(phone.ok(request).await["registered"], true);
     phone.leave().await;
 }
 
 #[derive(Default)]
-pub(crate) struct Rung {
+pub(crate) struct Phones {
     /// Conversations that phones show.
     pub(crate) rung: u64,
     /// And those that they don't, though nobody took what is in them.
@@ -34,8 +34,8 @@ pub(crate) struct Rung {
 }
 
 /// Half of the users put their phones away, the others write to them; then everybody reads everything, elsewhere.
-pub(crate) async fn ring_and_clear(server: &TestServer, users: &mut [User]) -> Rung {
-    let mut result = Rung::default();
+pub(crate) async fn ring_and_clear(server: &TestServer, users: &mut [User]) -> Phones {
+    let mut result = Phones::default();
     for user in users.iter_mut().skip(1).step_by(2) {
         user.put_away().await;
         // What a socket left behind whose `$disconnect` failed: the TTL takes it away in the end, or whoever posts to it.

@@ -16,6 +16,8 @@ BEGIN, END = "<!-- alarms -->\n", "<!-- end of alarms -->\n"
 RATES = {"1 message a minute": 1, "1 a second": 60, "1,000 a second": 60_000}
 # As docs/deploying.md reckons: messages a day for each device that is online.
 MESSAGES_OF_A_DEVICE = 50
+# Of so many messages, one rings a phone.
+MESSAGES_OF_A_PUSH = 5
 # Tokens of an hour: a device connects once in that time.
 CONNECTS_A_MINUTE = 1 / 60
 # What CloudWatch takes in one alarm, and what a metric in it costs a month.
@@ -36,6 +38,8 @@ NOUNS = {
     "function-throttles": "requests",
     "table-throttles": "requests",
     "gateway-errors": "frames",
+    "pushes-failed": "pushes",
+    "notify-behind": "milliseconds",
 }
 
 
@@ -85,11 +89,14 @@ class Alarm:
         most = traffic.count(NOUNS[self.name])
         # Who could not connect tries again, so that any number can fail.
         most = 1_000 + 2 * most if NOUNS[self.name] == "tries to connect" else most
+        # What could not be pushed is handed on again, ten times.
+        most = 11 * most if NOUNS[self.name] == "pushes" else most
         failed = bisect.bisect_left(range(most + 1), True, key=lambda failed: self.is_bad(traffic, failed))
         if failed > most:
             return f"nothing: {most} are too few"
         total = traffic.count(NOUNS[self.name], failed)
-        return f"{failed:,} of {total:,} ({100 * failed / total:.2g} %)"
+        percent = float(f"{100 * failed / total:.2g}")
+        return f"{failed:,} of {total:,} ({percent:g} %)"
 
     def is_bad(self, traffic, failed):
         bad = [name for name in self.metric_of_id if "bad" in name]
@@ -123,6 +130,7 @@ class Traffic:
             "posts": 3 * self.messages,
             "frames": self.requests + 3 * self.messages,
             "tries to connect": self.connects + failed,
+            "pushes": max(self.messages // MESSAGES_OF_A_PUSH, failed),
         }[noun]
 
     def good(self, metric, failed):
@@ -132,6 +140,8 @@ class Traffic:
             case "posted":
                 # Nobody drains here: every message is delivered live.
                 good = 0 if {"Name": "route", "Value": "drain"} in metric["Dimensions"] else self.messages
+            case "pushed":
+                good = self.count("pushes")
             case "MessageCount":
                 good = self.count("frames")
             case "duration_ms":

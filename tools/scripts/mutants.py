@@ -24,7 +24,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests/mutations.toml"
 REPORT = ROOT / "docs/mutants.md"
-PACKAGES = ["store", "send", "drain", "read", "actions", "deliver", "connect", "inbox", "device", "notify", "push", "admin", "authorize"]
+PACKAGES = [
+    "store",
+    "send",
+    "drain",
+    "read",
+    "actions",
+    "deliver",
+    "connect",
+    "inbox",
+    "device",
+    "notify",
+    "push",
+    "admin",
+    "authorize",
+]
 
 # Those whose rules have unit tests, by their folders.
 UNITS = {
@@ -38,12 +52,14 @@ UNITS = {
 HANDLERS = [
     "admin",
     "connect",
+    "device",
     "drain",
     "fanout",
     "handlers",
     "inbox",
     "limits",
     "log",
+    "notify",
     "raise",
     "read",
     "send",

@@ -13,8 +13,8 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::INBOX_LIMIT_MAX;
 use wire::{
-    ClientMsgId, ConversationId, HistoryRequest, HistoryResult, InboxRequest, InboxResult, SendResult, Seq, Settings,
-    Side, Target, UserId, body_fits,
+    ClientMsgId, ConversationId, DeviceRequest, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Registration,
+    SendResult, Seq, Settings, Side, Target, UserId, body_fits,
 };
 
 use crate::dial::Dialer;
@@ -119,6 +119,19 @@ impl Client {
     pub fn settings(&self, settings: Settings) -> Report<()> {
         let (done_tx, answer_rx) = oneshot::channel();
         self.command(Command::Call(Call::Settings(settings, done_tx)));
+        Report { answer_rx }
+    }
+
+    /// Has this device rung, in the place of what it registered before; or, with `None`, no longer, as when the user logs out.
+    /// Call it after each start, and whenever the token changes: a registration ends after 60 days, and the same again costs
+    /// next to nothing.
+    ///
+    /// It is reported without being awaited, again and again until the server has answered. A restart forgets it. Awaited, it
+    /// fails with [`Error::Refused`] or [`Error::Closed`].
+    pub fn register_device(&self, registration: Option<Registration>) -> Report<()> {
+        let request = registration.map_or(DeviceRequest::Off { token: () }, DeviceRequest::On);
+        let (done_tx, answer_rx) = oneshot::channel();
+        self.command(Command::Call(Call::Device(request, done_tx)));
         Report { answer_rx }
     }
 

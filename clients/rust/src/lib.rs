@@ -77,9 +77,9 @@ pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
 pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
-    ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, HistoryResult, InboxResult,
-    InvalidId, Kind, LastMessage, Member, Message, MessageId, MutedUntil, Receipt, SendResult, Seq, Settings, Side,
-    Target, Timestamp, UserId, UserSettings,
+    ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DeviceToken, HistoryResult,
+    InboxResult, InvalidId, Kind, LastMessage, Member, Message, MessageId, MutedUntil, Platform, Receipt, Registration,
+    SendResult, Seq, Settings, Side, Target, Timestamp, UserId, UserSettings, When,
 };
 
 /// The README's example, so that it compiles.

@@ -5,7 +5,7 @@ import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
 import { type HistoryResult, type InboxResult, limits, type SendResult } from "./frames.ts";
-import { checkSize, type Settings, type Side, type Target } from "./protocol.ts";
+import { checkSize, type Registration, type Settings, type Side, type Target } from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
@@ -116,6 +116,19 @@ export class Client {
    */
   settings(settings: Settings): Promise<void> {
     return this.#call({ action: "settings", ...settings });
+  }
+
+  /**
+   * Has this device rung, in the place of what it registered before; or, with `null`, no longer, as when the user logs out.
+   * Call it after each start, and whenever the token changes: a registration ends after 60 days, and the same again costs
+   * next to nothing. In browsers the token is Firebase's (`fcm`); in React Native it is the phone's.
+   *
+   * It is asked again and again until the server has answered. But a restart forgets it. The app may ignore what this gives.
+   *
+   * @throws A code of the protocol: it is not registered. `closed`: nobody knows.
+   */
+  registerDevice(registration: Registration | null): Promise<void> {
+    return this.#call(registration ? { action: "device", ...registration } : { action: "device", token: null });
   }
 
   /**

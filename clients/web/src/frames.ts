@@ -8,7 +8,15 @@ export type Frames = Request | ServerFrame;
  * What a client sends.
  */
 export type Request =
-  SendRequest | AckRequest | DrainRequest | ReadRequest | InboxRequest | HistoryRequest | SettingsRequest | PingRequest;
+  | SendRequest
+  | AckRequest
+  | DrainRequest
+  | ReadRequest
+  | InboxRequest
+  | HistoryRequest
+  | SettingsRequest
+  | DeviceRequest
+  | PingRequest;
 /**
  * Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
  */
@@ -82,6 +90,43 @@ export type SettingsRequest1 =
  */
 export type MutedUntil = Timestamp | "forever";
 /**
+ * Registers the device of this connection for notifications, or takes it out.
+ */
+export type DeviceRequest = DeviceRequest1 & {
+  action: "device";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+};
+export type DeviceRequest1 =
+  | {
+      /**
+       * A notification carries the number of unread messages, for the app's icon. Of APNs only.
+       */
+      badge?: boolean;
+      /**
+       * Whose service carries the notification, and so what a token of it is.
+       */
+      platform: "apns" | "apns_sandbox" | "fcm";
+      /**
+       * A notification shows who wrote and how the message begins.
+       */
+      preview?: boolean;
+      token: DeviceToken;
+      /**
+       * Which messages ring.
+       */
+      when?: "pending" | "unread";
+    }
+  | {
+      token: null;
+    };
+/**
+ * What a push service calls an installation. Whoever has it can have the phone rung, or no longer: it is never logged.
+ */
+export type DeviceToken = string;
+/**
  * What a client receives.
  */
 export type ServerFrame =
@@ -92,6 +137,7 @@ export type ServerFrame =
   | InboxReply
   | HistoryReply
   | SettingsReply
+  | DeviceReply
   | PingReply
   | ErrorFrame
   | MessagesNewEvent
@@ -104,6 +150,10 @@ export type ServerFrame =
  * A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
  */
 export type MessageId = string;
+/**
+ * One installation of an app.
+ */
+export type DeviceId = string;
 /**
  * Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
  * carry nothing of the request's content and no internal details.
@@ -504,6 +554,22 @@ export interface SettingsReply {
 }
 export interface SettingsResult {}
 /**
+ * The answer to `device`, if it succeeded.
+ */
+export interface DeviceReply {
+  action: "device";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: DeviceResult;
+  type: "reply";
+}
+export interface DeviceResult {
+  device_id: DeviceId;
+  registered: boolean;
+}
+/**
  * The answer to `ping`, if it succeeded.
  */
 export interface PingReply {
@@ -617,6 +683,7 @@ export const limits = {
   CLIENT_MSG_ID_CHARS_MAX: 64,
   CONVERSATION_ID_CHARS_MAX: 128,
   DEVICE_ID_CHARS_MAX: 64,
+  DEVICE_TOKEN_CHARS_MAX: 4096,
   FRAME_BYTES_MAX: 32768,
   HISTORY_LIMIT_DEFAULT: 50,
   HISTORY_LIMIT_MAX: 100,
@@ -666,6 +733,12 @@ export function isConversationSettings(value: unknown): value is ConversationSet
   return isObject(value) &&
     (value.archived === undefined || typeof value.archived === "boolean") &&
     (value.muted_until === undefined || ((typeof value.muted_until === "string" || value.muted_until === "forever") || value.muted_until === null));
+}
+
+export function isDeviceResult(value: unknown): value is DeviceResult {
+  return isObject(value) &&
+    typeof value.device_id === "string" &&
+    typeof value.registered === "boolean";
 }
 
 export function isDrainResult(value: unknown): value is DrainResult {

@@ -22,7 +22,7 @@ export type {
   UserSettings,
 } from "./frames.ts";
 export { limits } from "./frames.ts";
-export type { Receipt, ReceiptKind, Settings, Side, Target } from "./protocol.ts";
+export type { Receipt, ReceiptKind, Registration, Settings, Side, Target } from "./protocol.ts";
 export type { Stats } from "./session/session.ts";
 export { indexedDbStorage } from "./storage/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";

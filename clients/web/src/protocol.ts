@@ -4,6 +4,7 @@ import { PigeonholeError } from "./errors.ts";
 import {
   type AckEntry,
   type ConversationSettings,
+  type DeviceRequest1,
   type InboxResult,
   isConnectionReplacedEvent,
   isErrorFrame,
@@ -28,6 +29,9 @@ export type Side = { before_seq: number } | { after_seq: number } | Record<strin
 
 /** About which conversation or user, and what is set. What is left out stays as it is. */
 export type Settings = { conversation_id: string; set: ConversationSettings } | { user_id: string; set: UserSettings };
+
+/** How this device is rung: by whose service, and under which token of it. */
+export type Registration = Extract<DeviceRequest1, { platform: unknown }>;
 
 /** "Everything of this conversation up to here." */
 export type Mark = AckEntry;

@@ -25,6 +25,7 @@ const texts: Record<string, fc.Arbitrary<string>> = {
     .date({ min: new Date(0), max: new Date("2100-01-01"), noInvalidDate: true })
     .map((at) => at.toISOString()),
   "^[!-~]+$": fc.stringMatching(/^[!-~]{1,64}$/),
+  "^[A-Za-z0-9_-]+$": fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
 };
 
 function values(part: Schema): fc.Arbitrary<unknown> {

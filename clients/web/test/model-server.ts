@@ -108,6 +108,8 @@ export class Server {
       case "settings":
         this.#said(request.conversation_id).archived = request.set.archived;
         return {};
+      case "device":
+        return { device_id: "model", registered: request.token !== null };
       case "ping":
         return { pending: this.#pending().length > 0, server_time: this.#time() };
       default:

@@ -146,6 +146,8 @@ export class Play {
       session.handled(does.done.conversation_id, does.done.seq, this.#now);
     } else if (does.history) {
       session.call({ action: "history", ...does.history }, this.#waiter(as), this.#now);
+    } else if (does.register) {
+      session.call({ action: "device", ...does.register }, this.#waiter(as), this.#now);
     } else if (does.settings) {
       session.call({ action: "settings", ...does.settings }, this.#waiter(as), this.#now);
     } else if (does.inbox) {

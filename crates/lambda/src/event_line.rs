@@ -94,7 +94,7 @@ pub struct Measures {
     /// Of `rings`: a device took it in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spared: Option<u64>,
-    /// Of `rings`: of conversations that are muted or blocked.
+    /// Of `rings`: of conversations that are muted or blocked, or of users who are suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub muted: Option<u64>,
     /// Of `rings`: of users who have registered no device.

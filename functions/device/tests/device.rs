@@ -139,6 +139,26 @@ async fn the_last_owner_keeps_what_another_token_has_replaced() {
     assert_eq!(owners(&bench), [owner_of("alice", "d1", "aa02"), one("bob", "aa01")].concat());
 }
 
+#[tokio::test(start_paused = true)]
+async fn of_two_who_take_over_what_the_ttl_has_half_removed_one_has_it() {
+    let bench = Workbench::default();
+    bench.register("carol", "aa01", json!({})).await;
+    let tokens =
+        || bench.aws.raw_rows("DevicesTable").into_iter().filter(|row| row.get("owner_id").is_some()).collect();
+    let stale: Vec<Value> = tokens();
+    bench.device("carol", "aa01", off()).await;
+    bench.aws.put_rows("DevicesTable", &stale);
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let slow = bench.register("bob", "aa01", json!({}));
+    let quick = async {
+        hold.reached().await;
+        bench.register("alice", "aa01", json!({})).await;
+        hold.release();
+    };
+    tokio::join!(slow, quick);
+    assert_eq!(owners(&bench), one("bob", "aa01"));
+}
+
 #[tokio::test]
 async fn a_reinstalled_app_with_the_same_token_is_one_device() {
     let bench = Workbench::default();

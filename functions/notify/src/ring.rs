@@ -131,12 +131,21 @@ async fn look_up(deps: &Deps, rings: Vec<Ring>, tally: &mut Tally) -> Vec<Ring> 
     let mut looking = stream::iter(looking).buffer_unordered(AT_ONCE_MAX);
     while let Some((ring, outcome)) = looking.next().await {
         match outcome {
-            Ok(()) if ring.devices.is_empty() => tally.no_device += 1,
-            Ok(()) => found.push(ring),
+            Ok(Home::WithoutPhone) => tally.no_device += 1,
+            Ok(Home::Suspended) => tally.muted += 1,
+            Ok(Home::WithPhone) => found.push(ring),
             Err(error) => tally.fail(ring.index, error),
         }
     }
     found
+}
+
+/// What there is to ring.
+enum Home {
+    WithPhone,
+    WithoutPhone,
+    /// Nobody is let in who could take the message, and the phone may be a stolen one.
+    Suspended,
 }
 
 impl Ring {
@@ -144,21 +153,23 @@ impl Ring {
         (self.user.clone(), self.conversation.clone())
     }
 
-    async fn look_up(&mut self, deps: &Deps) -> Result<(), store::Error> {
+    async fn look_up(&mut self, deps: &Deps) -> Result<Home, store::Error> {
         let now = deps.clock.now();
         let devices::Devices { mut devices, .. } = devices::of_user(&deps.store, &self.user).await?;
         devices.retain(|device| !device.has_ended(now));
+        if devices.is_empty() {
+            return Ok(Home::WithoutPhone);
+        }
         self.devices = devices;
-        let left = deps.grace.saturating_sub(now.since(self.at));
-        if self.devices.is_empty() || left.is_zero() {
-            return Ok(());
+        let connections = connections::list(&deps.store, &self.user, now, Freshness::Eventual).await?;
+        if connections.suspended_until.is_some() {
+            return Ok(Home::Suspended);
         }
         // Nobody who is not connected can acknowledge anything.
-        let connections = connections::list(&deps.store, &self.user, now, Freshness::Eventual).await?;
         if !connections.open.is_empty() {
-            self.left = left;
+            self.left = deps.grace.saturating_sub(now.since(self.at));
         }
-        Ok(())
+        Ok(Home::WithPhone)
     }
 
     /// The phones that want to ring, as far as the member has come.

@@ -174,6 +174,16 @@ async fn ones_own_message_rings_nobody_and_is_not_shown() {
 }
 
 #[tokio::test]
+async fn who_is_suspended_is_not_rung() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    let suspend = json!({"op": "suspend", "user_id": "bob", "until": "2099-01-01T00:00:00Z"});
+    assert!(bench.started().admin(suspend).await["result"].is_object());
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), NOTHING);
+}
+
+#[tokio::test]
 async fn who_has_no_phone_costs_two_reads() {
     let bench = Workbench::ringing();
     send(&bench, "m1").await;

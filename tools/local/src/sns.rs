@@ -76,8 +76,7 @@ pub(crate) struct Sns {
 
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Endpoints {
-    /// By ARN.
-    endpoints: BTreeMap<String, Endpoint>,
+    by_arn: BTreeMap<String, Endpoint>,
     /// The applications that take no pushes any more.
     disabled: Vec<Platform>,
     /// Phones that the app was removed from.
@@ -205,7 +204,7 @@ fn keep(file: &Path, state: &Endpoints) -> std::io::Result<()> {
 /// The phone behind each token, for whoever does not know whose it is.
 async fn tokens(State(sns): State<Arc<Sns>>) -> Json<Value> {
     let phones = sns.with(|state| {
-        let phones = state.endpoints.values().map(|endpoint| (endpoint.token.clone(), endpoint.phone.shown()));
+        let phones = state.by_arn.values().map(|endpoint| (endpoint.token.clone(), endpoint.phone.shown()));
         phones.collect::<Map<_, _>>()
     });
     Json(Value::Object(phones))
@@ -265,7 +264,7 @@ impl Form {
 impl Endpoints {
     /// The phone behind an endpoint.
     pub(crate) fn phone(&mut self, arn: &str) -> Option<&mut Phone> {
-        self.endpoints.get_mut(arn).map(|endpoint| &mut endpoint.phone)
+        self.by_arn.get_mut(arn).map(|endpoint| &mut endpoint.phone)
     }
 
     fn create(&mut self, form: &Form) -> Result<String, SnsError> {
@@ -279,12 +278,12 @@ impl Endpoints {
         }
         let attributes = form.attributes();
         let user_data = attributes.get("CustomUserData").copied().unwrap_or(form.text("CustomUserData"));
-        let mut endpoints = self.endpoints.iter_mut();
+        let mut endpoints = self.by_arn.iter_mut();
         if let Some((arn, known)) = endpoints.find(|(_, known)| known.platform == platform && known.token == token) {
             let enabled = attributes.get("Enabled").is_none_or(|enabled| *enabled == known.enabled.to_string());
             if known.user_data != user_data || !enabled {
-                let taken = format!("Endpoint {arn} already exists with the same Token, but different attributes.");
-                return Err(SnsError::InvalidParameter(format!("Token Reason: {taken}")));
+                let why = format!("Endpoint {arn} already exists with the same Token, but different attributes.");
+                return Err(SnsError::InvalidParameter(format!("Token Reason: {why}")));
             }
             // An app has its token from the phone's system, so there is a phone again. Whether SNS sends is another thing: what is
             // disabled stays so.
@@ -295,12 +294,12 @@ impl Endpoints {
         let enabled = attributes.get("Enabled").is_none_or(|enabled| *enabled == "true");
         let (token, user_data) = (token.to_owned(), user_data.to_owned());
         let endpoint = Endpoint { platform, token, user_data, enabled, phone: Phone::default() };
-        self.endpoints.insert(arn.clone(), endpoint);
+        self.by_arn.insert(arn.clone(), endpoint);
         Ok(endpoint_arn(&arn))
     }
 
     fn set(&mut self, form: &Form) -> Result<String, SnsError> {
-        let endpoint = self.endpoints.get_mut(form.text("EndpointArn")).ok_or(NO_ENDPOINT)?;
+        let endpoint = self.by_arn.get_mut(form.text("EndpointArn")).ok_or(NO_ENDPOINT)?;
         for (name, value) in form.attributes() {
             match name {
                 "Enabled" => endpoint.enabled = value.eq_ignore_ascii_case("true"),
@@ -314,7 +313,7 @@ impl Endpoints {
     }
 
     fn get(&self, form: &Form) -> Result<String, SnsError> {
-        let endpoint = self.endpoints.get(form.text("EndpointArn")).ok_or(NO_ENDPOINT)?;
+        let endpoint = self.by_arn.get(form.text("EndpointArn")).ok_or(NO_ENDPOINT)?;
         let enabled = endpoint.enabled.to_string();
         let attributes = [("Enabled", &enabled), ("Token", &endpoint.token), ("CustomUserData", &endpoint.user_data)];
         let entries = attributes.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| {
@@ -326,7 +325,7 @@ impl Endpoints {
 
     /// One that is not there is as good as deleted.
     fn delete(&mut self, form: &Form) -> String {
-        self.endpoints.remove(form.text("EndpointArn"));
+        self.by_arn.remove(form.text("EndpointArn"));
         String::new()
     }
 
@@ -350,7 +349,7 @@ impl Endpoints {
             return Err(invalid("Message too long"));
         }
         // A Publish to an endpoint that is gone is not answered with NotFound, as the other calls are.
-        let endpoint = self.endpoints.get_mut(form.text("TargetArn"));
+        let endpoint = self.by_arn.get_mut(form.text("TargetArn"));
         let endpoint =
             endpoint.ok_or_else(|| invalid("TargetArn Reason: No endpoint found for the target arn specified"))?;
         let payload = payload(endpoint.platform, message, form.text("MessageStructure") == "json")?;

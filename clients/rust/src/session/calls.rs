@@ -1,4 +1,4 @@
-//! What the app asks for itself: pages of the chat list and of conversations, and settings.
+//! What the app asks for itself: pages of the chat list and of conversations, settings, and notifications.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use wire::limits::FRAME_BYTES_MAX;
 use wire::{
-    Action, ConversationKind, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Settings, SettingsResult,
+    Action, ConversationKind, DeviceRequest, DeviceResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult,
+    Settings, SettingsResult,
 };
 
 use super::requests::Errand;
@@ -23,6 +24,7 @@ pub(crate) enum Call {
     Inbox(InboxRequest, Waiter<InboxResult>),
     History(HistoryRequest, Waiter<HistoryResult>),
     Settings(Settings, Waiter<()>),
+    Device(DeviceRequest, Waiter<()>),
 }
 
 impl Call {
@@ -31,10 +33,11 @@ impl Call {
             Self::Inbox(request, _) => Action::Inbox(request.clone()),
             Self::History(request, _) => Action::History(request.clone()),
             Self::Settings(settings, _) => Action::Settings(settings.clone()),
+            Self::Device(request, _) => Action::Device(request.clone()),
         }
     }
 
-    /// Both set something for the same conversation, or for the same user.
+    /// Both set something for the same conversation, for the same user, or for this device.
     fn sets_the_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Settings(one, _), Self::Settings(other, _)) => match (one, other) {
@@ -46,7 +49,8 @@ impl Call {
                 (Settings::User { .. }, Settings::Conversation { .. })
                 | (Settings::Conversation { .. }, Settings::User { .. }) => false,
             },
-            (Self::Inbox(..) | Self::History(..) | Self::Settings(..), _) => false,
+            (Self::Device(..), Self::Device(..)) => true,
+            (Self::Inbox(..) | Self::History(..) | Self::Settings(..) | Self::Device(..), _) => false,
         }
     }
 }
@@ -77,7 +81,7 @@ impl Session {
 
     pub(super) fn ask_calls(&mut self, now: Instant) {
         for call in std::mem::take(&mut self.calls.waiting) {
-            // Two settings at once could be applied the other way round.
+            // Two of these at once could be applied the other way round.
             if self.requests.calls().any(|asked| asked.sets_the_same(&call)) {
                 self.calls.waiting.push_back(call);
             } else {
@@ -98,6 +102,10 @@ impl Session {
                 }
                 Err(error) => self.answer(waiter, Err(unreadable(error))),
             },
+            Call::Device(_, waiter) => {
+                let read = serde_json::from_value(result).map(|DeviceResult { .. }| ());
+                self.answer(waiter, read.map_err(unreadable));
+            }
         }
     }
 
@@ -105,7 +113,7 @@ impl Session {
         match call {
             Call::Inbox(_, waiter) => self.answer(waiter, Err(error)),
             Call::History(_, waiter) => self.answer(waiter, Err(error)),
-            Call::Settings(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Settings(_, waiter) | Call::Device(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
 }

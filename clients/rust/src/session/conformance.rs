@@ -28,6 +28,11 @@ fn receiving() {
 }
 
 #[test]
+fn registering() {
+    play_file("registering");
+}
+
+#[test]
 fn replacing() {
     play_file("replacing");
 }
@@ -49,7 +54,10 @@ fn all_files_are_played() {
         .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_suffix(".yaml").map(str::to_owned))
         .collect();
     names.sort();
-    assert_eq!(names, ["catching-up", "connecting", "receiving", "replacing", "sending", "settings", "timeline"]);
+    assert_eq!(
+        names,
+        ["catching-up", "connecting", "receiving", "registering", "replacing", "sending", "settings", "timeline"]
+    );
 }
 
 fn folder() -> PathBuf {

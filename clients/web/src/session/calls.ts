@@ -1,19 +1,21 @@
-// What the app asks for itself: pages of the chat list and of conversations, and settings.
+// What the app asks for itself: pages of the chat list and of conversations, settings, and notifications.
 
 import { PigeonholeError } from "../errors.ts";
 import {
+  type DeviceRequest,
   type HistoryRequest,
   type HistoryResult,
   type InboxRequest,
   type InboxResult,
+  isDeviceResult,
   isHistoryResult,
   isSettingsResult,
   type SettingsRequest,
 } from "../frames.ts";
-import { checkSize, readInbox, type Settings } from "../protocol.ts";
+import { checkSize, readInbox } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
-export type CallRequest = InboxRequest | HistoryRequest | SettingsRequest;
+export type CallRequest = InboxRequest | HistoryRequest | SettingsRequest | DeviceRequest;
 export type CallResult<R extends CallRequest> = R extends InboxRequest
   ? InboxResult
   : R extends HistoryRequest
@@ -29,7 +31,7 @@ export class Calls {
   #session: Session;
   /** Asked once there is a connection. */
   #waiting: Call[] = [];
-  /** The conversations and users for which settings are under way. */
+  /** What is being set: of which conversations and users, and of this device. */
   #setting = new Set<string>();
 
   constructor(session: Session) {
@@ -48,8 +50,8 @@ export class Calls {
 
   ask(): void {
     for (const call of this.#waiting.splice(0)) {
-      // Two settings at once could be applied the other way round.
-      if (call.request.action === "settings" && this.#setting.has(subject(call.request))) {
+      // Two of them at once could be applied the other way round.
+      if (this.#setting.has(subject(call.request))) {
         this.#waiting.push(call);
       } else {
         this.#ask(call);
@@ -59,8 +61,8 @@ export class Calls {
 
   #ask(call: Call): void {
     const { request, waiter } = call;
-    const ended = () => request.action === "settings" && this.#setting.delete(subject(request));
-    if (request.action === "settings") {
+    const ended = () => this.#setting.delete(subject(request));
+    if (subject(request)) {
       this.#setting.add(subject(request));
     }
     this.#session.requests.ask(request, {
@@ -87,8 +89,12 @@ export class Calls {
       this.#session.answer(waiter, undefined);
       return;
     }
+    if (request.action === "device" && isDeviceResult(result)) {
+      this.#session.answer(waiter, undefined);
+      return;
+    }
     const page = request.action === "inbox" ? readInbox(result) : readHistory(result);
-    if (page && request.action !== "settings") {
+    if (page && (request.action === "inbox" || request.action === "history")) {
       this.#session.answer(waiter, page);
     } else {
       this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
@@ -96,8 +102,17 @@ export class Calls {
   }
 }
 
-function subject(settings: Settings): string {
-  return "user_id" in settings ? `user ${settings.user_id}` : `conversation ${settings.conversation_id}`;
+/** What a request sets something for; nothing for one that only asks. */
+function subject(request: CallRequest): string {
+  switch (request.action) {
+    case "settings":
+      return "user_id" in request ? `user ${request.user_id}` : `conversation ${request.conversation_id}`;
+    case "device":
+      return "device";
+    case "inbox":
+    case "history":
+      return "";
+  }
 }
 
 function readHistory(result: unknown): HistoryResult | undefined {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::limits::{BODY_BYTES_MAX, SEQ_MAX};
 use crate::{
-    ACTIONS, AckRequest, ClientMsgId, DrainRequest, InboxRequest, Kind, SendRequest, Seq, Side, Target, UserId,
-    error_frame,
+    ACTIONS, AckRequest, ClientMsgId, DeviceRequest, DeviceToken, DrainRequest, InboxRequest, Kind, Platform,
+    Registration, SendRequest, Seq, Side, Target, UserId, When, error_frame,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -225,6 +225,47 @@ fn history_looks_one_way() {
     assert_eq!(refusal(&json!({"action": "history"})), "bad_request · conversation_id: is missing");
 }
 
+#[test]
+fn a_device_registers_with_a_token_and_leaves_with_null() {
+    let device = |extra: Value| {
+        let mut frame = json!({"action": "device", "platform": "apns", "token": "9F2c"});
+        frame.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        frame
+    };
+    let read = |frame: &Value| match parse(frame).unwrap().action {
+        Action::Device(request) => request,
+        other => panic!("{other:?}"),
+    };
+    let plain = Registration {
+        platform: Platform::Apns,
+        token: DeviceToken::parse("9f2c").unwrap(),
+        preview: false,
+        badge: false,
+        when: When::Pending,
+    };
+    assert_eq!(read(&device(json!({}))), DeviceRequest::On(plain.clone()), "the digits of APNs have no case");
+    let fcm = json!({"platform": "fcm", "token": "9F2c:A", "preview": true, "badge": true, "when": "unread"});
+    let token = DeviceToken::parse("9F2c:A").unwrap();
+    let full = Registration { platform: Platform::Fcm, token, preview: true, badge: true, when: When::Unread };
+    assert_eq!(read(&device(fcm)), DeviceRequest::On(full));
+    assert_eq!(read(&device(json!({"preview": null, "when": null}))), DeviceRequest::On(plain));
+    assert_eq!(read(&json!({"action": "device", "token": null})), DeviceRequest::Off { token: () });
+
+    let token = "bad_request · token: must be 1 to 4096 printable ASCII characters without spaces";
+    for bad in ["", "a b", "ü", "a\n", &"x".repeat(4097)] {
+        assert_eq!(refusal(&device(json!({"token": bad}))), token);
+    }
+    assert!(parse(&device(json!({"token": "x".repeat(4096)}))).is_ok());
+    assert_eq!(refusal(&without(device(json!({})), "token")), "bad_request · token: is missing");
+    assert_eq!(refusal(&without(device(json!({})), "platform")), "bad_request · platform: is missing");
+    assert_eq!(
+        refusal(&device(json!({"platform": "baidu"}))),
+        "bad_request · platform: must be \"apns\", \"apns_sandbox\" or \"fcm\""
+    );
+    assert_eq!(refusal(&device(json!({"preview": 1}))), "bad_request · preview: must be true or false");
+    assert_eq!(refusal(&device(json!({"when": "now"}))), "bad_request · when: must be \"pending\" or \"unread\"");
+}
+
 /// Any JSON a client could come up with.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -253,6 +294,9 @@ fn any_json() -> impl Strategy<Value = Value> {
             "since",
             "before_seq",
             "after_seq",
+            "platform",
+            "token",
+            "when",
         ]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),

@@ -2,7 +2,7 @@
 //!
 //! Two of the rules are not what one expects. `exists` looks at leaves only, and in `DynamoDB`'s JSON the leaf is below the letter
 //! of the type: `{"x":{"S":[{"exists":true}]}}`, while `{"x":[{"exists":true}]}` never fits, and `{"x":[{"exists":false}]}` always.
-//! And numbers are text there. LocalStack's tests, which it holds against AWS, show both:
+//! And numbers are text there. `LocalStack`'s tests, which it holds against AWS, show both:
 //! <https://github.com/localstack/localstack/blob/8b9a79f0/tests/aws/services/lambda_/event_source_mapping>
 
 use anyhow::{Context as _, bail, ensure};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use wire::{ConversationId, HistoryRequest, InboxRequest, Seq, Side, UserId};
+use wire::{ConversationId, DeviceRequest, HistoryRequest, InboxRequest, Registration, Seq, Side, UserId, When};
 
 use super::frames::{check_request, check_server_frame};
 use super::script::{
@@ -160,7 +160,7 @@ impl Play {
         if what == "wake" {
             return self.session.wake(self.now);
         }
-        let (call, fields) = verb(what, &["send", "read", "done", "history", "settings", "inbox"]);
+        let (call, fields) = verb(what, &["send", "read", "done", "history", "settings", "register", "inbox"]);
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
@@ -183,6 +183,21 @@ impl Play {
                 let request = HistoryRequest { conversation_id: conversation(), side, limit: read(&fields["limit"]) };
                 let waiter = self.waiter(name);
                 self.session.call(Call::History(request, waiter), self.now);
+            }
+            "register" => {
+                let waiter = self.waiter(name);
+                let request = if fields["token"].is_null() {
+                    DeviceRequest::Off { token: () }
+                } else {
+                    DeviceRequest::On(Registration {
+                        platform: read(&fields["platform"]),
+                        token: read(&fields["token"]),
+                        preview: false,
+                        badge: false,
+                        when: When::Pending,
+                    })
+                };
+                self.session.call(Call::Device(request, waiter), self.now);
             }
             "settings" => {
                 let waiter = self.waiter(name);

@@ -178,6 +178,7 @@ pub(super) fn plain_event(event: &Event) -> Value {
 pub(super) fn assert_answer(answer: Result<Value, Error>, step: &Value) {
     match (answer, step.get("error")) {
         (Err(Error::Refused { code, .. }), Some(error)) => assert_eq!(code, *error),
+        (Err(Error::Unreadable), Some(error)) => assert_eq!("unreadable", *error),
         (Ok(answer), None) => assert_within(&step["ok"], &answer, &step.to_string()),
         (answer, _) => panic!("{step}: {answer:?}"),
     }
