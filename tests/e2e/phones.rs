@@ -298,16 +298,22 @@ async fn a_phone_without_the_app_is_forgotten_until_it_registers_again() {
     let gone = json!({
         "device_id": "iphone", "platform": "apns", "alive": false, "badge": null, "notifications": [],
     });
+    // Installed again before anybody noticed: with the same token, of which the server knows already.
+    register(&server, "bob", "iphone", "apns", json!({})).await;
+    assert_eq!(server.phones("bob").await[0]["alive"], true);
+    alice.send("bob", "m2", "there?").await;
+    assert_eq!(shown(&server, "bob").await, [plain(2)]);
+    kill(&server, "bob", "iphone").await;
     // SNS learns of it by the first, and says so at the second.
-    for id in ["m2", "m3"] {
+    for id in ["m3", "m4"] {
         alice.send("bob", id, "still there?").await;
         assert_eq!(server.phones("bob").await, std::slice::from_ref(&gone));
     }
     assert_eq!(server.rows("DevicesTable", "bob"), [] as [Value; 0], "nobody is rung in vain for ever");
     register(&server, "bob", "iphone", "apns", json!({})).await;
-    alice.send("bob", "m4", "welcome back").await;
+    alice.send("bob", "m5", "welcome back").await;
     assert_eq!(server.phones("bob").await[0]["alive"], true);
-    assert_eq!(shown(&server, "bob").await, [plain(4)]);
+    assert_eq!(shown(&server, "bob").await, [plain(5)]);
 }
 
 #[tokio::test]

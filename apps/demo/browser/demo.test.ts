@@ -87,6 +87,7 @@ test("who is cut off writes on and misses nothing: all of it waits, drains and t
   await anna.hasTicks("Bread", "Stored");
   await ben.say("Shall I bring anything?");
   await ben.hasTicks("Shall I bring", "Waiting for a connection");
+  await ben.notification("Bread").waitFor();
   await screenshot(page, "side-by-side");
 
   await ben.connection().click();
@@ -272,6 +273,40 @@ test("a chat is muted, archived and blocked", async () => {
   await quin.message("once more").waitFor();
 });
 
+test("who is switched off is rung on their phone, and what they read elsewhere goes from it", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=tess&user=vera");
+  const [tess, vera] = sideBySide(page, "tess", "vera");
+  await tess.isState("Online");
+  await vera.isState("Online");
+  expect(await vera.phone().count()).toBe(0);
+  await vera.connection().click();
+  await vera.phone().getByText("What is written to vera now rings here").waitFor();
+  await tess.say("Are you there?");
+  await vera.notification("Are you there?").waitFor();
+  // The next one takes its place.
+  await tess.say("Call me when you are out of the tunnel.");
+  await vera.notification("out of the tunnel").waitFor();
+  expect(await vera.notification("tess").count()).toBe(1);
+  await vera.phone().getByRole("img", { name: "Pigeonhole, 2 unread" }).waitFor();
+  await screenshot(page, "lock-screen");
+
+  const second = await visitor.tab("vera", "tess");
+  await second.message("out of the tunnel").waitFor();
+  await vera.notification("tess").waitFor({ state: "detached" });
+  await second.page.close();
+
+  // By the keyboard: the app opens where the notification is from.
+  await tess.say("And now?");
+  await vera.notification("And now?").focus();
+  await page.keyboard.press("Enter");
+  await vera.message("And now?").waitFor();
+  await tess.hasTicks("And now?", "Read");
+  expect(await vera.phone().count()).toBe(0);
+  await vera.connection().click();
+  await vera.phone().getByText("What is written to vera now rings here").waitFor();
+});
+
 test("with the keyboard alone", async () => {
   const visitor = await arrive();
   const page = await visitor.open("?user=mia&user=noa");
@@ -317,7 +352,12 @@ test("with the keyboard alone", async () => {
 });
 
 test("on a phone, in the dark: one user at a time", async () => {
-  const visitor = await arrive({ viewport: { width: 390, height: 780 }, colorScheme: "dark", deviceScaleFactor: 2 });
+  const visitor = await arrive({
+    viewport: { width: 390, height: 780 },
+    colorScheme: "dark",
+    deviceScaleFactor: 2,
+    hasTouch: true,
+  });
   const page = await visitor.open("?user=olga&user=paul");
   const [olga, paul] = sideBySide(page, "olga", "paul");
   await olga.isState("Online");
@@ -340,4 +380,15 @@ test("on a phone, in the dark: one user at a time", async () => {
   await olga.root.getByRole("button", { name: "Back to the chats" }).click();
   await olga.chat("paul").waitFor();
   await screenshot(page, "phone-list");
+
+  await olga.connection().tap();
+  await page.getByRole("button", { name: "paul, 1 unread" }).tap();
+  await paul.say("Out of the tunnel. Where are you?");
+  await paul.hasTicks("Out of the tunnel.", "Stored");
+  await page.getByRole("button", { name: "olga", exact: true }).tap();
+  await olga.notification("Where are you?").waitFor();
+  await screenshot(page, "phone-locked");
+  await olga.notification("Where are you?").tap();
+  await olga.message("Where are you?").waitFor();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
 });

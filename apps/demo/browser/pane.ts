@@ -20,6 +20,15 @@ export class Pane {
     return this.root.getByRole("switch", { name: "Connection" });
   }
 
+  /** The lock screen of the phone, while the app has no connection. */
+  phone(): Locator {
+    return this.root.getByRole("complementary", { name: "phone, locked" });
+  }
+
+  notification(text: string): Locator {
+    return this.phone().getByRole("list", { name: "Notifications" }).getByRole("button").filter({ hasText: text });
+  }
+
   field(): Locator {
     return this.root.getByRole("textbox", { name: "Message" });
   }

@@ -38,7 +38,7 @@ export class Server {
   /** Ready once the server says where the demo is. */
   async start(): Promise<void> {
     const { CARGO = "cargo" } = process.env;
-    const options = ["--port", String(this.#port), "--data", this.#data];
+    const options = ["--port", String(this.#port), "--data", this.#data, "--batching-window", "0"];
     const server = spawn(CARGO, ["run", "--quiet", "--", ...options], {
       cwd: ROOT,
       stdio: ["ignore", "pipe", "inherit"],

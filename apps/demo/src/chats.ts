@@ -260,7 +260,7 @@ export class Chats {
   }
 
   #onSettings(settings: Settings): void {
-    const chat = "user_id" in settings ? this.with(settings.user_id) : this.#byId(settings.conversation_id);
+    const chat = "user_id" in settings ? this.with(settings.user_id) : this.of(settings.conversation_id);
     chat?.setSettings(settings);
   }
 
@@ -283,10 +283,11 @@ export class Chats {
     if (sender_id !== this.me) {
       return this.with(sender_id);
     }
-    return this.#byId(conversation_id) ?? this.#sent.get(client_msg_id ?? "");
+    return this.of(conversation_id) ?? this.#sent.get(client_msg_id ?? "");
   }
 
-  #byId(conversation: string): Chat | undefined {
+  /** The chat of a conversation, if it is known already. */
+  of(conversation: string): Chat | undefined {
     return this.#all().find(({ id }) => id === conversation);
   }
 
@@ -315,7 +316,7 @@ export class Chats {
   }
 
   #onReceipt(receipt: Receipt & { kind: ReceiptKind }): void {
-    const chat = this.#byId(receipt.conversation_id);
+    const chat = this.of(receipt.conversation_id);
     chat?.timeline.receipt(receipt);
     if (receipt.user_id === this.me && chat && chat.timeline.unread() > 0) {
       // The server's list has the number that is left.

@@ -3,12 +3,14 @@
 import { connect, indexedDbStorage } from "@pigeonhole/client";
 import { Chats } from "./chats.ts";
 import { Network } from "./network.ts";
+import { Phone } from "./phone.ts";
 import { kept, takeStorage } from "./tab.ts";
 import { Conversation } from "./view/conversation.ts";
 import { h } from "./view/dom.ts";
 import { Frames } from "./view/frames.ts";
 import { Header } from "./view/header.ts";
 import { List } from "./view/list.ts";
+import { LockScreen } from "./view/lock-screen.ts";
 
 export interface PaneOptions {
   user: string;
@@ -41,9 +43,16 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   );
   const network = new Network(isCut.get() !== null, (frame) => frames.add(frame));
   const storage = await takeStorage(user);
+  const lockScreen = new LockScreen(user, (id, title) => {
+    turnOn(true);
+    turnTo(chats.of(id)?.peer ?? title);
+    conversation.focus();
+  });
+  const phone = new Phone(user, storage, (shown) => lockScreen.show(shown));
   const client = await connect({
     url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1`,
     userId: user,
+    deviceId: phone.deviceId,
     token: () => token(user),
     storage: indexedDbStorage(storage),
     webSocket: network.open,
@@ -57,18 +66,19 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     },
     isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
   });
+  const turnOn = (wanted: boolean) => {
+    isCut.set(wanted ? undefined : "yes");
+    if (wanted) {
+      network.mend();
+      client.wake();
+    } else {
+      network.cut();
+    }
+    show();
+  };
   const header = new Header(user, {
     ownTab,
-    connect: (wanted) => {
-      isCut.set(wanted ? undefined : "yes");
-      if (wanted) {
-        network.mend();
-        client.wake();
-      } else {
-        network.cut();
-      }
-      show();
-    },
+    connect: turnOn,
     comeBack: () => client.wake(),
   });
   const turnTo = (peer: string | undefined) => {
@@ -99,6 +109,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   });
 
   const show = () => {
+    phone.lock(network.isCut);
+    lockScreen.lock(network.isCut);
     header.update({ state: chats.state, retryAt: chats.retryAt, isCut: network.isCut });
     list.update(chats.list(), chats.open);
     conversation.update(chats.open);
@@ -119,7 +131,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
 
   const nobody = h("p", { class: "nobody" }, "Choose a chat, or start one.");
   const body = h("div", { class: "pane-body" }, list.element, conversation.element, nobody);
-  element.replaceChildren(header.element, body, frames.element, announcer);
+  element.replaceChildren(header.element, lockScreen.element, body, frames.element, announcer);
   element.addEventListener("keydown", ({ key }) => {
     if (key === "Escape" && chats.open) {
       leave();
@@ -133,6 +145,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     chats.with(peer);
   }
   turnTo(opened.get() === null ? (isOpen ? peer : undefined) : opened.get() || undefined);
+  // A server without phones refuses it, and the page works all the same.
+  phone.register(client).catch(() => {});
   await chats.run();
 }
 

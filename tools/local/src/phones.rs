@@ -220,6 +220,11 @@ pub(crate) fn catch_up(endpoints: &mut Endpoints, device: &Value, inbox: &[Value
     }
 }
 
+/// The app on the phone that this row of the devices table is about is there again, if it was not: its token is good.
+pub(crate) fn install(endpoints: &mut Endpoints, device: &Value) {
+    endpoints.revive(device["endpoint_arn"].as_str().unwrap_or_default());
+}
+
 /// Removes the app from the phone that this row of the devices table is about.
 pub(crate) fn kill(endpoints: &mut Endpoints, row: &Value) {
     let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();

@@ -267,6 +267,14 @@ impl Endpoints {
         self.by_arn.get_mut(arn).map(|endpoint| &mut endpoint.phone)
     }
 
+    /// A token that was dead is good again, and SNS has not heard that it ever was dead.
+    pub(crate) fn revive(&mut self, arn: &str) {
+        if let Some(endpoint) = self.by_arn.get_mut(arn).filter(|endpoint| endpoint.phone.is_dead()) {
+            endpoint.phone.revive();
+            endpoint.enabled = true;
+        }
+    }
+
     fn create(&mut self, form: &Form) -> Result<String, SnsError> {
         let platform = Platform::of_application(form.text("PlatformApplicationArn"))?;
         if self.disabled.contains(&platform) {

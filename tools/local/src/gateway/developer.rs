@@ -110,13 +110,26 @@ pub(super) async fn kill_phone(State(gateway): State<Arc<Gateway>>, RawQuery(que
 /// An app hears over its connection what its user reads, and takes it off its phone by itself. So it has done when the
 /// connection ends.
 pub(super) fn catch_up(gateway: &Gateway, origin: &Origin) -> anyhow::Result<()> {
-    let (Some(user), Some(device_id)) = (origin.said("principalId"), origin.said("device_id")) else { return Ok(()) };
-    let devices = gateway.database.rows_of(DEVICES_TABLE, user)?;
-    if let Some(device) = devices.iter().find(|row| row.get("device_id").is_some_and(|id| id == device_id)) {
+    if let Some((user, device)) = device(gateway, origin)? {
         let inbox = gateway.database.rows_of(INBOX_TABLE, user)?;
-        gateway.sns.with(|endpoints| phones::catch_up(endpoints, device, &inbox));
+        gateway.sns.with(|endpoints| phones::catch_up(endpoints, &device, &inbox));
     }
     Ok(())
+}
+
+/// An app has registered, so it is there, also where it was removed before. The function need not have asked SNS again.
+pub(super) fn registered(gateway: &Gateway, origin: &Origin) -> anyhow::Result<()> {
+    if let Some((_, device)) = device(gateway, origin)? {
+        gateway.sns.with(|endpoints| phones::install(endpoints, &device));
+    }
+    Ok(())
+}
+
+/// The user and the row of the devices table, if the connection is one of a phone's.
+fn device<'a>(gateway: &Gateway, origin: &'a Origin) -> anyhow::Result<Option<(&'a str, Value)>> {
+    let (Some(user), Some(device_id)) = (origin.said("principalId"), origin.said("device_id")) else { return Ok(None) };
+    let mut devices = gateway.database.rows_of(DEVICES_TABLE, user)?.into_iter();
+    Ok(devices.find(|row| row.get("device_id").is_some_and(|id| id == device_id)).map(|row| (user, row)))
 }
 
 /// JSON for people.

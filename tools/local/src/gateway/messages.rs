@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 use template::{Api, Route};
 
 use super::connections::Connection;
-use super::{FRAME_BYTES_MAX, Gateway, LOG_NAME, events, random_id};
+use super::{FRAME_BYTES_MAX, Gateway, LOG_NAME, ProxyAnswer, developer, events, random_id};
 
 const DEFAULT: &str = "$default";
+/// The route on which an app names the token that its phone has.
+const REGISTERS_PHONES: &str = "device";
 
 impl Gateway {
     pub(super) async fn on_message(&self, connection: &Connection, text: &str) {
@@ -17,7 +19,12 @@ impl Gateway {
             }
             Some((key, route)) => {
                 let event = events::message(&connection.origin, &request_id, key, text);
-                match self.integrate(&route.function, &event).await {
+                let answer = self.integrate(&route.function, &event).await;
+                if key == REGISTERS_PHONES && answer.as_ref().is_some_and(has_registered) {
+                    // A template without these tables has no phones.
+                    let _ = developer::registered(self, &connection.origin);
+                }
+                match answer {
                     Some(answer) if route.replies => answer.body.unwrap_or_default(),
                     Some(_) => String::new(),
                     None => own_frame(connection, &request_id, "Internal server error"),
@@ -35,6 +42,11 @@ impl Gateway {
             self.log_failure(LOG_NAME, "the client does not take its frames: a reply was dropped");
         }
     }
+}
+
+fn has_registered(answer: &ProxyAnswer) -> bool {
+    let reply = answer.body.as_deref().and_then(|body| serde_json::from_str::<Value>(body).ok());
+    reply.is_some_and(|reply| reply.pointer("/result/registered") == Some(&Value::Bool(true)))
 }
 
 /// The route whose key the message names, or else the default one, if the API has it.

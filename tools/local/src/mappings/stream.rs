@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::database::{DatabaseServer, failed, request};
 
-/// What makes streams bearable: at each write the engine looks for the highest number of all records, and it keeps them for
-/// ever. An index answers that at once, and of every thousandth record on, those before the last 100,000 go.
+/// At each write the engine looks through all records of the table for the highest number, and it keeps them for ever: after
+/// 20,000 records a write takes 2 ms, and ever more. An index has the number at once, and at every thousandth record those before
+/// the last 100,000 go: a write takes 0.1 ms, after a million records as well (`a_million_records` in `tests/mappings.rs`).
 pub(crate) const STREAM_RECORDS: &str = "
     CREATE INDEX IF NOT EXISTS local_stream_records ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
     CREATE TRIGGER IF NOT EXISTS local_stream_trim AFTER INSERT ON _stream_records WHEN NEW.id % 1000 = 0

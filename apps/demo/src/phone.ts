@@ -1,0 +1,66 @@
+// The user's phone, which the local server has: what rings on it while the app here has no connection. No DOM.
+
+import type { Client } from "@pigeonhole/client";
+
+/** How often the phone is looked at. */
+const LOOK_MS = 1000;
+
+export interface Notification {
+  conversation_id: string;
+  seq: number;
+  title: string;
+  body: string;
+  at: string;
+}
+
+export interface LockScreen {
+  badge: number;
+  notifications: Notification[];
+}
+
+export class Phone {
+  readonly deviceId: string;
+  #user: string;
+  #changed: (shown: LockScreen) => void;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** `storage` is what the app keeps on this device: as long as that is there, it is the same phone. */
+  constructor(user: string, storage: string, changed: (shown: LockScreen) => void) {
+    const name = `device of ${storage}`;
+    this.deviceId = localStorage.getItem(name) ?? crypto.randomUUID();
+    localStorage.setItem(name, this.deviceId);
+    this.#user = user;
+    this.#changed = changed;
+  }
+
+  /** As an app does after each start. Also what another tab has taken rings, as long as nobody has read it. */
+  async register(client: Client): Promise<void> {
+    const token = this.deviceId.replaceAll("-", "");
+    await client.registerDevice({ platform: "apns", token, preview: true, badge: true, when: "unread" });
+  }
+
+  /** Whether it is in a pocket: then its screen is looked at, again and again. */
+  lock(isLocked: boolean): void {
+    if (isLocked === (this.#timer !== undefined)) {
+      return;
+    }
+    clearInterval(this.#timer);
+    this.#timer = isLocked ? setInterval(() => this.#look(), LOOK_MS) : undefined;
+    if (isLocked) {
+      this.#look();
+    }
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const response = await fetch(`/phones?${new URLSearchParams({ user: this.#user })}`);
+      const { phones } = await response.json();
+      const { badge, notifications } = phones.find(
+        ({ device_id }: { device_id: string }) => device_id === this.deviceId,
+      );
+      this.#changed({ badge: badge ?? 0, notifications });
+    } catch {
+      // The server is down, or the phone has not registered yet. What it shows stays.
+    }
+  }
+}
