@@ -397,8 +397,8 @@ impl Inner {
         let state = self.now.borrow();
         let bobs = state.tables.inbox.iter().find(|row| row["user_id"] == "bob");
         let read = bobs.map_or(0, |row| number(row, "read_seq"));
-        let stale: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read).collect();
-        ensure!(stale.is_empty(), "read up to {read}, and still shown: {stale:?}");
+        let left: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read).collect();
+        ensure!(left.is_empty(), "read up to {read}, and still shown: {left:?}");
         Ok(())
     }
 

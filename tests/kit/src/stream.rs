@@ -30,7 +30,7 @@ impl Stream {
         let mut taken = vec![];
         loop {
             let page = call(json!({"ShardIterator": self.iterator}), |request| engine.get_records(request));
-            self.iterator = page["NextShardIterator"].as_str().unwrap().to_owned();
+            page["NextShardIterator"].as_str().unwrap().clone_into(&mut self.iterator);
             match page["Records"].as_array().map(Vec::as_slice) {
                 None | Some([]) => return taken,
                 Some(records) => taken.extend(records.iter().cloned()),
