@@ -176,7 +176,8 @@ def main():
     parser.add_argument("--install", action="store_true", help="install what is missing")
     parser.add_argument("--seed", type=int, default=1, help="another seed, another run")
     options = parser.parse_args()
-    print(check_syntax("Swift", SAMPLES / "swift" / "Pigeonhole.swift", options.install))
+    for file in sorted((SAMPLES / "swift").glob("*.swift")):
+        print(check_syntax("Swift", file, options.install))
     print(check_syntax("Dart", SAMPLES / "dart" / "pigeonhole.dart", options.install))
     print(check_kotlin(options.install, options.seed))
 
