@@ -229,11 +229,9 @@ impl Inner {
 
     /// All that was written and not handed on yet. Whether it was answered with nothing to hand on again.
     async fn hand_on(&self, n: usize) -> bool {
-        let (patterns, records) = (stream::patterns(), self.now.borrow().records.clone());
-        let due = records.iter().skip(self.now.borrow().handed_on);
-        let due: Vec<&Value> =
-            due.filter(|record| patterns.iter().any(|pattern| stream::matches(pattern, Some(record)))).collect();
-        let done = due.is_empty() || self.functions(n).notify(json!({ "Records": due })).await == json!([]);
+        let records = self.now.borrow().records.clone();
+        let batch = stream::batch(records.iter().skip(self.now.borrow().handed_on).cloned().collect());
+        let done = batch["Records"] == json!([]) || self.functions(n).notify(batch).await == json!([]);
         if done {
             let mut state = self.now.borrow_mut();
             state.handed_on = state.handed_on.max(records.len());
@@ -405,8 +403,8 @@ impl Inner {
         let state = self.now.borrow();
         let bobs = state.tables.inbox.iter().find(|row| row["user_id"] == "bob");
         let read = bobs.map_or(0, |row| number(row, "read_seq"));
-        let stale: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read).collect();
-        ensure!(stale.is_empty(), "read up to {read}, and still shown: {stale:?}");
+        let left: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read).collect();
+        ensure!(left.is_empty(), "read up to {read}, and still shown: {left:?}");
         Ok(())
     }
 

@@ -88,6 +88,7 @@ pub async fn warm_up(store: &Store, table: WarmTable) {
     let (table, sort_key) = match table {
         WarmTable::Connections => (&store.tables.connections, "connection_id"),
         WarmTable::Inbox => (&store.tables.inbox, "conversation_id"),
+        WarmTable::Devices => (&store.tables.devices, "device_id"),
     };
     let nobody = || AttributeValue::S("-".to_owned());
     let read = store.client.get_item().table_name(table).key("user_id", nobody()).key(sort_key, nobody());
@@ -101,4 +102,5 @@ pub async fn warm_up(store: &Store, table: WarmTable) {
 pub enum WarmTable {
     Connections,
     Inbox,
+    Devices,
 }

@@ -8,7 +8,7 @@ use lambda::{
     sdk_config,
 };
 use push::Phones;
-use store::Store;
+use store::{Store, WarmTable, warm_up};
 use wire::{Action, DeviceRequest, Platform, Refusal};
 
 /// What the function works with, made once per process.
@@ -52,7 +52,7 @@ impl Applications {
 }
 
 impl Deps {
-    /// From the environment.
+    /// From the environment, with the connection open that the first event needs.
     ///
     /// # Errors
     /// [`BadVariable`] names the variable.
@@ -61,6 +61,7 @@ impl Deps {
         let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let limiter = Limiter::from_env(ConnectionsApi::from_env(&sdk, env)?, env)?;
         let (phones, applications) = (Phones::from_sdk(&sdk), Applications::from_env());
+        warm_up(&store, WarmTable::Devices).await;
         Ok(Self { store, phones, applications, limiter, clock: Clock::system() })
     }
 }

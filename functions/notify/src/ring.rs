@@ -59,7 +59,9 @@ pub(crate) async fn ring(deps: &Deps, changes: &[Change], until: Instant, tally:
         let Some(step) = rings.iter().map(|ring| ring.left.min(STEP)).min() else { return };
         sleep(step).await;
         tally.waited += step;
-        rings.iter_mut().for_each(|ring| ring.left -= step);
+        for ring in &mut rings {
+            ring.left -= step;
+        }
         rows = still_due(deps, &mut rings, tally).await;
     }
 }

@@ -30,7 +30,7 @@ impl Stream {
         let mut taken = vec![];
         loop {
             let page = call(json!({"ShardIterator": self.iterator}), |request| engine.get_records(request));
-            self.iterator = page["NextShardIterator"].as_str().unwrap().to_owned();
+            page["NextShardIterator"].as_str().unwrap().clone_into(&mut self.iterator);
             match page["Records"].as_array().map(Vec::as_slice) {
                 None | Some([]) => return taken,
                 Some(records) => taken.extend(records.iter().cloned()),
@@ -47,7 +47,7 @@ fn call<Q: DeserializeOwned, A: Serialize>(
 }
 
 /// The patterns of the template's mapping: what matches one of them is handed on.
-pub fn patterns() -> &'static [Value] {
+fn patterns() -> &'static [Value] {
     static PATTERNS: LazyLock<Vec<Value>> = LazyLock::new(read_patterns);
     &PATTERNS
 }
@@ -58,6 +58,12 @@ fn read_patterns() -> Vec<Value> {
     let filters = &template["Resources"]["PendingStream"]["Properties"]["FilterCriteria"]["Filters"];
     let pattern = |filter: &Yaml| serde_json::from_str(filter["Pattern"].as_str().unwrap()).unwrap();
     filters.as_sequence().unwrap().iter().map(pattern).collect()
+}
+
+/// A batch of those that match.
+pub fn batch(mut records: Vec<Value>) -> Value {
+    records.retain(|record| patterns().iter().any(|pattern| matches(pattern, Some(record))));
+    json!({ "Records": records })
 }
 
 /// As Lambda does it, seen on AWS: `exists` is about leaves. Of what is none it is always false, also where something is there.

@@ -96,10 +96,7 @@ impl Workbench {
 
     /// The batch that Lambda would hand on now.
     pub fn batch(&self) -> Value {
-        let patterns = stream::patterns();
-        let mut records = self.aws.records();
-        records.retain(|record| patterns.iter().any(|pattern| stream::matches(pattern, Some(record))));
-        json!({ "Records": records })
+        stream::batch(self.aws.records())
     }
 
     /// Rings for what was written since the last time. What is to come again.

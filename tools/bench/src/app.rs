@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use domain::Rate;
 use serde_json::{Value, json};
-use testkit::{InProcess, Limits, ManualClock};
+use testkit::cloud::Cloud;
+use testkit::{InProcess, Limits, ManualClock, stream};
 use wire::Timestamp;
 
 use crate::aws::{Aws, MeasuredCall, Pace, Units};
@@ -38,7 +39,15 @@ impl App {
 
     /// With these limits.
     pub fn limited(pace: Option<Pace>, limits: Limits) -> Self {
-        let aws = Aws::new(pace);
+        Self::on(Aws::new(pace), limits)
+    }
+
+    /// With phones to ring.
+    pub fn ringing() -> Self {
+        Self::on(Aws::ringing(), Limits::default())
+    }
+
+    fn on(aws: Aws, limits: Limits) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock, limits);
         Self { aws, functions, said: 0 }
@@ -74,6 +83,15 @@ impl App {
     pub fn message(&mut self, to: &str, body: &str) -> Value {
         self.said += 1;
         json!({"action": "send", "to": to, "client_msg_id": format!("m{}", self.said), "kind": "text", "body": body})
+    }
+
+    /// What it costs to hand on what was written since the last time, as one batch.
+    pub async fn notify(&self) -> Cost {
+        let batch = stream::batch(self.aws.with_cloud(Cloud::records));
+        let _ = self.aws.calls();
+        let failed = self.functions.notify(batch).await;
+        assert_eq!(failed, json!([]), "nothing fails here");
+        Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
     /// What these frames cost, sent one after another.

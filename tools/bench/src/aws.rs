@@ -65,7 +65,16 @@ struct Inner {
 impl Aws {
     /// Without a pace calls take no time at all.
     pub fn new(pace: Option<Pace>) -> Self {
-        let inner = Inner { cloud: Cloud::new(), calls: Vec::new(), pace, rng: fastrand::Rng::with_seed(1) };
+        Self::of(Cloud::new(), pace)
+    }
+
+    /// With phones to ring.
+    pub fn ringing() -> Self {
+        Self::of(Cloud::streaming(), None)
+    }
+
+    fn of(cloud: Cloud, pace: Option<Pace>) -> Self {
+        let inner = Inner { cloud, calls: Vec::new(), pace, rng: fastrand::Rng::with_seed(1) };
         Self(Arc::new(Mutex::new(inner)))
     }
 

@@ -87,7 +87,11 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
         ],
         Part::Growth => vec![("growth", counted()?.block_on(growth::table())?)],
         Part::Money => {
-            vec![("money", counted()?.block_on(money::table())), ("monthly", counted()?.block_on(money::monthly()))]
+            vec![
+                ("money", counted()?.block_on(money::table())),
+                ("ringing", counted()?.block_on(money::ringing())),
+                ("monthly", counted()?.block_on(money::monthly())),
+            ]
         }
         Part::Storm => vec![("storm", storm::table()?)],
         Part::Cold => vec![("cold", timed()?.block_on(cold::table())?)],

@@ -16,6 +16,8 @@ mod price {
     pub(super) const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
     pub(super) const WRITE_UNIT: f64 = 0.625 / 1e6;
     pub(super) const READ_UNIT: f64 = 0.125 / 1e6;
+    /// A publish of SNS's to a phone.
+    pub(super) const PUSH: f64 = 0.50 / 1e6;
     /// A byte into CloudWatch Logs.
     pub(super) const LOG_BYTE: f64 = 0.50 / 1e9;
     /// A socket that is open for a minute.
@@ -25,6 +27,11 @@ mod price {
 /// As template.yaml gives the functions.
 const LAMBDA_GB: f64 = 0.5;
 /// A call to AWS, while the function waits and is paid for: the mean of `path`'s latencies, one after another, which is more than it is.
+const NOTIFY_GB: f64 = 0.25;
+/// Records in a batch, while there are enough.
+const BATCH: f64 = 1_000.0;
+/// Of the notifications, so many are read elsewhere, and cleared.
+const CLEARED: f64 = 0.5;
 const CALL_S: f64 = 0.009;
 const FUNCTION_S: f64 = 0.001;
 /// What an event leaves in the log: our line with its metrics, and Lambda's `START`, `END` and `REPORT`.
@@ -112,6 +119,44 @@ pub async fn table() -> String {
         let all = bill.total() / messages;
         let parts = [gateway, lambda, logs, reads, writes].map(|part| format!("${:.2}", part / messages)).join(" | ");
         let _ = writeln!(table, "| {name} | {parts} | **${all:.2}** |");
+    }
+    table
+}
+
+/// What ringing adds to a million messages, by how many of them nobody is connected for: each with one phone, without a badge.
+pub async fn ringing() -> String {
+    let mut app = App::ringing();
+    app.ok("bob", json!({"action": "device", "platform": "fcm", "token": "t"})).await;
+    let (conversation, seq) = app.say("alice", "bob", "hi").await;
+    app.ok("bob", up_to("ack", &conversation, seq)).await;
+    let taken = app.notify().await;
+    let _ = app.say("alice", "bob", "hi").await;
+    let (ring, mark) = (app.notify().await, app.notify().await);
+    app.ok("bob", up_to("read", &conversation, seq + 1)).await;
+    let clear = app.notify().await;
+
+    let mut table = String::from(
+        "| of a million messages | records in a batch | Lambda | logs | reads | writes | SNS | all |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    for offline in [0.2, 1.0] {
+        for records in [1.0, BATCH] {
+            let parts = [(1.0 - offline, &taken), (offline, &ring), (offline, &mark), (offline * CLEARED, &clear)];
+            let sum = |of: &dyn Fn(&Cost) -> f64| parts.iter().map(|(share, cost)| share * of(cost)).sum::<f64>() * 1e6;
+            let invocations = sum(&|cost| cost.invocations as f64) / records;
+            // Their calls run 32 at a time in a batch, and one after the other in a batch of one.
+            let at_once = records.min(32.0);
+            let seconds = sum(&|cost| cost.calls as f64) * CALL_S / at_once + invocations * FUNCTION_S;
+            let bill = [
+                invocations * price::LAMBDA_REQUEST + seconds * NOTIFY_GB * price::LAMBDA_GB_SECOND,
+                invocations * LOG_BYTES * price::LOG_BYTE,
+                sum(&|cost| cost.units.reads()) * price::READ_UNIT,
+                sum(&|cost| cost.units.writes()) * price::WRITE_UNIT,
+                offline * (1.0 + CLEARED) * 1e6 * price::PUSH,
+            ];
+            let (all, cells) = (bill.iter().sum::<f64>(), bill.map(|part| format!("${part:.2}")).join(" | "));
+            let percent = offline * 100.0;
+            let _ = writeln!(table, "| {percent:.0} % ring | {records:.0} | {cells} | **${all:.2}** |");
+        }
     }
     table
 }

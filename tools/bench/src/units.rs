@@ -12,7 +12,7 @@ use crate::report;
 
 /// Every operation and what it costs.
 pub async fn table() -> String {
-    let bar = report::progress(6);
+    let bar = report::progress(7);
     let mut rows = sending().await;
     bar.inc(1);
     rows.extend(limiting().await);
@@ -24,6 +24,8 @@ pub async fn table() -> String {
     rows.extend(listing().await);
     bar.inc(1);
     rows.extend(connecting().await);
+    bar.inc(1);
+    rows.extend(ringing().await);
     bar.finish_and_clear();
     let mut table = String::from(
         "| operation | read units: table + index | write units: table + index | calls | Lambdas | frames in | out |\n\
@@ -189,6 +191,32 @@ async fn listing() -> Rows {
     }
     let page = json!({"action": "history", "conversation_id": conversation, "limit": 50});
     rows.push(("history: 50 messages", app.cost([("bob", page)]).await));
+    rows
+}
+
+/// Of phones whose user is not connected. Each invocation here is of one record; a busy stack has up to a thousand in one.
+async fn ringing() -> Rows {
+    let mut app = App::ringing();
+    let mut rows = Rows::new();
+    let _ = app.say("alice", "carol", "hi").await;
+    rows.push(("notify: nobody has a phone", app.notify().await));
+    let device = json!({"action": "device", "platform": "fcm", "token": "t"});
+    rows.push(("device: another token", app.cost([("bob", device.clone())]).await));
+    rows.push(("device: the same within a week", app.cost([("bob", device)]).await));
+    let (conversation, seq) = app.say("alice", "bob", "hi").await;
+    rows.push(("notify: rings one phone", app.notify().await));
+    // What the mark itself makes of the stream, of a row that still is pending.
+    rows.push(("notify: its own mark", app.notify().await));
+    app.ok("bob", up_to("read", &conversation, seq)).await;
+    rows.push(("notify: clears one phone", app.notify().await));
+    let badge = json!({"action": "device", "platform": "apns", "token": "aa01", "badge": true});
+    app.ok("bob", badge).await;
+    for number in 0..130 {
+        let _ = app.say(&format!("peer-{number}"), "bob", "a message of some forty characters, say").await;
+    }
+    let _ = app.notify().await;
+    let _ = app.say("alice", "bob", "hi").await;
+    rows.push(("notify: rings one phone, with a badge over 130 conversations", app.notify().await));
     rows
 }
 
