@@ -7,6 +7,7 @@ mod database;
 mod functions;
 mod gateway;
 mod logs;
+mod metrics;
 mod server;
 mod tokens;
 
@@ -17,6 +18,7 @@ pub use database::DatabaseServer;
 pub use functions::{FunctionError, RuntimeApi};
 pub use gateway::Limits;
 pub use logs::Logs;
+pub use metrics::Counts;
 pub use server::{Options, Server};
 pub use tokens::Tokens;
 

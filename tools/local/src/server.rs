@@ -1,9 +1,9 @@
 //! Puts the parts together on their ports, and takes them apart again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -18,7 +18,9 @@ use crate::binaries::Binaries;
 use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
+use crate::lock;
 use crate::logs::{Log, Logs};
+use crate::metrics::{Counts, Metrics};
 use crate::tokens::{self, Tokens};
 
 /// For sockets to close and their `$disconnect` to run.
@@ -79,13 +81,15 @@ impl Server {
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
-        let log = Log::new(logs);
-        let functions = Functions::new(&template, &binaries, &common(&database, environment), &log)?;
+        let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
+        let functions = Functions::new(&template, &binaries, &common(&database, environment), &log, &metrics)?;
 
         let gateway = Arc::new(Gateway {
             api: template.api,
             domain: address.to_string(),
             functions: Arc::new(functions),
+            forbidden: Mutex::new(BTreeSet::new()),
+            metrics,
             database,
             tokens: Tokens::new(format!("http://{address}"))?,
             limits,
@@ -141,6 +145,31 @@ impl Server {
     /// The process id of the sandbox whose calls are signed with this access key.
     pub fn caller(&self, access_key: &str) -> Option<u32> {
         self.gateway.functions.caller(access_key)
+    }
+
+    /// AWS's metrics of the API and of the functions.
+    pub fn metrics(&self) -> Counts {
+        self.gateway.metrics.counts()
+    }
+
+    /// What `aws lambda put-function-concurrency` does; `None`: `delete-function-concurrency`.
+    pub fn reserve(&self, function: &str, concurrency: Option<usize>) {
+        self.gateway.functions.reserve(function, concurrency);
+    }
+
+    /// Gives the function another value of a variable, or takes it away, as a deployment does. The value that it had.
+    pub fn configure(&self, function: &str, variable: &str, value: Option<&str>) -> Option<String> {
+        self.gateway.functions.configure(function, variable, value)
+    }
+
+    /// Whether the API has the permission to call the function.
+    pub fn permit(&self, function: &str, permitted: bool) {
+        let mut forbidden = lock(&self.gateway.forbidden);
+        if permitted {
+            forbidden.remove(function);
+        } else {
+            forbidden.insert(function.to_owned());
+        }
     }
 
     /// Closes the sockets, lets their `$disconnect` run, and ends every process it started.
