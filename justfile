@@ -145,6 +145,10 @@ release *ARGS: package
 invoke-check: tools
     cargo test --workspace --test invoke -- --include-ignored
 
+# Cause each alarm on this machine, see it ring, repair what it is for, and see it end
+drills: tools
+    cargo test --workspace --test e2e -- --ignored drills
+
 # Deploy to MiniStack, an AWS on this machine, test end to end, update, delete
 deploy-check: tools
     .venv/bin/python tools/ministack/check.py

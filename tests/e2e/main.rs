@@ -5,6 +5,7 @@ mod client;
 mod connecting;
 mod devices;
 mod draining;
+mod drills;
 mod errors;
 mod failures;
 mod inbox;
