@@ -60,6 +60,7 @@ HANDLERS = [
     "limits",
     "log",
     "notify",
+    "push",
     "raise",
     "read",
     "send",
