@@ -97,6 +97,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("sockets cut", count(&counts.cuts)),
         ("apps restarted", count(&counts.restarts)),
         ("conversations that phones rang for", phones.rung),
+        ("notifications that were not marked", phones.unmarked),
         ("calls to AWS", tally.calls),
         ("of them with a fault", fault_count),
     ]);
