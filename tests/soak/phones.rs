@@ -16,14 +16,16 @@ pub(crate) fn device(user: &str) -> String {
     format!("{user}s-phone")
 }
 
-/// Registers the phone of a user, while nothing goes wrong yet.
-pub(crate) async fn register(server: &TestServer, user: &str) {
-    let device = device(user);
-    let mut phone = server.device(user, &device).await;
-    let token = data_encoding::HEXLOWER.encode(device.as_bytes());
-    let request = json!({"action": "device", "platform": "apns", "token": token, "preview": true, "badge": true});
-    assert_eq!(phone.ok(request).await["registered"], true);
-    phone.leave().await;
+/// Registers a phone of each user, while nothing goes wrong yet.
+pub(crate) async fn register(server: &TestServer, users: impl Iterator<Item = String>) {
+    for user in users {
+        let device = device(&user);
+        let mut phone = server.device(&user, &device).await;
+        let token = data_encoding::HEXLOWER.encode(device.as_bytes());
+        let request = json!({"action": "device", "platform": "apns", "token": token, "preview": true, "badge": true});
+        assert_eq!(phone.ok(request).await["registered"], true);
+        phone.leave().await;
+    }
 }
 
 #[derive(Default)]
