@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use template::{Function, Template, workspace_root};
-
-/// With phones to ring: without, there are fewer functions.
-fn template() -> Template {
-    let push = ("FcmApplicationArn".to_owned(), "arn:aws:sns:us-east-1:000000000000:app/GCM/local".to_owned());
-    Template::load(&workspace_root().join("template.yaml"), &[push].into()).unwrap()
-}
+use template::Function;
+// With phones to ring: without, there are fewer functions.
+use testkit::stream::ringing_template as template;
 
 /// The template's variables for the function, with good values for the parameters that have no default.
 fn environment(function: &Function) -> BTreeMap<String, String> {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Fault, Workbench, file_event, message_to_bob, stream, up_to};
+use testkit::{Fault, Workbench, file_event, message_to_bob, up_to};
 
 /// Bob has a phone with this token, and nothing else.
 async fn bench_with_phone(token: &str, more: Value) -> Workbench {
@@ -506,18 +506,6 @@ async fn the_event_of_the_docs_is_read_whole() {
 }
 
 // ---- The mapping's filter ----
-
-#[tokio::test]
-async fn exists_is_about_leaves() {
-    let value = json!({"x": {"S": "a"}});
-    let there = |pattern: Value| stream::matches(&pattern, Some(&value));
-    assert!(there(json!({"x": {"S": [{"exists": true}]}})));
-    assert!(!there(json!({"x": {"S": [{"exists": false}]}})));
-    assert!(!there(json!({"x": [{"exists": true}]})), "x is no leaf");
-    assert!(there(json!({"x": [{"exists": false}]})), "x is no leaf, whether or not it is there");
-    assert!(there(json!({"y": {"S": [{"exists": false}]}})));
-    assert!(there(json!({"x": {"S": ["a"]}})) && !there(json!({"x": {"S": ["b"]}})));
-}
 
 #[tokio::test]
 async fn the_filter_hands_on_what_may_ring_or_clear_and_nothing_else() {

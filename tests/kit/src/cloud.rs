@@ -8,11 +8,11 @@ use dynoxide::DynoxideError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use template::{Table, Template, workspace_root};
+use template::{Table, Template};
 
 use crate::AwsCall;
 use crate::fake_sns::FakeSns;
-use crate::stream::Stream;
+use crate::stream::{Stream, ringing_template};
 
 /// What a call reads or writes. The order of two calls that touch nothing in common makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,25 +55,18 @@ pub struct Cloud {
 impl Cloud {
     /// The template's tables, empty, and no socket.
     pub fn new() -> Self {
-        let template = Template::of_workspace().unwrap();
-        let engine = fresh(&template.tables);
-        Self {
-            engine,
-            tables: template.tables,
-            sockets: BTreeMap::new(),
-            sns: FakeSns::default(),
-            stream: None,
-            restored: 0,
-        }
+        Self::of(Template::of_workspace().unwrap())
     }
 
     /// The same with phones to ring, so that the inbox table has a stream.
     pub fn streaming() -> Self {
-        let push = ("FcmApplicationArn".to_owned(), "arn:aws:sns:us-east-1:000000000000:app/GCM/local".to_owned());
-        let template = Template::load(&workspace_root().join("template.yaml"), &[push].into()).unwrap();
+        Self::of(ringing_template())
+    }
+
+    fn of(template: Template) -> Self {
         let engine = fresh(&template.tables);
         let stream = Stream::of(&engine, "InboxTable");
-        Self { engine, tables: template.tables, stream, ..Self::new() }
+        Self { engine, tables: template.tables, sockets: BTreeMap::new(), sns: FakeSns::default(), stream, restored: 0 }
     }
 
     /// What was written to the inbox table since the last look, as Lambda hands it on, before its filter.

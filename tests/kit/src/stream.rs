@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use serde_yaml_ng::Value as Yaml;
-use template::workspace_root;
+use template::{Pattern, Template, workspace_root};
 
 /// What was not taken from the stream yet.
 pub struct Stream {
@@ -46,40 +45,20 @@ fn call<Q: DeserializeOwned, A: Serialize>(
     serde_json::to_value(call(serde_json::from_value(request).unwrap()).unwrap()).unwrap()
 }
 
-/// The patterns of the template's mapping: what matches one of them is handed on.
-fn patterns() -> &'static [Value] {
-    static PATTERNS: LazyLock<Vec<Value>> = LazyLock::new(read_patterns);
+/// The template with phones to ring, so that the inbox table has a stream.
+pub fn ringing_template() -> Template {
+    let push = ("FcmApplicationArn".to_owned(), "arn:aws:sns:us-east-1:000000000000:app/GCM/local".to_owned());
+    Template::load(&workspace_root().join("template.yaml"), &[push].into()).unwrap()
+}
+
+/// The patterns of the template's mapping: what fits one of them is handed on.
+fn patterns() -> &'static [Pattern] {
+    static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| ringing_template().mappings.remove(0).patterns);
     &PATTERNS
 }
 
-fn read_patterns() -> Vec<Value> {
-    let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
-    let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
-    let filters = &template["Resources"]["PendingStream"]["Properties"]["FilterCriteria"]["Filters"];
-    let pattern = |filter: &Yaml| serde_json::from_str(filter["Pattern"].as_str().unwrap()).unwrap();
-    filters.as_sequence().unwrap().iter().map(pattern).collect()
-}
-
-/// A batch of those that match.
+/// A batch of those that fit.
 pub fn batch(mut records: Vec<Value>) -> Value {
-    records.retain(|record| patterns().iter().any(|pattern| matches(pattern, Some(record))));
+    records.retain(|record| patterns().iter().any(|pattern| pattern.fits(Some(record))));
     json!({ "Records": records })
-}
-
-/// As Lambda does it, seen on AWS: `exists` is about leaves. Of what is none it is always false, also where something is there.
-/// <https://docs.aws.amazon.com/lambda/latest/dg/with-ddb-filtering.html>
-pub fn matches(pattern: &Value, value: Option<&Value>) -> bool {
-    match pattern {
-        Value::Object(members) => {
-            members.iter().all(|(name, pattern)| matches(pattern, value.and_then(|value| value.get(name))))
-        }
-        Value::Array(rules) => {
-            let leaf = value.filter(|value| !value.is_object());
-            rules.iter().any(|rule| match rule.get("exists") {
-                Some(exists) => *exists == json!(leaf.is_some()),
-                None => leaf == Some(rule),
-            })
-        }
-        other => panic!("{other} is no pattern"),
-    }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use local::RuntimeApi;
-use template::{Template, workspace_root};
+use template::workspace_root;
+use testkit::stream::ringing_template;
 use testkit::{TestServer, functions};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -35,8 +36,7 @@ fn event(function: &str) -> &str {
 pub async fn table() -> anyhow::Result<String> {
     let server = TestServer::with(|_| {}).await;
     // With phones to ring, and so with the function that does.
-    let push = ("FcmApplicationArn".to_owned(), "arn:aws:sns:us-east-1:000000000000:app/GCM/local".to_owned());
-    let template = Template::load(&workspace_root().join("template.yaml"), &[push].into())?;
+    let template = ringing_template();
     let common = [
         ("AWS_ENDPOINT_URL_SNS", format!("{}/sns", server.local().http_url())),
         ("AWS_ENDPOINT_URL_DYNAMODB", server.local().database().endpoint()),

@@ -3,7 +3,6 @@
 //! A mapping reads from the oldest record that is kept, also after a restart. So a function may see what it has seen: on AWS too a
 //! record comes at least once.
 
-mod pattern;
 mod stream;
 
 use std::collections::VecDeque;
@@ -12,7 +11,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pattern::Pattern;
 use serde::Deserialize;
 use serde_json::{Value, json};
 pub(crate) use stream::STREAM_RECORDS;
@@ -104,7 +102,6 @@ async fn wait_for<T>(state: &watch::Sender<T>, reached: impl FnMut(&T) -> bool) 
 /// One mapping at work.
 pub(crate) struct Poller {
     mapping: Mapping,
-    patterns: Vec<Pattern>,
     stream: Stream,
     limits: StreamLimits,
     functions: Arc<Functions>,
@@ -143,9 +140,7 @@ impl Poller {
     ) -> anyhow::Result<Self> {
         let at = || format!("the mapping {}", mapping.logical_id);
         let table = template.tables.iter().find(|table| table.logical_id == mapping.table);
-        let patterns = mapping.patterns.iter().map(|pattern| Pattern::parse(pattern));
         Ok(Self {
-            patterns: patterns.collect::<anyhow::Result<_>>().with_context(at)?,
             stream: Stream::open(database, &table.with_context(at)?.name).with_context(at)?,
             mapping: mapping.clone(),
             limits,
@@ -201,7 +196,7 @@ impl Poller {
     }
 
     fn wants(&self, record: &Value) -> bool {
-        self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.fits(Some(record)))
+        self.mapping.patterns.is_empty() || self.mapping.patterns.iter().any(|pattern| pattern.fits(Some(record)))
     }
 
     /// Until each record is done or given up. What comes after them waits.

@@ -2,6 +2,7 @@
 
 mod intrinsics;
 mod item;
+mod pattern;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 pub use item::plain_item;
+pub use pattern::Pattern;
 
 /// The folder with the workspace's `Cargo.toml` and `template.yaml`.
 pub fn workspace_root() -> PathBuf {
@@ -103,7 +105,7 @@ pub struct Mapping {
     /// Whether the function's answer says which records failed.
     pub reports_failures: bool,
     /// A record is for the function if one of these fits. None: all are.
-    pub patterns: Vec<String>,
+    pub patterns: Vec<Pattern>,
 }
 
 impl Template {
@@ -462,6 +464,7 @@ fn mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Mapping>
         "{id}.Properties.StartingPosition: only TRIM_HORIZON is known here, not {position}"
     );
     let seconds = |value: Option<&Value>| number(value).map(Duration::from_secs);
+    let patterns = properties.filter_criteria.filters.iter().map(|filter| Pattern::parse(&filter.pattern));
     Ok(Mapping {
         logical_id: id.to_owned(),
         table: logical_id(&properties.event_source_arn),
@@ -472,7 +475,7 @@ fn mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Mapping>
         age_max: seconds(properties.maximum_record_age_in_seconds.as_ref()),
         bisects: properties.bisect_batch_on_function_error,
         reports_failures: properties.function_response_types.iter().any(|kind| kind == "ReportBatchItemFailures"),
-        patterns: properties.filter_criteria.filters.into_iter().map(|filter| filter.pattern).collect(),
+        patterns: patterns.collect::<anyhow::Result<_>>().with_context(|| id.to_owned())?,
     })
 }
 

@@ -75,7 +75,7 @@ Resources:
       MaximumRecordAgeInSeconds: 60
       BisectBatchOnFunctionError: true
       FunctionResponseTypes: [ReportBatchItemFailures]
-      FilterCriteria: { Filters: [{ Pattern: '{"dynamodb":{}}' }] }
+      FilterCriteria: { Filters: [{ Pattern: '{"dynamodb":{"Keys":{"id":{"S":[{"exists":true}]}}}}' }] }
 "#;
 
 fn parse(overrides: &[(&str, &str)]) -> anyhow::Result<Template> {
@@ -134,7 +134,7 @@ fn a_mapping_names_its_table_and_function_and_minus_one_is_no_limit() {
         age_max: Some(Duration::from_mins(1)),
         bisects: true,
         reports_failures: true,
-        patterns: vec![r#"{"dynamodb":{}}"#.to_owned()],
+        patterns: vec![Pattern::parse(r#"{"dynamodb":{"Keys":{"id":{"S":[{"exists":true}]}}}}"#).unwrap()],
     };
     assert_eq!(mapping, expected);
 }

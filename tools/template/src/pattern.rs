@@ -8,22 +8,24 @@
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-#[derive(Debug)]
-pub(super) enum Pattern {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
     /// All members fit.
     Members(Vec<(String, Pattern)>),
     /// One of the rules fits.
     Leaf(Vec<Rule>),
 }
 
-#[derive(Debug)]
-pub(super) enum Rule {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
     Equals(Value),
     Exists(bool),
 }
 
 impl Pattern {
-    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
+    /// # Errors
+    /// What of it is no pattern, or is not known here.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
         let pattern = serde_json::from_str(text).with_context(|| format!("the pattern {text} is no JSON"))?;
         Self::of(&pattern).with_context(|| format!("in the pattern {text}"))
     }
@@ -41,7 +43,7 @@ impl Pattern {
     }
 
     /// Whether it fits an event. `None`: there is nothing at this place.
-    pub(super) fn fits(&self, event: Option<&Value>) -> bool {
+    pub fn fits(&self, event: Option<&Value>) -> bool {
         match self {
             Self::Members(members) => {
                 let event = event.and_then(Value::as_object);
@@ -127,6 +129,18 @@ mod tests {
         }
         let removed = json!({ "dynamodb": { "OldImage": with } });
         assert!(pattern.fits(Some(&removed)), "the whole row is gone");
+    }
+
+    #[test]
+    fn exists_is_about_leaves() {
+        let value = json!({"x": {"S": "a"}});
+        let there = |pattern: Value| Pattern::parse(&pattern.to_string()).unwrap().fits(Some(&value));
+        assert!(there(json!({"x": {"S": [{"exists": true}]}})));
+        assert!(!there(json!({"x": {"S": [{"exists": false}]}})));
+        assert!(!there(json!({"x": [{"exists": true}]})), "x is no leaf");
+        assert!(there(json!({"x": [{"exists": false}]})), "x is no leaf, whether or not it is there");
+        assert!(there(json!({"y": {"S": [{"exists": false}]}})));
+        assert!(there(json!({"x": {"S": ["a"]}})) && !there(json!({"x": {"S": ["b"]}})));
     }
 
     #[test]
