@@ -5,6 +5,7 @@
 
 mod append;
 mod backlog;
+mod change;
 mod raise;
 mod retry;
 mod set;
@@ -12,6 +13,7 @@ mod tell;
 
 pub use append::{Appended, SendLimits, append, conversation_for};
 pub use backlog::{Backlog, backlog};
+pub use change::{ChangeRules, Wanted, change};
 pub use raise::raise;
 pub use retry::{Attempt, retry};
 pub use set::set;

@@ -6,15 +6,15 @@ use wire::{Receipt, ServerEvent, Timestamp, UserId};
 
 use crate::append::Appended;
 
-/// A new message: to the other members, and to the sender's connections other than the one it came from, which has its answer.
+/// A new entry: to the other members, and to the sender's connections other than the one it came from, which has its answer.
 pub async fn tell_appended(
     fanout: &Fanout,
     now: Timestamp,
     appended: &Appended,
     from: Option<&ConnectionId>,
 ) -> Vec<Delivered> {
-    let Appended { message, audience, .. } = appended;
-    tell_all(fanout, now, audience, from, |user| ServerEvent::messages_new(message.seen_by(user))).await
+    let Some(entry) = &appended.entry else { return vec![] };
+    tell_all(fanout, now, &appended.audience, from, |user| ServerEvent::messages_new(entry.seen_by(user))).await
 }
 
 /// Second ticks for the others, of each conversation in which a member's delivered mark was raised.

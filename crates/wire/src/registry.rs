@@ -5,11 +5,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actions::ack::{AckRequest, AckResult};
+use crate::actions::delete::{DeleteRequest, DeleteResult};
 use crate::actions::device::{DeviceRequest, DeviceResult};
 use crate::actions::drain::{DrainRequest, DrainResult};
+use crate::actions::edit::{EditRequest, EditResult};
 use crate::actions::history::{HistoryRequest, HistoryResult};
 use crate::actions::inbox::{InboxRequest, InboxResult};
 use crate::actions::ping::{PingRequest, PingResult};
+use crate::actions::react::{ReactRequest, ReactResult};
 use crate::actions::read::{ReadRequest, ReadResult};
 use crate::actions::send::{SendRequest, SendResult};
 use crate::actions::settings::{Settings, SettingsResult};
@@ -92,6 +95,15 @@ registry! {
     /// Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
     "send": Send(SendRequest) -> SendResult, in "send",
         like r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"text","body":"hi"}"#;
+    /// Gives a message of one's own another text.
+    "edit": Edit(EditRequest) -> EditResult, in "send",
+        like r#"{"action":"edit","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b0f","body":"hello"}"#;
+    /// Deletes a message of one's own, for everybody.
+    "delete": Delete(DeleteRequest) -> DeleteResult, in "send",
+        like r#"{"action":"delete","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b10"}"#;
+    /// Puts an emoji beside a message, in the place of one's own before, or takes it back.
+    "react": React(ReactRequest) -> ReactResult, in "send",
+        like r#"{"action":"react","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b11","emoji":"👍"}"#;
     /// "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
     "ack": Ack(AckRequest) -> AckResult, in "drain",
         like r#"{"action":"ack","id":"r1","up_to":[{"conversation_id":"dm_x","seq":42}]}"#;

@@ -114,10 +114,10 @@ async fn read(deps: &Deps, mut members: Vec<(UserId, ConversationId)>, tally: &m
     Err("the table does not take all reads of a batch".into())
 }
 
-/// The conversation may be gone, muted or blocked; or phones rang for this one already, and the batch comes again.
+/// The conversation may be gone, muted or blocked; the message may be read or deleted; or phones rang for this one already, and the batch comes again.
 fn is_due(row: Option<&Membership>, ring: &Ring, now: Timestamp, tally: &mut Tally) -> bool {
     let Some(row) = row.filter(|row| !row.has_rung(ring.seq)) else { return false };
-    let (is_quiet, is_read) = (row.is_quiet(now), !row.awaits(ring.seq, When::Unread));
+    let (is_quiet, is_read) = (row.is_quiet(now), !row.awaits(ring.seq, When::Unread) || row.has_taken_back(ring.seq));
     tally.muted += u64::from(is_quiet);
     tally.spared += u64::from(!is_quiet && is_read);
     !is_quiet && !is_read

@@ -92,6 +92,7 @@ impl InProcess {
                 fanout: fanout(),
                 limiter: limiter(),
                 limits: SendLimits { sends, first_messages },
+                audit_for: Duration::from_hours(30 * 24),
                 clock: time(),
             },
             drain: drain::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
@@ -209,6 +210,7 @@ fn tables() -> Tables {
         idempotency: "IdempotencyTable".to_owned(),
         inbox: "InboxTable".to_owned(),
         devices: "DevicesTable".to_owned(),
+        audit: "AuditTable".to_owned(),
     }
 }
 

@@ -23,6 +23,19 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     let history = frame("history").await;
     assert_eq!(history["result"]["messages"][0]["message_id"], sent["result"]["message_id"]);
     assert_eq!(frame("inbox").await["result"]["conversations"][0]["conversation_id"], *conversation);
+    // The text that there is now, for whoever asks again; and then none.
+    for (seq, change) in [(2, "edit"), (3, "react"), (4, "delete")] {
+        let changed = frame(change).await;
+        assert_eq!((&changed["action"], &changed["result"]["seq"]), (&json!(change), &json!(seq)), "{changed}");
+        let message = frame("history").await["result"]["messages"][0].take();
+        match change {
+            "edit" => {
+                assert_eq!((&message["body"], &message["version"]), (&json!("Are you coming at eight?"), &json!(2)))
+            }
+            "react" => assert_eq!(message["reactions"], json!([{"emoji": "👍", "count": 1, "mine": true}])),
+            _ => assert_eq!((&message["body"], &message["deleted_by"]), (&json!(""), &json!("alice"))),
+        }
+    }
     assert_eq!(frame("default").await["error"]["code"], "unknown_action");
 
     assert_eq!(invoke("disconnect").await["statusCode"], 200);

@@ -39,6 +39,7 @@ fn a_send_is_read_whole() {
         target: Target::User(UserId::parse("bob").unwrap()),
         client_msg_id: ClientMsgId::parse("m1").unwrap(),
         kind: Kind::Text,
+        reply_to: None,
         body: "hi".to_owned(),
     };
     assert_eq!(request.action, Action::Send(expected));
