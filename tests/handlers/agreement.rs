@@ -36,7 +36,8 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
     assert_eq!(routes, actions.union(&builtin).copied().collect());
     assert_eq!(template.api.route_member, "action");
     for (key, route) in &template.api.routes {
-        assert_eq!(route.replies, !matches!(key.as_str(), "$connect" | "$disconnect"), "{key}");
+        let is_silent = ACTIONS.iter().any(|action| action.name == key && !action.replies);
+        assert_eq!(route.replies, !is_silent && !matches!(key.as_str(), "$connect" | "$disconnect"), "{key}");
         let function = &template.functions[&route.function].binary;
         let served_by = ACTIONS.iter().find(|action| action.name == key).map_or("connect", |action| action.function);
         assert_eq!(function, served_by, "{key}");
@@ -192,6 +193,7 @@ fn functions_have_the_variables_that_they_read() {
             "device" => {
                 &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
             }
+            "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
             "notify" => &["PUSH_GRACE_SECONDS"],
             "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS"],
             _ => &["CONNECTIONS_ENDPOINT"],

@@ -46,6 +46,10 @@ fn without_a_variable_that_it_needs() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
             "admin" => [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
             "notify" => [&tables[..], &["API_ID", "PUSH_GRACE_SECONDS", "CONNECTIONS_PER_USER_MAX"]].concat(),
+            "connect" => {
+                let own = ["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "PRESENCE"];
+                [&tables[..], &["API_ID"], &own].concat()
+            }
             "send" => {
                 let limits =
                     ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS"];
@@ -80,6 +84,7 @@ fn with_a_variable_that_makes_no_sense() {
         ("SendFunction", "AUDIT_DAYS", "a month"),
         ("ReadFunction", "REQUEST_RATE", "fast"),
         ("ConnectFunction", "CONNECTIONS_PER_USER_MAX", "many"),
+        ("ConnectFunction", "PRESENCE", "yes"),
         ("NotifyFunction", "PUSH_GRACE_SECONDS", "soon"),
     ] {
         let function = &template.functions[function];

@@ -141,6 +141,7 @@ impl Session {
             }
             ServerEvent::ReceiptRead(receipt) => self.tell(Event::Receipt { kind: ReceiptKind::Read, receipt }),
             ServerEvent::Settings(settings) => self.tell(Event::SettingsChanged(settings)),
+            ServerEvent::Typing { .. } => {}
             ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
     }

@@ -18,4 +18,4 @@ pub use raise::raise;
 pub use retry::{Attempt, retry};
 pub use set::set;
 pub use store::inbox::Mark;
-pub use tell::{tell_appended, tell_delivered, tell_own, tell_read};
+pub use tell::{tell_appended, tell_delivered, tell_own, tell_read, tell_typing};

@@ -44,6 +44,16 @@ pub async fn tell_read(
     tell_all(fanout, now, &audience, from, |_| ServerEvent::ReceiptRead(receipt.clone())).await
 }
 
+/// That a member is writing, to the others. One who connected in the last instant can be missed: the next one comes soon, or none.
+pub async fn tell_typing(fanout: &Fanout, now: Timestamp, row: &Membership, from: &ConnectionId) -> Vec<Delivered> {
+    let audience = row.told_of_marks();
+    let event =
+        ServerEvent::Typing { conversation_id: row.conversation_id.clone(), user_id: row.user_id.clone(), at: now };
+    let to = |user| Delivery { user, event: event.clone(), except: Some(from) };
+    let deliveries: Vec<Delivery> = audience.others().iter().map(to).collect();
+    if deliveries.is_empty() { vec![] } else { fanout.deliver(now, &deliveries).await }
+}
+
 /// What a user did that concerns nobody else: to their own connections but the one that it came from.
 pub async fn tell_own(
     fanout: &Fanout,

@@ -26,6 +26,9 @@ pub enum ServerEvent {
     /// `user_id` has read everything up to `seq`: blue ticks, and their other devices clear the badge.
     #[serde(rename = "receipt.read")]
     ReceiptRead(Receipt),
+    /// `user_id` is writing, for a few seconds from now on.
+    #[serde(rename = "typing")]
+    Typing { conversation_id: ConversationId, user_id: UserId, at: Timestamp },
     /// The user changed settings on another of their connections.
     #[serde(rename = "settings")]
     Settings(Settings),

@@ -35,6 +35,12 @@ pub const ACK_ENTRIES_MAX: usize = 25;
 /// Conversations in one page of the chat list.
 pub const INBOX_LIMIT_DEFAULT: u64 = 20;
 pub const INBOX_LIMIT_MAX: u64 = 50;
+/// Users whose presence is asked for at once.
+pub const PRESENCE_USERS_MAX: usize = 20;
+/// Who is writing says so no more often than this.
+pub const TYPING_PAUSE_MS: u64 = 4_000;
+/// And is shown as writing for so long.
+pub const TYPING_SHOWN_MS: u64 = 6_000;
 /// Messages in one page of a history.
 pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
 pub const HISTORY_LIMIT_MAX: u64 = 100;

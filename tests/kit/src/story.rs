@@ -23,6 +23,8 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     let history = frame("history").await;
     assert_eq!(history["result"]["messages"][0]["message_id"], sent["result"]["message_id"]);
     assert_eq!(frame("inbox").await["result"]["conversations"][0]["conversation_id"], *conversation);
+    assert!(frame("presence").await["result"]["users"].is_array());
+    assert_eq!(invoke("typing").await, json!({"statusCode": 200}), "it is not answered");
     // The text that there is now, for whoever asks again; and then none.
     for (seq, change) in [(2, "edit"), (3, "react"), (4, "delete")] {
         let changed = frame(change).await;

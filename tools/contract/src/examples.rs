@@ -3,9 +3,9 @@
 use wire::{
     ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
     DeleteResult, DeviceId, DeviceResult, DrainResult, EditResult, Emoji, HistoryResult, InboxResult, Kind,
-    LastMessage, Member, Message, MessageId, MutedUntil, PingResult, ReactResult, Reaction, ReadResult, Receipt,
-    Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult, Timestamp, UserId, UserSettings,
-    error_frame, reply_frame,
+    LastMessage, Member, Message, MessageId, MutedUntil, PingResult, Presence, PresenceResult, ReactResult, Reaction,
+    ReadResult, Receipt, Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult, Timestamp,
+    UserId, UserSettings, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -72,6 +72,7 @@ fn replies() -> Vec<Example> {
     let sent = SendResult { conversation_id, seq, message_id: message_id(), sent_at, duplicate: false };
     ACTIONS
         .iter()
+        .filter(|action| action.replies)
         .map(|action| {
             let result: Reply = match action.name {
                 "send" => sent.clone().into(),
@@ -89,6 +90,7 @@ fn replies() -> Vec<Example> {
                 "history" => history.clone().into(),
                 "settings" => SettingsResult {}.into(),
                 "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
+                "presence" => PresenceResult { users: vec![presence(true), presence(false)] }.into(),
                 "ping" => PingResult { pending: false, server_time: sent_at }.into(),
                 other => unreachable!("{other} has no example of its answer yet: add one here"),
             };
@@ -121,6 +123,7 @@ fn events() -> Vec<Example> {
     let receipt = Receipt { conversation_id: conversation_id(), user_id: bob(), seq: seq(42), at: sent_at() };
     let set = ConversationSettings { muted_until: Some(None), archived: Some(true) };
     let blocked = Settings::User { user_id: bob(), set: UserSettings { blocked: true } };
+    let typing = ServerEvent::Typing { conversation_id: conversation_id(), user_id: bob(), at: sent_at() };
     let events = [
         ("MessagesNewEvent", ServerEvent::messages_new(theirs)),
         ("MessagesNewEvent", ServerEvent::messages_new(own)),
@@ -133,6 +136,7 @@ fn events() -> Vec<Example> {
         ("ReceiptReadEvent", ServerEvent::ReceiptRead(receipt)),
         ("SettingsEvent", ServerEvent::Settings(Settings::Conversation { conversation_id: conversation_id(), set })),
         ("SettingsEvent", ServerEvent::Settings(blocked)),
+        ("TypingEvent", typing),
         ("ConnectionReplacedEvent", ServerEvent::ConnectionReplaced {}),
     ];
     events.into_iter().map(|(name, event)| (name.to_owned(), event.to_frame())).collect()
@@ -186,6 +190,10 @@ fn message() -> Message {
         target_seq: None,
         emoji: None,
     }
+}
+
+fn presence(online: bool) -> Presence {
+    Presence { user_id: bob(), online, last_seen_at: online.then(sent_at) }
 }
 
 /// A message that answers another one, was edited, and has reactions.

@@ -69,11 +69,14 @@ fn limits() -> Value {
         HISTORY_LIMIT_MAX,
         INBOX_LIMIT_DEFAULT,
         INBOX_LIMIT_MAX,
+        PRESENCE_USERS_MAX,
         PREVIEW_CHARS_MAX,
         REACTIONS_SHOWN_MAX,
         REACTORS_MAX,
         REQUEST_ID_CHARS_MAX,
         SEQ_MAX,
+        TYPING_PAUSE_MS,
+        TYPING_SHOWN_MS,
         USER_ID_CHARS_MAX,
     )
 }

@@ -116,7 +116,9 @@ impl Server {
         }
         let reply: Reply = match action {
             Action::Send(request) => self.send(request).into(),
-            Action::Edit(_) | Action::Delete(_) | Action::React(_) => panic!("no client asks for it yet: {frame}"),
+            Action::Edit(_) | Action::Delete(_) | Action::React(_) | Action::Typing(_) | Action::Presence(_) => {
+                panic!("no client asks for it yet: {frame}")
+            }
             Action::Ack(request) => {
                 self.acknowledge(&request.up_to);
                 AckResult {}.into()
