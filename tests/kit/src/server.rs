@@ -190,8 +190,8 @@ impl TestServer {
         self.connection_rows(user).len()
     }
 
-    /// Without those that are about the user: their keys have a space.
-    fn connection_rows(&self, user: &str) -> Vec<Value> {
+    /// What is noted of the user's connections, without what is noted of the user: those keys have a space.
+    pub fn connection_rows(&self, user: &str) -> Vec<Value> {
         let mut rows = self.rows("ConnectionsTable", user);
         rows.retain(|row| row["connection_id"].as_str().is_some_and(|id| !id.contains(' ')));
         rows
