@@ -411,7 +411,7 @@ async fn a_change_whose_answer_is_lost_is_found_by_the_retry() {
 
 #[tokio::test]
 async fn changes_count_against_the_rate_of_messages() {
-    let sends = domain::Rate { burst: 2, pause: std::time::Duration::from_secs(60) };
+    let sends = domain::Rate { burst: 2, pause: std::time::Duration::from_mins(1) };
     let bench = Workbench::limited(testkit::Limits { sends, ..testkit::Limits::default() });
     let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
     bench.ok("alice", edit(&id, 1, "e1", "x")).await;
