@@ -104,6 +104,7 @@ async fn a_read_of_a_part_counts_only_what_counts() {
     assert_eq!(bench.row("bob")["unread"], 3, "1, 2 and 6");
     // Counted from below, and from above.
     assert_eq!(bench.ok("bob", up_to("read", &id, 1)).await["unread"], 2);
+    assert_eq!(bench.ok("bob", up_to("read", &id, 3)).await["unread"], 1, "3 is deleted");
     assert_eq!(bench.ok("bob", up_to("read", &id, 5)).await["unread"], 1);
     assert_eq!(bench.ok("bob", up_to("read", &id, 6)).await["unread"], 0);
     assert_eq!(bench.ok("bob", up_to("read", &id, 7)).await["unread"], 0);
