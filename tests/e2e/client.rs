@@ -272,8 +272,8 @@ async fn a_token_that_is_refused_or_has_expired_is_replaced() {
     }
     alice.until(|alice| alice.got.len() == said && alice.states.last() == Some(&State::CaughtUp)).await;
     alice.assert_dense();
-    // Half a minute is too little for a connection: another token is asked for at once, and perhaps once more.
+    // Half a minute is too little for a connection: another token is asked for at once. What comes after that, a slow machine may decide.
     let needs = needs.lock().unwrap();
     let [TokenNeed::Connect, TokenNeed::Refused(401 | 403), rest @ ..] = &needs[..] else { panic!("{needs:?}") };
-    assert!(rest.iter().all(|need| *need == TokenNeed::Expired), "{needs:?}");
+    assert_eq!(rest.first(), Some(&TokenNeed::Expired), "{needs:?}");
 }

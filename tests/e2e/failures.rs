@@ -127,7 +127,7 @@ pub(crate) async fn until_logged(log: &Mutex<Vec<String>>, needles: &[&str]) {
 }
 
 /// Serves the keys of an issuer for as long as it is kept.
-async fn serve_keys(listener: TcpListener, keys: String) {
+pub(crate) async fn serve_keys(listener: TcpListener, keys: String) {
     while let Ok((mut socket, _)) = listener.accept().await {
         let (request, mut answer) = socket.split();
         let mut lines = BufReader::new(request).lines();

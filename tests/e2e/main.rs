@@ -6,6 +6,7 @@ mod client;
 mod connecting;
 mod devices;
 mod draining;
+mod drills;
 mod errors;
 mod failures;
 mod inbox;

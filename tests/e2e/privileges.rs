@@ -90,6 +90,11 @@ async fn do_everything(server: &TestServer) {
         frame["action"] = json!("settings");
         bob.ask(frame).await;
     }
+    // What is refused may have been stored before: that is looked up.
+    let mut mallory = server.phone("mallory").await;
+    let send = json!({"action": "send", "to": "bob", "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    assert_eq!(mallory.refused(send).await, "forbidden");
+    mallory.leave().await;
     let conversation = bob.conversation("alice").await["conversation_id"].as_str().unwrap().to_owned();
     bob.history(&conversation).await;
     assert_eq!(bob.refused(json!({"action": "dance"})).await, "unknown_action");

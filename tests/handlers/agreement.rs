@@ -43,7 +43,7 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
         assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
-    let others = ["authorize", "env", "notify"].map(|file| format!("{file}.json"));
+    let others = ["admin", "authorize", "env", "notify"].map(|file| format!("{file}.json"));
     assert_eq!(names("events"), events.into_iter().chain(others).collect());
 }
 

@@ -47,7 +47,8 @@ async fn each_row_says_which_version_wrote_it() {
     let bench = Workbench::default();
     bench.connected("alice").await;
     bench.ok("alice", message_to_bob("m1")).await;
-    for table in ["ConnectionsTable", "MessagesTable", "IdempotencyTable", "InboxTable"] {
+    bench.register("alice", "aa01", json!({})).await;
+    for table in ["ConnectionsTable", "MessagesTable", "IdempotencyTable", "InboxTable", "DevicesTable"] {
         let rows = bench.aws.rows(table);
         assert!(!rows.is_empty() && rows.iter().all(|row| row["v"] == 1), "{table}: {rows:?}");
     }
@@ -219,4 +220,23 @@ async fn a_connection_that_cannot_be_read_keeps_no_frame_from_the_others() {
     rewrite(&bench, "ConnectionsTable", later, |row| row["connected_at"] = json!({"S": "just now"}));
     bench.ok("alice", message_to_bob("m1")).await;
     assert_eq!(bench.posted("bob"), ["messages.new"]);
+}
+
+#[tokio::test]
+async fn phones_ring_for_what_can_be_read_and_on_what_can_be_reached() {
+    let bench = Workbench::ringing();
+    for token in ["aa01", "aa02"] {
+        bench.register("bob", token, json!({"preview": true})).await;
+    }
+    let is_first = |row: &Value| row["device_id"]["S"] == "aa01" && row.get("token").is_some();
+    rewrite(&bench, "DevicesTable", is_first, |row| row["platform"] = json!({"S": "harmonyos"}));
+    let [id, other] = two_conversations(&bench).await;
+    rewrite(&bench, "InboxTable", of("bob", &id), |row| row["last_kind"] = json!({"S": "sealed"}));
+    rewrite(&bench, "InboxTable", of("bob", &other), |row| row["delivered_seq"] = json!({"S": "several"}));
+    assert_eq!(bench.notify().await, json!([]));
+    assert_eq!((bench.rung("aa01").len(), bench.rung("aa02")), (0, vec!["message 2".to_owned()]));
+    bench.aws.with_sns(|sns| {
+        let alert = &sns.pushes()[0].payload["aps"]["alert"];
+        assert_eq!((&alert["loc-key"], &alert["body"]), (&json!("PIGEONHOLE_MESSAGE"), &Value::Null));
+    });
 }

@@ -47,9 +47,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let (counts, stop, done) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
     tokio::spawn(stop_by_hand(stop.clone()));
     let name = |number: usize| format!("user-{}", number % USERS);
-    for number in 0..USERS {
-        phones::register(&server, &name(number)).await;
-    }
+    phones::register(&server, (0..USERS).map(name)).await;
     faults.begin();
     let mut chatting = JoinSet::new();
     for number in 0..USERS {
@@ -97,6 +95,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("sockets cut", count(&counts.cuts)),
         ("apps restarted", count(&counts.restarts)),
         ("conversations that phones rang for", phones.rung),
+        ("notifications that were not marked", phones.unmarked),
         ("calls to AWS", tally.calls),
         ("of them with a fault", fault_count),
     ]);

@@ -1,8 +1,10 @@
 """What rings at which rate of messages: evaluates the alarms of template.yaml, for the table in docs/operating.md.
-With --check it only says whether the table is the template's."""
+With --check it only says whether the table is the template's. With --rings it reads what was counted in each of some
+periods, and says at the end of which of them each alarm rings: that is what the drills of tests/e2e ask."""
 
 import ast
 import bisect
+import json
 import operator
 import sys
 from pathlib import Path
@@ -11,6 +13,9 @@ from samcli.yamlhelper import yaml_parse
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs/operating.md"
+DRILLS = ROOT / "tests/e2e/drills.rs"
+# A stream that is a minute behind takes a minute.
+NOT_DRILLED = {"notify-behind"}
 BEGIN, END = "<!-- alarms -->\n", "<!-- end of alarms -->\n"
 # Messages a minute.
 RATES = {"1 message a minute": 1, "1 a second": 60, "1,000 a second": 60_000}
@@ -22,6 +27,8 @@ MESSAGES_OF_A_PUSH = 5
 CONNECTS_A_MINUTE = 1 / 60
 # What CloudWatch takes in one alarm, and what a metric in it costs a month.
 METRICS_MAX, DOLLARS = 10, 0.10
+# As the local server calls the stack.
+STACK = "pigeonhole"
 
 # What an alarm counts, of which the table says how much must fail.
 NOUNS = {
@@ -46,12 +53,25 @@ NOUNS = {
 def main():
     resources = yaml_parse((ROOT / "template.yaml").read_text())["Resources"].values()
     alarms = [Alarm(resource["Properties"]) for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    if "--rings" in sys.argv:
+        periods = [Counted(metrics) for metrics in json.load(sys.stdin)]
+        print(json.dumps({alarm.name: alarm.rings(periods) for alarm in alarms}))
+    else:
+        write_table(alarms)
+
+
+def write_table(alarms):
     text = DOCS.read_text()
     before, rest = text.split(BEGIN)
     wanted = before + BEGIN + table(alarms) + END + rest.split(END)[1]
     if "--check" not in sys.argv:
         DOCS.write_text(wanted)
-    elif text != wanted:
+        return
+    drills = DRILLS.read_text()
+    for alarm in alarms:
+        if alarm.name not in NOT_DRILLED and f"async fn {alarm.name.replace('-', '_')}()" not in drills:
+            sys.exit(f"{alarm.name} has no drill in tests/e2e/drills.rs")
+    if text != wanted:
         sys.exit("The alarms in docs/operating.md are not the template's: run `python tools/scripts/alarms.py`")
 
 
@@ -73,13 +93,29 @@ class Alarm:
         # By id. The first one is what the alarm watches.
         self.expressions = {query["Id"]: query["Expression"] for query in queries if "Expression" in query}
         stats = {query["Id"]: query["MetricStat"] for query in queries if "MetricStat" in query}
+        # An alarm over a single metric says itself what the others say in a query.
+        self.stats = stats or {"metric": {"Metric": properties, "Stat": properties["Statistic"]}}
         self.metric_of_id = {name: stat["Metric"] for name, stat in stats.items()}
         self.metrics = len(stats) or 1
         if self.metrics > METRICS_MAX:
             sys.exit(f"{self.name} has {self.metrics} metrics; CloudWatch takes {METRICS_MAX}")
         (seconds,) = {stat["Period"] for stat in stats.values()} or {properties["Period"]}
         self.minutes = seconds // 60
-        self.soonest_minutes = self.minutes * properties["DatapointsToAlarm"]
+        self.periods, self.bad_periods = properties["EvaluationPeriods"], properties["DatapointsToAlarm"]
+        # What a period without data is.
+        self.missing = {"breaching": True, "notBreaching": False}[properties["TreatMissingData"]]
+        self.soonest_minutes = self.minutes * self.bad_periods
+
+    def rings(self, periods):
+        """Of each period, whether the alarm rings at its end. What was before the first one was good."""
+        bad = [self.is_bad_period(counted) for counted in periods]
+        ends = range(1, len(bad) + 1)
+        return [sum(bad[max(0, end - self.periods) : end]) >= self.bad_periods for end in ends]
+
+    def is_bad_period(self, counted):
+        values = {name: counted.of(stat["Metric"], stat["Stat"]) for name, stat in self.stats.items()}
+        value = evaluate(next(iter(self.expressions), "metric"), values, self.expressions)
+        return self.missing if value is None else self.compare(value, self.threshold)
 
     def rings_at(self, rate):
         """How much must fail in a period, for it to be a bad one."""
@@ -110,6 +146,28 @@ class Alarm:
             values[name], left = good - lost, left - lost
         value = evaluate(next(iter(self.expressions)), values, self.expressions)
         return value is not None and self.compare(value, self.threshold)
+
+
+class Counted:
+    """What CloudWatch would have of one period, by namespace, name and dimensions."""
+
+    def __init__(self, metrics):
+        self.metrics = {self.key(each["namespace"], each["name"], each["dimensions"]): each for each in metrics}
+
+    @staticmethod
+    def key(namespace, name, dimensions):
+        return namespace, name, frozenset(dimensions.items())
+
+    def of(self, metric, stat):
+        dimensions = {each["Name"]: self.resolve(each["Value"]) for each in metric["Dimensions"]}
+        counted = self.metrics.get(self.key(metric["Namespace"], metric["MetricName"], dimensions))
+        return counted and counted[{"Sum": "sum", "SampleCount": "samples"}[stat]]
+
+    @staticmethod
+    def resolve(value):
+        """A resource's name on this machine is its logical id."""
+        name = value["Ref"] if isinstance(value, dict) else value
+        return STACK if name == "AWS::StackName" else name
 
 
 class Traffic:

@@ -62,6 +62,7 @@ HANDLERS = [
     "log",
     "notify",
     "presence",
+    "push",
     "raise",
     "read",
     "send",

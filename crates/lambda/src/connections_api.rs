@@ -9,11 +9,12 @@ use aws_sdk_apigatewaymanagement::Client;
 use aws_sdk_apigatewaymanagement::config::interceptors::InterceptorContext;
 use aws_sdk_apigatewaymanagement::config::retry::{ClassifyRetry, RetryAction, RetryConfig};
 use aws_sdk_apigatewaymanagement::config::timeout::TimeoutConfig;
-use aws_sdk_apigatewaymanagement::error::BoxError;
+use aws_sdk_apigatewaymanagement::error::{BoxError, SdkError};
 use aws_sdk_apigatewaymanagement::primitives::Blob;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::retries::classifiers::RetryClassifierPriority;
 use domain::{ConnectionId, error_chain};
 
@@ -42,6 +43,15 @@ pub enum Posted {
     Gone,
     /// Anything else. The message stays pending, so nothing is lost.
     Failed(BoxError),
+}
+
+/// What API Gateway, or a load balancer before it, answered: the body may be empty, and then the SDK can't name it.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer was {status}")]
+struct Answered {
+    status: u16,
+    #[source]
+    error: BoxError,
 }
 
 impl ConnectionsApi {
@@ -78,11 +88,8 @@ impl ConnectionsApi {
         let post = self.client.post_to_connection().connection_id(connection.as_str()).data(Blob::new(frame));
         match post.send().await {
             Ok(_) => Posted::Accepted,
-            // The body of a 410 may be empty, and then the SDK can't name it.
-            Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => {
-                Posted::Gone
-            }
-            Err(error) => Posted::Failed(error.into()),
+            Err(error) if status(&error) == Some(410) => Posted::Gone,
+            Err(error) => Posted::Failed(with_status(error)),
         }
     }
 
@@ -93,8 +100,8 @@ impl ConnectionsApi {
     pub async fn close(&self, connection: &ConnectionId) -> Result<bool, BoxError> {
         match self.client.delete_connection().connection_id(connection.as_str()).send().await {
             Ok(_) => Ok(true),
-            Err(error) if error.raw_response().is_some_and(|response| response.status().as_u16() == 410) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) if status(&error) == Some(410) => Ok(false),
+            Err(error) => Err(with_status(error)),
         }
     }
 
@@ -103,6 +110,18 @@ impl ConnectionsApi {
         if let Posted::Failed(error) = self.post(&ConnectionId::new("warm-up"), "").await {
             tracing::debug!(error = error_chain(&*error), "warm-up failed");
         }
+    }
+}
+
+/// `None` where there was no answer.
+fn status<E>(error: &SdkError<E, HttpResponse>) -> Option<u16> {
+    Some(error.raw_response()?.status().as_u16())
+}
+
+fn with_status<E: std::error::Error + Send + Sync + 'static>(error: SdkError<E, HttpResponse>) -> BoxError {
+    match status(&error) {
+        Some(status) => Box::new(Answered { status, error: error.into() }),
+        None => error.into(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_sns::Client;
+use aws_sdk_sns::config::interceptors::InterceptorContext;
+use aws_sdk_sns::config::retry::{ClassifyRetry, RetryAction};
 use aws_sdk_sns::config::timeout::TimeoutConfig;
 use aws_sdk_sns::error::{BoxError, BuildError, ProvideErrorMetadata, SdkError};
 use aws_sdk_sns::operation::create_platform_endpoint::CreatePlatformEndpointError;
@@ -32,7 +34,8 @@ pub enum Published {
     Accepted,
     /// The token is dead, or nobody knows it.
     Gone,
-    /// The application's credentials have ended, or are no good: nothing of its platform goes until somebody mends that.
+    /// The application's credentials have ended, or the platform is no longer one of this server's: nothing of it goes until
+    /// somebody mends that.
     Refused(BoxError),
     /// Anything else. It may go another time.
     Failed(BoxError),
@@ -71,10 +74,12 @@ impl Phones {
         Self { client }
     }
 
+    /// Three attempts at each call, as the SDK makes them, of throttled ones too.
     pub fn from_sdk(sdk: &SdkConfig) -> Self {
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
-        Self::new(Client::from_conf(aws_sdk_sns::config::Builder::from(sdk).timeout_config(timeouts).build()))
+        let config = aws_sdk_sns::config::Builder::from(sdk).timeout_config(timeouts).retry_classifier(TooMany);
+        Self::new(Client::from_conf(config.build()))
     }
 
     /// The endpoint of a token, which is rung again if it was thought to be dead. `application` is the ARN of its platform's.
@@ -122,11 +127,7 @@ impl Phones {
         match publish.send().await {
             Ok(_) => Published::Accepted,
             Err(error) if error.as_service_error().is_some_and(is_gone) => Published::Gone,
-            Err(error)
-                if error.as_service_error().is_some_and(PublishError::is_platform_application_disabled_exception) =>
-            {
-                Published::Refused(answer(error))
-            }
+            Err(error) if error.as_service_error().is_some_and(is_refused) => Published::Refused(answer(error)),
             Err(error) => Published::Failed(answer(error)),
         }
     }
@@ -161,6 +162,25 @@ fn is_gone(error: &PublishError) -> bool {
         || error.is_not_found_exception()
         || error.is_invalid_parameter_exception()
             && error.message().is_some_and(|message| message.contains("No endpoint found"))
+}
+
+fn is_refused(error: &PublishError) -> bool {
+    error.is_platform_application_disabled_exception() || error.is_authorization_error_exception()
+}
+
+/// SNS's word for it is one that the SDK doesn't know, and would not try again.
+#[derive(Debug)]
+struct TooMany;
+
+impl ClassifyRetry for TooMany {
+    fn classify_retry(&self, call: &InterceptorContext) -> RetryAction {
+        let status = call.response().map(|response| response.status().as_u16());
+        if status == Some(429) { RetryAction::throttling_error() } else { RetryAction::NoActionIndicated }
+    }
+
+    fn name(&self) -> &'static str {
+        "too many"
+    }
 }
 
 fn answer<E, R>(error: SdkError<E, R>) -> BoxError

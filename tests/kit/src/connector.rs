@@ -36,7 +36,8 @@ pub fn sns_config(http: impl HttpClient + 'static) -> sns::config::Builder {
         .retry_config(sns::config::retry::RetryConfig::disabled())
 }
 
-fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {
+/// What all of them have in common.
+pub fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::from_static("us-east-1"))

@@ -143,7 +143,8 @@ fn arn(application: &str, token: &str) -> String {
     format!("{}/{id}", application.replace(":app/", ":endpoint/"))
 }
 
-fn ok(operation: &str, result: &str) -> (u16, String) {
+/// As SNS answers.
+pub fn ok(operation: &str, result: &str) -> (u16, String) {
     let metadata = "<ResponseMetadata><RequestId>d74b8436-ae13-5ab4-a9ff-ce54dfea72a0</RequestId></ResponseMetadata>";
     let body = format!(
         r#"<{operation}Response xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><{operation}Result>{result}</{operation}Result>{metadata}</{operation}Response>"#

@@ -67,6 +67,7 @@ impl Fault {
             Self::Cancelled(code) => Some(cancelled(code, call)),
             Self::Sns(code) => error(400, code),
             Self::Status(500) => error(500, "InternalServerError"),
+            Self::Status(403) => error(403, "ForbiddenException"),
             Self::Status(429) => error(429, "LimitExceededException"),
             // The real bodies of a connection that is gone, and of a load balancer, name no error.
             Self::Status(status) => Some((status, json!({ "message": null }).to_string())),

@@ -23,6 +23,8 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     let history = frame("history").await;
     assert_eq!(history["result"]["messages"][0]["message_id"], sent["result"]["message_id"]);
     assert_eq!(frame("inbox").await["result"]["conversations"][0]["conversation_id"], *conversation);
+    let registered = frame("device").await;
+    assert_eq!(registered["result"], json!({"device_id": "pixel-51c8", "registered": true}), "{registered}");
     assert!(frame("presence").await["result"]["users"].is_array());
     assert_eq!(invoke("typing").await, json!({"statusCode": 200}), "it is not answered");
     // The text that there is now, for whoever asks again; and then none.

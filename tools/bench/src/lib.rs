@@ -19,5 +19,6 @@ pub mod money;
 pub mod path;
 pub mod plot;
 pub mod report;
+pub mod ring;
 pub mod storm;
 pub mod units;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use bench::attack::Attack;
-use bench::{attack, cold, growth, load, money, path, report, storm, units};
+use bench::{attack, cold, growth, load, money, path, report, ring, storm, units};
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
@@ -18,6 +18,8 @@ enum Part {
     Cold,
     /// Messages per second through the local server
     Load,
+    /// From a message to the ring of its recipient's phone
+    Ring,
     /// Each operation's cost as things grow
     Growth,
     /// Dollars per million messages
@@ -96,6 +98,7 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
         Part::Storm => vec![("storm", storm::table()?)],
         Part::Cold => vec![("cold", timed()?.block_on(cold::table())?)],
         Part::Load => vec![("load", timed()?.block_on(load::table())?)],
+        Part::Ring => vec![("ring", timed()?.block_on(ring::table())?)],
         Part::Attack => {
             let attack::Report { pairs, attacks, broken: all } = attack::measure(&[])?;
             broken.extend(all);

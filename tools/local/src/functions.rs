@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::binaries::Binaries;
 use crate::lock;
 use crate::logs::Log;
+use crate::metrics::Metrics;
 
 /// Per function. On AWS the account's limit is 1,000; here further calls wait their turn.
 const SANDBOXES_MAX: usize = 16;
@@ -38,10 +39,17 @@ pub enum FunctionError {
     TimedOut(Duration),
     #[error("{0}")]
     Crashed(String),
+    /// As many run as may.
+    #[error("Rate Exceeded.")]
+    Throttled,
+    /// Whoever asks lacks the permission.
+    #[error("Invalid permissions on Lambda function")]
+    Forbidden,
 }
 
 pub(crate) struct Functions {
     pools: BTreeMap<String, Arc<Pool>>,
+    metrics: Arc<Metrics>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -49,16 +57,20 @@ pub(crate) struct Functions {
 /// One function: what its sandboxes are made from, and those that have nothing to do.
 struct Pool {
     blueprint: Blueprint,
+    environment: Mutex<Arc<Environment>>,
     turns: Semaphore,
+    /// How many may run at once, where that is set.
+    reserved: Mutex<Option<usize>>,
     idle: Mutex<Vec<(Instant, Sandbox)>>,
     processes: Processes,
 }
+
+type Environment = BTreeMap<String, String>;
 
 struct Blueprint {
     name: String,
     binary: PathBuf,
     timeout: Duration,
-    environment: BTreeMap<String, String>,
     log: Log,
 }
 
@@ -69,21 +81,18 @@ impl Functions {
         binaries: &Binaries,
         environment: &BTreeMap<String, String>,
         log: &Log,
+        metrics: &Arc<Metrics>,
     ) -> anyhow::Result<Self> {
         let mut pools = BTreeMap::new();
         for (name, function) in &template.functions {
             let binary = binaries.get(&function.binary);
             let binary = binary.with_context(|| format!("no binary {} was built for {name}", function.binary))?.clone();
-            let blueprint = Blueprint {
-                name: name.clone(),
-                timeout: function.timeout,
-                environment: lambda_environment(name, function, &binary, environment),
-                binary,
-                log: log.clone(),
-            };
-            pools.insert(name.clone(), Arc::new(Pool::new(blueprint)));
+            let environment = lambda_environment(name, function, &binary, environment);
+            let blueprint = Blueprint { name: name.clone(), timeout: function.timeout, binary, log: log.clone() };
+            pools.insert(name.clone(), Arc::new(Pool::new(blueprint, environment)));
         }
-        let functions = Self { pools, tasks: TaskTracker::new(), stop: CancellationToken::new() };
+        let metrics = Arc::clone(metrics);
+        let functions = Self { pools, metrics, tasks: TaskTracker::new(), stop: CancellationToken::new() };
         for pool in functions.pools.values() {
             functions.tasks.spawn(functions.stop.clone().run_until_cancelled_owned(reap(Arc::clone(pool))));
         }
@@ -96,10 +105,44 @@ impl Functions {
         let Some(pool) = self.pools.get(name).cloned() else {
             return Err(FunctionError::Crashed(format!("there is no function {name}")));
         };
+        if !pool.admits() {
+            self.metrics.count("AWS/Lambda", "Throttles", name);
+            return Err(FunctionError::Throttled);
+        }
+        self.metrics.count("AWS/Lambda", "Invocations", name);
         let event = Bytes::from(event.to_string());
-        let invocation = async move { pool.invoke(event).await };
+        let (metrics, function) = (Arc::clone(&self.metrics), name.to_owned());
+        let invocation = async move {
+            let answer = pool.invoke(event).await;
+            if answer.is_err() {
+                metrics.count("AWS/Lambda", "Errors", &function);
+            }
+            answer
+        };
         let running = self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(invocation));
         running.await.ok().flatten().unwrap_or_else(|| Err(stopping()))
+    }
+
+    /// From now on so many of the function run at once; `None`: as many as anybody asks for.
+    pub(crate) fn reserve(&self, name: &str, concurrency: Option<usize>) {
+        if let Some(pool) = self.pools.get(name) {
+            *lock(&pool.reserved) = concurrency;
+        }
+    }
+
+    /// Sets a variable of the function, or removes it, and gives the value that it had. What runs goes on to its end; what is asked
+    /// for from now on, others do.
+    pub(crate) fn configure(&self, name: &str, variable: &str, value: Option<&str>) -> Option<String> {
+        let pool = self.pools.get(name)?;
+        let mut environment = lock(&pool.environment);
+        let mut changed = Environment::clone(&environment);
+        let before = match value {
+            Some(value) => changed.insert(variable.to_owned(), value.to_owned()),
+            None => changed.remove(variable),
+        };
+        *environment = Arc::new(changed);
+        lock(&pool.idle).clear();
+        before
     }
 
     /// The process ids of a function's sandboxes, busy or idle.
@@ -126,9 +169,15 @@ impl Functions {
 }
 
 impl Pool {
-    fn new(blueprint: Blueprint) -> Self {
-        let turns = Semaphore::new(SANDBOXES_MAX);
-        Self { blueprint, turns, idle: Mutex::default(), processes: Processes::default() }
+    fn new(blueprint: Blueprint, environment: Environment) -> Self {
+        let (turns, environment) = (Semaphore::new(SANDBOXES_MAX), Mutex::new(Arc::new(environment)));
+        let (reserved, idle, processes) = (Mutex::default(), Mutex::default(), Processes::default());
+        Self { blueprint, environment, turns, reserved, idle, processes }
+    }
+
+    fn admits(&self) -> bool {
+        let running = SANDBOXES_MAX - self.turns.available_permits();
+        lock(&self.reserved).is_none_or(|reserved| running < reserved)
     }
 
     async fn invoke(&self, event: Bytes) -> Result<Vec<u8>, FunctionError> {
@@ -141,16 +190,20 @@ impl Pool {
                 return self.settle(sandbox, answer).await;
             }
         }
-        let mut sandbox = Sandbox::start(&self.blueprint, Arc::clone(&self.processes)).await?;
+        let environment = Arc::clone(&lock(&self.environment));
+        let mut sandbox = Sandbox::start(&self.blueprint, environment, Arc::clone(&self.processes)).await?;
         let answer = sandbox.run(event, self.blueprint.timeout).await;
         self.settle(sandbox, answer).await
     }
 
     /// Keeps the sandbox for the next event, unless it can't be relied on.
     async fn settle(&self, sandbox: Sandbox, answer: Result<Vec<u8>, FunctionError>) -> Result<Vec<u8>, FunctionError> {
+        let is_current = Arc::ptr_eq(sandbox.environment(), &lock(&self.environment));
         match &answer {
-            Ok(_) | Err(FunctionError::Raised { .. }) => lock(&self.idle).push((Instant::now(), sandbox)),
-            Err(FunctionError::TimedOut(_) | FunctionError::Crashed(_)) => sandbox.stop().await,
+            Ok(_) | Err(FunctionError::Raised { .. }) if is_current => {
+                lock(&self.idle).push((Instant::now(), sandbox));
+            }
+            Ok(_) | Err(_) => sandbox.stop().await,
         }
         answer
     }

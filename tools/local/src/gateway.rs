@@ -13,8 +13,9 @@ mod socket;
 mod throttles;
 mod upgrade;
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -35,7 +36,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::database::DatabaseServer;
 use crate::functions::{FunctionError, Functions};
+use crate::lock;
 use crate::logs::Log;
+use crate::metrics::Metrics;
 use crate::sns::Sns;
 use crate::tokens::Tokens;
 
@@ -69,6 +72,9 @@ pub(crate) struct Gateway {
     /// What clients and functions call this server: `127.0.0.1:3001`.
     pub(crate) domain: String,
     pub(crate) functions: Arc<Functions>,
+    /// The functions that this API lacks the permission to call.
+    pub(crate) forbidden: Mutex<BTreeSet<String>>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) database: Arc<DatabaseServer>,
     pub(crate) sns: Arc<Sns>,
     pub(crate) tokens: Tokens,
@@ -120,20 +126,44 @@ impl Gateway {
 
     /// Invokes a proxy integration. A failure is logged here, once.
     async fn integrate(&self, function: &str, event: &Value) -> Option<ProxyAnswer> {
-        let answer = self.invoke(function, event).await.ok()?;
-        match serde_json::from_slice(&answer) {
-            Ok(answer) => Some(answer),
+        let answer = self.invoke(function, event).await;
+        if let Err(error) = &answer {
+            self.count(match error {
+                FunctionError::Throttled | FunctionError::Forbidden => "ExecutionError",
+                FunctionError::Raised { .. } | FunctionError::TimedOut(_) | FunctionError::Crashed(_) => {
+                    "IntegrationError"
+                }
+            });
+        }
+        match serde_json::from_slice::<ProxyAnswer>(&answer.ok()?) {
+            Ok(answer) => {
+                if answer.status_code >= 400 {
+                    self.count("IntegrationError");
+                }
+                Some(answer)
+            }
             Err(error) => {
                 self.log_failure(function, &format!("malformed proxy response: {error}"));
+                self.count("IntegrationError");
                 None
             }
         }
     }
 
+    /// Counts for CloudWatch. What each metric counts:
+    /// <https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-websocket-api-logging.html>
+    fn count(&self, name: &'static str) {
+        self.metrics.count("AWS/ApiGateway", name, &self.api.logical_id);
+    }
+
     async fn invoke(&self, function: &str, event: &Value) -> Result<Vec<u8>, FunctionError> {
         let integration_max = self.limits.integration_max;
-        let invocation = timeout(integration_max, self.functions.invoke(function, event));
-        let answer = invocation.await.unwrap_or(Err(FunctionError::TimedOut(integration_max)));
+        let answer = if lock(&self.forbidden).contains(function) {
+            Err(FunctionError::Forbidden)
+        } else {
+            let invocation = timeout(integration_max, self.functions.invoke(function, event));
+            invocation.await.unwrap_or(Err(FunctionError::TimedOut(integration_max)))
+        };
         if let Err(error) = &answer {
             self.log_failure(function, &error.to_string());
         }

@@ -232,10 +232,9 @@ impl Poller {
     }
 
     fn drop_old(&self, records: &mut Vec<Value>) {
-        let Some(age_max) = self.mapping.age_max else { return };
-        let oldest = (OffsetDateTime::now_utc() - age_max).unix_timestamp();
         let before = records.len();
-        records.retain(|record| stream::created_at(record) >= oldest);
+        let now = OffsetDateTime::now_utc();
+        records.retain(|record| self.mapping.age_max.is_none_or(|age_max| is_younger(record, age_max, now)));
         if records.len() < before {
             self.log("WARN", &format!("{} records given up: they are too old", before - records.len()));
         }
@@ -268,6 +267,10 @@ impl Poller {
     fn log(&self, level: &str, message: &str) {
         self.log.line(&self.mapping.logical_id, &json!({ "level": level, "message": message }).to_string());
     }
+}
+
+fn is_younger(record: &Value, age_max: Duration, now: OffsetDateTime) -> bool {
+    stream::created_at(record) >= (now - age_max).unix_timestamp()
 }
 
 /// The first records, as many as an invocation takes.
@@ -319,6 +322,18 @@ mod tests {
         }
         assert_eq!(failed_from(b"nonsense", &records), Some(0));
         assert_eq!(failed_from(br#"{"batchItemFailures":[{}]}"#, &records), Some(0));
+    }
+
+    #[test]
+    fn a_record_is_given_up_once_it_is_older_than_the_template_allows() {
+        let now = time::macros::datetime!(2026-11-22 12:00 UTC);
+        let record = |seconds_ago: i64| {
+            let created = now.unix_timestamp() - seconds_ago;
+            json!({ "dynamodb": { "ApproximateCreationDateTime": created } })
+        };
+        let age_max = Duration::from_hours(1);
+        assert!(is_younger(&record(3600), age_max, now));
+        assert!(!is_younger(&record(3601), age_max, now));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Puts the parts together on their ports, and takes them apart again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -18,8 +18,10 @@ use crate::binaries::Binaries;
 use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
+use crate::lock;
 use crate::logs::{Log, Logs};
 use crate::mappings::{Poller, StreamLimits, Switches};
+use crate::metrics::{Counts, Metrics};
 use crate::sns::{self, Platform, Sns};
 use crate::tokens::{self, Tokens};
 
@@ -94,9 +96,9 @@ impl Server {
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
-        let log = Log::new(logs);
+        let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
         let sns = Sns::open(data.as_deref(), log.clone())?;
-        let functions = Functions::new(&template, &binaries, &common(address, &database, environment), &log)?;
+        let functions = Functions::new(&template, &binaries, &common(address, &database, environment), &log, &metrics)?;
         let functions = Arc::new(functions);
         let pollers = template.mappings.iter();
         let pollers = pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &log));
@@ -106,6 +108,8 @@ impl Server {
             api: template.api,
             domain: address.to_string(),
             functions,
+            forbidden: Mutex::new(BTreeSet::new()),
+            metrics,
             database,
             sns,
             tokens: Tokens::new(format!("http://{address}"))?,
@@ -172,6 +176,31 @@ impl Server {
     /// What can be done with a mapping, by its logical id; `None` if the template has none.
     pub fn mapping(&self, logical_id: &str) -> Option<&Switches> {
         self.mappings.get(logical_id).map(|switches| &**switches)
+    }
+
+    /// AWS's metrics of the API and of the functions.
+    pub fn metrics(&self) -> Counts {
+        self.gateway.metrics.counts()
+    }
+
+    /// What `aws lambda put-function-concurrency` does; `None`: `delete-function-concurrency`.
+    pub fn reserve(&self, function: &str, concurrency: Option<usize>) {
+        self.gateway.functions.reserve(function, concurrency);
+    }
+
+    /// Gives the function another value of a variable, or takes it away, as a deployment does. The value that it had.
+    pub fn configure(&self, function: &str, variable: &str, value: Option<&str>) -> Option<String> {
+        self.gateway.functions.configure(function, variable, value)
+    }
+
+    /// Whether the API has the permission to call the function.
+    pub fn permit(&self, function: &str, permitted: bool) {
+        let mut forbidden = lock(&self.gateway.forbidden);
+        if permitted {
+            forbidden.remove(function);
+        } else {
+            forbidden.insert(function.to_owned());
+        }
     }
 
     /// Closes the sockets, lets their `$disconnect` run, and ends every process it started.

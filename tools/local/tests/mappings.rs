@@ -117,14 +117,16 @@ async fn a_mapping_can_be_held_repeated_and_delayed() {
     assert!(began.elapsed() >= delay);
 }
 
-/// What a million records cost. By hand: `cargo test --workspace --test mappings -- --ignored --nocapture`.
+/// What a million records cost, in a minute, by hand:
+/// `PIGEONHOLE_RECORDS=1000000 cargo test --workspace --test mappings -- --ignored --nocapture`.
 #[tokio::test]
-#[ignore = "takes a minute: it measures"]
+#[ignore = "measures, as many as PIGEONHOLE_RECORDS says"]
 async fn a_million_records() {
+    let Ok(records) = std::env::var("PIGEONHOLE_RECORDS") else { return };
     let fixture = start().await;
     let began = Instant::now();
     let mut last = began;
-    for round in 1..=1_000_000 {
+    for round in 1..=records.parse::<u64>().unwrap() {
         fixture.put_item(&json!({ "id": { "S": format!("{}", round % 1000) }, "n": { "N": round.to_string() } }));
         if round % 100_000 == 0 {
             println!("{round} records: {} µs each", last.elapsed().as_micros() / 100_000);

@@ -1,6 +1,7 @@
 //! The server through its sockets, with `fixtures/function.rs` behind every route.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -192,6 +193,54 @@ async fn a_function_that_fails_costs_its_message_and_nothing_else() {
     say(&mut client, &json!({ "action": "quiet" })).await;
     say(&mut client, &json!({ "action": "echo", "do": "env" })).await;
     assert_eq!(receive(&mut client).await.to_text().unwrap(), fixture.server.management_url());
+}
+
+#[tokio::test]
+async fn what_cloudwatch_counts_is_counted_where_it_happens() {
+    let fixture = start(Limits::default()).await;
+    let counts = |of: &str| {
+        let counts = fixture.server.metrics().into_iter().filter(|((_, _, found), _)| found == of);
+        counts.map(|((_, name, _), times)| (name, times)).collect::<BTreeMap<_, _>>()
+    };
+    for (query, status) in [("", 401), ("user=mallory", 403), ("user=alice&status=418", 418)] {
+        assert_eq!(fixture.status(query).await, status);
+    }
+    assert_eq!(counts("AuthorizeFunction"), BTreeMap::from([("Errors", 1), ("Invocations", 3)]));
+
+    let mut client = fixture.connect("user=alice").await;
+    let mut own = async |message: &Value| {
+        say(&mut client, message).await;
+        receive_json(&mut client).await["message"].as_str().map(str::to_owned)
+    };
+    let echo = json!({ "action": "echo" });
+    let failed = Some("Internal server error".to_owned());
+    assert_eq!(own(&echo).await, None);
+    assert_eq!(own(&json!({ "action": "echo", "do": "fail" })).await, failed);
+    fixture.server.reserve("EverythingFunction", Some(0));
+    assert_eq!(own(&echo).await, failed);
+    fixture.server.reserve("EverythingFunction", None);
+    fixture.server.permit("EverythingFunction", false);
+    assert_eq!(own(&echo).await, failed);
+    fixture.server.permit("EverythingFunction", true);
+    assert_eq!(own(&echo).await, None);
+
+    let of_api = [("ClientError", 2), ("ConnectCount", 2), ("ExecutionError", 2), ("IntegrationError", 2)];
+    assert_eq!(counts("Api"), of_api.into_iter().chain([("MessageCount", 10)]).collect());
+    let of_function = [("Errors", 1), ("Invocations", 5), ("Throttles", 1)];
+    assert_eq!(counts("EverythingFunction"), BTreeMap::from(of_function));
+}
+
+#[tokio::test]
+async fn a_variable_that_is_set_anew_is_that_of_the_next_event() {
+    let fixture = start(Limits::default()).await;
+    let mut client = fixture.connect("user=alice").await;
+    let before = fixture.server.configure("EverythingFunction", "ENDPOINT", Some("elsewhere"));
+    say(&mut client, &json!({ "action": "echo", "do": "env" })).await;
+    assert_eq!(receive(&mut client).await.to_text().unwrap(), "elsewhere");
+    assert_eq!(before, Some(fixture.server.management_url()));
+    assert_eq!(fixture.server.configure("EverythingFunction", "ENDPOINT", None).as_deref(), Some("elsewhere"));
+    say(&mut client, &json!({ "action": "echo", "do": "env" })).await;
+    assert_eq!(receive_json(&mut client).await["message"], "Internal server error");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::DropGuard;
 
 use super::runtime_api::RuntimeApi;
-use super::{Blueprint, FunctionError};
+use super::{Blueprint, Environment, FunctionError};
 use crate::lock;
 use crate::logs::Log;
 
@@ -23,6 +23,7 @@ const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 
 pub(super) struct Sandbox {
     process: Child,
+    environment: Arc<Environment>,
     api: Arc<RuntimeApi>,
     _registration: Registration,
     _stop_api: DropGuard,
@@ -45,7 +46,11 @@ impl Drop for Registration {
 
 impl Sandbox {
     /// Returns once the function has asked for its first event.
-    pub(super) async fn start(blueprint: &Blueprint, processes: Processes) -> Result<Self, FunctionError> {
+    pub(super) async fn start(
+        blueprint: &Blueprint,
+        environment: Arc<Environment>,
+        processes: Processes,
+    ) -> Result<Self, FunctionError> {
         let failed = |error: std::io::Error| {
             FunctionError::Crashed(format!("{} cannot start: {error}", blueprint.binary.display()))
         };
@@ -55,7 +60,7 @@ impl Sandbox {
         let access_key = format!("{}.{:08x}", blueprint.name, fastrand::u32(..));
         let mut process = Command::new(&blueprint.binary)
             .env_clear()
-            .envs(&blueprint.environment)
+            .envs(&*environment)
             .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
             .env("AWS_ACCESS_KEY_ID", &access_key)
             .stdin(Stdio::null())
@@ -71,7 +76,7 @@ impl Sandbox {
         forward(process.stdout.take(), blueprint);
         let last_words = forward(process.stderr.take(), blueprint);
 
-        let mut sandbox = Self { process, api, _registration: registration, _stop_api: stop_api };
+        let mut sandbox = Self { process, environment, api, _registration: registration, _stop_api: stop_api };
         sandbox.wait_until_ready(last_words).await?;
         Ok(sandbox)
     }
@@ -100,6 +105,10 @@ impl Sandbox {
             status = self.process.wait() => Err(FunctionError::Crashed(exited(status))),
             () = tokio::time::sleep(time_max) => Err(FunctionError::TimedOut(time_max)),
         }
+    }
+
+    pub(super) fn environment(&self) -> &Arc<Environment> {
+        &self.environment
     }
 
     /// Whether the process took the event that it was last given.

@@ -25,7 +25,10 @@ pub(super) async fn post(State(gateway): State<Arc<Gateway>>, Path(id): Path<Str
         return fail(StatusCode::BAD_REQUEST, "BadRequestException", "The data is not UTF-8");
     };
     match connection.send(text) {
-        Ok(()) => StatusCode::OK.into_response(),
+        Ok(()) => {
+            gateway.count("MessageCount");
+            StatusCode::OK.into_response()
+        }
         Err(_) => fail(StatusCode::TOO_MANY_REQUESTS, "LimitExceededException", "The client side buffer is full"),
     }
 }

@@ -12,9 +12,11 @@ const REGISTERS_PHONES: &str = "device";
 
 impl Gateway {
     pub(super) async fn on_message(&self, connection: &Connection, text: &str) {
+        self.count("MessageCount");
         let request_id = random_id();
         let reply = match select_route(&self.api, text) {
             Some((key, _)) if !self.throttles.admit(self.api.throttle, key) => {
+                self.count("ClientError");
                 own_frame(connection, &request_id, "Too Many Requests")
             }
             Some((key, route)) => {
@@ -30,7 +32,10 @@ impl Gateway {
                     None => own_frame(connection, &request_id, "Internal server error"),
                 }
             }
-            None => own_frame(connection, &request_id, "Forbidden"),
+            None => {
+                self.count("ClientError");
+                own_frame(connection, &request_id, "Forbidden")
+            }
         };
         if reply.is_empty() {
             return;
@@ -40,6 +45,8 @@ impl Gateway {
             self.log_failure(LOG_NAME, &text);
         } else if connection.send(reply).is_err() {
             self.log_failure(LOG_NAME, "the client does not take its frames: a reply was dropped");
+        } else {
+            self.count("MessageCount");
         }
     }
 }

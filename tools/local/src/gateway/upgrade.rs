@@ -22,9 +22,11 @@ use crate::functions::FunctionError;
 
 pub(super) async fn upgrade(State(gateway): State<Arc<Gateway>>, mut request: Request) -> Response {
     let Some(accept) = accept_key(request.headers()) else {
+        gateway.count("ClientError");
         return refuse(StatusCode::UPGRADE_REQUIRED, "Upgrade Required");
     };
     let Some(query) = Query::parse(request.uri().query().unwrap_or_default()) else {
+        gateway.count("ClientError");
         return refuse(StatusCode::BAD_REQUEST, "Bad Request");
     };
     let socket = hyper::upgrade::on(&mut request);
@@ -55,6 +57,7 @@ impl Gateway {
         io: OnUpgrade,
     ) -> Response {
         if !self.throttles.admit(self.api.throttle, "$connect") {
+            self.count("ClientError");
             return refuse(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests");
         }
         let handshake = Handshake { headers: &headers, query: &query };
@@ -103,6 +106,7 @@ impl Gateway {
         let answer = match self.invoke(function, &events::authorize(origin, handshake)).await {
             Ok(answer) => answer,
             Err(FunctionError::Raised { message, .. }) if message == "Unauthorized" => {
+                self.count("ClientError");
                 return Err(refuse(StatusCode::UNAUTHORIZED, "Unauthorized"));
             }
             Err(_) => return Err(failed()),
@@ -113,7 +117,10 @@ impl Gateway {
                 context.insert("integrationLatency".to_owned(), json!(latency_ms));
                 Ok(context)
             }
-            Verdict::Denied => Err(refuse(StatusCode::FORBIDDEN, "User is not authorized to access this resource")),
+            Verdict::Denied => {
+                self.count("ClientError");
+                Err(refuse(StatusCode::FORBIDDEN, "User is not authorized to access this resource"))
+            }
             Verdict::Malformed => {
                 self.log_failure(function, "malformed authorizer response");
                 Err(failed())
@@ -126,6 +133,7 @@ impl Gateway {
         let Some(route) = self.api.routes.get("$connect") else {
             return Ok(None);
         };
+        self.count("ConnectCount");
         let Some(answer) = self.integrate(&route.function, &events::connect(origin, handshake)).await else {
             return Err(refuse(StatusCode::BAD_GATEWAY, "Internal server error"));
         };

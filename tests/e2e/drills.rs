@@ -1,0 +1,442 @@
+//! A drill for each alarm of `template.yaml`: what it is for happens, it rings, what its section of `docs/operating.md` says is
+//! done, it ends. In each drill the first period is a calm one, so that `..!!.` is: calm, two bad ones, and after the repair two
+//! good ones; two bad ones of three ring.
+
+mod drill;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::time::Duration;
+
+use drill::{Drill, MESSAGES, ask};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use template::Template;
+use testkit::{ConnectError, Fault, Network, PATIENCE, TestServer};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use crate::failures::serve_keys;
+
+/// What rings from the second bad period on, until the second good one.
+const RANG: &str = "..!!.";
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn outage() {
+    let mut drill = Drill::start().await;
+    // A deployment that lost a variable: no function starts.
+    let configure = |drill: &Drill, value: Option<&str>| {
+        let functions = Template::of_workspace().unwrap().functions;
+        let before = functions.keys().map(|name| drill.server.local().configure(name, "LOG_KEY", value));
+        before.collect::<BTreeSet<_>>().pop_first().unwrap()
+    };
+    let key = configure(&drill, None);
+    drill.periods(2).await;
+    drill.assert_logged("message", "the environment variable LOG_KEY is not set").await;
+
+    // "Take it back first."
+    configure(&drill, key.as_deref());
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("function-errors", RANG), ("outage", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn outage_by_one_who_is_suspended() {
+    let mut drill = Drill::start().await;
+    let suspend = json!({"op": "suspend", "user_id": "mallory", "until": "2099-01-01T00:00:00Z"});
+    assert_eq!(drill.admin(suspend).await, json!({"closed": 0}));
+    for _ in 0..2 {
+        for _ in 0..40 {
+            assert_eq!(drill.connect("mallory").await.err(), Some(ConnectError(403)));
+        }
+        drill.periods(1).await;
+    }
+    let lines = drill.lines().await;
+    assert!(lines.iter().any(|line| line["route"] == "$connect" && line["outcome"] == "forbidden"));
+
+    // The token has ended, and the issuer gives no new one.
+    for _ in 0..40 {
+        assert_eq!(drill.server.connect("ended").await.err(), Some(ConnectError(403)));
+    }
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("outage", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn unavailable() {
+    let mut drill = Drill::start().await;
+    let tables = drill.server.tables();
+    #[expect(clippy::disallowed_methods, reason = "a backup is all of the table")]
+    let rows = tables.scan().table_name("InboxTable").send().await.unwrap().items.unwrap();
+    tables.delete_table().table_name("InboxTable").send().await.unwrap();
+    drill.periods(2).await;
+    drill.assert_logged("cause", "ResourceNotFoundException").await;
+    drill.assert_logged("cause", "InboxTable").await;
+
+    // "Restore it": stop the functions, copy all rows into a new table, and start them.
+    let template = Template::of_workspace().unwrap();
+    let reserve = |concurrency| {
+        template.functions.keys().for_each(|name| drill.server.local().reserve(name, concurrency));
+    };
+    reserve(Some(0));
+    let table = template.tables.iter().find(|table| table.name == "InboxTable").unwrap();
+    let create = serde_json::from_value(table.create.clone()).unwrap();
+    drill.server.local().database().engine().create_table(create).unwrap();
+    for row in rows {
+        tables.put_item().table_name("InboxTable").set_item(Some(row)).send().await.unwrap();
+    }
+    reserve(None);
+    drill.all_is_well(2).await;
+    assert_eq!(drill.bob.conversation("alice").await["last_seq"], 3 * MESSAGES, "what was stored before is there");
+    drill.assert_rang(&[("outage", RANG), ("unavailable", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn posts_failed() {
+    let mut drill = Drill::start().await;
+    let posting = ["SendFunction", "DrainFunction", "ReadFunction"];
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let nowhere = format!("http://{nobody}/v1");
+    let endpoint = drill.server.local().configure(posting[0], "CONNECTIONS_ENDPOINT", Some(&nowhere)).unwrap();
+    for function in posting {
+        drill.server.local().configure(function, "CONNECTIONS_ENDPOINT", Some(&nowhere));
+    }
+    drill.periods(1).await;
+    drill.assert_logged("message", "a frame was not posted; it is pending").await;
+    drill.assert_logged("error", "connect").await;
+    for function in posting {
+        drill.server.local().configure(function, "CONNECTIONS_ENDPOINT", Some(&endpoint));
+    }
+    // A role that somebody changed, and a load balancer, whose answer names no error.
+    let mut answers = [Fault::Status(403), Fault::Status(503)].into_iter().cycle();
+    drill.break_calls(move |_, call| (call.operation() == "PostToConnection").then(|| answers.next().unwrap()));
+    drill.periods(1).await;
+    drill.assert_logged("error", "the answer was 403: service error: ForbiddenException").await;
+    drill.assert_logged("error", "the answer was 503").await;
+    // "They see the message with their next ping."
+    drill.alice.send("bob", "unseen", "hi").await;
+    assert!(drill.bob.pending().await);
+
+    drill.repair_calls();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("outage", RANG), ("posts-failed", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn connects_failed() {
+    let mut drill = Drill::start().await;
+    let table = drill.server.local().configure("ConnectFunction", "CONNECTIONS_TABLE", Some("Renamed"));
+    for _ in 0..2 {
+        for _ in 0..MESSAGES {
+            assert_eq!(drill.connect("carol").await.err(), Some(ConnectError(503)));
+        }
+        assert_eq!(drill.chat().await, Vec::<Value>::new(), "open sockets are not affected");
+        drill.end_period().await;
+    }
+    drill.assert_logged("cause", "Renamed").await;
+
+    drill.server.local().configure("ConnectFunction", "CONNECTIONS_TABLE", table.as_deref());
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("connects-failed", RANG), ("unavailable", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn connects_refused() {
+    let mut drill = Drill::start().await;
+    let audience = drill.server.local().configure("AuthorizeFunction", "TOKEN_AUDIENCE", Some("somebody-else"));
+    for _ in 0..2 {
+        for _ in 0..50 {
+            assert_eq!(drill.connect("carol").await.err(), Some(ConnectError(403)));
+        }
+        assert_eq!(drill.chat().await, Vec::<Value>::new(), "open sockets hide it");
+        drill.end_period().await;
+    }
+    drill.assert_logged("reason", "the issuer or audience is missing or another one").await;
+
+    drill.server.local().configure("AuthorizeFunction", "TOKEN_AUDIENCE", audience.as_deref());
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("clients-throttled", RANG), ("connects-refused", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn clients_throttled() {
+    let limits = [("ThrottlingRateLimit", "300"), ("ThrottlingBurstLimit", "100")];
+    let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut drill = Drill::start_with(|options| options.parameters.extend(limits)).await;
+    let mut sockets = [drill.server.phone("mallory").await, drill.server.phone("mallory").await];
+    let calm = drill.lines().await.len();
+    for _ in 0..2 {
+        let mut floods = 0;
+        while floods < 5 || drill.sum("ClientError", "WebSocketApi").await < 50 {
+            floods += 1;
+            let flood = sockets.iter_mut().map(async |phone| {
+                for _ in 0..200 {
+                    phone.start(json!({"action": "ping"})).await;
+                }
+                for _ in 0..200 {
+                    phone.wait_for(|frame| frame.get("connectionId").is_some() || frame["type"] == "reply").await;
+                }
+            });
+            join_all(flood).await;
+        }
+        drill.periods(1).await;
+    }
+
+    // Whose the busiest socket of these minutes is, the table says.
+    let mut requests: BTreeMap<String, u32> = BTreeMap::new();
+    for line in drill.lines().await.iter().skip(calm) {
+        if let Some(connection) = line["connection_id"].as_str() {
+            *requests.entry(connection.to_owned()).or_default() += 1;
+        }
+    }
+    let (busiest, _) = requests.into_iter().max_by_key(|(_, requests)| *requests).unwrap();
+    let rows = drill.server.local().database().rows("ConnectionsTable", usize::MAX).unwrap().unwrap();
+    let user = &rows.iter().find(|row| row["connection_id"] == busiest).unwrap()["user_id"];
+    assert_eq!(user, "mallory");
+    let suspend = json!({"op": "suspend", "user_id": user, "until": "2099-01-01T00:00:00Z"});
+    assert_eq!(drill.admin(suspend).await, json!({"closed": 2}));
+    for phone in &mut sockets {
+        assert_eq!(phone.closed().await, Some(CloseCode::Normal));
+    }
+    assert_eq!(drill.connect("mallory").await.err(), Some(ConnectError(403)));
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("clients-throttled", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn silence() {
+    let mut drill = Drill::start().await;
+    // The way by which everybody comes is gone; who is there stays.
+    let way = Network::to(&drill.server).await;
+    let address = way.url().trim_start_matches("ws://").split('/').next().unwrap().to_owned();
+    drop(way);
+    for _ in 0..3 {
+        assert!(tokio::net::TcpStream::connect(&address).await.is_err());
+        assert_eq!(drill.chat().await, Vec::<Value>::new());
+        drill.end_period().await;
+    }
+
+    // "Ends with the next connect."
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("silence", "...!..")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn issuer_unreachable() {
+    let mut drill = Drill::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let jwks = format!("{}/.well-known/jwks.json", drill.server.local().http_url());
+    let keys = drill.server.http.get(jwks).send().await.unwrap().text().await.unwrap();
+    let issuer = tokio::spawn(serve_keys(listener, keys.clone()));
+    drill.server.local().configure("AuthorizeFunction", "JWKS_URL", Some(&format!("http://{address}/")));
+    assert_eq!(drill.connect("carol").await.err(), None);
+
+    issuer.abort();
+    assert!(issuer.await.unwrap_err().is_cancelled());
+    assert_eq!(drill.connect("carol").await.err(), None, "processes that have keys go on with them");
+    for period in 1..=2 {
+        while drill.sum("events", "unreachable").await < 6 {
+            // New ones have none.
+            for pid in drill.server.local().sandboxes("AuthorizeFunction") {
+                Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+            }
+            assert_eq!(drill.connect("carol").await.err(), Some(ConnectError(500)));
+        }
+        assert_eq!(drill.chat().await, Vec::<Value>::new(), "who is connected stays");
+        if period == 2 {
+            let listener = TcpListener::bind(address).await.unwrap();
+            tokio::spawn(serve_keys(listener, keys.clone()));
+            // A process without keys refuses everybody for two seconds before it asks again.
+            let admitted = async {
+                while drill.connect("carol").await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(250)).await;
+                }
+            };
+            timeout(PATIENCE, admitted).await.unwrap();
+        }
+        drill.end_period().await;
+    }
+    let lines = drill.lines().await;
+    assert!(lines.iter().any(|line| line["route"] == "issuer" && line["cause"].is_string()));
+
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[
+        ("connects-failed", RANG),
+        ("function-errors", RANG),
+        ("issuer-unreachable", ".!!.."),
+        ("unavailable", RANG),
+    ]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn conflicts_given_up() {
+    let mut drill = Drill::start().await;
+    let mut crowd = [drill.server.phone("mallory").await, drill.server.phone("mallory").await];
+    // Slow writes collide more.
+    drill.break_calls(|_, call| {
+        (call.operation() == "TransactWriteItems").then_some(Fault::Delayed(Duration::from_millis(20)))
+    });
+    for _ in 0..2 {
+        while drill.sum("events", "conflict").await < 6 {
+            let writing = crowd.iter_mut().map(async |phone| {
+                let mut requests = Vec::new();
+                for _ in 0..30 {
+                    let id: String = std::iter::repeat_with(fastrand::lowercase).take(20).collect();
+                    let send = json!({"action": "send", "to": "bob", "client_msg_id": id, "kind": "text", "body": "!"});
+                    requests.push(phone.start(send).await);
+                }
+                for request in requests {
+                    phone.answer(&request).await;
+                }
+            });
+            join_all(writing).await;
+        }
+        drill.periods(1).await;
+    }
+    let lines = drill.lines().await;
+    let given_up: Vec<_> = lines.iter().filter(|line| line["outcome"] == "conflict").collect();
+    let of = |member: &str| given_up.iter().map(|line| line[member].to_string()).collect::<BTreeSet<_>>().len();
+    assert_eq!((of("conversation"), of("connection_id")), (1, 2), "few sockets in one conversation");
+
+    let suspend = json!({"op": "suspend", "user_id": "mallory", "until": "2099-01-01T00:00:00Z"});
+    assert_eq!(drill.admin(suspend).await, json!({"closed": 2}));
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("conflicts-given-up", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn function_errors() {
+    let mut drill = Drill::start().await;
+    drill.break_calls(|_, call| (call.operation() == "TransactWriteItems").then_some(Fault::Killed));
+    drill.periods(2).await;
+    drill.assert_logged("message", "Runtime exited").await;
+
+    // The last good version is back.
+    drill.repair_calls();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("function-errors", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn function_throttles() {
+    let mut drill = Drill::start().await;
+    drill.server.local().reserve("SendFunction", Some(0));
+    drill.periods(2).await;
+
+    drill.server.local().reserve("SendFunction", None);
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("function-throttles", RANG), ("gateway-errors", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn table_throttles() {
+    let mut drill = Drill::start().await;
+    // The first try of each call is one too many, the second is not.
+    let mut seen = Vec::new();
+    drill.break_calls(move |_, call| {
+        let one_table = call.body()["TableName"] == "InboxTable" && seen.len() < MESSAGES;
+        (one_table && !seen.contains(call)).then(|| {
+            seen.push(call.clone());
+            Fault::Throttled
+        })
+    });
+    drill.connect("carol").await.unwrap();
+    assert_eq!(drill.chat().await, Vec::<Value>::new(), "slowness first");
+    drill.end_period().await;
+    drill.break_calls(|_, call| {
+        (call.operation() == "TransactWriteItems").then_some(Fault::Cancelled("ThrottlingError"))
+    });
+    drill.connect("carol").await.unwrap();
+    assert_eq!(drill.chat().await.len(), MESSAGES, "a transaction is not tried again");
+    assert_eq!(drill.sum("WriteThrottleEvents", "InboxTable").await, 6);
+    drill.assert_logged("cause", "ThrottlingError").await;
+    drill.end_period().await;
+
+    // The traffic ends.
+    drill.repair_calls();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("table-throttles", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn gateway_errors() {
+    let mut drill = Drill::start().await;
+    drill.server.local().permit("SendFunction", false);
+    drill.periods(2).await;
+    let answer = ask(&mut drill.alice, json!({"action": "send"})).await;
+    assert_eq!(answer["message"], "Internal server error");
+
+    drill.server.local().permit("SendFunction", true);
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("gateway-errors", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn pushes_failed() {
+    let mut drill = Drill::start_with(|options| TestServer::ringing(options, 0)).await;
+    let users: Vec<String> = (0..=MESSAGES).map(|n| format!("dave-{n}")).collect();
+    for user in &users {
+        let mut phone = drill.server.device(user, "pixel").await;
+        phone.ok(json!({"action": "device", "platform": "fcm", "token": user})).await;
+        phone.leave().await;
+    }
+    // The credentials that SNS has for Google have ended.
+    enable_fcm(&drill, false).await;
+    for period in ["first", "second"] {
+        for user in &users {
+            drill.alice.send(user, period, "hi").await;
+        }
+        timeout(PATIENCE, until_pushes_failed(&drill, period)).await.expect("phones are not rung");
+        if period == "second" {
+            drill.assert_logged("cause", "PlatformApplicationDisabled").await;
+            // "Enable the application": what was handed on again meanwhile goes.
+            enable_fcm(&drill, true).await;
+            for user in &users {
+                assert_eq!(drill.server.phones(user).await[0]["notifications"][0]["seq"], 2, "{user}");
+            }
+        }
+        drill.periods(1).await;
+    }
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("pushes-failed", RANG)]);
+}
+
+async fn enable_fcm(drill: &Drill, enabled: bool) {
+    let application = "arn:aws:sns:us-east-1:000000000000:app/GCM/local";
+    let body = format!(
+        "Action=SetPlatformApplicationAttributes&PlatformApplicationArn={application}\
+         &Attributes.entry.1.key=Enabled&Attributes.entry.1.value={enabled}"
+    );
+    let post = drill.server.http.post(format!("{}/sns", drill.server.local().http_url())).body(body);
+    assert_eq!(post.send().await.unwrap().status(), 200);
+}
+
+/// Until more pushes of this period have failed than the alarm minds.
+async fn until_pushes_failed(drill: &Drill, period: &str) {
+    let before = if period == "first" { 0 } else { failed_pushes(drill).await };
+    while failed_pushes(drill).await < before + MESSAGES as u64 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn failed_pushes(drill: &Drill) -> u64 {
+    let lines = drill.lines().await;
+    lines.iter().filter(|line| line["route"] == "notify").filter_map(|line| line["failed"].as_u64()).sum()
+}
