@@ -161,7 +161,7 @@ async fn a_device_id_is_noted() {
     let url = format!("{}?device_id=phone_1", server.url());
     let named = Phone::connect("alice", &url, &server.token("alice")).await;
     assert!(named.is_ok());
-    assert_eq!(server.rows("ConnectionsTable", "alice")[0]["device_id"], "phone_1");
+    assert_eq!(server.connection_rows("alice")[0]["device_id"], "phone_1");
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn connections_come_and_go() {
     let server = TestServer::open().await;
     let (one, two) = (server.phone("alice").await, server.phone("alice").await);
     assert_eq!(server.connections("alice"), 2, "noted before the socket opens");
-    let row = &server.rows("ConnectionsTable", "alice")[0];
+    let row = &server.connection_rows("alice")[0];
     let (at, until) = (row["connected_at"].as_i64().unwrap() / 1000, row["expires_at"].as_i64().unwrap());
     assert!((until - at).abs_diff(3600 + 600) <= 1, "a token of an hour, and time to close the socket");
     assert_eq!(row["device_id"], row["connection_id"], "without a device id the connection stands in");
@@ -196,7 +196,7 @@ async fn connections_come_and_go() {
 async fn a_connection_that_has_ended_is_closed() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
-    let id = server.rows("ConnectionsTable", "bob")[0]["connection_id"].as_str().unwrap().to_owned();
+    let id = server.connection_rows("bob")[0]["connection_id"].as_str().unwrap().to_owned();
     let key = |value: &str| aws_sdk_dynamodb::types::AttributeValue::S(value.to_owned());
     let update = server
         .tables()

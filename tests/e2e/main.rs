@@ -1,6 +1,7 @@
 //! Everything a user meets, through real sockets to the real functions. One binary, so that it links once.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+mod changes;
 mod client;
 mod connecting;
 mod devices;
@@ -13,6 +14,7 @@ mod limits;
 mod online;
 mod operator;
 mod phones;
+mod presence;
 mod privileges;
 mod retries;
 mod settings;

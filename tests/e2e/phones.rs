@@ -87,6 +87,23 @@ async fn a_phone_rings_again_in_the_place_of_the_first_time_and_is_cleared() {
 
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "looks at phones of the local server")]
+async fn an_edit_rings_nobody_and_what_is_deleted_goes_from_the_phone() {
+    let server = ringing(LONG).await;
+    register(&server, "bob", "iphone", "apns", json!({"preview": true, "badge": true})).await;
+    let mut alice = server.phone("alice").await;
+    let id = alice.send("bob", "m1", "are you there?").await["conversation_id"].clone();
+    assert_eq!(shown(&server, "bob").await, [json!([1, "alice", "are you there?"])]);
+    let change =
+        |action: &str| json!({"action": action, "conversation_id": id, "seq": 1, "client_msg_id": action, "body": "x"});
+    alice.ok(change("edit")).await;
+    assert_eq!(shown(&server, "bob").await, [json!([1, "alice", "are you there?"])]);
+    alice.ok(change("delete")).await;
+    assert!(shown(&server, "bob").await.is_empty());
+    assert_eq!(server.phones("bob").await[0]["badge"], 0);
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "looks at phones of the local server")]
 async fn who_is_offline_is_rung_once_and_sees_what_each_phone_asked_for() {
     let server = ringing(LONG).await;
     register(&server, "bob", "iphone", "apns", json!({"preview": true, "badge": true})).await;

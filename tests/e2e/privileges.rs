@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use serde_yaml_ng::Value as Yaml;
-use testkit::{AwsCall, Proxy, TestServer};
+use testkit::{AwsCall, Phone, Proxy, TestServer};
 
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
@@ -78,6 +78,7 @@ async fn do_everything(server: &TestServer) {
             _ => drop(bob.read(conversation, seq - 1).await),
         }
     }
+    change_everything(&mut alice, &mut bob).await;
     bob.drain().await;
     bob.inbox().await;
     assert!(!bob.pending().await);
@@ -99,6 +100,30 @@ async fn do_everything(server: &TestServer) {
     assert_eq!(bob.refused(json!({"action": "dance"})).await, "unknown_action");
     alice.leave().await;
     bob.leave().await;
+}
+
+/// Changes of messages, and who is there to see them.
+async fn change_everything(alice: &mut Phone, bob: &mut Phone) {
+    let sent = alice.send("bob", "change", "hi").await;
+    let (id, seq) = (&sent["conversation_id"], sent["seq"].as_u64().unwrap());
+    bob.ack(id.as_str().unwrap(), seq).await;
+    let change = |action: &str, more: Value| {
+        let mut frame = json!({"action": action, "conversation_id": id, "seq": seq, "client_msg_id": action});
+        frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        frame
+    };
+    let edit = change("edit", json!({"body": "hello"}));
+    alice.ok(edit.clone()).await;
+    // What it is about is not on the page.
+    bob.ok(json!({"action": "history", "conversation_id": id, "limit": 1})).await;
+    bob.ok(json!({"action": "drain"})).await;
+    bob.ok(change("react", json!({"emoji": "👍"}))).await;
+    alice.ok(change("delete", json!({}))).await;
+    // Repeated: looked up, and told.
+    alice.ok(edit).await;
+    bob.send_text(&json!({"action": "typing", "conversation_id": id}).to_string()).await;
+    alice.event("typing").await;
+    alice.ok(json!({"action": "presence", "user_ids": ["bob"]})).await;
 }
 
 /// A phone is registered, rung and cleared; its app is removed, and comes back; and its user logs out.

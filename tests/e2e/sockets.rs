@@ -61,7 +61,7 @@ async fn every_socket_ends_at_its_lifetime() {
 async fn a_connection_can_be_looked_at_posted_to_and_closed() {
     let server = TestServer::open().await;
     let mut alice = server.phone("alice").await;
-    let id = server.rows("ConnectionsTable", "alice")[0]["connection_id"].as_str().unwrap().to_owned();
+    let id = server.connection_rows("alice")[0]["connection_id"].as_str().unwrap().to_owned();
     let url = format!("{}/@connections/{}", server.local().management_url(), id.replace('=', "%3D"));
 
     let seen = server.http.get(&url).send().await.unwrap();

@@ -87,11 +87,23 @@ impl Tables {
         for row in &self.inbox {
             let user = string(row, "user_id");
             ensure!(number(row, "last_seq") == last as u64, "all or nothing: {user}'s last_seq is not {last}: {row}");
-            let message = &self.messages[last - 1];
+            let message = self.messages.iter().rfind(|message| counts(message)).expect("it begins with a message");
             ensure!(
                 row["last_message_id"] == message["message_id"] && row["last_at"] == message["sent_at"],
                 "all or nothing: {user}'s last message is not {message}: {row}"
             );
+            ensure!(row["last_preview"] == message["body"], "content is in one place: {row} shows not {message}");
+            let end = &self.messages[last - 1];
+            let silent = row.get("silent_seq").is_some_and(|seq| *seq == end["seq"]);
+            ensure!(silent != counts(end), "where the conversation ends is not {end}: {row}");
+            if silent {
+                ensure!(
+                    row["silent_at"] == end["sent_at"] && row["shown_seq"] == message["seq"],
+                    "where the conversation ends is not {end}, and shown {message}: {row}"
+                );
+            }
+            let deleted = row.get("deleted_seq").is_some_and(|seq| *seq == message["seq"]);
+            ensure!(deleted == is_deleted(message), "whether {message} is deleted: {row}");
         }
         Ok(())
     }
@@ -121,7 +133,13 @@ impl Tables {
 
     fn unread(&self, row: &Value) -> Result<(), String> {
         let read = number(row, "read_seq");
-        let counted = self.by_others(string(row, "user_id")).filter(|seq| *seq > read).count();
+        let unread = |message: &&Value| {
+            message["sender_id"] != row["user_id"]
+                && number(message, "seq") > read
+                && counts(message)
+                && !is_deleted(message)
+        };
+        let counted = self.messages.iter().filter(unread).count();
         ensure!(number(row, "unread") == counted as u64, "unread is not {counted}: {row}");
         Ok(())
     }
@@ -144,9 +162,51 @@ impl Tables {
             }
         }
         let grown = self.messages.len() > before.messages.len();
-        ensure!(!(before.blocked && grown), "a message beyond a block: {:#?}", self.messages.last());
-        let kept = self.messages.get(..before.messages.len()) == Some(&before.messages[..]);
-        ensure!(kept, "a message was changed: {:#?}", before.messages);
+        let beyond = grown && self.messages.last().is_some_and(|last| last["kind"] != "delete");
+        ensure!(!(before.blocked && beyond), "a message beyond a block: {:#?}", self.messages.last());
+        self.kept(before)
+    }
+
+    /// What is stored stays, but for what changes say of it.
+    fn kept(&self, before: &Self) -> Result<(), String> {
+        for (old, new) in before.messages.iter().zip(&self.messages) {
+            let mut told = old.as_object().expect("a row").keys().filter(|name| !MAY_CHANGE.contains(&name.as_str()));
+            ensure!(told.all(|name| old[name] == new[name]), "a message was changed: {old} is {new}");
+            let by: Vec<_> = self
+                .messages
+                .iter()
+                .filter(|entry| entry.get("target_seq").is_some_and(|seq| *seq == new["seq"]))
+                .collect();
+            let edits = by.iter().filter(|entry| entry["kind"] == "edit").count() as u64;
+            let deletes = by.iter().filter(|entry| entry["kind"] == "delete").count();
+            ensure!(!is_deleted(old) || is_deleted(new), "a deleted message came back: {new}");
+            ensure!(deletes == usize::from(is_deleted(new)), "deleted by {deletes} entries: {new}");
+            ensure!(
+                !is_deleted(new) || (new["body"] == "" && new.get("reactions").is_none()),
+                "deleted, and there: {new}"
+            );
+            let version = new.get("version").map_or(1, |version| version.as_u64().unwrap_or_default());
+            ensure!(is_deleted(new) || version == edits + 1, "{edits} edits made version {version}: {new}");
+            let mut last_by = BTreeMap::new();
+            for entry in by.iter().filter(|entry| entry["kind"] == "reaction") {
+                last_by.insert(string(entry, "sender_id"), &entry["emoji"]);
+            }
+            let reactions = new.get("reactions").and_then(Value::as_object);
+            let same = last_by.iter().all(|(user, emoji)| reactions.is_some_and(|map| map.get(*user) == Some(*emoji)));
+            ensure!(is_deleted(new) || same, "the reactions are not {last_by:?}: {new}");
+        }
         Ok(())
     }
+}
+
+/// What changes write into a message's row.
+const MAY_CHANGE: [&str; 6] = ["body", "version", "edited_at", "deleted_at", "deleted_by", "reactions"];
+
+/// Whether it is the chat list's line, and counts as unread.
+pub(crate) fn counts(message: &Value) -> bool {
+    message["kind"] == "text"
+}
+
+pub(crate) fn is_deleted(message: &Value) -> bool {
+    message.get("deleted_at").is_some()
 }

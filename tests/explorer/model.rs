@@ -16,7 +16,7 @@ use testkit::schedule::Step;
 use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
 use wire::Timestamp;
 
-use crate::invariants::{Held, Tables, ensure, number, string};
+use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
 use crate::scenarios::{Doing, Scenario};
 
 /// More pages than any scenario fills.
@@ -203,6 +203,13 @@ impl Inner {
             Doing::Notify(_) => self.hand_on(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Kick(user) => self.operate(n, &json!({ "op": "kick", "user_id": user })).await,
+            Doing::Edit { user, seq, id } => {
+                self.change(n, user, seq, id, json!({ "action": "edit", "body": id })).await
+            }
+            Doing::Delete { user, seq, id } => self.change(n, user, seq, id, json!({ "action": "delete" })).await,
+            Doing::React { user, seq, id } => {
+                self.change(n, user, seq, id, json!({ "action": "react", "emoji": id })).await
+            }
             Doing::Read(user, seq) => {
                 let read = json!({ "action": "read", "conversation_id": self.conversation(), "seq": seq });
                 self.ask(n, user, &read).await.is_some()
@@ -224,6 +231,17 @@ impl Inner {
             self.now.borrow_mut().broken = Some(format!("durable before answered: {id} is not stored: {result}"));
         }
         self.now.borrow_mut().sent.push((from, id, result));
+        true
+    }
+
+    async fn change(&self, n: usize, user: &'static str, seq: u64, id: &'static str, mut frame: Value) -> bool {
+        frame["conversation_id"] = self.conversation();
+        frame["seq"] = json!(seq);
+        frame["client_msg_id"] = json!(id);
+        let Some(result) = self.ask(n, user, &frame).await else { return false };
+        if !result.is_null() {
+            self.now.borrow_mut().sent.push((user, id, result));
+        }
         true
     }
 
@@ -270,6 +288,11 @@ impl Inner {
         self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Block(..) | Doing::Suspend(_)))
     }
 
+    /// Whether somebody deletes here, so that what others change may be gone.
+    fn may_be_gone(&self) -> bool {
+        self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Delete { .. }))
+    }
+
     async fn disconnect(&self, n: usize, user: &str) -> bool {
         let connection = format!("{user}=");
         self.gate.pass(n, "socket closes", vec![socket_touch(&connection, true)]).await;
@@ -305,7 +328,8 @@ impl Inner {
         event.payload.body = Some(frame.to_string());
         let mut answer = frame_of(&self.functions(n).handle(action, event).await);
         self.gate.pass(n, "has its answer", Vec::new()).await;
-        if answer["error"]["code"] == "forbidden" && self.may_refuse() {
+        let is_refused = |code: &str| answer["error"]["code"] == code;
+        if (is_refused("forbidden") && self.may_refuse()) || (is_refused("gone") && self.may_be_gone()) {
             return Some(Value::Null);
         }
         if answer["type"] == "error" && answer["error"]["retryable"] != true {
@@ -375,9 +399,13 @@ impl Inner {
         for row in &state.tables.inbox {
             let (user, delivered) = (string(row, "user_id"), number(row, "delivered_seq"));
             let has_phone = devices.iter().any(|device| device["user_id"] == user);
-            let Some(newest) = state.tables.by_others(user).last().filter(|seq| has_phone && *seq > delivered) else {
-                continue;
-            };
+            let waiting = state.tables.messages.iter().rfind(|message| {
+                message["sender_id"] != user
+                    && counts(message)
+                    && !is_deleted(message)
+                    && number(message, "seq") > delivered
+            });
+            let Some(newest) = waiting.filter(|_| has_phone).map(|message| number(message, "seq")) else { continue };
             let rung = self.gate.with_cloud(|cloud| {
                 let mut pushes = cloud.sns.pushes().iter().map(Push::data);
                 pushes.any(|data| data["type"] == "message" && number(data, "seq") >= newest)
@@ -403,8 +431,9 @@ impl Inner {
         let state = self.now.borrow();
         let bobs = state.tables.inbox.iter().find(|row| row["user_id"] == "bob");
         let read = bobs.map_or(0, |row| number(row, "read_seq"));
-        let left: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read).collect();
-        ensure!(left.is_empty(), "read up to {read}, and still shown: {left:?}");
+        let deleted = |seq: u64| state.tables.messages.iter().any(|one| one["seq"] == seq && is_deleted(one));
+        let left: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read || deleted(**seq)).collect();
+        ensure!(left.is_empty(), "read up to {read} or deleted, and still shown: {left:?}");
         Ok(())
     }
 
@@ -489,6 +518,9 @@ impl Inner {
         let Some((messages, conversation)) = self.received_all(user)? else { return Ok(()) };
         let history = self.ask(0, user, &json!({ "action": "history", "conversation_id": conversation })).await;
         let told = history.map(|mut history| history["messages"].take()).unwrap_or_default();
+        for shown in told.as_array().into_iter().flatten() {
+            ensure!(is_as_stored(&messages, shown), "{user}'s history has {shown}, stored is {messages:#?}");
+        }
         let ids = |messages: &[Value]| -> Vec<_> {
             messages.iter().map(|message| (number(message, "seq"), string(message, "message_id").to_owned())).collect()
         };
@@ -512,10 +544,16 @@ impl Inner {
         let state = self.now.borrow();
         let doings = self.scenario.before.iter().chain(self.scenario.at_once);
         for doing in doings {
-            let Doing::Send { from, id, .. } = *doing else { continue };
+            let (Doing::Send { from, id, .. }
+            | Doing::Edit { user: from, id, .. }
+            | Doing::Delete { user: from, id, .. }
+            | Doing::React { user: from, id, .. }) = *doing
+            else {
+                continue;
+            };
             let stored: Vec<_> = state.tables.by_client_msg_id(from, id).collect();
             // One that was refused is not stored, and one that was stored is never refused.
-            if stored.is_empty() && self.may_refuse() {
+            if stored.is_empty() && (self.may_refuse() || self.may_be_gone()) {
                 ensure!(
                     !state.sent.iter().any(|(sender, sent, _)| (*sender, *sent) == (from, id)),
                     "{id} was answered"
@@ -629,6 +667,21 @@ impl Inner {
         }
         functions
     }
+}
+
+/// Whether an entry is shown as it is stored; an edit, as what it is about.
+fn is_as_stored(stored: &[Value], shown: &Value) -> bool {
+    let of = |seq: &Value| stored.iter().find(|row| row["seq"] == *seq);
+    let Some(row) = of(&shown["seq"]) else { return false };
+    let text = if row["kind"] == "edit" { of(&row["target_seq"]) } else { Some(row) };
+    text.is_some_and(|text| shown["body"] == text["body"])
+        && shown.get("deleted_by") == row.get("deleted_by")
+        && reactions(shown) == row["reactions"].as_object().map_or(0, serde_json::Map::len) as u64
+}
+
+/// How many members are shown to have reacted.
+fn reactions(shown: &Value) -> u64 {
+    shown["reactions"].as_array().into_iter().flatten().map(|reaction| number(reaction, "count")).sum()
 }
 
 fn owner(connection: &str) -> &str {

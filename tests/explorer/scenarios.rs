@@ -15,6 +15,23 @@ pub(crate) enum Doing {
     Drain(&'static str),
     Ack(&'static str, u64),
     Read(&'static str, u64),
+    /// The user gives their message another text: the id.
+    Edit {
+        user: &'static str,
+        seq: u64,
+        id: &'static str,
+    },
+    Delete {
+        user: &'static str,
+        seq: u64,
+        id: &'static str,
+    },
+    /// With the id.
+    React {
+        user: &'static str,
+        seq: u64,
+        id: &'static str,
+    },
     /// The user blocks the other.
     Block(&'static str, &'static str),
     /// An operator closes the user's sockets, and lets nobody connect as them.
@@ -30,6 +47,9 @@ pub(crate) enum Doing {
 impl Doing {
     pub(crate) fn user(self) -> &'static str {
         let (Self::Send { from: user, .. }
+        | Self::Edit { user, .. }
+        | Self::Delete { user, .. }
+        | Self::React { user, .. }
         | Self::Connect(user)
         | Self::Disconnect(user)
         | Self::Drain(user)
@@ -46,6 +66,9 @@ impl Doing {
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Send { .. } => "send",
+            Self::Edit { .. } => "edit",
+            Self::Delete { .. } => "delete",
+            Self::React { .. } => "react",
             Self::Connect(_) => "connect",
             Self::Disconnect(_) => "disconnect",
             Self::Drain(_) => "drain",
@@ -83,6 +106,18 @@ const fn to_alice(id: &'static str) -> Doing {
     Doing::Send { from: "bob", to: "alice", id }
 }
 
+const fn edit(seq: u64, id: &'static str) -> Doing {
+    Doing::Edit { user: "alice", seq, id }
+}
+
+const fn delete(seq: u64, id: &'static str) -> Doing {
+    Doing::Delete { user: "alice", seq, id }
+}
+
+const fn react(user: &'static str, seq: u64, id: &'static str) -> Doing {
+    Doing::React { user, seq, id }
+}
+
 const NOTE: Doing = Doing::Send { from: "alice", to: "alice", id: "n1" };
 const ALICE: Doing = Connect("alice");
 const BOB: Doing = Connect("bob");
@@ -101,7 +136,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 39] = [
+pub(crate) const SCENARIOS: [Scenario; 51] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -148,5 +183,21 @@ pub(crate) const SCENARIOS: [Scenario; 39] = [
     scenario("notify-register", &[PHONE, to_bob("a1")], &[Notify("bob"), Register("alice", "aa01")]),
     scenario("register-register", &[], &[Register("alice", "aa01"), PHONE]),
     scenario("register-another", &[PHONE], &[Register("bob", "aa02"), Register("alice", "aa01")]),
+    scenario("edit-edit", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), edit(1, "e2")]),
+    scenario("edit-delete", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), delete(1, "d1")]),
+    scenario("edit-send", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), to_alice("b1")]),
+    scenario("edit-drain", &[ALICE, to_bob("a1")], &[edit(1, "e1"), Drain("bob")]),
+    scenario("delete-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[delete(2, "d1"), Read("bob", 2)]),
+    scenario(
+        "delete-read-part",
+        &[ALICE, BOB, to_bob("a1"), to_bob("a2"), to_bob("a3"), Ack("bob", 3)],
+        &[delete(2, "d1"), Read("bob", 2)],
+    ),
+    scenario("delete-drain", &[ALICE, to_bob("a1")], &[delete(1, "d1"), Drain("bob")]),
+    scenario("delete-retry", &[ALICE, BOB, to_bob("a1")], &[delete(1, "d1"), to_bob("a1")]),
+    scenario("delete-connect", &[ALICE, to_bob("a1")], &[delete(1, "d1"), BOB]),
+    scenario("react-react", &[ALICE, BOB, to_bob("a1")], &[react("alice", 1, "r1"), react("bob", 1, "r1")]),
+    scenario("edit-block", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), Block("bob", "alice")]),
+    scenario("notify-delete", &[BOB, PHONE, to_bob("a1")], &[Notify("bob"), delete(1, "d1")]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

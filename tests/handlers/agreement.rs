@@ -36,7 +36,8 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
     assert_eq!(routes, actions.union(&builtin).copied().collect());
     assert_eq!(template.api.route_member, "action");
     for (key, route) in &template.api.routes {
-        assert_eq!(route.replies, !matches!(key.as_str(), "$connect" | "$disconnect"), "{key}");
+        let is_silent = ACTIONS.iter().any(|action| action.name == key && !action.replies);
+        assert_eq!(route.replies, !is_silent && !matches!(key.as_str(), "$connect" | "$disconnect"), "{key}");
         let function = &template.functions[&route.function].binary;
         let served_by = ACTIONS.iter().find(|action| action.name == key).map_or("connect", |action| action.function);
         assert_eq!(function, served_by, "{key}");
@@ -102,6 +103,7 @@ fn what_a_table_is(name: &str) -> Value {
         json!({"IndexName": name, "KeySchema": schema("user_id", range), "Projection": projection})
     };
     let (hash, range, numbers, indexes) = match name {
+        "AuditTable" => ("conversation_id", "seq_version", vec![], None),
         "ConnectionsTable" => ("user_id", "connection_id", vec![], None),
         "DevicesTable" => ("user_id", "device_id", vec![], None),
         "IdempotencyTable" => ("conversation_id", "sender_key", vec![], None),
@@ -125,8 +127,8 @@ fn no_deployment_replaces_a_table() {
     let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
     let tables = template().tables;
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
-    let pinned =
-        BTreeSet::from(["ConnectionsTable", "DevicesTable", "IdempotencyTable", "InboxTable", "MessagesTable"]);
+    let pinned = ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "InboxTable", "MessagesTable"];
+    let pinned = BTreeSet::from(pinned);
     assert_eq!(
         names, pinned,
         "a table under another logical id is a new, empty one; the rows stay behind in the old one"
@@ -160,7 +162,8 @@ fn no_deployment_replaces_a_table() {
 #[test]
 fn what_expires_is_what_the_store_writes_an_end_for() {
     for table in template().tables {
-        let expires = matches!(table.logical_id.as_str(), "ConnectionsTable" | "DevicesTable" | "IdempotencyTable");
+        let expires = ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable"];
+        let expires = expires.contains(&table.logical_id.as_str());
         assert_eq!(table.ttl_attribute.as_deref(), expires.then_some("expires_at"), "{}", table.logical_id);
     }
 }
@@ -182,15 +185,17 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
 
 #[test]
 fn functions_have_the_variables_that_they_read() {
-    let tables = ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE"];
+    let tables =
+        ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
             "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
             "device" => {
                 &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
             }
+            "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
             "notify" => &["PUSH_GRACE_SECONDS"],
-            "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE"],
+            "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS"],
             _ => &["CONNECTIONS_ENDPOINT"],
         };
         let all = ["RUST_LOG", "STACK_NAME", "LOG_KEY", "API_ID", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];

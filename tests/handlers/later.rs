@@ -84,6 +84,49 @@ async fn a_kind_and_attributes_that_are_not_known_are_passed_on() {
 }
 
 #[tokio::test]
+async fn what_is_not_known_of_a_changed_message_is_passed_on() {
+    let bench = Workbench::default();
+    let [id, _] = two_conversations(&bench).await;
+    let react = |seq: u64, key: &str| json!({"action": "react", "conversation_id": id, "seq": seq, "client_msg_id": key, "emoji": "👍"});
+    bench.ok("alice", react(2, "r1")).await;
+    // A way to react that came later; and an entry of a kind that came later, behind which this version goes on.
+    rewrite(&bench, "MessagesTable", message(&id, "2"), |row| {
+        row["reactions"]["M"]["carol"] = json!({"M": {"sticker": {"S": "s1"}}});
+    });
+    rewrite(&bench, "MessagesTable", message(&id, "3"), |row| row["kind"] = json!({"S": "poll_vote"}));
+    bench.ok("bob", react(2, "r2")).await;
+    let history = bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
+    assert_eq!(history["messages"][1]["reactions"], json!([{"emoji": "👍", "count": 2, "mine": true}]));
+    assert_eq!(
+        (&history["messages"][2]["kind"], &history["messages"][2]["target_seq"]),
+        (&json!("poll_vote"), &json!(2))
+    );
+    let rows = bench.aws.rows("MessagesTable");
+    let row = rows.iter().find(|row| row["conversation_id"] == id && row["seq"] == 2).unwrap();
+    assert_eq!(row["reactions"]["carol"], json!({"sticker": "s1"}), "it stays as it is");
+    // Nor does it count as unread.
+    assert_eq!(bench.ok("bob", up_to("read", &id, 1)).await["unread"], 1);
+}
+
+#[tokio::test]
+async fn a_row_from_before_silent_entries_reads_as_it_did() {
+    let bench = Workbench::default();
+    let [id, _] = two_conversations(&bench).await;
+    let row = bench.row("bob");
+    for name in ["silent_seq", "silent_at", "shown_seq", "deleted_seq"] {
+        assert_eq!(row.get(name), None, "what nobody changed has nothing of it");
+    }
+    bench.ok("alice", json!({"action": "delete", "conversation_id": id, "seq": 2, "client_msg_id": "d1"})).await;
+    bench.ok("alice", json!({"action": "delete", "conversation_id": id, "seq": 1, "client_msg_id": "d2"})).await;
+    // As the version before writes a message: it knows nothing of what the last silent entry left.
+    bench.ok("alice", message_to_bob("m3")).await;
+    let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
+    let shown = inbox["conversations"].as_array().unwrap().iter().find(|row| row["conversation_id"] == id).unwrap();
+    assert_eq!((&shown["last_seq"], &shown["last_message"]["seq"]), (&json!(5), &json!(5)));
+    assert_eq!((shown["last_message"].get("deleted"), &shown["unread"]), (None, &json!(1)));
+}
+
+#[tokio::test]
 async fn a_row_that_cannot_be_read_takes_no_other_with_it() {
     let bench = Workbench::default();
     let [id, other] = two_conversations(&bench).await;

@@ -35,14 +35,20 @@ fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> St
 
 #[test]
 fn without_a_variable_that_it_needs() {
-    let tables = ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE"];
+    let tables =
+        ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
             "admin" => [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
             "notify" => [&tables[..], &["API_ID", "PUSH_GRACE_SECONDS", "CONNECTIONS_PER_USER_MAX"]].concat(),
+            "connect" => {
+                let own = ["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "PRESENCE"];
+                [&tables[..], &["API_ID"], &own].concat()
+            }
             "send" => {
-                let limits = ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE"];
+                let limits =
+                    ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS"];
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits].concat()
             }
             _ => {
@@ -71,8 +77,10 @@ fn with_a_variable_that_makes_no_sense() {
         ("SendFunction", "RUST_LOG", "send=loud"),
         ("SendFunction", "SEND_RATE", "5/s"),
         ("SendFunction", "FIRST_MESSAGE_RATE", "0+1/1s"),
+        ("SendFunction", "AUDIT_DAYS", "a month"),
         ("ReadFunction", "REQUEST_RATE", "fast"),
         ("ConnectFunction", "CONNECTIONS_PER_USER_MAX", "many"),
+        ("ConnectFunction", "PRESENCE", "yes"),
         ("NotifyFunction", "PUSH_GRACE_SECONDS", "soon"),
     ] {
         let function = &template.functions[function];

@@ -159,7 +159,7 @@ class Stack:
     def set_time_to_live(self):
         """MiniStack takes TimeToLiveSpecification from CloudFormation, and does nothing with it."""
         dynamodb = self.aws.client("dynamodb")
-        for table in [self.resource(f"{name}Table") for name in ["Connections", "Idempotency", "Devices"]]:
+        for table in [self.resource(f"{name}Table") for name in ["Connections", "Idempotency", "Devices", "Audit"]]:
             described = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
             if described["TimeToLiveStatus"] != "ENABLED":
                 specification = {"AttributeName": "expires_at", "Enabled": True}
@@ -175,9 +175,8 @@ class Stack:
         return detail["StackResourceDetail"]["PhysicalResourceId"]
 
     def tables(self):
-        return [
-            self.resource(f"{name}Table") for name in ["Connections", "Messages", "Idempotency", "Inbox", "Devices"]
-        ]
+        names = ["Connections", "Messages", "Idempotency", "Inbox", "Devices", "Audit"]
+        return [self.resource(f"{name}Table") for name in names]
 
     def token(self, user):
         issued = subprocess.run([*self.issuer(), "token", user], check=True, capture_output=True, text=True)

@@ -51,6 +51,7 @@ UNITS = {
 # The tests of the functions and of what they are made of, and those that need several of them.
 HANDLERS = [
     "admin",
+    "changes",
     "connect",
     "device",
     "drain",
@@ -60,6 +61,7 @@ HANDLERS = [
     "limits",
     "log",
     "notify",
+    "presence",
     "push",
     "raise",
     "read",

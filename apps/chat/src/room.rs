@@ -17,6 +17,7 @@ use crate::command::Command;
 const HISTORY_AT_START: u64 = 50;
 
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are messages, and none is kept")]
 pub(crate) enum News {
     Connecting,
     Online,

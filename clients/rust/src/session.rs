@@ -47,6 +47,7 @@ pub(crate) type Waiter<T> = oneshot::Sender<Result<T, Error>>;
 
 /// Something to do, in this order, once the changes are saved: see [`Session::take_changes`].
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are events, and none is kept")]
 pub(crate) enum Output {
     Dial { link: LinkId, need: TokenNeed },
     Frame { link: LinkId, text: String },
@@ -141,6 +142,7 @@ impl Session {
             }
             ServerEvent::ReceiptRead(receipt) => self.tell(Event::Receipt { kind: ReceiptKind::Read, receipt }),
             ServerEvent::Settings(settings) => self.tell(Event::SettingsChanged(settings)),
+            ServerEvent::Typing { .. } => {}
             ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
     }

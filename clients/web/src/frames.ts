@@ -9,6 +9,9 @@ export type Frames = Request | ServerFrame;
  */
 export type Request =
   | SendRequest
+  | EditRequest
+  | DeleteRequest
+  | ReactRequest
   | AckRequest
   | DrainRequest
   | ReadRequest
@@ -16,6 +19,8 @@ export type Request =
   | HistoryRequest
   | SettingsRequest
   | DeviceRequest
+  | TypingRequest
+  | PresenceRequest
   | PingRequest;
 /**
  * Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
@@ -35,9 +40,13 @@ export type SendRequest = {
    */
   id?: RequestId;
   /**
-   * What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
+   * What an entry is. What a later version stored keeps its kind on the way through this one.
    */
   kind: "text";
+  /**
+   * The message that this one answers: one of the conversation that there is.
+   */
+  reply_to?: number;
 } & SendRequest1;
 /**
  * The idempotency key of a `send`, unique per sender and conversation.
@@ -62,6 +71,11 @@ export type UserId = string;
  * Which conversation. Opaque.
  */
 export type ConversationId = string;
+/**
+ * What somebody reacts with. Which characters are emoji changes with each version of Unicode, so it is any short text: clients
+ * show it as it is.
+ */
+export type Emoji = string;
 /**
  * A moment: RFC 3339, UTC, three decimals of a second.
  */
@@ -131,6 +145,9 @@ export type DeviceToken = string;
  */
 export type ServerFrame =
   | SendReply
+  | EditReply
+  | DeleteReply
+  | ReactReply
   | AckReply
   | DrainReply
   | ReadReply
@@ -138,11 +155,13 @@ export type ServerFrame =
   | HistoryReply
   | SettingsReply
   | DeviceReply
+  | PresenceReply
   | PingReply
   | ErrorFrame
   | MessagesNewEvent
   | ReceiptDeliveredEvent
   | ReceiptReadEvent
+  | TypingEvent
   | SettingsEvent
   | ConnectionReplacedEvent
   | GatewayError;
@@ -150,6 +169,18 @@ export type ServerFrame =
  * A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
  */
 export type MessageId = string;
+/**
+ * The edit is stored, as an entry of its own.
+ */
+export type EditResult = SendResult;
+/**
+ * The delete is stored, as an entry of its own.
+ */
+export type DeleteResult = SendResult;
+/**
+ * The reaction is stored, as an entry of its own.
+ */
+export type ReactResult = SendResult;
 /**
  * One installation of an app.
  */
@@ -166,6 +197,7 @@ export type ErrorCode =
   | "not_member"
   | "id_reused"
   | "forbidden"
+  | "gone"
   | "limit_reached"
   | "rate_limited"
   | "conflict"
@@ -187,6 +219,71 @@ export type SettingsEvent1 =
       user_id: UserId;
     };
 
+/**
+ * Gives a message of one's own another text.
+ */
+export interface EditRequest {
+  action: "edit";
+  /**
+   * At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
+   */
+  body: string;
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * The message.
+   */
+  seq: number;
+}
+/**
+ * Deletes a message of one's own, for everybody.
+ */
+export interface DeleteRequest {
+  action: "delete";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * The message.
+   */
+  seq: number;
+}
+/**
+ * Puts an emoji beside a message, in the place of one's own before, or takes it back.
+ */
+export interface ReactRequest {
+  action: "react";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * In the place of what the user reacted with before. `null` takes it back.
+   */
+  emoji: (Emoji | null) | null;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * The message.
+   */
+  seq: number;
+}
 /**
  * "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
  */
@@ -306,6 +403,32 @@ export interface UserSettings {
   blocked: boolean;
 }
 /**
+ * The user is writing. Neither stored nor answered.
+ */
+export interface TypingRequest {
+  action: "typing";
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * Who of these is there, and when the others were.
+ */
+export interface PresenceRequest {
+  action: "presence";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * @minItems 1
+   * @maxItems 20
+   */
+  user_ids: UserId[];
+}
+/**
  * Whether anything is pending; also keeps an idle socket open.
  */
 export interface PingRequest {
@@ -344,6 +467,42 @@ export interface SendResult {
   seq: number;
 }
 /**
+ * The answer to `edit`, if it succeeded.
+ */
+export interface EditReply {
+  action: "edit";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: EditResult;
+  type: "reply";
+}
+/**
+ * The answer to `delete`, if it succeeded.
+ */
+export interface DeleteReply {
+  action: "delete";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: DeleteResult;
+  type: "reply";
+}
+/**
+ * The answer to `react`, if it succeeded.
+ */
+export interface ReactReply {
+  action: "react";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ReactResult;
+  type: "reply";
+}
+/**
  * The answer to `ack`, if it succeeded.
  */
 export interface AckReply {
@@ -376,9 +535,12 @@ export interface DrainResult {
   more: boolean;
 }
 /**
- * A message as one of its conversation's members sees it.
+ * An entry of a conversation, as one of its members sees it: a message, or a change of one.
  */
 export interface Message {
+  /**
+   * Of an edit, the text that its target has now. Empty where there is none, or none any more.
+   */
   body: string;
   /**
    * Only in what the sender's own devices receive.
@@ -386,10 +548,34 @@ export interface Message {
   client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
   /**
-   * `text`, or one that came later: a client shows nothing for a kind that it does not know.
+   * The `sent_at` of the entry that deleted it: the body is empty then, and nobody's reaction is left.
+   */
+  deleted_at?: Timestamp;
+  deleted_by?: UserId;
+  /**
+   * The `sent_at` of the edit that made this version.
+   */
+  edited_at?: Timestamp;
+  /**
+   * Of a reaction: what it is. Left out: it was taken back.
+   */
+  emoji?: Emoji;
+  /**
+   * `text`, `edit`, `delete`, `reaction`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
   message_id: MessageId;
+  /**
+   * The most frequent ones.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  reactions?: Reaction[];
+  /**
+   * The message that this one answers.
+   */
+  reply_to?: number;
   sender_id: UserId;
   /**
    * Never goes back within a conversation.
@@ -399,6 +585,25 @@ export interface Message {
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
    */
   seq: number;
+  /**
+   * Of an edit, a delete or a reaction: the message that it is about.
+   */
+  target_seq?: number;
+  /**
+   * Which version of the text this is, from 2 on. Of an edit, its target's.
+   */
+  version?: number;
+}
+/**
+ * How many members reacted with the same.
+ */
+export interface Reaction {
+  count: number;
+  emoji: Emoji;
+  /**
+   * The viewer is among them.
+   */
+  mine: boolean;
 }
 /**
  * The answer to `read`, if it succeeded.
@@ -457,7 +662,7 @@ export interface Conversation {
   kind: "direct";
   last_message: LastMessage;
   /**
-   * The newest message's `seq`.
+   * The newest entry's `seq`, which can be one that the chat list does not show.
    */
   last_seq: number;
   /**
@@ -478,11 +683,15 @@ export interface Conversation {
   unread: number;
 }
 /**
- * The newest message of a conversation, shortened.
+ * The newest message of a conversation, shortened: of its entries the last one that counts.
  */
 export interface LastMessage {
   /**
-   * What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
+   * The message was deleted: the preview is empty.
+   */
+  deleted?: boolean;
+  /**
+   * What an entry is. What a later version stored keeps its kind on the way through this one.
    */
   kind: string;
   /**
@@ -568,6 +777,38 @@ export interface DeviceReply {
 export interface DeviceResult {
   device_id: DeviceId;
   registered: boolean;
+}
+/**
+ * The answer to `presence`, if it succeeded.
+ */
+export interface PresenceReply {
+  action: "presence";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: PresenceResult;
+  type: "reply";
+}
+export interface PresenceResult {
+  /**
+   * Of those who were asked for, the ones that the user has a direct conversation with.
+   */
+  users: Presence[];
+}
+/**
+ * Whether a user is there, or was.
+ */
+export interface Presence {
+  /**
+   * When they last opened or closed a connection. `null`: nobody knows.
+   */
+  last_seen_at: Timestamp | null;
+  /**
+   * They have a live connection.
+   */
+  online: boolean;
+  user_id: UserId;
 }
 /**
  * The answer to `ping`, if it succeeded.
@@ -661,6 +902,15 @@ export interface ReceiptReadEvent {
   user_id: UserId;
 }
 /**
+ * `user_id` is writing, for a few seconds from now on.
+ */
+export interface TypingEvent {
+  at: Timestamp;
+  conversation_id: ConversationId;
+  type: "typing";
+  user_id: UserId;
+}
+/**
  * The user has opened too many connections, and this was the oldest: it is closed now.
  */
 export interface ConnectionReplacedEvent {
@@ -684,14 +934,21 @@ export const limits = {
   CONVERSATION_ID_CHARS_MAX: 128,
   DEVICE_ID_CHARS_MAX: 64,
   DEVICE_TOKEN_CHARS_MAX: 4096,
+  EDITS_MAX: 20,
+  EMOJI_BYTES_MAX: 32,
   FRAME_BYTES_MAX: 32768,
   HISTORY_LIMIT_DEFAULT: 50,
   HISTORY_LIMIT_MAX: 100,
   INBOX_LIMIT_DEFAULT: 20,
   INBOX_LIMIT_MAX: 50,
+  PRESENCE_USERS_MAX: 20,
   PREVIEW_CHARS_MAX: 100,
+  REACTIONS_SHOWN_MAX: 20,
+  REACTORS_MAX: 100,
   REQUEST_ID_CHARS_MAX: 64,
   SEQ_MAX: 9007199254740991,
+  TYPING_PAUSE_MS: 4000,
+  TYPING_SHOWN_MS: 6000,
   USER_ID_CHARS_MAX: 128,
 } as const;
 
@@ -771,6 +1028,7 @@ export function isInboxResult(value: unknown): value is InboxResult {
 
 export function isLastMessage(value: unknown): value is LastMessage {
   return isObject(value) &&
+    (value.deleted === undefined || typeof value.deleted === "boolean") &&
     typeof value.kind === "string" &&
     typeof value.preview === "string" &&
     typeof value.sender_id === "string" &&
@@ -790,11 +1048,19 @@ export function isMessage(value: unknown): value is Message {
     typeof value.body === "string" &&
     (value.client_msg_id === undefined || typeof value.client_msg_id === "string") &&
     typeof value.conversation_id === "string" &&
+    (value.deleted_at === undefined || typeof value.deleted_at === "string") &&
+    (value.deleted_by === undefined || typeof value.deleted_by === "string") &&
+    (value.edited_at === undefined || typeof value.edited_at === "string") &&
+    (value.emoji === undefined || typeof value.emoji === "string") &&
     typeof value.kind === "string" &&
     typeof value.message_id === "string" &&
+    (value.reactions === undefined || isListOf(value.reactions, isReaction)) &&
+    (value.reply_to === undefined || Number.isSafeInteger(value.reply_to)) &&
     typeof value.sender_id === "string" &&
     typeof value.sent_at === "string" &&
-    Number.isSafeInteger(value.seq);
+    Number.isSafeInteger(value.seq) &&
+    (value.target_seq === undefined || Number.isSafeInteger(value.target_seq)) &&
+    (value.version === undefined || Number.isSafeInteger(value.version));
 }
 
 export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
@@ -810,12 +1076,31 @@ export function isPingResult(value: unknown): value is PingResult {
     typeof value.server_time === "string";
 }
 
+export function isPresence(value: unknown): value is Presence {
+  return isObject(value) &&
+    (typeof value.last_seen_at === "string" || value.last_seen_at === null) &&
+    typeof value.online === "boolean" &&
+    typeof value.user_id === "string";
+}
+
+export function isPresenceResult(value: unknown): value is PresenceResult {
+  return isObject(value) &&
+    isListOf(value.users, isPresence);
+}
+
 export function isProblem(value: unknown): value is Problem {
   return isObject(value) &&
     typeof value.code === "string" &&
     typeof value.message === "string" &&
     (value.retry_after_ms === undefined || Number.isSafeInteger(value.retry_after_ms)) &&
     typeof value.retryable === "boolean";
+}
+
+export function isReaction(value: unknown): value is Reaction {
+  return isObject(value) &&
+    Number.isSafeInteger(value.count) &&
+    typeof value.emoji === "string" &&
+    typeof value.mine === "boolean";
 }
 
 export function isReadResult(value: unknown): value is ReadResult {
@@ -858,6 +1143,14 @@ export function isSettingsEvent(value: unknown): value is SettingsEvent {
 
 export function isSettingsResult(value: unknown): value is SettingsResult {
   return isObject(value);
+}
+
+export function isTypingEvent(value: unknown): value is TypingEvent {
+  return isObject(value) &&
+    typeof value.at === "string" &&
+    typeof value.conversation_id === "string" &&
+    value.type === "typing" &&
+    typeof value.user_id === "string";
 }
 
 export function isUserSettings(value: unknown): value is UserSettings {

@@ -1,18 +1,21 @@
 //! A message, appended to a conversation.
 
-use domain::{Audience, Draft, Failure, Place, Rate, StoredMessage, direct_conversation_id, error_chain};
+use domain::{Audience, Content, Draft, Failure, Place, Rate, StoredMessage, direct_conversation_id, error_chain};
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
-use store::message_append::{self, Append, FirstMessage};
-use store::{Store, connections, inbox};
-use wire::{ConversationId, Refusal, SendRequest, Target, Timestamp, UserId};
+use store::message_append::{self, Append, Entry, FirstMessage};
+use store::{Store, connections, inbox, messages};
+use wire::{ConversationId, Refusal, SendRequest, Seq, Target, Timestamp, UserId};
 
 use crate::retry::{Attempt, retry};
 
 /// What is stored now.
 #[derive(Debug)]
 pub struct Appended {
-    pub message: StoredMessage,
+    pub conversation_id: ConversationId,
+    pub place: Place,
+    /// What is to be told of it. Of a duplicate, the entry as it is by now: it may have been edited or deleted since.
+    pub entry: Option<StoredMessage>,
     pub audience: Audience,
     /// It had been stored before, under the same idempotency key.
     pub duplicate: bool,
@@ -45,9 +48,10 @@ pub async fn append(
     request: SendRequest,
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
-    let SendRequest { target, client_msg_id, kind, body } = request;
+    let SendRequest { target, client_msg_id, kind, body, reply_to } = request;
     let conversation_id = conversation_for(sender, &target);
-    let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, kind, body };
+    let content = Content::Message { kind, body, reply_to };
+    let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, content };
     let (place, audience, duplicate) = retry(conflicts, async || {
         let now = now();
         let standing = inbox::standing(store, sender, &draft.conversation_id).await?;
@@ -57,26 +61,56 @@ pub async fn append(
             (Target::Conversation(_), Some(row)) => row.audience(),
             (Target::Conversation(_), None) => return Err(Refusal::NotMember.into()),
         };
+        let end = previous.map_or(Seq::ZERO, |row| row.end.seq);
+        if reply_to.is_some_and(|reply_to| reply_to > end) {
+            return Err(Refusal::bad_request("reply_to", "must be the seq of a message of this conversation").into());
+        }
         let place = Place::following(previous, now, random_bytes());
         let appended = match allow(store, limits, &standing, &audience, now).await? {
             Ok(Allowed { sends_until, first_message }) => {
-                let append =
-                    Append { draft: &draft, place: &place, audience: &audience, previous, sends_until, first_message };
-                message_append::append(store, &append).await?
+                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
+                message_append::append(store, &Append { entry, previous, first_message }).await?
             }
             // What was stored before keeps its answer.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        match appended {
-            message_append::Appended::Stored => Ok(Attempt::Done((place, audience, false))),
-            message_append::Appended::Duplicate(first) => Ok(Attempt::Done((first, audience, true))),
-            message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
-            message_append::Appended::Full => Err(Refusal::LimitReached.into()),
-            message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
-        }
+        attempted(appended, place, audience)
     })
     .await?;
-    Ok(Appended { message: draft.stored(place), audience, duplicate })
+    finished(store, draft, None, place, audience, duplicate).await
+}
+
+/// What an attempt at an entry came to: its place, its audience, and whether it had been stored before.
+pub(crate) fn attempted(
+    appended: message_append::Appended,
+    place: Place,
+    audience: Audience,
+) -> Result<Attempt<(Place, Audience, bool)>, Failure> {
+    match appended {
+        message_append::Appended::Stored => Ok(Attempt::Done((place, audience, false))),
+        message_append::Appended::Duplicate(first) => Ok(Attempt::Done((first, audience, true))),
+        message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
+        message_append::Appended::Full => Err(Refusal::LimitReached.into()),
+        message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
+    }
+}
+
+/// With what is to be told. A duplicate is read: what the request says may be deleted by now.
+pub(crate) async fn finished(
+    store: &Store,
+    draft: Draft,
+    version: Option<u64>,
+    place: Place,
+    audience: Audience,
+    duplicate: bool,
+) -> Result<Appended, Failure> {
+    let conversation_id = draft.conversation_id.clone();
+    let entry = if duplicate {
+        messages::get(store, &conversation_id, place.seq).await?
+    } else {
+        Some(draft.stored(place.clone(), version))
+    };
+    Ok(Appended { conversation_id, place, entry, audience, duplicate })
 }
 
 /// What the limits say once the message is sent.
@@ -129,7 +163,7 @@ async fn any_suspended(store: &Store, audience: &Audience, now: Timestamp) -> bo
 }
 
 /// Nothing is kept of what has no limit.
-fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+pub(crate) fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
     if rate.is_unlimited() {
         return Ok(None);
     }
@@ -137,6 +171,6 @@ fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp) -> Result<
     rate.take(filled_until, now).map(Some).map_err(|wait| Refusal::RateLimited { retry_after_ms: wait_ms(wait) })
 }
 
-fn random_bytes() -> [u8; 10] {
+pub(crate) fn random_bytes() -> [u8; 10] {
     std::array::from_fn(|_| fastrand::u8(..))
 }

@@ -38,6 +38,6 @@ async fn part(store: &Store, row: &Membership, limit: usize) -> Result<(domain::
     let end = listed.unreadable.first();
     let readable = listed.messages.iter().filter(|message| end.is_none_or(|end| message.place.seq < *end));
     let messages: Vec<Message> = readable.map(|message| message.seen_by(&row.user_id)).collect();
-    let more = end.is_none() && messages.last().is_some_and(|last| last.seq < row.last.seq);
+    let more = end.is_none() && messages.last().is_some_and(|last| last.seq < row.end.seq);
     Ok((domain::Backlog { messages, more }, listed.unreadable.len() as u64))
 }

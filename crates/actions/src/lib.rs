@@ -5,6 +5,7 @@
 
 mod append;
 mod backlog;
+mod change;
 mod raise;
 mod retry;
 mod set;
@@ -12,8 +13,9 @@ mod tell;
 
 pub use append::{Appended, SendLimits, append, conversation_for};
 pub use backlog::{Backlog, backlog};
+pub use change::{ChangeRules, Wanted, change};
 pub use raise::raise;
 pub use retry::{Attempt, retry};
 pub use set::set;
 pub use store::inbox::Mark;
-pub use tell::{tell_appended, tell_delivered, tell_own, tell_read};
+pub use tell::{tell_appended, tell_delivered, tell_own, tell_read, tell_typing};

@@ -6,15 +6,15 @@ use wire::{Receipt, ServerEvent, Timestamp, UserId};
 
 use crate::append::Appended;
 
-/// A new message: to the other members, and to the sender's connections other than the one it came from, which has its answer.
+/// A new entry: to the other members, and to the sender's connections other than the one it came from, which has its answer.
 pub async fn tell_appended(
     fanout: &Fanout,
     now: Timestamp,
     appended: &Appended,
     from: Option<&ConnectionId>,
 ) -> Vec<Delivered> {
-    let Appended { message, audience, .. } = appended;
-    tell_all(fanout, now, audience, from, |user| ServerEvent::messages_new(message.seen_by(user))).await
+    let Some(entry) = &appended.entry else { return vec![] };
+    tell_all(fanout, now, &appended.audience, from, |user| ServerEvent::messages_new(entry.seen_by(user))).await
 }
 
 /// Second ticks for the others, of each conversation in which a member's delivered mark was raised.
@@ -42,6 +42,16 @@ pub async fn tell_read(
 ) -> Vec<Delivered> {
     let (audience, receipt) = (row.told_of_marks(), receipt(row, row.marks.read_seq, now));
     tell_all(fanout, now, &audience, from, |_| ServerEvent::ReceiptRead(receipt.clone())).await
+}
+
+/// That a member is writing, to the others. One who connected in the last instant can be missed: the next one comes soon, or none.
+pub async fn tell_typing(fanout: &Fanout, now: Timestamp, row: &Membership, from: &ConnectionId) -> Vec<Delivered> {
+    let audience = row.told_of_marks();
+    let event =
+        ServerEvent::Typing { conversation_id: row.conversation_id.clone(), user_id: row.user_id.clone(), at: now };
+    let to = |user| Delivery { user, event: event.clone(), except: Some(from) };
+    let deliveries: Vec<Delivery> = audience.others().iter().map(to).collect();
+    if deliveries.is_empty() { vec![] } else { fanout.deliver(now, &deliveries).await }
 }
 
 /// What a user did that concerns nobody else: to their own connections but the one that it came from.

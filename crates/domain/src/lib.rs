@@ -4,6 +4,7 @@
 //! tested as a function. What clients see is in `wire`.
 
 mod audience;
+mod change;
 mod chat_list;
 mod cursor;
 mod device;
@@ -19,6 +20,7 @@ mod page;
 mod rate;
 
 pub use audience::Audience;
+pub use change::Change;
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
 pub use device::Device;
@@ -26,8 +28,8 @@ pub use error_chain::error_chain;
 pub use failure::Failure;
 pub use frames::Frames;
 pub use ids::{ConnectionId, direct_conversation_id, message_id};
-pub use membership::{LastEntry, Marks, MemberSettings, Membership, Reading};
-pub use message::{Draft, Place, StoredMessage};
+pub use membership::{End, LastEntry, Marks, MemberSettings, Membership, Reading};
+pub use message::{Content, Deleted, Draft, Place, StoredMessage, preview};
 pub use notification::Notification;
 pub use page::{Backlog, drain_page, fit, fit_last};
 pub use rate::{InvalidRate, Rate};

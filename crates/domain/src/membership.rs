@@ -20,6 +20,8 @@ pub struct Membership {
     pub conversation_id: ConversationId,
     /// The other member; the member itself in a note to oneself.
     pub peer_id: UserId,
+    pub end: End,
+    /// What the chat list shows.
     pub last: LastEntry,
     /// When the row last moved in the chat list's index: at most [`ACTIVE_AT_STEP`] before the last message.
     pub active_at: Timestamp,
@@ -44,15 +46,24 @@ pub struct MemberSettings {
     pub blocked: bool,
 }
 
-/// The newest message, as far as the chat list and the next message need it.
+/// Where a conversation ends, with whatever entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    pub seq: Seq,
+    pub sent_at: Timestamp,
+}
+
+/// The newest entry that counts, as far as the chat list needs it. Silent entries come after it and leave it where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastEntry {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
     pub kind: Kind,
+    /// Empty of one that is deleted.
     pub preview: String,
     pub sent_at: Timestamp,
+    pub deleted: bool,
 }
 
 /// How far a member has come in a conversation.
@@ -62,9 +73,9 @@ pub struct Marks {
     pub delivered_seq: Seq,
     /// The member has read everything up to here. Never above `delivered_seq`.
     pub read_seq: Seq,
-    /// Others' messages above `read_seq`.
+    /// Others' messages above `read_seq`: entries that count, and are not deleted.
     pub unread: u64,
-    /// The first message that no device has acknowledged, while there is one.
+    /// The first entry that no device has acknowledged, while there is one.
     pub pending_from: Option<Seq>,
 }
 
@@ -109,6 +120,16 @@ impl Membership {
         mark < seq
     }
 
+    /// How many are unread once the message at `seq`, by somebody else, is deleted; `None` if it was read.
+    pub fn unread_without(&self, seq: Seq) -> Option<u64> {
+        (seq > self.marks.read_seq).then(|| self.marks.unread.saturating_sub(1))
+    }
+
+    /// Whether what the chat list shows is all that a phone could ring for up to `seq`, and is deleted.
+    pub fn has_taken_back(&self, seq: Seq) -> bool {
+        self.marks.unread == 0 || (self.last.deleted && self.last.seq == seq && self.marks.delivered_seq.next() >= seq)
+    }
+
     /// Whether phones were rung for the message at `seq`.
     pub fn has_rung(&self, seq: Seq) -> bool {
         self.notified_seq.is_some_and(|notified| notified >= seq)
@@ -146,14 +167,14 @@ impl Membership {
 
     /// The marks once a device holds everything up to `seq`, or `None` if they already say so.
     pub fn acked(&self, seq: Seq) -> Option<Marks> {
-        let seq = seq.min(self.last.seq);
+        let seq = seq.min(self.end.seq);
         (seq > self.marks.delivered_seq)
-            .then(|| raised(&self.marks, self.last.seq, seq, self.marks.read_seq, self.marks.unread))
+            .then(|| raised(&self.marks, self.end.seq, seq, self.marks.read_seq, self.marks.unread))
     }
 
     /// The read mark on its way to `seq`, or `None` if everything up to there was read before.
     pub fn reading(&self, seq: Seq) -> Option<Reading> {
-        let (last, read, seq) = (self.last.seq, self.marks.read_seq, seq.min(self.last.seq));
+        let (last, read, seq) = (self.end.seq, self.marks.read_seq, seq.min(self.end.seq));
         let count = if seq <= read {
             return None;
         } else if seq == last {
@@ -199,18 +220,18 @@ fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: 
 /// The row as the chat list shows it.
 impl From<Membership> for wire::Conversation {
     fn from(row: Membership) -> Self {
-        let Membership { conversation_id, peer_id, last, marks, settings, .. } = row;
+        let Membership { conversation_id, peer_id, end, last, marks, settings, .. } = row;
         let MemberSettings { muted_until, archived, blocked } = settings;
-        let LastEntry { seq, sender_id, kind, preview, sent_at, .. } = last;
+        let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, .. } = last;
         Self {
             conversation_id,
             kind: ConversationKind::Direct,
             peer_id,
-            last_message: LastMessage { seq, sender_id, kind, preview, sent_at },
+            last_message: LastMessage { seq, sender_id, kind, preview, sent_at, deleted },
             unread: marks.unread,
             delivered_seq: marks.delivered_seq,
             read_seq: marks.read_seq,
-            last_seq: seq,
+            last_seq: end.seq,
             muted_until,
             archived,
             blocked,
@@ -233,6 +254,7 @@ pub(crate) mod tests {
             user_id: UserId::parse("alice").unwrap(),
             conversation_id: ConversationId::parse("dm_x").unwrap(),
             peer_id: UserId::parse("bob").unwrap(),
+            end: End { seq: seq(last), sent_at: Timestamp::from_millis(1_000_000) },
             last: LastEntry {
                 seq: seq(last),
                 message_id: MessageId::stored("m"),
@@ -240,6 +262,7 @@ pub(crate) mod tests {
                 kind: Kind::Text,
                 preview: "hi".to_owned(),
                 sent_at: Timestamp::from_millis(1_000_000),
+                deleted: false,
             },
             active_at: Timestamp::from_millis(990_000),
             marks: Marks { delivered_seq: seq(delivered), read_seq: seq(read), unread, pending_from: pending.map(seq) },
@@ -291,6 +314,35 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn silent_entries_leave_the_chat_lists_line_where_it_is() {
+        let mut row = row(3, 2, 1, 2, Some(3));
+        row.end = End { seq: seq(5), sent_at: Timestamp::from_millis(2_000_000) };
+        row.last.deleted = true;
+        let shown = wire::Conversation::from(row.clone());
+        assert_eq!((shown.last_seq.value(), shown.last_message.seq.value()), (5, 3));
+        assert!(shown.last_message.deleted);
+        // Behind the line is something to acknowledge, and to read.
+        assert_eq!(row.acked(seq(9)).unwrap().delivered_seq, 5);
+        assert_eq!(row.reading(seq(3)).unwrap().range(), Some(&(4..=5)));
+        assert_eq!(row.reading(seq(5)).unwrap().range(), None);
+        let next = Place::following(Some(&row), Timestamp::from_millis(0), [0; 10]);
+        assert_eq!((next.seq.value(), next.sent_at.millis()), (6, 2_000_001));
+    }
+
+    #[test]
+    fn nothing_rings_for_what_was_taken_back() {
+        let mut row = row(3, 2, 1, 2, Some(3));
+        assert!(!row.has_taken_back(seq(3)));
+        row.last.deleted = true;
+        assert!(row.has_taken_back(seq(3)));
+        // There is another before it that no device holds.
+        row.marks.delivered_seq = seq(1);
+        assert!(!row.has_taken_back(seq(3)));
+        row.marks.unread = 0;
+        assert!(row.has_taken_back(seq(3)));
+    }
+
+    #[test]
     fn marks_are_told_to_nobody_else_while_one_blocks_the_other() {
         let others = |row: &Membership| row.told_of_marks().others().to_vec();
         let free = row(3, 2, 1, 2, Some(3));
@@ -300,49 +352,61 @@ pub(crate) mod tests {
         assert!(others(&Membership { blocked_by_peer: true, ..free }).is_empty());
     }
 
-    /// A conversation as a list of who wrote each message (`true`: the other), and the row that is true of it.
-    fn history() -> impl Strategy<Value = (Vec<bool>, Membership)> {
-        prop::collection::vec(any::<bool>(), 1..60).prop_flat_map(|others| {
-            let last = others.len() as u64;
-            (Just(others), 0..=last).prop_flat_map(move |(others, delivered)| {
-                (Just(others), Just(delivered), 0..=delivered).prop_map(move |(others, delivered, read)| {
-                    let unread = count(&others, read + 1, last);
+    /// An entry of somebody else's that counts, one that does not, or an own one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Wrote {
+        Other,
+        Silent,
+        Own,
+    }
+
+    /// A conversation as a list of its entries, and the row that is true of it.
+    fn history() -> impl Strategy<Value = (Vec<Wrote>, Membership)> {
+        let entry = prop::sample::select(vec![Wrote::Other, Wrote::Silent, Wrote::Own]);
+        prop::collection::vec(entry, 1..60).prop_flat_map(|entries| {
+            let last = entries.len() as u64;
+            (Just(entries), 0..=last).prop_flat_map(move |(entries, delivered)| {
+                (Just(entries), Just(delivered), 0..=delivered).prop_map(move |(entries, delivered, read)| {
+                    let unread = count(&entries, read + 1, last);
                     let pending = (delivered < last).then_some(delivered + 1);
-                    (others, row(last, delivered, read, unread, pending))
+                    let mut row = row(last, delivered, read, unread, pending);
+                    let shown = entries.iter().rposition(|entry| *entry != Wrote::Silent);
+                    row.last.seq = seq(shown.map_or(1, |index| index as u64 + 1));
+                    (entries, row)
                 })
             })
         })
     }
 
-    fn count(others: &[bool], from: u64, to: u64) -> u64 {
-        (from..=to).filter(|n| others[usize::try_from(*n).unwrap() - 1]).count() as u64
+    fn count(entries: &[Wrote], from: u64, to: u64) -> u64 {
+        (from..=to).filter(|n| entries[usize::try_from(*n).unwrap() - 1] == Wrote::Other).count() as u64
     }
 
     proptest! {
         #[test]
-        fn reading_keeps_unread_exact_and_marks_rising((written, row) in history(), upto in 1u64..80) {
+        fn reading_keeps_unread_exact_and_marks_rising((entries, row) in history(), upto in 1u64..80) {
             let upto = seq(upto);
             let Some(reading) = row.reading(upto) else {
-                prop_assert!(upto.min(row.last.seq) <= row.marks.read_seq);
+                prop_assert!(upto.min(row.end.seq) <= row.marks.read_seq);
                 return Ok(());
             };
-            let others = reading.range().map_or(0, |range| count(&written, *range.start(), *range.end()));
+            let others = reading.range().map_or(0, |range| count(&entries, *range.start(), *range.end()));
             let after = reading.marks(others);
-            prop_assert_eq!(after.read_seq, upto.min(row.last.seq));
+            prop_assert_eq!(after.read_seq, upto.min(row.end.seq));
             prop_assert!(after.read_seq > row.marks.read_seq);
             prop_assert_eq!(after.delivered_seq, row.marks.delivered_seq.max(after.read_seq));
-            prop_assert_eq!(after.unread, count(&written, after.read_seq.value() + 1, row.last.seq.value()));
-            prop_assert_eq!(after.pending_from, (after.delivered_seq < row.last.seq).then(|| after.delivered_seq.next()));
+            prop_assert_eq!(after.unread, count(&entries, after.read_seq.value() + 1, row.end.seq.value()));
+            prop_assert_eq!(after.pending_from, (after.delivered_seq < row.end.seq).then(|| after.delivered_seq.next()));
         }
 
         #[test]
-        fn acks_never_lower_a_mark_nor_pass_the_last((_, row) in history(), upto in 1u64..80) {
+        fn acks_never_lower_a_mark_nor_pass_the_end((_, row) in history(), upto in 1u64..80) {
             match row.acked(seq(upto)) {
-                None => prop_assert!(seq(upto) <= row.marks.delivered_seq || row.marks.delivered_seq == row.last.seq),
+                None => prop_assert!(seq(upto) <= row.marks.delivered_seq || row.marks.delivered_seq == row.end.seq),
                 Some(after) => {
-                    prop_assert!(after.delivered_seq > row.marks.delivered_seq && after.delivered_seq <= row.last.seq);
+                    prop_assert!(after.delivered_seq > row.marks.delivered_seq && after.delivered_seq <= row.end.seq);
                     prop_assert_eq!((after.read_seq, after.unread), (row.marks.read_seq, row.marks.unread));
-                    prop_assert_eq!(after.pending_from.is_some(), after.delivered_seq < row.last.seq);
+                    prop_assert_eq!(after.pending_from.is_some(), after.delivered_seq < row.end.seq);
                 }
             }
         }
@@ -356,7 +420,7 @@ pub(crate) mod tests {
                 let active_at = Membership::active_at_after(conversation.as_ref(), sent_at);
                 prop_assert!(active_at <= sent_at && sent_at.since(active_at) < ACTIVE_AT_STEP);
                 let mut moved = row(1, 0, 0, 0, None);
-                (moved.last.seq, moved.last.sent_at, moved.active_at) = (seq, sent_at, active_at);
+                (moved.end, moved.active_at) = (End { seq, sent_at }, active_at);
                 conversation = Some(moved);
             }
         }

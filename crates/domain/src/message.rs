@@ -1,8 +1,12 @@
-//! A message in its states: a draft, what is stored, and, in `wire`, what a viewer sees.
+//! An entry in its states: a draft, what is stored, and, in `wire`, what a viewer sees.
 
-use wire::limits::PREVIEW_CHARS_MAX;
-use wire::{ClientMsgId, ConversationId, Kind, Message, MessageId, Seq, Timestamp, UserId};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
+use wire::limits::{PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
+use wire::{ClientMsgId, ConversationId, Emoji, Kind, Message, MessageId, Reaction, Seq, Timestamp, UserId};
+
+use crate::change::Change;
 use crate::ids::message_id;
 use crate::membership::Membership;
 
@@ -13,11 +17,25 @@ pub struct Draft {
     pub sender_id: UserId,
     /// The idempotency key.
     pub client_msg_id: ClientMsgId,
-    pub kind: Kind,
-    pub body: String,
+    pub content: Content,
 }
 
-/// Where and when a message stands in its conversation.
+/// What an entry is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    Message {
+        kind: Kind,
+        body: String,
+        reply_to: Option<Seq>,
+    },
+    /// A silent entry, about the message at `target`.
+    Change {
+        target: Seq,
+        change: Change,
+    },
+}
+
+/// Where and when an entry stands in its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub seq: Seq,
@@ -25,7 +43,7 @@ pub struct Place {
     pub sent_at: Timestamp,
 }
 
-/// A message as it is stored. It never changes.
+/// An entry as it is stored. Of a message, as it is now; of an edit, with what its target says now: content is in one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
     pub conversation_id: ConversationId,
@@ -35,19 +53,68 @@ pub struct StoredMessage {
     pub body: String,
     /// The sender's idempotency key; a message of a later version may have none.
     pub client_msg_id: Option<ClientMsgId>,
+    pub reply_to: Option<Seq>,
+    /// The first version has no number.
+    pub version: Option<u64>,
+    pub edited_at: Option<Timestamp>,
+    pub deleted: Option<Deleted>,
+    /// What each member reacted with, last.
+    pub reactions: BTreeMap<UserId, Emoji>,
+    /// Of a silent entry: the message that it is about.
+    pub target_seq: Option<Seq>,
+    pub emoji: Option<Emoji>,
+}
+
+/// When and by whom a message was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    pub at: Timestamp,
+    pub by: UserId,
+}
+
+/// What the chat list shows of a body.
+pub fn preview(body: &str) -> String {
+    body.chars().take(PREVIEW_CHARS_MAX).collect()
+}
+
+impl Content {
+    pub fn kind(&self) -> &Kind {
+        match self {
+            Self::Message { kind, .. } => kind,
+            Self::Change { change, .. } => change.kind(),
+        }
+    }
 }
 
 impl Draft {
-    /// What the chat list shows of it.
-    pub fn preview(&self) -> String {
-        self.body.chars().take(PREVIEW_CHARS_MAX).collect()
-    }
-
-    /// The message, once it has its place.
+    /// The entry, once it has its place. `version` of the text that an edit brings.
     #[must_use]
-    pub fn stored(self, place: Place) -> StoredMessage {
-        let Self { conversation_id, sender_id, client_msg_id, kind, body } = self;
-        StoredMessage { conversation_id, place, sender_id, kind, body, client_msg_id: Some(client_msg_id) }
+    pub fn stored(self, place: Place, version: Option<u64>) -> StoredMessage {
+        let Self { conversation_id, sender_id, client_msg_id, content } = self;
+        let kind = content.kind().clone();
+        let (body, reply_to, target_seq, emoji) = match content {
+            Content::Message { body, reply_to, .. } => (body, reply_to, None, None),
+            Content::Change { target, change: Change::Edit { body } } => (body, None, Some(target), None),
+            Content::Change { target, change: Change::Delete } => (String::new(), None, Some(target), None),
+            Content::Change { target, change: Change::React { emoji } } => (String::new(), None, Some(target), emoji),
+        };
+        let client_msg_id = Some(client_msg_id);
+        let edited_at = None;
+        StoredMessage {
+            conversation_id,
+            place,
+            sender_id,
+            kind,
+            body,
+            client_msg_id,
+            reply_to,
+            version,
+            edited_at,
+            deleted: None,
+            reactions: BTreeMap::new(),
+            target_seq,
+            emoji,
+        }
     }
 }
 
@@ -57,19 +124,63 @@ impl Place {
     pub fn following(previous: Option<&Membership>, now: Timestamp, random: [u8; 10]) -> Self {
         let (seq, sent_at) = match previous {
             None => (Seq::ZERO.next(), now),
-            Some(row) => (row.last.seq.next(), now.max(Timestamp::from_millis(row.last.sent_at.millis() + 1))),
+            Some(row) => (row.end.seq.next(), now.max(Timestamp::from_millis(row.end.sent_at.millis() + 1))),
         };
         Self { seq, message_id: message_id(sent_at, random), sent_at }
     }
 }
 
 impl StoredMessage {
-    /// The message as `viewer` may see it: the idempotency key is the sender's own affair.
+    /// The entry as `viewer` may see it: the idempotency key is the sender's own affair.
     pub fn seen_by(&self, viewer: &UserId) -> Message {
-        let Self { conversation_id, place, sender_id, kind, body, client_msg_id } = self.clone();
+        let reactions = self.shown_reactions(viewer);
+        let Self { conversation_id, place, sender_id, kind, body, client_msg_id, .. } = self.clone();
+        let Self { reply_to, version, edited_at, deleted, target_seq, emoji, .. } = self.clone();
         let Place { seq, message_id, sent_at } = place;
         let client_msg_id = if sender_id == *viewer { client_msg_id } else { None };
-        Message { conversation_id, seq, message_id, sender_id, kind, body, sent_at, client_msg_id }
+        let (deleted_at, deleted_by) = deleted.map(|deleted| (deleted.at, deleted.by)).unzip();
+        Message {
+            conversation_id,
+            seq,
+            message_id,
+            sender_id,
+            kind,
+            body,
+            sent_at,
+            client_msg_id,
+            reply_to,
+            version,
+            edited_at,
+            deleted_at,
+            deleted_by,
+            reactions,
+            target_seq,
+            emoji,
+        }
+    }
+
+    /// Of an edit: what its target says now, or nothing of one that is deleted. An edit without a version has nothing to tell.
+    #[must_use]
+    pub fn of_target(mut self, target: Option<&Self>) -> Self {
+        let current = target.filter(|target| target.deleted.is_none());
+        self.version = current.and_then(|target| target.version);
+        self.body = current.map(|target| target.body.clone()).unwrap_or_default();
+        self
+    }
+
+    /// The most frequent ones; those that are equally frequent in the order of their characters, so that they stay where they are.
+    fn shown_reactions(&self, viewer: &UserId) -> Vec<Reaction> {
+        let mut counts = BTreeMap::<&Emoji, (u64, bool)>::new();
+        for (user, emoji) in &self.reactions {
+            let (count, mine) = counts.entry(emoji).or_default();
+            *count += 1;
+            *mine |= user == viewer;
+        }
+        let shown = |(emoji, (count, mine)): (&Emoji, (u64, bool))| Reaction { emoji: emoji.clone(), count, mine };
+        let mut reactions: Vec<Reaction> = counts.into_iter().map(shown).collect();
+        reactions.sort_by_key(|reaction| Reverse(reaction.count));
+        reactions.truncate(REACTIONS_SHOWN_MAX);
+        reactions
     }
 }
 
@@ -84,8 +195,7 @@ mod tests {
             conversation_id: ConversationId::parse("dm_x").unwrap(),
             sender_id: UserId::parse("alice").unwrap(),
             client_msg_id: ClientMsgId::parse("m1").unwrap(),
-            kind: Kind::Text,
-            body: body.to_owned(),
+            content: Content::Message { kind: Kind::Text, body: body.to_owned(), reply_to: None },
         }
     }
 
@@ -100,23 +210,56 @@ mod tests {
         let row = row(7, 7, 7, 0, None);
         // A clock that is behind, or a message in the same millisecond, comes out one millisecond later.
         assert_eq!(place(Some(&row), now), (8, Timestamp::from_millis(1_000_001)));
-        assert_eq!(place(Some(&row), row.last.sent_at), (8, Timestamp::from_millis(1_000_001)));
+        assert_eq!(place(Some(&row), row.end.sent_at), (8, Timestamp::from_millis(1_000_001)));
         let later = Timestamp::from_millis(2_000_000);
         assert_eq!(place(Some(&row), later), (8, later));
     }
 
     #[test]
     fn the_idempotency_key_is_for_its_sender_alone() {
-        let message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]));
+        let message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), None);
         let [alice, bob] = ["alice", "bob"].map(|id| UserId::parse(id).unwrap());
         assert_eq!(message.seen_by(&alice).client_msg_id, message.client_msg_id);
         assert_eq!(message.seen_by(&bob).client_msg_id, None);
     }
 
+    #[test]
+    fn an_edit_says_what_its_target_says_now() {
+        let now = Timestamp::from_millis(5);
+        let place = || Place::following(None, now, [0; 10]);
+        let mut target = draft("second").stored(place(), Some(2));
+        let edit = Content::Change { target: Seq::ZERO.next(), change: Change::Edit { body: "first".to_owned() } };
+        let edit = Draft { content: edit, ..draft("") }.stored(place(), Some(2));
+        let shown = edit.clone().of_target(Some(&target));
+        assert_eq!((shown.body.as_str(), shown.version), ("second", Some(2)));
+        target.deleted = Some(Deleted { at: now, by: target.sender_id.clone() });
+        for target in [Some(&target), None] {
+            let shown = edit.clone().of_target(target);
+            assert_eq!((shown.body.as_str(), shown.version), ("", None));
+        }
+    }
+
+    #[test]
+    fn the_most_frequent_reactions_are_shown_and_one_s_own_is_marked() {
+        let mut message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), None);
+        let alice = UserId::parse("alice").unwrap();
+        for number in 0..60 {
+            let user = if number == 7 { alice.clone() } else { UserId::parse(&format!("u{number}")).unwrap() };
+            // Each of thirty twice, and one of them once more.
+            message.reactions.insert(user, Emoji::parse(&format!("e{:02}", number % 30)).unwrap());
+        }
+        message.reactions.insert(UserId::parse("bob").unwrap(), Emoji::parse("e29").unwrap());
+        let shown = message.seen_by(&alice).reactions;
+        assert_eq!(shown.len(), REACTIONS_SHOWN_MAX);
+        assert_eq!((shown[0].emoji.as_str(), shown[0].count, shown[0].mine), ("e29", 3, false));
+        assert_eq!((shown[8].emoji.as_str(), shown[8].count, shown[8].mine), ("e07", 2, true));
+        assert_eq!(shown.iter().filter(|reaction| reaction.mine).count(), 1);
+    }
+
     proptest! {
         #[test]
         fn a_preview_is_the_first_hundred_characters(body in "\\PC{0,300}") {
-            let preview = draft(&body).preview();
+            let preview = preview(&body);
             prop_assert!(body.starts_with(&preview));
             prop_assert_eq!(preview.chars().count(), body.chars().count().min(100));
         }

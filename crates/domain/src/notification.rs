@@ -20,7 +20,8 @@ impl Notification {
     pub fn ring(row: &Membership, seq: Seq, device: &Device, badge: Option<u64>) -> Self {
         // The row is about its last message. That can be a later one of the user's own, of which there is nothing to say.
         let from = (row.last.sender_id != row.user_id && device.registration.preview).then_some(&row.last.sender_id);
-        let preview = from.filter(|_| row.last.kind == Kind::Text).map(|_| row.last.preview.as_str());
+        let is_shown = row.last.kind == Kind::Text && !row.last.deleted;
+        let preview = from.filter(|_| is_shown).map(|_| row.last.preview.as_str());
         let conversation = &row.conversation_id;
         if device.registration.platform == Platform::Fcm {
             let mut data = json!({"type": "message", "conversation_id": conversation, "seq": seq.to_string()});

@@ -82,6 +82,14 @@ mod tests {
             body: "x".repeat(body_bytes),
             sent_at: Timestamp::from_millis(at),
             client_msg_id: None,
+            reply_to: None,
+            version: None,
+            edited_at: None,
+            deleted_at: None,
+            deleted_by: None,
+            reactions: vec![],
+            target_seq: None,
+            emoji: None,
         }
     }
 

@@ -7,7 +7,7 @@ use lambda_runtime::Diagnostic;
 use serde::Serialize;
 use serde_json::Value;
 use tracing::Instrument as _;
-use wire::{Action, DeviceId, Refusal, Rejected, Reply, Request, Timestamp, UserId, error_frame, reply_frame};
+use wire::{ACTIONS, Action, DeviceId, Refusal, Rejected, Reply, Request, Timestamp, UserId, error_frame, reply_frame};
 
 use crate::event_line::EventLine;
 use crate::{Clock, Event, Limiter, WebSocketEvent};
@@ -79,15 +79,15 @@ pub fn caller(event: &WebSocketEvent) -> Result<Caller, NotFromApiGateway> {
 }
 
 /// Answers a frame: reads who calls and what for, has `act` do it, and writes the one line that says what came of it. `act` serves
-/// the actions of its function, and fills in what of the line it knows.
+/// the actions of its function, and fills in what of the line it knows. An action that has no answer has none of its errors either.
 ///
 /// # Errors
 /// [`NotFromApiGateway`], for which there is no answer but API Gateway's own.
-pub async fn answer(
+pub async fn answer<R: Into<Option<Reply>>>(
     clock: &Clock,
     limiter: &Limiter,
     event: Event,
-    act: impl AsyncFnOnce(&Caller, Action, &mut EventLine) -> Result<Reply, Failure>,
+    act: impl AsyncFnOnce(&Caller, Action, &mut EventLine) -> Result<R, Failure>,
 ) -> Result<Response, Diagnostic> {
     let (caller, started) = (caller(&event.payload)?, clock.now());
     let mut line = line(&event, &caller, started);
@@ -107,15 +107,16 @@ pub async fn answer(
     // What can't be read counts too. Of two reasons to refuse, the other is told.
     let admitted = limiter.admit(&caller, started).instrument(span.clone()).await;
     let outcome = match asked.and_then(|action| admitted.map(|()| action)) {
-        Ok(action) => act(&caller, action, &mut line).instrument(span).await,
+        Ok(action) => act(&caller, action, &mut line).instrument(span).await.map(Into::into),
         Err(refusal) => Err(refusal.into()),
     };
+    let replies = ACTIONS.iter().all(|action| action.replies || name.as_deref() != Some(action.name));
     let frame = match &outcome {
-        Ok(reply) => reply_frame(name.as_deref().unwrap_or_default(), id.as_ref(), reply),
-        Err(failure) => error_frame(name.as_deref(), id.as_ref(), failure.refusal()),
+        Ok(reply) => reply.as_ref().map(|reply| reply_frame(name.as_deref().unwrap_or_default(), id.as_ref(), reply)),
+        Err(failure) => Some(error_frame(name.as_deref(), id.as_ref(), failure.refusal())),
     };
     line.write(&outcome, clock.now());
-    Ok(respond(200, Some(frame)))
+    Ok(respond(200, frame.filter(|_| replies)))
 }
 
 /// The beginning of an event's line.

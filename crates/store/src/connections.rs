@@ -37,6 +37,8 @@ pub struct Connections {
     pub ended: Vec<Connection>,
     /// Nobody may connect as this user until then.
     pub suspended_until: Option<Timestamp>,
+    /// When the user last opened or closed a connection, where that is kept.
+    pub last_seen_at: Option<Timestamp>,
     per_user_max: usize,
 }
 
@@ -115,10 +117,12 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
         .consistent_read(freshness == Freshness::Strong)
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()))
-        .projection_expression("connection_id, device_id, api, connected_at, ends_at, suspended_until");
+        .projection_expression("connection_id, device_id, api, connected_at, ends_at, suspended_until, last_seen_at");
     let found = query.send().await.of_call("Query", table)?;
-    let (suspensions, rows): (Vec<_>, Vec<_>) = found.items().iter().partition(|item| is_suspension(item));
+    let (suspensions, rows): (Vec<_>, Vec<_>) = found.items().iter().partition(|item| is_row(SUSPENSION, item));
     let suspension = suspensions.first().map(|item| Reader { item, table }.time("suspended_until")).transpose()?;
+    let (seen, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|item| is_row(LAST_SEEN, item));
+    let last_seen_at = seen.first().map(|item| Reader { item, table }.time("last_seen_at")).transpose()?;
     let own = rows.into_iter().filter(|item| is_of(&store.api, item));
     let (rows, _) = readable(own.map(|item| read(table, item)));
     let (mut open, ended): (Vec<Open>, Vec<Open>) = rows.into_iter().partition(|row| row.connection.ends_at > now);
@@ -128,12 +132,14 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
         open,
         ended: ended.into_iter().map(|row| row.connection).collect(),
         suspended_until: suspension.filter(|until| *until > now),
+        last_seen_at,
         per_user_max: store.connections_per_user_max,
     })
 }
 
-fn is_suspension(item: &Item) -> bool {
-    item.get("connection_id").and_then(|id| id.as_s().ok()).is_some_and(|id| id == SUSPENSION)
+/// Whether it is the row with this sort key.
+fn is_row(key: &str, item: &Item) -> bool {
+    item.get("connection_id").and_then(|id| id.as_s().ok()).is_some_and(|id| id == key)
 }
 
 /// A row of the version before doesn't say, and is this one's.
@@ -188,6 +194,26 @@ pub async fn unsuspend(store: &Store, user: &UserId) -> Result<(), Error> {
 
 /// The sort key of the row that says so: no connection's id has a space.
 const SUSPENSION: &str = " suspension";
+
+/// Notes that `user` was there now.
+pub async fn seen(store: &Store, user: &UserId, now: Timestamp) -> Result<(), Error> {
+    let table = &store.tables.connections;
+    let put = store
+        .client
+        .put_item()
+        .table_name(table)
+        .item("user_id", text(user.as_str()))
+        .item("connection_id", text(LAST_SEEN))
+        // The version before this one passes over what is of another API.
+        .item("api", text(LAST_SEEN))
+        .item("last_seen_at", number(now.millis()))
+        .item(VERSION, version());
+    put.send().await.of_call("PutItem", table)?;
+    Ok(())
+}
+
+/// The sort key of the row that says so. It never ends.
+const LAST_SEEN: &str = " last seen";
 
 /// Removes a connection that is gone. Nothing happens if its row is gone too.
 pub async fn forget(store: &Store, user: &UserId, connection: &ConnectionId) -> Result<(), Error> {

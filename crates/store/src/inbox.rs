@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
-use domain::{LastEntry, Marks, MemberSettings, Membership, Position};
+use domain::{End, LastEntry, Marks, MemberSettings, Membership, Position};
 use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
@@ -138,7 +138,7 @@ pub async fn unread(store: &Store, user: &UserId, now: Timestamp) -> Result<u64,
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
     Done,
-    /// It was read meanwhile.
+    /// It was read or deleted meanwhile.
     Read,
     /// Phones were rung for a later one, or the row is gone.
     Passed,
@@ -146,7 +146,7 @@ pub enum Marked {
     Busy,
 }
 
-/// Notes that phones were rung for everything up to `seq`, unless the user has read that.
+/// Notes that phones were rung for everything up to `seq`, unless the user has read that, or it is deleted.
 pub async fn mark_notified(
     store: &Store,
     user: &UserId,
@@ -157,13 +157,18 @@ pub async fn mark_notified(
     let write = row(store, user, conversation)
         .return_values(ReturnValue::None)
         .update_expression("SET notified_seq = :seq")
-        .condition_expression("read_seq < :seq AND (attribute_not_exists(notified_seq) OR notified_seq < :seq)")
+        .condition_expression(
+            "read_seq < :seq AND (attribute_not_exists(deleted_seq) OR deleted_seq <> :seq) \
+             AND (attribute_not_exists(notified_seq) OR notified_seq < :seq)",
+        )
         .expression_attribute_values(":seq", number(seq));
     let Err(error) = write.send().await else { return Ok(Marked::Done) };
     match error.as_service_error() {
         Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-            let read = refused.item().map(|item| Reader { item, table }.seq("read_seq")).transpose()?;
-            Ok(if read.is_some_and(|read| read >= seq) { Marked::Read } else { Marked::Passed })
+            let Some(item) = refused.item() else { return Ok(Marked::Passed) };
+            let row = Reader { item, table };
+            let is_over = row.seq("read_seq")? >= seq || row.optional("deleted_seq", Reader::seq)? == Some(seq);
+            Ok(if is_over { Marked::Read } else { Marked::Passed })
         }
         Some(UpdateItemError::TransactionConflictException(_)) => Ok(Marked::Busy),
         _ => Err(Error::call("UpdateItem", table, error)),
@@ -345,7 +350,7 @@ pub async fn advance(
         .expression_attribute_values(":delivered", number(after.delivered_seq))
         .expression_attribute_values(":read", number(after.read_seq))
         .expression_attribute_values(":unread", number(after.unread))
-        .expression_attribute_values(":last", number(before.last.seq))
+        .expression_attribute_values(":last", number(before.end.seq))
         .expression_attribute_values(":was_delivered", number(before.marks.delivered_seq))
         .expression_attribute_values(":was_read", number(before.marks.read_seq));
     if let Some(from) = after.pending_from {
@@ -394,19 +399,38 @@ fn read_if_written(table: &str, item: &Item) -> Result<Option<Membership>, Error
     item.contains_key("last_seq").then(|| read(table, item)).transpose()
 }
 
+/// Where the conversation ends, and the seq of the entry that the chat list shows. That is the end, unless a silent entry came last.
+/// Whoever appends a message does not touch what the last silent entry left here, so it holds as long as that one is the end.
+fn end(row: &Reader) -> Result<(End, Seq), Error> {
+    let seq = row.seq("last_seq")?;
+    if is_silent(row)? {
+        Ok((End { seq, sent_at: row.time("silent_at")? }, row.seq("shown_seq")?))
+    } else {
+        Ok((End { seq, sent_at: row.time("last_at")? }, seq))
+    }
+}
+
+/// Whether the last entry is a silent one.
+pub(crate) fn is_silent(row: &Reader) -> Result<bool, Error> {
+    Ok(row.optional("silent_seq", Reader::seq)? == Some(row.seq("last_seq")?))
+}
+
 fn read(table: &str, item: &Item) -> Result<Membership, Error> {
     let row = Reader { item, table };
+    let (end, shown_seq) = end(&row)?;
     Ok(Membership {
         user_id: row.parsed("user_id", UserId::parse)?,
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
         peer_id: row.parsed("peer_id", UserId::parse)?,
+        end,
         last: LastEntry {
-            seq: row.seq("last_seq")?,
+            seq: shown_seq,
             message_id: MessageId::stored(row.text("last_message_id")?),
             sender_id: row.parsed("last_sender_id", UserId::parse)?,
             kind: Kind::stored(row.text("last_kind")?),
             preview: row.text("last_preview")?.to_owned(),
             sent_at: row.time("last_at")?,
+            deleted: row.optional("deleted_seq", Reader::seq)? == Some(shown_seq),
         },
         active_at: row.time("active_at")?,
         marks: Marks {

@@ -10,6 +10,7 @@ mod error;
 pub mod inbox;
 mod item;
 pub mod message_append;
+pub mod message_change;
 pub mod messages;
 pub mod settings;
 pub mod stream;
@@ -38,6 +39,7 @@ pub struct Tables {
     pub idempotency: String,
     pub inbox: String,
     pub devices: String,
+    pub audit: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -57,7 +59,7 @@ impl Store {
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
-    /// `INBOX_TABLE` and `DEVICES_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
+    /// `INBOX_TABLE`, `DEVICES_TABLE` and `AUDIT_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
     /// limit.
     ///
     /// # Errors
@@ -73,6 +75,7 @@ impl Store {
             idempotency: env("IDEMPOTENCY_TABLE")?,
             inbox: env("INBOX_TABLE")?,
             devices: env("DEVICES_TABLE")?,
+            audit: env("AUDIT_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();

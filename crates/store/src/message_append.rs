@@ -8,26 +8,32 @@ use aws_sdk_dynamodb::types::{
     CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use domain::limits::IDEMPOTENCY_TTL;
-use domain::{Audience, Draft, Marks, Membership, Place};
+use domain::{Audience, Change, Content, Draft, Marks, Membership, Place, preview};
 use sha2::{Digest, Sha256};
-use wire::{MessageId, Seq, Timestamp, UserId};
+use wire::{Emoji, MessageId, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::inbox::FIRST_MESSAGES;
 use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::{Error, Store, messages};
 
-/// A message in the place that follows from the sender's row as it was read.
+/// An entry in the place that follows from the sender's row as it was read.
 #[derive(Debug)]
-pub struct Append<'a> {
+pub struct Entry<'a> {
     pub draft: &'a Draft,
     pub place: &'a Place,
     /// From the sender's view.
     pub audience: &'a Audience,
+    /// Until when the sender's entries in this conversation fill their rate, this one included.
+    pub sends_until: Option<Timestamp>,
+}
+
+/// A message.
+#[derive(Debug)]
+pub struct Append<'a> {
+    pub entry: Entry<'a>,
     /// The sender's row before, `None` for the first message. A stale one is caught: every write is conditional on it.
     pub previous: Option<&'a Membership>,
-    /// Until when the sender's messages in this conversation fill their rate, this one included.
-    pub sends_until: Option<Timestamp>,
     /// Of a first message that counts.
     pub first_message: Option<FirstMessage>,
 }
@@ -43,9 +49,9 @@ pub struct FirstMessage {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Appended {
     Stored,
-    /// The same `client_msg_id` and body were stored before, as this.
+    /// The same was stored before under this `client_msg_id`, as this.
     Duplicate(Place),
-    /// The same `client_msg_id` was stored before with another body.
+    /// Something else was stored before under this `client_msg_id`.
     IdReused,
     /// The place was taken meanwhile, or someone was just taking it. Nothing was written.
     Taken,
@@ -55,34 +61,51 @@ pub enum Appended {
 
 /// Appends the message, if its place is still free and its idempotency key unused.
 pub async fn append(store: &Store, append: &Append<'_>) -> Result<Appended, Error> {
-    let writes = writes(store, append).map_err(|error| Error::Call {
+    commit(store, append.entry.draft, writes(store, append)).await
+}
+
+/// Writes all of it or nothing. It begins with [`begin`].
+pub(crate) async fn commit(
+    store: &Store,
+    draft: &Draft,
+    writes: Result<Vec<TransactWriteItem>, BuildError>,
+) -> Result<Appended, Error> {
+    let writes = writes.map_err(|error| Error::Call {
         operation: "TransactWriteItems",
         table: store.tables.messages.clone(),
         source: error.into(),
     })?;
     match store.client.transact_write_items().set_transact_items(Some(writes)).send().await {
         Ok(_) => Ok(Appended::Stored),
-        Err(error) => cancelled(store, append.draft, error),
+        Err(error) => cancelled(store, draft, error),
     }
 }
 
 /// The place of the idempotency row among the writes, and so among the reasons for a cancellation.
 const IDEMPOTENCY: usize = 1;
 
+/// What every entry's transaction begins with: the entry, and its idempotency row.
+pub(crate) fn begin(store: &Store, entry: &Entry) -> Result<Vec<TransactWriteItem>, BuildError> {
+    Ok(vec![put(entry_put(store, entry))?, put(idempotency_put(store, entry))?])
+}
+
+pub(crate) fn put(put: PutBuilder) -> Result<TransactWriteItem, BuildError> {
+    put.build().map(|put| TransactWriteItem::builder().put(put).build())
+}
+
+pub(crate) fn update(update: UpdateBuilder) -> Result<TransactWriteItem, BuildError> {
+    update.build().map(|update| TransactWriteItem::builder().update(update).build())
+}
+
 fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
-    let put = |put: PutBuilder| put.build().map(|put| TransactWriteItem::builder().put(put).build());
-    let update =
-        |update: UpdateBuilder| update.build().map(|update| TransactWriteItem::builder().update(update).build());
-    let mut writes = vec![
-        put(message_put(store, append))?,
-        put(idempotency_put(store, append))?,
-        update(own_row_update(store, append))?,
-    ];
-    for other in append.audience.others() {
+    let audience = append.entry.audience;
+    let mut writes = begin(store, &append.entry)?;
+    writes.push(update(own_row_update(store, append))?);
+    for other in audience.others() {
         writes.push(update(other_row_update(store, append, other))?);
     }
     if let Some(first) = append.first_message {
-        writes.push(update(first_messages_update(store, append.audience.own(), first))?);
+        writes.push(update(first_messages_update(store, audience.own(), first))?);
     }
     Ok(writes)
 }
@@ -146,34 +169,35 @@ fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<App
     }))
 }
 
-fn message_put(store: &Store, append: &Append) -> PutBuilder {
+fn entry_put(store: &Store, entry: &Entry) -> PutBuilder {
     Put::builder()
         .table_name(&store.tables.messages)
-        .set_item(Some(messages::item(append.draft, append.place)))
+        .set_item(Some(messages::item(entry.draft, entry.place)))
         .condition_expression("attribute_not_exists(seq)")
 }
 
-fn idempotency_put(store: &Store, append: &Append) -> PutBuilder {
-    let Place { seq, message_id, sent_at } = append.place;
+fn idempotency_put(store: &Store, entry: &Entry) -> PutBuilder {
+    let Place { seq, message_id, sent_at } = entry.place;
     Put::builder()
         .table_name(&store.tables.idempotency)
-        .item("conversation_id", text(append.draft.conversation_id.as_str()))
-        .item("sender_key", text(sender_key(append.draft)))
+        .item("conversation_id", text(entry.draft.conversation_id.as_str()))
+        .item("sender_key", text(sender_key(entry.draft)))
         .item("seq", number(seq))
         .item("message_id", text(message_id.as_str()))
         .item("sent_at", number(sent_at.millis()))
-        .item("body_hash", text(body_hash(append.draft)))
+        .item("body_hash", text(body_hash(entry.draft)))
         .item("expires_at", number(sent_at.plus(IDEMPOTENCY_TTL).seconds()))
         .item(VERSION, version())
         .condition_expression("attribute_not_exists(sender_key)")
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
 }
 
-/// The sender's watermarks follow only if they stood at the previous message: someone who has not caught up must still
-/// be able to drain. One that does not follow is not written at all: an ack or a read may be raising it right now.
-fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
-    let mut expression = format!("{LAST_MESSAGE}, unread = if_not_exists(unread, :none)");
-    let stood_at_the_end = |mark: fn(&Marks) -> Seq| append.previous.is_none_or(|row| mark(&row.marks) == row.last.seq);
+/// What an own entry sets of one's marks and count. The sender's watermarks follow only if they stood at the previous entry: someone
+/// who has not caught up must still be able to drain. One that does not follow is not written at all: an ack or a read may be
+/// raising it right now.
+pub(crate) fn own_marks(entry: &Entry, previous: Option<&Membership>) -> String {
+    let stood_at_the_end = |mark: fn(&Marks) -> Seq| previous.is_none_or(|row| mark(&row.marks) == row.end.seq);
+    let mut expression = String::new();
     for (attribute, follows) in [
         ("delivered_seq", stood_at_the_end(|marks| marks.delivered_seq)),
         ("read_seq", stood_at_the_end(|marks| marks.read_seq)),
@@ -182,36 +206,50 @@ fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
             expression = format!("{expression}, {attribute} = :seq");
         }
     }
-    if append.sends_until.is_some() {
+    if entry.sends_until.is_some() {
         expression.push_str(", sends_until = :until");
     }
-    expression.push_str(TAKEN_OUT_OF_THE_ARCHIVE);
-    let own = append.audience.own();
-    // Of a note to oneself, one is one's own peer.
-    let peer = append.audience.others().first().unwrap_or(own);
-    let update = last_message_update(store, append, own, peer, Some(NOT_BLOCKED));
-    let update = match append.sends_until {
+    expression
+}
+
+/// The value that [`own_marks`] names, if it does.
+pub(crate) fn with_count(update: UpdateBuilder, entry: &Entry) -> UpdateBuilder {
+    match entry.sends_until {
         Some(until) => update.expression_attribute_values(":until", number(until.millis())),
         None => update,
-    };
-    update.update_expression(expression)
+    }
+}
+
+fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
+    let marks = own_marks(&append.entry, append.previous);
+    let audience = append.entry.audience;
+    let own = audience.own();
+    // Of a note to oneself, one is one's own peer.
+    let peer = audience.others().first().unwrap_or(own);
+    with_count(last_message_update(store, append, own, peer, Some(NOT_BLOCKED)), &append.entry).update_expression(
+        format!("{LAST_MESSAGE}, unread = if_not_exists(unread, :none){marks}{TAKEN_OUT_OF_THE_ARCHIVE}"),
+    )
 }
 
 fn other_row_update(store: &Store, append: &Append, other: &UserId) -> UpdateBuilder {
-    last_message_update(store, append, other, append.audience.own(), None)
+    last_message_update(store, append, other, append.entry.audience.own(), None)
         .update_expression(format!(
             "{LAST_MESSAGE}, unread = if_not_exists(unread, :none) + :one, \
              delivered_seq = if_not_exists(delivered_seq, :none), read_seq = if_not_exists(read_seq, :none), \
-             pending_from = if_not_exists(pending_from, :seq), pending_since = if_not_exists(pending_since, :at){TAKEN_OUT_OF_THE_ARCHIVE}"
+             {PENDING}{TAKEN_OUT_OF_THE_ARCHIVE}"
         ))
         .expression_attribute_values(":one", number(1))
 }
+
+/// Since the first entry that waits.
+pub(crate) const PENDING: &str =
+    "pending_from = if_not_exists(pending_from, :seq), pending_since = if_not_exists(pending_since, :at)";
 
 /// A conversation that is archived is shown again with the next message.
 const TAKEN_OUT_OF_THE_ARCHIVE: &str = " REMOVE archived";
 
 /// Both members' rows say so if either blocks the other, so the sender's is enough.
-const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
+pub(crate) const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
 
 /// The row that counts first messages, if nobody counted meanwhile.
 fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
@@ -243,7 +281,11 @@ fn last_message_update(
     peer: &UserId,
     condition: Option<&str>,
 ) -> UpdateBuilder {
-    let Append { draft, place, previous, .. } = append;
+    let Append { entry: Entry { draft, place, .. }, previous, .. } = append;
+    let (kind, preview) = match &draft.content {
+        Content::Message { kind, body, .. } => (kind, preview(body)),
+        Content::Change { change, .. } => (change.kind(), String::new()),
+    };
     let active_at = Membership::active_at_after(*previous, place.sent_at);
     let update = Update::builder()
         .table_name(&store.tables.inbox)
@@ -254,20 +296,31 @@ fn last_message_update(
         .expression_attribute_values(":id", text(place.message_id.as_str()))
         .expression_attribute_values(":at", number(place.sent_at.millis()))
         .expression_attribute_values(":sender", text(draft.sender_id.as_str()))
-        .expression_attribute_values(":kind", text(draft.kind.as_str()))
-        .expression_attribute_values(":preview", text(draft.preview()))
+        .expression_attribute_values(":kind", text(kind.as_str()))
+        .expression_attribute_values(":preview", text(preview))
         .expression_attribute_values(":active", number(active_at.millis()))
         .expression_attribute_values(":none", number(0))
         .expression_attribute_values(":v", version());
     let (place_is_free, update) = match previous {
         None => ("attribute_not_exists(last_seq)", update),
-        Some(row) => ("last_seq = :previous", update.expression_attribute_values(":previous", number(row.last.seq))),
+        Some(row) => ("last_seq = :previous", update.expression_attribute_values(":previous", number(row.end.seq))),
     };
     let conditions: Vec<&str> = std::iter::once(place_is_free).chain(condition).collect();
     update.condition_expression(conditions.join(" AND "))
 }
 
+/// Of all that makes two entries the same: what it is and is about, and then its text. No kind has a space or a NUL in it.
 fn body_hash(draft: &Draft) -> String {
-    let digest = Sha256::new().chain_update(draft.kind.as_str()).chain_update([0]).chain_update(&draft.body);
+    let (about, said) = match &draft.content {
+        Content::Message { body, reply_to, .. } => (*reply_to, body.as_str()),
+        Content::Change { target, change: Change::Edit { body } } => (Some(*target), body.as_str()),
+        Content::Change { target, change: Change::Delete } => (Some(*target), ""),
+        Content::Change { target, change: Change::React { emoji } } => {
+            (Some(*target), emoji.as_ref().map_or("", Emoji::as_str))
+        }
+    };
+    let about = about.map(|seq| format!(" {seq}")).unwrap_or_default();
+    let digest = Sha256::new().chain_update(draft.content.kind().as_str()).chain_update(about);
+    let digest = digest.chain_update([0]).chain_update(said);
     data_encoding::HEXLOWER.encode(&digest.finalize())
 }

@@ -1,12 +1,15 @@
-//! `messages`: the history. A message is written once, by [`crate::message_append`], and never changed.
+//! `messages`: the history. An entry is written once, by [`crate::message_append`]. What becomes of a message later is written into
+//! its own row, by [`crate::message_change`], and nowhere else: so that nothing is left of what was deleted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::Select;
 use domain::limits::PAGE_BYTES_MAX;
-use domain::{Draft, Place, StoredMessage};
-use wire::{ClientMsgId, ConversationId, Kind, MessageId, Seq, Side, UserId};
+use domain::{Change, Content, Deleted, Draft, Place, StoredMessage};
+use futures_util::future::try_join_all;
+use wire::{ClientMsgId, ConversationId, Emoji, Kind, MessageId, Seq, Side, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, text, version};
@@ -25,6 +28,61 @@ pub struct Listed {
 const FIRST_STEP: usize = 16;
 /// What a message takes of a page beside its body, at least: more of them are never needed to fill it.
 const ENVELOPE_BYTES: usize = 190;
+
+/// The entry at this seq as it is now, if there is one.
+pub async fn get(store: &Store, conversation: &ConversationId, seq: Seq) -> Result<Option<StoredMessage>, Error> {
+    let entry = get_item(store, conversation, seq).await?;
+    let listed = Listed { messages: entry.into_iter().collect(), unreadable: vec![] };
+    Ok(with_targets(store, conversation, listed).await?.messages.pop())
+}
+
+async fn get_item(store: &Store, conversation: &ConversationId, seq: Seq) -> Result<Option<StoredMessage>, Error> {
+    let table = &store.tables.messages;
+    let get = store
+        .client
+        .get_item()
+        .table_name(table)
+        .consistent_read(true)
+        .key("conversation_id", text(conversation.as_str()))
+        .key("seq", number(seq));
+    get.send().await.of_call("GetItem", table)?.item().map(|item| read(table, item)).transpose()
+}
+
+/// Edits with what their targets say now. Those targets that are not listed themselves are read; an edit whose target can't be read
+/// can't be read either.
+async fn with_targets(store: &Store, conversation: &ConversationId, listed: Listed) -> Result<Listed, Error> {
+    let edited = |entry: &StoredMessage| entry.target_seq.filter(|_| entry.kind == Kind::Edit);
+    let wanted: BTreeSet<Seq> = listed.messages.iter().filter_map(edited).collect();
+    if wanted.is_empty() {
+        return Ok(listed);
+    }
+    let mut targets: BTreeMap<Seq, Option<StoredMessage>> = BTreeMap::new();
+    for entry in listed.messages.iter().filter(|entry| wanted.contains(&entry.place.seq)) {
+        targets.insert(entry.place.seq, Some(entry.clone()));
+    }
+    let read = async |seq: Seq| match get_item(store, conversation, seq).await {
+        Ok(target) => Ok(Some((seq, target))),
+        Err(error @ Error::Item { .. }) => {
+            tracing::error!(%error, "a message can't be read; its edits are passed over");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    };
+    let missing = wanted.iter().filter(|seq| !targets.contains_key(seq));
+    let found = try_join_all(missing.map(|seq| read(*seq))).await?;
+    targets.extend(found.into_iter().flatten());
+    let Listed { messages, mut unreadable } = listed;
+    let mut shown = Vec::with_capacity(messages.len());
+    for entry in messages {
+        match edited(&entry).map(|target| targets.get(&target)) {
+            None => shown.push(entry),
+            Some(Some(target)) => shown.push(entry.of_target(target.as_ref())),
+            Some(None) => unreadable.push(entry.place.seq),
+        }
+    }
+    unreadable.sort_unstable();
+    Ok(Listed { messages: shown, unreadable })
+}
 
 /// Up to `limit` messages on one side of a seq, in order, and no more of them than a page can hold: with large messages a query
 /// would read a megabyte for it. Small ones take two queries at most. Consistent: what was answered is in the history.
@@ -93,10 +151,11 @@ async fn query_side(store: &Store, conversation: &ConversationId, side: Side, li
         listed.messages.reverse();
         listed.unreadable.reverse();
     }
-    Ok(listed)
+    with_targets(store, conversation, listed).await
 }
 
-/// How many messages in the range are not by `user`. Costs a read of the range, whatever it counts.
+/// How many entries in the range count as unread for `user`: those of others that are not deleted. Costs a read of the range,
+/// whatever it counts.
 pub async fn count_by_others(
     store: &Store,
     conversation: &ConversationId,
@@ -105,11 +164,12 @@ pub async fn count_by_others(
 ) -> Result<u64, Error> {
     let pages = query(store)
         .key_condition_expression("conversation_id = :conversation AND seq BETWEEN :from AND :to")
-        .filter_expression("sender_id <> :user")
+        .filter_expression("sender_id <> :user AND kind = :text AND attribute_not_exists(deleted_at)")
         .expression_attribute_values(":conversation", text(conversation.as_str()))
         .expression_attribute_values(":from", number(range.start()))
         .expression_attribute_values(":to", number(range.end()))
         .expression_attribute_values(":user", text(user.as_str()))
+        .expression_attribute_values(":text", text(Kind::Text.as_str()))
         .select(Select::Count)
         .into_paginator()
         .send();
@@ -129,23 +189,42 @@ fn values(conversation: &ConversationId, seq: Option<Seq>) -> Item {
 }
 
 pub(crate) fn item(draft: &Draft, place: &Place) -> Item {
-    let Draft { conversation_id, sender_id, client_msg_id, kind, body } = draft;
+    let Draft { conversation_id, sender_id, client_msg_id, content } = draft;
     let Place { seq, message_id, sent_at } = place;
-    Item::from([
+    let mut item = Item::from([
         ("conversation_id".to_owned(), text(conversation_id.as_str())),
         ("seq".to_owned(), number(seq)),
         ("message_id".to_owned(), text(message_id.as_str())),
         ("sender_id".to_owned(), text(sender_id.as_str())),
-        ("kind".to_owned(), text(kind.as_str())),
-        ("body".to_owned(), text(body)),
+        ("kind".to_owned(), text(content.kind().as_str())),
         ("sent_at".to_owned(), number(sent_at.millis())),
         ("client_msg_id".to_owned(), text(client_msg_id.as_str())),
         (VERSION.to_owned(), version()),
-    ])
+    ]);
+    let mut put = |name: &str, value| item.insert(name.to_owned(), value);
+    match content {
+        Content::Message { body, reply_to, .. } => {
+            put("body", text(body));
+            if let Some(reply_to) = reply_to {
+                put("reply_to", number(reply_to));
+            }
+        }
+        // The text of an edit is in its target's row. The version before this one knows of no entry without a body.
+        Content::Change { target, change } => {
+            put("body", text(""));
+            put("target_seq", number(target));
+            if let Change::React { emoji: Some(emoji) } = change {
+                put("emoji", text(emoji.as_str()));
+            }
+        }
+    }
+    item
 }
 
 fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
     let row = Reader { item, table };
+    let deleted =
+        |row: &Reader, name| Ok(Deleted { at: row.time(name)?, by: row.parsed("deleted_by", UserId::parse)? });
     Ok(StoredMessage {
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
         place: Place {
@@ -157,5 +236,21 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
         kind: Kind::stored(row.text("kind")?),
         body: row.text("body")?.to_owned(),
         client_msg_id: row.optional("client_msg_id", |row, name| row.parsed(name, ClientMsgId::parse))?,
+        reply_to: row.optional("reply_to", Reader::seq)?,
+        version: row.optional("version", Reader::count)?,
+        edited_at: row.optional("edited_at", Reader::time)?,
+        deleted: row.optional("deleted_at", deleted)?,
+        reactions: row.optional("reactions", reactions)?.unwrap_or_default(),
+        target_seq: row.optional("target_seq", Reader::seq)?,
+        emoji: row.optional("emoji", |row, name| row.parsed(name, Emoji::parse))?,
     })
+}
+
+/// What each member reacted with. What is of another form comes from a later version, and is passed over.
+fn reactions(row: &Reader, attribute: &'static str) -> Result<BTreeMap<UserId, Emoji>, Error> {
+    let map = row.item.get(attribute).and_then(|value| value.as_m().ok()).ok_or_else(|| row.unusable(attribute))?;
+    let readable = map
+        .iter()
+        .filter_map(|(user, emoji)| Some((UserId::parse(user).ok()?, Emoji::parse(emoji.as_s().ok()?).ok()?)));
+    Ok(readable.collect())
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use wire::{ConversationId, Seq, Timestamp, UserId};
 
 use crate::Error;
+use crate::inbox::is_silent;
 use crate::item::{Item, Reader, readable};
 
 /// What happened to a member's row.
@@ -23,7 +24,7 @@ pub struct Change {
 pub enum What {
     /// Somebody else wrote this message, at that time.
     Message { seq: Seq, at: Timestamp },
-    /// What phones were rung for, up to here, is read, or the conversation is gone.
+    /// What phones were rung for, up to here, is read or deleted, or the conversation is gone.
     Read { seq: Seq },
     /// Nothing that a phone is told.
     Other,
@@ -85,7 +86,7 @@ fn what(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Wha
     }
     let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(What::Other) };
     let is_new = seq_of(old, "last_seq")?.is_none_or(|before| before < seq);
-    if !is_new || row.text("last_sender_id")? == user.as_str() {
+    if !is_new || is_silent(row)? || row.text("last_sender_id")? == user.as_str() {
         return Ok(What::Other);
     }
     Ok(What::Message { seq, at: row.time("last_at")? })

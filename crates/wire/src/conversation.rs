@@ -22,7 +22,7 @@ pub struct Conversation {
     pub delivered_seq: Seq,
     /// The member has read everything up to here.
     pub read_seq: Seq,
-    /// The newest message's `seq`.
+    /// The newest entry's `seq`, which can be one that the chat list does not show.
     pub last_seq: Seq,
     /// What the member has set, each only where it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub enum ConversationKind {
     Direct,
 }
 
-/// The newest message of a conversation, shortened.
+/// The newest message of a conversation, shortened: of its entries the last one that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LastMessage {
@@ -55,4 +55,7 @@ pub struct LastMessage {
     #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::PREVIEW_CHARS_MAX)))]
     pub preview: String,
     pub sent_at: Timestamp,
+    /// The message was deleted: the preview is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
 }

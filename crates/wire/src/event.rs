@@ -26,6 +26,9 @@ pub enum ServerEvent {
     /// `user_id` has read everything up to `seq`: blue ticks, and their other devices clear the badge.
     #[serde(rename = "receipt.read")]
     ReceiptRead(Receipt),
+    /// `user_id` is writing, for a few seconds from now on.
+    #[serde(rename = "typing")]
+    Typing { conversation_id: ConversationId, user_id: UserId, at: Timestamp },
     /// The user changed settings on another of their connections.
     #[serde(rename = "settings")]
     Settings(Settings),
@@ -75,6 +78,14 @@ mod tests {
             body: "hi".to_owned(),
             sent_at: Timestamp::from_millis(0),
             client_msg_id: Some(ClientMsgId::parse("7b0e").unwrap()),
+            reply_to: None,
+            version: None,
+            edited_at: None,
+            deleted_at: None,
+            deleted_by: None,
+            reactions: vec![],
+            target_seq: None,
+            emoji: None,
         };
         let theirs = Message { client_msg_id: None, ..message.clone() };
         assert_snapshot!(ServerEvent::messages_new(message).to_frame(), @r#"{"type":"messages.new","conversation_id":"dm_x","messages":[{"conversation_id":"dm_x","seq":1,"message_id":"0198","sender_id":"alice","kind":"text","body":"hi","sent_at":"1970-01-01T00:00:00.000Z","client_msg_id":"7b0e"}]}"#);

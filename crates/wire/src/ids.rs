@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::limits::{
-    CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, DEVICE_TOKEN_CHARS_MAX,
+    CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, DEVICE_TOKEN_CHARS_MAX, EMOJI_BYTES_MAX,
     REQUEST_ID_CHARS_MAX, SEQ_MAX, USER_ID_CHARS_MAX,
 };
 
@@ -114,6 +114,43 @@ text_id! {
     RequestId, REQUEST_ID_CHARS_MAX, |_| true, "", "characters"
 }
 
+/// What somebody reacts with. Which characters are emoji changes with each version of Unicode, so it is any short text: clients
+/// show it as it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
+pub struct Emoji(
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = EMOJI_BYTES_MAX), regex(pattern = r"^[^\s\x00-\x1f\x7f-\x9f]+$"))
+    )]
+    String,
+);
+
+impl Emoji {
+    /// Takes the text if it has the form that the type promises.
+    ///
+    /// # Errors
+    /// [`InvalidId`] says what the form is.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let fits = (1..=EMOJI_BYTES_MAX).contains(&text.len());
+        if !fits || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(InvalidId(format!("must be 1 to {EMOJI_BYTES_MAX} bytes of UTF-8, without spaces")));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Emoji {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
 /// A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -200,6 +237,10 @@ mod tests {
         assert!(ClientMsgId::parse(&"x".repeat(64)).is_ok());
         assert!(ClientMsgId::parse(&"x".repeat(65)).is_err());
         assert!(UserId::parse("auth0|5f7c8ec7c33c6c004bbafe82").is_ok());
+        for bad in ["", "a b", "\u{1}", "\u{2028}", "👍\n", &"👍".repeat(9)] {
+            assert!(Emoji::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(Emoji::parse("👩‍👩‍👧‍👧").is_ok());
         assert!(DeviceId::parse("phone_1-A").is_ok());
         assert!(DeviceId::parse("phone.1").is_err());
     }

@@ -20,19 +20,26 @@ mod request;
 mod time;
 
 pub use actions::ack::{AckEntry, AckRequest, AckResult};
+pub use actions::delete::{DeleteRequest, DeleteResult};
 pub use actions::device::{DeviceRequest, DeviceResult, Platform, Registration, When};
 pub use actions::drain::{DrainRequest, DrainResult};
+pub use actions::edit::{EditRequest, EditResult};
 pub use actions::history::{HistoryRequest, HistoryResult, Member, Side};
 pub use actions::inbox::{InboxRequest, InboxResult};
 pub use actions::ping::{PingRequest, PingResult};
+pub use actions::presence::{Presence, PresenceRequest, PresenceResult};
+pub use actions::react::{ReactRequest, ReactResult};
 pub use actions::read::{ReadRequest, ReadResult};
 pub use actions::send::{SendRequest, SendResult, Target};
 pub use actions::settings::{ConversationSettings, MutedUntil, Settings, SettingsResult, UserSettings};
+pub use actions::typing::TypingRequest;
 pub use conversation::{Conversation, ConversationKind, LastMessage};
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
-pub use ids::{ClientMsgId, ConversationId, DeviceId, DeviceToken, InvalidId, MessageId, RequestId, Seq, UserId};
-pub use message::{Kind, Message, body_fits};
+pub use ids::{
+    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MessageId, RequestId, Seq, UserId,
+};
+pub use message::{Kind, Message, Reaction, body_fits};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};
 pub use request::{Rejected, Request};

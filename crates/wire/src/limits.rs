@@ -18,14 +18,29 @@ pub const DEVICE_ID_CHARS_MAX: usize = 64;
 pub const DEVICE_TOKEN_CHARS_MAX: usize = 4096;
 /// The `id` that a request may carry and its answer echoes.
 pub const REQUEST_ID_CHARS_MAX: usize = 64;
+/// What somebody reacts with, in UTF-8. A flag of a country's part takes 28, a family of four 25.
+pub const EMOJI_BYTES_MAX: usize = 32;
 /// Larger integers lose precision in a JavaScript client (RFC 8259, section 6).
 pub const SEQ_MAX: u64 = (1 << 53) - 1;
+
+/// Times that a message can be edited.
+pub const EDITS_MAX: u64 = 20;
+/// Members who can react to a message at a time.
+pub const REACTORS_MAX: usize = 100;
+/// Of the reactions to a message, those that a frame shows: the most frequent.
+pub const REACTIONS_SHOWN_MAX: usize = 20;
 
 /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
 pub const ACK_ENTRIES_MAX: usize = 25;
 /// Conversations in one page of the chat list.
 pub const INBOX_LIMIT_DEFAULT: u64 = 20;
 pub const INBOX_LIMIT_MAX: u64 = 50;
+/// Users whose presence is asked for at once.
+pub const PRESENCE_USERS_MAX: usize = 20;
+/// Who is writing says so no more often than this.
+pub const TYPING_PAUSE_MS: u64 = 4_000;
+/// And is shown as writing for so long.
+pub const TYPING_SHOWN_MS: u64 = 6_000;
 /// Messages in one page of a history.
 pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
 pub const HISTORY_LIMIT_MAX: u64 = 100;

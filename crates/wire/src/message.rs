@@ -4,15 +4,21 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
+use crate::ids::{ClientMsgId, ConversationId, Emoji, MessageId, Seq, UserId};
 use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX};
 use crate::time::Timestamp;
 
-/// What a message is: `text`, or one that came later. What a later version stored keeps its kind on the way through this one.
+/// What an entry is. What a later version stored keeps its kind on the way through this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String", inline))]
 pub enum Kind {
     Text,
+    /// The message at `target_seq` has another text now.
+    Edit,
+    /// The message at `target_seq` is deleted.
+    Delete,
+    /// Somebody reacted to the message at `target_seq`, or took that back.
+    Reaction,
     /// One that this version does not know. Clients show nothing for it.
     Other(String),
 }
@@ -25,12 +31,29 @@ impl Kind {
 
     /// Any kind, as it was stored.
     pub fn stored(text: &str) -> Self {
-        Self::of_request(text).unwrap_or_else(|| Self::Other(text.to_owned()))
+        match text {
+            "text" => Self::Text,
+            "edit" => Self::Edit,
+            "delete" => Self::Delete,
+            "reaction" => Self::Reaction,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// Whether it counts as unread, rings, and is the chat list's line. What is not known does nothing of that.
+    pub fn counts(&self) -> bool {
+        match self {
+            Self::Text => true,
+            Self::Edit | Self::Delete | Self::Reaction | Self::Other(_) => false,
+        }
     }
 
     pub fn as_str(&self) -> &str {
         match self {
             Self::Text => "text",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Reaction => "reaction",
             Self::Other(kind) => kind,
         }
     }
@@ -54,7 +77,7 @@ impl<'de> Deserialize<'de> for Kind {
     }
 }
 
-/// A message as one of its conversation's members sees it.
+/// An entry of a conversation, as one of its members sees it: a message, or a change of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
@@ -63,14 +86,53 @@ pub struct Message {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
-    /// `text`, or one that came later: a client shows nothing for a kind that it does not know.
+    /// `text`, `edit`, `delete`, `reaction`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
+    /// Of an edit, the text that its target has now. Empty where there is none, or none any more.
     pub body: String,
     /// Never goes back within a conversation.
     pub sent_at: Timestamp,
     /// Only in what the sender's own devices receive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<ClientMsgId>,
+    /// The message that this one answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub reply_to: Option<Seq>,
+    /// Which version of the text this is, from 2 on. Of an edit, its target's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 2)))]
+    pub version: Option<u64>,
+    /// The `sent_at` of the edit that made this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_at: Option<Timestamp>,
+    /// The `sent_at` of the entry that deleted it: the body is empty then, and nobody's reaction is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_by: Option<UserId>,
+    /// The most frequent ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::REACTIONS_SHOWN_MAX)))]
+    pub reactions: Vec<Reaction>,
+    /// Of an edit, a delete or a reaction: the message that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub target_seq: Option<Seq>,
+    /// Of a reaction: what it is. Left out: it was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emoji: Option<Emoji>,
+}
+
+/// How many members reacted with the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reaction {
+    pub emoji: Emoji,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub count: u64,
+    /// The viewer is among them.
+    pub mine: bool,
 }
 
 /// Whether a body is within both its limits, see [`crate::limits`].
@@ -92,7 +154,7 @@ fn json_bytes(text: &str) -> usize {
 mod tests {
     use super::*;
     use crate::ServerEvent;
-    use crate::limits::{FRAME_BYTES_MAX, SEQ_MAX};
+    use crate::limits::{EMOJI_BYTES_MAX, FRAME_BYTES_MAX, REACTIONS_SHOWN_MAX, SEQ_MAX};
     use proptest::prelude::*;
 
     #[test]
@@ -108,6 +170,8 @@ mod tests {
     #[test]
     fn the_largest_message_fits_a_frame() {
         let longest = |chars: usize| "\"".repeat(chars);
+        let emoji = Emoji::parse(&longest(EMOJI_BYTES_MAX)).unwrap();
+        let reaction = Reaction { emoji: emoji.clone(), count: u64::MAX, mine: false };
         let message = Message {
             conversation_id: ConversationId::parse(&longest(128)).unwrap(),
             seq: Seq::new(SEQ_MAX).unwrap(),
@@ -117,6 +181,14 @@ mod tests {
             body: "\u{1}".repeat(BODY_JSON_BYTES_MAX / 6 - 1),
             sent_at: Timestamp::from_millis(1),
             client_msg_id: Some(ClientMsgId::parse(&longest(64)).unwrap()),
+            reply_to: Seq::new(SEQ_MAX),
+            version: Some(u64::MAX),
+            edited_at: Some(Timestamp::from_millis(1)),
+            deleted_at: Some(Timestamp::from_millis(1)),
+            deleted_by: Some(UserId::parse(&longest(128)).unwrap()),
+            reactions: vec![reaction; REACTIONS_SHOWN_MAX],
+            target_seq: Seq::new(SEQ_MAX),
+            emoji: Some(emoji),
         };
         assert!(body_fits(&message.body));
         let event = ServerEvent::messages_new(message);

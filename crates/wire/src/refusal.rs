@@ -22,7 +22,9 @@ pub enum Refusal {
     IdReused,
     /// The caller may not do this: one of the two has blocked the other, or the account is suspended.
     Forbidden,
-    /// There is no room for more: a member has as many conversations as can be stored for one user.
+    /// What is referred to is deleted, never was, or is no message: the three look alike.
+    Gone,
+    /// There is no room for more: a message has its edits or its reactors, or a member has as many conversations as can be stored for one user.
     LimitReached,
     /// Too many requests of this user. Accepted again after `retry_after_ms`.
     RateLimited { retry_after_ms: u64 },
@@ -46,6 +48,7 @@ impl Refusal {
             Self::NotMember => "not_member",
             Self::IdReused => "id_reused",
             Self::Forbidden => "forbidden",
+            Self::Gone => "gone",
             Self::LimitReached => "limit_reached",
             Self::RateLimited { .. } => "rate_limited",
             Self::Conflict => "conflict",
@@ -79,6 +82,7 @@ impl fmt::Display for Refusal {
             Self::NotMember => f.write_str("conversation_id: you are not a member of this conversation"),
             Self::IdReused => f.write_str("client_msg_id: already used for another message in this conversation"),
             Self::Forbidden => f.write_str("you may not do this"),
+            Self::Gone => f.write_str("seq: there is no such message, or no longer"),
             Self::LimitReached => f.write_str("there is no room for more"),
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
             Self::Conflict => f.write_str("the conversation is busy; send the same request again"),

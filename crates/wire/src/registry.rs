@@ -5,14 +5,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actions::ack::{AckRequest, AckResult};
+use crate::actions::delete::{DeleteRequest, DeleteResult};
 use crate::actions::device::{DeviceRequest, DeviceResult};
 use crate::actions::drain::{DrainRequest, DrainResult};
+use crate::actions::edit::{EditRequest, EditResult};
 use crate::actions::history::{HistoryRequest, HistoryResult};
 use crate::actions::inbox::{InboxRequest, InboxResult};
 use crate::actions::ping::{PingRequest, PingResult};
+use crate::actions::presence::{PresenceRequest, PresenceResult};
+use crate::actions::react::{ReactRequest, ReactResult};
 use crate::actions::read::{ReadRequest, ReadResult};
 use crate::actions::send::{SendRequest, SendResult};
 use crate::actions::settings::{Settings, SettingsResult};
+use crate::actions::typing::TypingRequest;
 use crate::fields::Fields;
 use crate::refusal::Refusal;
 
@@ -25,10 +30,12 @@ pub struct ActionSpec {
     pub function: &'static str,
     /// A request.
     pub example: &'static str,
+    /// Whether a request has an answer. Of one that has none, nothing is told, not even an error.
+    pub replies: bool,
 }
 
 macro_rules! registry {
-    ($($(#[$doc:meta])* $name:literal: $variant:ident($request:ty) -> $result:ty, in $function:literal, like $example:literal;)+) => {
+    ($($(#[$doc:meta])* $name:literal: $variant:ident($request:ty) $(-> $result:ty)?, in $function:literal, like $example:literal;)+) => {
         /// What a client asks for.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
         #[serde(tag = "action", rename_all = "snake_case")]
@@ -60,7 +67,7 @@ macro_rules! registry {
         // The frame around it says which action it answers.
         #[cfg_attr(feature = "schema", schemars(!untagged, tag = "action", content = "result", rename_all = "snake_case"))]
         pub enum Reply {
-            $($variant($result),)+
+            $($($variant($result),)?)+
         }
 
         impl Reply {
@@ -70,21 +77,26 @@ macro_rules! registry {
             /// It is not of the shape that the action's results have, or there is no such action.
             pub fn parse(action: &str, result: Value) -> Result<Self, serde_json::Error> {
                 match action {
-                    $($name => serde_json::from_value(result).map(Self::$variant),)+
+                    $($($name => serde_json::from_value::<$result>(result).map(Self::$variant),)?)+
                     _ => Err(serde::de::Error::custom("no such action")),
                 }
             }
         }
 
-        $(impl From<$result> for Reply {
+        $($(impl From<$result> for Reply {
             fn from(result: $result) -> Self {
                 Self::$variant(result)
             }
-        })+
+        })?)+
 
         /// All of them, in the order of the docs.
         pub const ACTIONS: &[ActionSpec] =
-            &[$(ActionSpec { name: $name, function: $function, example: $example },)+];
+            &[$(ActionSpec {
+                name: $name,
+                function: $function,
+                example: $example,
+                replies: $(!stringify!($result).is_empty() ||)? false,
+            },)+];
     };
 }
 
@@ -92,6 +104,15 @@ registry! {
     /// Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
     "send": Send(SendRequest) -> SendResult, in "send",
         like r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"text","body":"hi"}"#;
+    /// Gives a message of one's own another text.
+    "edit": Edit(EditRequest) -> EditResult, in "send",
+        like r#"{"action":"edit","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b0f","body":"hello"}"#;
+    /// Deletes a message of one's own, for everybody.
+    "delete": Delete(DeleteRequest) -> DeleteResult, in "send",
+        like r#"{"action":"delete","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b10"}"#;
+    /// Puts an emoji beside a message, in the place of one's own before, or takes it back.
+    "react": React(ReactRequest) -> ReactResult, in "send",
+        like r#"{"action":"react","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b11","emoji":"👍"}"#;
     /// "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
     "ack": Ack(AckRequest) -> AckResult, in "drain",
         like r#"{"action":"ack","id":"r1","up_to":[{"conversation_id":"dm_x","seq":42}]}"#;
@@ -113,6 +134,12 @@ registry! {
     /// Registers the device of this connection for notifications, or takes it out.
     "device": Device(DeviceRequest) -> DeviceResult, in "device",
         like r#"{"action":"device","id":"r1","platform":"apns","token":"9f2c51d0"}"#;
+    /// The user is writing. Neither stored nor answered.
+    "typing": Typing(TypingRequest), in "connect",
+        like r#"{"action":"typing","conversation_id":"dm_x"}"#;
+    /// Who of these is there, and when the others were.
+    "presence": Presence(PresenceRequest) -> PresenceResult, in "connect",
+        like r#"{"action":"presence","id":"r1","user_ids":["bob"]}"#;
     /// Whether anything is pending; also keeps an idle socket open.
     "ping": Ping(PingRequest) -> PingResult, in "drain",
         like r#"{"action":"ping","id":"r1"}"#;

@@ -37,7 +37,7 @@ pub(crate) async fn pending(deps: &Deps, user: &UserId) -> Result<Value, Failure
         .map(|row| {
             json!({
                 "conversation_id": row.conversation_id, "peer_id": row.peer_id,
-                "pending_from": row.marks.pending_from, "last_seq": row.last.seq, "last_sent_at": row.last.sent_at,
+                "pending_from": row.marks.pending_from, "last_seq": row.end.seq, "last_sent_at": row.end.sent_at,
             })
         })
         .collect();
@@ -56,9 +56,9 @@ pub(crate) async fn conversation(
 
 /// Without what was written: not even its beginning.
 fn row(row: &Membership) -> Value {
-    let Membership { user_id, last, marks, settings, .. } = row;
+    let Membership { user_id, end, marks, settings, .. } = row;
     json!({
-        "user_id": user_id, "last_seq": last.seq, "last_sent_at": last.sent_at,
+        "user_id": user_id, "last_seq": end.seq, "last_sent_at": end.sent_at,
         "delivered_seq": marks.delivered_seq, "delivered_at": row.delivered_at,
         "read_seq": marks.read_seq, "read_at": row.read_at,
         "unread": marks.unread, "pending_from": marks.pending_from,

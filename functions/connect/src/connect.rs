@@ -5,7 +5,7 @@ use lambda::{Caller, Diagnostic, Event, Response, caller, line, respond};
 use store::connections::{self, Connection, Freshness};
 use wire::{DeviceId, Refusal};
 
-use crate::{Deps, status};
+use crate::{Deps, presence, status};
 
 /// The subprotocol that browsers offer beside their token, and the only one we select.
 const SUBPROTOCOL: &str = "pigeonhole.v1";
@@ -43,6 +43,7 @@ async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure
     }
     deps.fanout.replace(now, user, &listed.over_limit()).await;
     deps.fanout.close_all(now, user, &listed.ended).await;
+    presence::note(deps, user).await;
     Ok(())
 }
 

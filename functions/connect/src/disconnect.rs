@@ -4,13 +4,15 @@ use domain::Failure;
 use lambda::{Diagnostic, Event, Response, caller, line, respond};
 use store::connections;
 
-use crate::{Deps, status};
+use crate::{Deps, presence, status};
 
 /// Best effort on API Gateway's side, and so on ours: a row that stays falls to a 410 or to its TTL.
 pub(crate) async fn disconnect(deps: &Deps, event: &Event) -> Result<Response, Diagnostic> {
     let caller = caller(&event.payload)?;
     let mut line = line(event, &caller, deps.clock.now());
-    let outcome = connections::forget(&deps.store, &caller.user, &caller.connection).await.map_err(Failure::from);
+    let forget = connections::forget(&deps.store, &caller.user, &caller.connection);
+    let (forgotten, ()) = tokio::join!(forget, presence::note(deps, &caller.user));
+    let outcome = forgotten.map_err(Failure::from);
     let status = status(&outcome);
     line.status = Some(status);
     line.write(&outcome, deps.clock.now());

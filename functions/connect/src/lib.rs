@@ -1,14 +1,20 @@
-//! `$connect`, `$disconnect` and `$default`: sockets that come and go, and frames that no other route takes. A file for each.
+//! `$connect`, `$disconnect` and `$default`: sockets that come and go, and frames that no other route takes; `presence` and `typing`:
+//! who is there, and what they are doing. A file for each.
 
 mod connect;
 mod disconnect;
+mod presence;
+mod typing;
 
 use deliver::Fanout;
 use lambda::{
-    BadVariable, Clock, ConnectionsApi, Diagnostic, Event, Limiter, Response, answer, count, env, sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
+    sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
-use wire::Refusal;
+use wire::{Action, Refusal, Reply};
+
+pub use typing::Typing;
 
 /// What the function works with, made once per process.
 #[derive(Debug)]
@@ -16,6 +22,9 @@ pub struct Deps {
     pub store: Store,
     pub fanout: Fanout,
     pub limiter: Limiter,
+    pub typing: Typing,
+    /// Whether users can see who is there, and when they were.
+    pub presence: bool,
     pub clock: Clock,
 }
 
@@ -29,13 +38,18 @@ impl Deps {
         let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let connections = ConnectionsApi::from_env(&sdk, env)?;
         let limiter = Limiter::from_env(connections.clone(), env)?;
+        let presence = match env("PRESENCE")?.as_str() {
+            "on" => true,
+            "off" => false,
+            _ => return Err(BadVariable::new("PRESENCE", "must be on or off")),
+        };
         let fanout = Fanout::new(store.clone(), connections);
         warm_up(&store, WarmTable::Connections).await;
-        Ok(Self { store, fanout, limiter, clock: Clock::system() })
+        Ok(Self { store, fanout, limiter, typing: Typing::default(), presence, clock: Clock::system() })
     }
 }
 
-/// Answers one event on the routes `$connect`, `$disconnect` and `$default`.
+/// Answers one event on the routes `$connect`, `$disconnect`, `$default`, `presence` and `typing`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error.
@@ -44,8 +58,24 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
     match event.payload.request_context.event_type.as_deref() {
         Some("CONNECT") => connect::connect(deps, &event).await,
         Some("DISCONNECT") => disconnect::disconnect(deps, &event).await,
+        _ => {
+            let act = async |caller: &Caller, action, line: &mut EventLine| act(deps, caller, action, line).await;
+            answer(&deps.clock, &deps.limiter, event, act).await
+        }
+    }
+}
+
+async fn act(
+    deps: &Deps,
+    caller: &Caller,
+    action: Action,
+    line: &mut EventLine,
+) -> Result<Option<Reply>, domain::Failure> {
+    match action {
+        Action::Presence(request) => presence::presence(deps, caller, &request).await.map(Some),
+        Action::Typing(request) => typing::typing(deps, caller, request, line).await.map(|()| None),
         // A frame that names no route: the reader of frames says what is wrong with it.
-        _ => answer(&deps.clock, &deps.limiter, event, async |_, _, _| Err(Refusal::UnknownAction.into())).await,
+        _ => Err(Refusal::UnknownAction.into()),
     }
 }
 

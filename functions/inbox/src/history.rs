@@ -26,8 +26,8 @@ pub(crate) async fn history(
     let (listed, others) = (listed?, others?);
 
     let rows: Vec<_> = std::iter::once(own).chain(others.into_iter().flatten()).collect();
-    // The rows were read one after another, and messages may have arrived between: the newest of what was read is the end.
-    let ends = rows.iter().map(|row| row.last.seq).chain(listed.messages.last().map(|last| last.place.seq));
+    // The rows were read one after another, and entries may have arrived between: the newest of what was read is the end.
+    let ends = rows.iter().map(|row| row.end.seq).chain(listed.messages.last().map(|last| last.place.seq));
     let last_seq = ends.max().unwrap_or_default();
     let (messages, more) = page(user, &listed, side, last_seq);
     line.measures.messages = Some(messages.len() as u64);

@@ -114,10 +114,10 @@ async fn read(deps: &Deps, mut members: Vec<(UserId, ConversationId)>, tally: &m
     Err("the table does not take all reads of a batch".into())
 }
 
-/// The conversation may be gone, muted or blocked; or phones rang for this one already, and the batch comes again.
+/// The conversation may be gone, muted or blocked; the message may be read or deleted; or phones rang for this one already, and the batch comes again.
 fn is_due(row: Option<&Membership>, ring: &Ring, now: Timestamp, tally: &mut Tally) -> bool {
     let Some(row) = row.filter(|row| !row.has_rung(ring.seq)) else { return false };
-    let (is_quiet, is_read) = (row.is_quiet(now), !row.awaits(ring.seq, When::Unread));
+    let (is_quiet, is_read) = (row.is_quiet(now), !row.awaits(ring.seq, When::Unread) || row.has_taken_back(ring.seq));
     tally.muted += u64::from(is_quiet);
     tally.spared += u64::from(!is_quiet && is_read);
     !is_quiet && !is_read
@@ -200,8 +200,12 @@ async fn ring_all(deps: &Deps, rings: &[Ring], rows: &Rows, until: Instant, tall
 /// Says what the row says now, so that one notification is enough for what came meanwhile; and then notes that phones were rung.
 /// Not before: who dies in between rings again, and replaces what is there.
 async fn ring_one(deps: &Deps, ring: &Ring, row: &Membership) -> Result<Sent, Cause> {
-    // The last message may be one of the user's own.
-    let seq = if row.last.sender_id == ring.user { ring.seq } else { row.last.seq };
+    // The last message may be one of the user's own; or be deleted, and then what rings is before it.
+    let seq = match &row.last {
+        last if last.sender_id == ring.user => ring.seq,
+        last if last.deleted => last.seq.previous(),
+        last => last.seq,
+    };
     let notification = |device: &Device, badge| Notification::ring(row, seq, device, badge);
     let sent = publish(deps, &ring.user, &ring.wanted(row), notification).await?;
     if sent.accepted > 0 && mark(deps, ring, seq).await == Some(Marked::Read) {

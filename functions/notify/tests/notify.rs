@@ -539,3 +539,117 @@ async fn the_filter_hands_on_what_may_ring_or_clear_and_nothing_else() {
     bench.ok("bob", up_to("read", &id, 3)).await;
     assert_eq!(records(), ["bob"], "a read of what was rung for");
 }
+
+fn change(id: &Value, action: &str, seq: u64) -> Value {
+    let mut frame =
+        json!({"action": action, "conversation_id": id, "seq": seq, "client_msg_id": format!("{action}-{seq}")});
+    match action {
+        "edit" => frame["body"] = json!("new"),
+        "react" => frame["emoji"] = json!("👍"),
+        _ => {}
+    }
+    frame
+}
+
+#[tokio::test]
+async fn a_silent_entry_rings_nobody() {
+    let bench = bench_with_phone("aa01", json!({"preview": true})).await;
+    let id = send(&bench, "m1").await;
+    bench.notify().await;
+    for action in ["edit", "react"] {
+        bench.ok("alice", change(&id, action, 1)).await;
+    }
+    bench.operations();
+    assert_eq!(bench.notify().await, json!([]));
+    assert_eq!(bench.operations(), NOTHING, "not even a look at the row");
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+    assert_eq!(notified(&bench), 1);
+}
+
+#[tokio::test]
+async fn what_rings_is_what_the_message_says_by_then() {
+    let bench = bench_with_phone("aa01", json!({"preview": true})).await;
+    let id = send(&bench, "m1").await;
+    bench.ok("alice", change(&id, "edit", 1)).await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+    assert_eq!(bench.aws.with_sns(|sns| sns.pushes()[0].payload["aps"]["alert"]["body"].clone()), "new");
+}
+
+#[tokio::test]
+async fn what_was_deleted_before_the_check_does_not_ring() {
+    let bench = bench_with_phone("aa01", json!({"preview": true})).await;
+    let id = send(&bench, "m1").await;
+    bench.ok("alice", change(&id, "delete", 1)).await;
+    assert_eq!(bench.notify().await, json!([]));
+    assert!(bench.rung("aa01").is_empty());
+    // One that was taken by another device is not rung again for it.
+    send(&bench, "m2").await;
+    bench.ok("bob", up_to("ack", &id, 3)).await;
+    send(&bench, "m3").await;
+    bench.ok("alice", change(&id, "delete", 4)).await;
+    bench.notify().await;
+    assert!(bench.rung("aa01").is_empty(), "3 is unread, and nothing of it is pending");
+}
+
+#[tokio::test]
+async fn a_delete_leaves_what_else_is_pending_to_ring() {
+    let bench = bench_with_phone("aa01", json!({"preview": true})).await;
+    send(&bench, "m1").await;
+    let id = send(&bench, "m2").await;
+    bench.ok("alice", change(&id, "delete", 2)).await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+    assert_eq!(notified(&bench), 1);
+    assert_eq!(bench.aws.with_sns(|sns| sns.pushes()[0].payload["aps"]["alert"].get("body").cloned()), None);
+}
+
+#[tokio::test]
+async fn a_delete_of_what_the_phone_shows_clears_it() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    send(&bench, "m1").await;
+    let id = send(&bench, "m2").await;
+    bench.notify().await;
+    // Not what is shown.
+    bench.ok("alice", change(&id, "delete", 1)).await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 2"]);
+    bench.ok("alice", change(&id, "delete", 2)).await;
+    assert_eq!(notified(&bench), Value::Null);
+    assert_eq!(bench.notify().await, json!([]));
+    assert_eq!(bench.rung("aa01"), ["message 2", "read 2"]);
+}
+
+#[tokio::test]
+async fn a_delete_between_a_ring_and_its_note_clears_at_once() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let id = send(&bench, "m1").await;
+    let mark = bench.aws.hold_next("UpdateItem");
+    let ringing = bench.notify();
+    let deleting = async {
+        mark.reached().await;
+        bench.ok("alice", change(&id, "delete", 1)).await;
+        mark.release();
+    };
+    let (answer, ()) = tokio::join!(ringing, deleting);
+    assert_eq!(answer, json!([]));
+    assert_eq!(bench.rung("aa01"), ["message 1", "read 1"]);
+    assert_eq!(notified(&bench), Value::Null);
+}
+
+#[tokio::test]
+async fn a_ring_between_a_deletes_reads_and_its_commit_is_seen() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let id = send(&bench, "m1").await;
+    let commit = bench.aws.hold_next("TransactWriteItems");
+    let deleting = bench.ok("alice", change(&id, "delete", 1));
+    let ringing = async {
+        commit.reached().await;
+        bench.notify().await;
+        commit.release();
+    };
+    let (answer, ()) = tokio::join!(deleting, ringing);
+    assert_eq!(answer["seq"], 2);
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 1", "read 1"]);
+}

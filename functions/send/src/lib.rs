@@ -1,17 +1,23 @@
-//! `send`: appends a message to a conversation, then tells whoever is connected.
+//! `send`, `edit`, `delete` and `react`: appends an entry to a conversation, then tells whoever is connected. A file for messages, and
+//! one for what becomes of them.
 //!
 //! Durable before delivered: no frame leaves and no answer is given before the transaction has committed. After it, nothing
 //! may fail the request: what does not arrive is pending.
 
-use actions::{SendLimits, append, conversation_for, tell_appended};
+mod change;
+mod send;
+
+use std::time::Duration;
+
+use actions::{Appended, SendLimits, tell_appended};
+use change::{apply, delete, edit, react};
 use deliver::Fanout;
-use domain::Failure;
 use lambda::{
     BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     millis_between, rate, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
-use wire::{Action, Refusal, Reply, SendRequest, SendResult};
+use wire::{Action, DeleteResult, EditResult, ReactResult, Refusal, SendResult, Timestamp};
 
 /// What the function works with, made once per process.
 #[derive(Debug)]
@@ -20,6 +26,8 @@ pub struct Deps {
     pub fanout: Fanout,
     pub limiter: Limiter,
     pub limits: SendLimits,
+    /// How long what a message said before is kept for the operator. Zero: not at all.
+    pub audit_for: Duration,
     pub clock: Clock,
 }
 
@@ -34,46 +42,45 @@ impl Deps {
         let connections = ConnectionsApi::from_env(&sdk, env)?;
         let limiter = Limiter::from_env(connections.clone(), env)?;
         let limits = SendLimits { sends: rate("SEND_RATE", env)?, first_messages: rate("FIRST_MESSAGE_RATE", env)? };
+        let audit_for = Duration::from_hours(24) * u32::try_from(count("AUDIT_DAYS")?).unwrap_or(u32::MAX);
         let fanout = Fanout::new(store.clone(), connections);
         tokio::join!(warm_up(&store, WarmTable::Inbox), fanout.warm_up());
-        Ok(Self { store, fanout, limiter, limits, clock: Clock::system() })
+        Ok(Self { store, fanout, limiter, limits, audit_for, clock: Clock::system() })
     }
 }
 
-/// Answers one event on the route `send`.
+/// Answers one event on the routes `send`, `edit`, `delete` and `react`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
 pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
-        Action::Send(request) => send(deps, caller, request, line).await,
+        Action::Send(request) => send::send(deps, caller, request, line).await,
+        Action::Edit(request) => Ok(EditResult(apply(deps, caller, edit(request), line).await?).into()),
+        Action::Delete(request) => Ok(DeleteResult(apply(deps, caller, delete(request), line).await?).into()),
+        Action::React(request) => Ok(ReactResult(apply(deps, caller, react(request), line).await?).into()),
         _ => Err(Refusal::UnknownAction.into()),
     };
     answer(&deps.clock, &deps.limiter, event, act).await
 }
 
-async fn send(deps: &Deps, caller: &Caller, request: SendRequest, line: &mut EventLine) -> Result<Reply, Failure> {
-    line.conversation_id = Some(conversation_for(&caller.user, &request.target));
-    let started = deps.clock.now();
-    let conflicts = line.measures.conflicts.insert(0);
-    let appended = append(&deps.store, &deps.limits, || deps.clock.now(), &caller.user, request, conflicts).await?;
+/// After the commit: nothing may fail the request any more. A duplicate is told again: the first run may have died right after its
+/// commit.
+async fn tell(
+    deps: &Deps,
+    caller: &Caller,
+    started: Timestamp,
+    appended: Appended,
+    line: &mut EventLine,
+) -> SendResult {
     let stored_at = deps.clock.now();
-    // A duplicate is told again: the first run may have died right after its commit.
     let delivered = tell_appended(&deps.fanout, stored_at, &appended, Some(&caller.connection)).await;
-
-    let place = &appended.message.place;
+    let Appended { conversation_id, place, duplicate, .. } = appended;
     line.seq = Some(place.seq);
     line.measures.store_ms = Some(millis_between(started, stored_at));
     line.measures.fanout_ms = Some(millis_between(stored_at, deps.clock.now()));
     let left = delivered.iter().filter(|to| to.user != caller.user && to.frames.posted == 0).count();
     line.measures.left_pending = Some(left as u64);
     line.frames(delivered.iter().map(|to| to.frames));
-    Ok(SendResult {
-        conversation_id: appended.message.conversation_id.clone(),
-        seq: place.seq,
-        message_id: place.message_id.clone(),
-        sent_at: place.sent_at,
-        duplicate: appended.duplicate,
-    }
-    .into())
+    SendResult { conversation_id, seq: place.seq, message_id: place.message_id, sent_at: place.sent_at, duplicate }
 }

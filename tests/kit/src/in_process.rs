@@ -28,6 +28,8 @@ pub struct Limits {
     pub first_messages: Rate,
     /// How long somebody who is connected has to acknowledge a message before their phone rings.
     pub push_grace: Duration,
+    /// Whether it is kept who is there.
+    pub presence: bool,
 }
 
 impl Default for Limits {
@@ -39,6 +41,7 @@ impl Default for Limits {
             sends,
             first_messages: Rate::UNLIMITED,
             push_grace: Duration::from_secs(5),
+            presence: false,
         }
     }
 }
@@ -92,12 +95,20 @@ impl InProcess {
                 fanout: fanout(),
                 limiter: limiter(),
                 limits: SendLimits { sends, first_messages },
+                audit_for: Duration::from_hours(30 * 24),
                 clock: time(),
             },
             drain: drain::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             inbox: inbox::Deps { store: store.clone(), limiter: limiter(), clock: time() },
-            connect: connect::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
+            connect: connect::Deps {
+                store: store.clone(),
+                fanout: fanout(),
+                limiter: limiter(),
+                typing: connect::Typing::default(),
+                presence: limits.presence,
+                clock: time(),
+            },
             device: device::Deps {
                 store: store.clone(),
                 phones: phones.clone(),
@@ -209,6 +220,7 @@ fn tables() -> Tables {
         idempotency: "IdempotencyTable".to_owned(),
         inbox: "InboxTable".to_owned(),
         devices: "DevicesTable".to_owned(),
+        audit: "AuditTable".to_owned(),
     }
 }
 

@@ -187,7 +187,14 @@ impl TestServer {
 
     /// How many connections of the user are noted.
     pub fn connections(&self, user: &str) -> usize {
-        self.rows("ConnectionsTable", user).len()
+        self.connection_rows(user).len()
+    }
+
+    /// What is noted of the user's connections, without what is noted of the user: those keys have a space.
+    pub fn connection_rows(&self, user: &str) -> Vec<Value> {
+        let mut rows = self.rows("ConnectionsTable", user);
+        rows.retain(|row| row["connection_id"].as_str().is_some_and(|id| !id.contains(' ')));
+        rows
     }
 
     /// Waits until that many are noted: `$disconnect` runs after the socket has closed.
@@ -214,7 +221,7 @@ impl TestServer {
 
     /// Removes what is noted of the user's connections.
     pub async fn forget_connections(&self, user: &str) {
-        for row in self.rows("ConnectionsTable", user) {
+        for row in self.connection_rows(user) {
             let delete = self.tables().delete_item().table_name("ConnectionsTable");
             let delete = delete.key("user_id", AttributeValue::S(user.to_owned()));
             let id = row["connection_id"].as_str().unwrap().to_owned();
@@ -224,7 +231,7 @@ impl TestServer {
 
     /// Makes all connection rows of the user an hour old, as time would.
     pub async fn age_connections(&self, user: &str) {
-        for row in self.rows("ConnectionsTable", user) {
+        for row in self.connection_rows(user) {
             let at = row["connected_at"].as_i64().unwrap() - 3_600_000;
             let update = self.tables().update_item().table_name("ConnectionsTable");
             let update = update.key("user_id", AttributeValue::S(user.to_owned()));

@@ -25,6 +25,20 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     assert_eq!(frame("inbox").await["result"]["conversations"][0]["conversation_id"], *conversation);
     let registered = frame("device").await;
     assert_eq!(registered["result"], json!({"device_id": "pixel-51c8", "registered": true}), "{registered}");
+    assert!(frame("presence").await["result"]["users"].is_array());
+    assert_eq!(invoke("typing").await, json!({"statusCode": 200}), "it is not answered");
+    // The text that there is now, for whoever asks again; and then none.
+    for (seq, change) in [(2, "edit"), (3, "react"), (4, "delete")] {
+        let changed = frame(change).await;
+        assert_eq!((&changed["action"], &changed["result"]["seq"]), (&json!(change), &json!(seq)), "{changed}");
+        let message = frame("history").await["result"]["messages"][0].take();
+        let (shown, expected) = match change {
+            "edit" => (json!([message["body"], message["version"]]), json!(["Are you coming at eight?", 2])),
+            "react" => (message["reactions"].clone(), json!([{"emoji": "👍", "count": 1, "mine": true}])),
+            _ => (json!([message["body"], message["deleted_by"]]), json!(["", "alice"])),
+        };
+        assert_eq!(shown, expected, "{change}");
+    }
     assert_eq!(frame("default").await["error"]["code"], "unknown_action");
 
     assert_eq!(invoke("disconnect").await["statusCode"], 200);

@@ -1,6 +1,7 @@
 //! What each operation costs: request units, calls, invocations and frames. Exact, and so pinned by a test.
 
 use std::fmt::Write as _;
+use std::pin::Pin;
 use std::time::Duration;
 
 use domain::Rate;
@@ -8,24 +9,27 @@ use serde_json::{Value, json};
 use testkit::{Limits, up_to};
 
 use crate::app::{App, Cost};
+use crate::aws::MeasuredCall;
 use crate::report;
 
 /// Every operation and what it costs.
 pub async fn table() -> String {
-    let bar = report::progress(7);
-    let mut rows = sending().await;
-    bar.inc(1);
-    rows.extend(limiting().await);
-    bar.inc(1);
-    rows.extend(marking().await);
-    bar.inc(1);
-    rows.extend(draining().await);
-    bar.inc(1);
-    rows.extend(listing().await);
-    bar.inc(1);
-    rows.extend(connecting().await);
-    bar.inc(1);
-    rows.extend(ringing().await);
+    // On the heap: all of them in one are more than a test's stack holds.
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 8] = [
+        Box::pin(sending()),
+        Box::pin(limiting()),
+        Box::pin(marking()),
+        Box::pin(changing()),
+        Box::pin(draining()),
+        Box::pin(listing()),
+        Box::pin(connecting()),
+        Box::pin(ringing()),
+    ];
+    let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
+    for part in parts {
+        rows.extend(part.await);
+        bar.inc(1);
+    }
     bar.finish_and_clear();
     let mut table = String::from(
         "| operation | read units: table + index | write units: table + index | calls | Lambdas | frames in | out |\n\
@@ -123,6 +127,50 @@ async fn marking() -> Rows {
     rows.push(("send + read", app.cost(all).await));
     rows.push(("ping: nothing pending", app.cost([("bob", json!({"action": "ping"}))]).await));
     rows
+}
+
+/// Of messages of forty characters, to somebody who is connected.
+async fn changing() -> Rows {
+    let mut app = App::limited(None, Limits { presence: true, ..Limits::default() });
+    app.online(&["alice", "bob"]).await;
+    let _ = app.say("alice", "bob", "a message of some forty characters, say").await;
+    let (id, _) = app.say("alice", "bob", "a message of some forty characters, say").await;
+    let edit = || change(&id, 1, "edit", &json!({"body": "another one of some forty characters, say"}));
+    let react = |seq| change(&id, seq, "react", &json!({"emoji": "👍"}));
+    let delete = |seq| change(&id, seq, "delete", &json!({}));
+    let mut rows = Rows::new();
+    // What has no name is not counted.
+    for (name, user, frame) in [
+        ("", "bob", up_to("read", &id, 2)),
+        ("edit", "alice", edit()),
+        ("edit: the same again, a duplicate", "alice", edit()),
+        ("", "bob", up_to("read", &id, 3)),
+        ("react", "alice", react(1)),
+        ("", "bob", up_to("read", &id, 4)),
+        ("delete: of what was read", "alice", delete(1)),
+        ("", "alice", app.message("bob", "a message of some forty characters, say")),
+        ("delete: of what is unread and pending", "alice", delete(6)),
+        ("react: refused, the message is deleted", "bob", react(1)),
+        ("ack: of the last entry, a silent one", "bob", up_to("ack", &id, 7)),
+        ("read: of the last message, with a silent entry behind it", "bob", up_to("read", &id, 6)),
+        ("typing", "alice", json!({"action": "typing", "conversation_id": id})),
+        ("presence: of one", "alice", json!({"action": "presence", "user_ids": ["bob"]})),
+    ] {
+        let cost = app.cost([(user, frame)]).await;
+        if !name.is_empty() {
+            rows.push((name, cost));
+        }
+    }
+    rows
+}
+
+fn change(id: &Value, seq: u64, action: &str, more: &Value) -> Value {
+    let mut frame =
+        json!({"action": action, "conversation_id": id, "seq": seq, "client_msg_id": format!("{action}-{seq}")});
+    if let (Value::Object(frame), Value::Object(more)) = (&mut frame, more) {
+        frame.extend(more.clone());
+    }
+    frame
 }
 
 async fn draining() -> Rows {
@@ -224,5 +272,9 @@ async fn connecting() -> Rows {
     let app = App::new(None);
     app.online(&["alice"]).await;
     let calls = app.aws.calls();
-    vec![("connect", Cost { invocations: 2, ..Cost::default() }.with(&calls))]
+    let seen = App::limited(None, Limits { presence: true, ..Limits::default() });
+    seen.online(&["alice"]).await;
+    let with_presence = seen.aws.calls();
+    let cost = |calls: &[MeasuredCall]| Cost { invocations: 2, ..Cost::default() }.with(calls);
+    vec![("connect", cost(&calls)), ("connect, with presence", cost(&with_presence))]
 }

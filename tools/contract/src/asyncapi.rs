@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value as Json;
 use serde_yaml_ng::{Mapping, Value};
+use wire::ACTIONS;
 
 use crate::examples::examples;
 use crate::schema::names;
@@ -72,8 +73,9 @@ fn request(schema: &Json, name: &str) -> (Value, Value) {
     let action = schema["definitions"][name]["properties"]["action"]["const"].as_str().expect("a request has one");
     let answers = [&name.replace("Request", "Reply"), "ErrorFrame", "GatewayError"];
     let answers = answers.map(|answer| reference("#/channels/chat/messages/", answer)).into();
-    let reply = Answers { channel: reference(CHANNEL, ""), messages: answers };
-    (action.into(), operation("receive", schema, name, Some(reply)))
+    let replies = ACTIONS.iter().any(|spec| spec.name == action && spec.replies);
+    let reply = replies.then(|| Answers { channel: reference(CHANNEL, ""), messages: answers });
+    (action.into(), operation("receive", schema, name, reply))
 }
 
 fn event(schema: &Json, name: &str) -> (Value, Value) {

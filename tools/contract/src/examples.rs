@@ -1,10 +1,11 @@
 //! A frame of each kind, as it goes over the wire: what the server sends is written by the code that writes it there.
 
 use wire::{
-    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DeviceId,
-    DeviceResult, DrainResult, HistoryResult, InboxResult, Kind, LastMessage, Member, Message, MessageId, MutedUntil,
-    PingResult, ReadResult, Receipt, Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult,
-    Timestamp, UserId, UserSettings, error_frame, reply_frame,
+    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
+    DeleteResult, DeviceId, DeviceResult, DrainResult, EditResult, Emoji, HistoryResult, InboxResult, Kind,
+    LastMessage, Member, Message, MessageId, MutedUntil, PingResult, Presence, PresenceResult, ReactResult, Reaction,
+    ReadResult, Receipt, Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult, Timestamp,
+    UserId, UserSettings, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -30,11 +31,16 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 7] = [
+const MORE_REQUESTS: [(&str, &str); 9] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi"}"#,
     ),
+    (
+        "send",
+        r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi","reply_to":41}"#,
+    ),
+    ("react", r#"{"action":"react","id":"r2","conversation_id":"dm_x","seq":42,"client_msg_id":"7b12","emoji":null}"#),
     ("drain", r#"{"action":"drain","id":"r2","ack":[{"conversation_id":"dm_x","seq":42}]}"#),
     ("history", r#"{"action":"history","id":"r1","conversation_id":"dm_x","after_seq":41,"limit":100}"#),
     (
@@ -63,27 +69,28 @@ fn replies() -> Vec<Example> {
         last_seq: seq,
         members: vec![member(alice(), 42), member(bob(), 41)],
     };
+    let sent = SendResult { conversation_id, seq, message_id: message_id(), sent_at, duplicate: false };
     ACTIONS
         .iter()
+        .filter(|action| action.replies)
         .map(|action| {
             let result: Reply = match action.name {
-                "send" => SendResult {
-                    conversation_id: conversation_id.clone(),
-                    seq,
-                    message_id: message_id(),
-                    sent_at,
-                    duplicate: false,
-                }
-                .into(),
+                "send" => sent.clone().into(),
+                "edit" => EditResult(sent.clone()).into(),
+                "delete" => DeleteResult(sent.clone()).into(),
+                "react" => ReactResult(sent.clone()).into(),
                 "ack" => AckResult {}.into(),
                 "drain" => DrainResult { messages: vec![message()], more: false }.into(),
                 "read" => ReadResult { unread: 0 }.into(),
-                "inbox" => {
-                    InboxResult { conversations: vec![conversation(), muted_conversation()], next_cursor: None }.into()
+                "inbox" => InboxResult {
+                    conversations: vec![conversation(), muted_conversation(), quiet()],
+                    next_cursor: None,
                 }
+                .into(),
                 "history" => history.clone().into(),
                 "settings" => SettingsResult {}.into(),
                 "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
+                "presence" => PresenceResult { users: vec![presence(true), presence(false)] }.into(),
                 "ping" => PingResult { pending: false, server_time: sent_at }.into(),
                 other => unreachable!("{other} has no example of its answer yet: add one here"),
             };
@@ -93,7 +100,7 @@ fn replies() -> Vec<Example> {
 }
 
 /// One of each. A code that is missing here has no example, which a test notices.
-fn refusals() -> [Refusal; 11] {
+fn refusals() -> [Refusal; 12] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8" },
@@ -102,6 +109,7 @@ fn refusals() -> [Refusal; 11] {
         Refusal::NotMember,
         Refusal::IdReused,
         Refusal::Forbidden,
+        Refusal::Gone,
         Refusal::LimitReached,
         Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
@@ -115,13 +123,20 @@ fn events() -> Vec<Example> {
     let receipt = Receipt { conversation_id: conversation_id(), user_id: bob(), seq: seq(42), at: sent_at() };
     let set = ConversationSettings { muted_until: Some(None), archived: Some(true) };
     let blocked = Settings::User { user_id: bob(), set: UserSettings { blocked: true } };
+    let typing = ServerEvent::Typing { conversation_id: conversation_id(), user_id: bob(), at: sent_at() };
     let events = [
         ("MessagesNewEvent", ServerEvent::messages_new(theirs)),
         ("MessagesNewEvent", ServerEvent::messages_new(own)),
+        ("MessagesNewEvent", ServerEvent::messages_new(changed())),
+        ("MessagesNewEvent", ServerEvent::messages_new(deleted())),
+        ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Edit))),
+        ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Delete))),
+        ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Reaction))),
         ("ReceiptDeliveredEvent", ServerEvent::ReceiptDelivered(receipt.clone())),
         ("ReceiptReadEvent", ServerEvent::ReceiptRead(receipt)),
         ("SettingsEvent", ServerEvent::Settings(Settings::Conversation { conversation_id: conversation_id(), set })),
         ("SettingsEvent", ServerEvent::Settings(blocked)),
+        ("TypingEvent", typing),
         ("ConnectionReplacedEvent", ServerEvent::ConnectionReplaced {}),
     ];
     events.into_iter().map(|(name, event)| (name.to_owned(), event.to_frame())).collect()
@@ -134,7 +149,7 @@ fn conversation() -> Conversation {
         conversation_id,
         kind: ConversationKind::Direct,
         peer_id,
-        last_message: LastMessage { seq: last_seq, sender_id, kind, preview, sent_at },
+        last_message: LastMessage { seq: last_seq, sender_id, kind, preview, sent_at, deleted: false },
         unread: 1,
         delivered_seq: last_seq,
         read_seq: seq(41),
@@ -150,6 +165,12 @@ fn muted_conversation() -> Conversation {
     Conversation { muted_until: Some(MutedUntil::Forever), archived: true, blocked: true, ..conversation() }
 }
 
+/// The last message was deleted: silent entries come after it.
+fn quiet() -> Conversation {
+    let last_message = LastMessage { preview: String::new(), deleted: true, ..conversation().last_message };
+    Conversation { last_message, last_seq: seq(43), ..conversation() }
+}
+
 fn message() -> Message {
     Message {
         conversation_id: conversation_id(),
@@ -160,7 +181,42 @@ fn message() -> Message {
         body: "hi".to_owned(),
         sent_at: sent_at(),
         client_msg_id: Some(ClientMsgId::parse("7b0e").expect("it is one")),
+        reply_to: None,
+        version: None,
+        edited_at: None,
+        deleted_at: None,
+        deleted_by: None,
+        reactions: vec![],
+        target_seq: None,
+        emoji: None,
     }
+}
+
+fn presence(online: bool) -> Presence {
+    Presence { user_id: bob(), online, last_seen_at: online.then(sent_at) }
+}
+
+/// A message that answers another one, was edited, and has reactions.
+fn changed() -> Message {
+    let reaction = Reaction { emoji: emoji(), count: 2, mine: true };
+    let (version, edited_at) = (Some(2), Some(sent_at()));
+    Message { reply_to: Some(seq(41)), version, edited_at, reactions: vec![reaction], ..message() }
+}
+
+fn deleted() -> Message {
+    Message { body: String::new(), deleted_at: Some(sent_at()), deleted_by: Some(alice()), ..message() }
+}
+
+/// The entry that says so.
+fn change(kind: Kind) -> Message {
+    let (body, version) = if kind == Kind::Edit { ("hello", Some(2)) } else { ("", None) };
+    let emoji = (kind == Kind::Reaction).then(emoji);
+    let target_seq = Some(seq(42));
+    Message { seq: seq(43), kind, body: body.to_owned(), version, target_seq, emoji, ..message() }
+}
+
+fn emoji() -> Emoji {
+    Emoji::parse("👍").expect("it is one")
 }
 
 fn alice() -> UserId {

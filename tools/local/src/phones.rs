@@ -152,7 +152,10 @@ impl Phone {
         let now_ms = now.unix_timestamp() * 1000;
         let is_muted = |row: &Value| row["muted_until"].as_i64().is_some_and(|until| now_ms < until);
         for row in inbox {
-            self.clear(&json!({ "conversation_id": row["conversation_id"], "seq": row["read_seq"] }));
+            // What was read, and what was deleted: an app that is connected has the entry that says so.
+            for seq in [&row["read_seq"], &row["deleted_seq"]].into_iter().filter(|seq| seq.is_number()) {
+                self.clear(&json!({ "conversation_id": row["conversation_id"], "seq": seq }));
+            }
         }
         let unread = inbox.iter().filter(|row| !is_muted(row)).filter_map(|row| row["unread"].as_u64());
         self.badge = self.badge.map(|_| unread.sum());

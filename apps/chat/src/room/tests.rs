@@ -28,6 +28,14 @@ pub(crate) fn message(id: &str, seq: u64, sender: &str) -> Message {
         body: format!("{sender} {seq}"),
         sent_at: NOW,
         client_msg_id: None,
+        reply_to: None,
+        version: None,
+        edited_at: None,
+        deleted_at: None,
+        deleted_by: None,
+        reactions: vec![],
+        target_seq: None,
+        emoji: None,
     }
 }
 
@@ -42,7 +50,14 @@ fn row(id: &str, peer: &str) -> Conversation {
         conversation_id: conversation(id),
         kind: ConversationKind::Direct,
         peer_id: user(peer),
-        last_message: LastMessage { seq: number(1), sender_id, kind: Kind::Text, preview, sent_at: NOW },
+        last_message: LastMessage {
+            seq: number(1),
+            sender_id,
+            kind: Kind::Text,
+            preview,
+            sent_at: NOW,
+            deleted: false,
+        },
         unread: 1,
         delivered_seq: number(1),
         read_seq: Seq::ZERO,

@@ -79,6 +79,14 @@ impl Server {
             body: body.to_owned(),
             sent_at: Timestamp::from_millis(1_763_632_800_000 + self.clock_ms),
             client_msg_id: ClientMsgId::parse(client_msg_id).ok(),
+            reply_to: None,
+            version: None,
+            edited_at: None,
+            deleted_at: None,
+            deleted_by: None,
+            reactions: vec![],
+            target_seq: None,
+            emoji: None,
         };
         let seq = message.seq;
         said.messages.push(message.clone());
@@ -108,6 +116,9 @@ impl Server {
         }
         let reply: Reply = match action {
             Action::Send(request) => self.send(request).into(),
+            Action::Edit(_) | Action::Delete(_) | Action::React(_) | Action::Typing(_) | Action::Presence(_) => {
+                panic!("no client asks for it yet: {frame}")
+            }
             Action::Ack(request) => {
                 self.acknowledge(&request.up_to);
                 AckResult {}.into()
@@ -178,7 +189,7 @@ impl Server {
                 conversation_id: id.clone(),
                 kind: ConversationKind::Direct,
                 peer_id: user(id.as_str().strip_prefix("dm_").unwrap()),
-                last_message: LastMessage { seq, sender_id, kind, preview: body, sent_at },
+                last_message: LastMessage { seq, sender_id, kind, preview: body, sent_at, deleted: false },
                 unread: said.unread(),
                 delivered_seq: said.delivered,
                 read_seq: said.read,

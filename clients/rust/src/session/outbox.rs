@@ -168,7 +168,7 @@ impl Session {
             }
             entry.tries = entry.tries.saturating_add(1);
             let Queued { client_msg_id, target, body } = entry.queued.clone();
-            self.ask(Errand::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body }), now);
+            self.ask(Errand::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body, reply_to: None }), now);
         }
     }
 
@@ -204,6 +204,14 @@ impl Session {
             body: entry.queued.body,
             sent_at,
             client_msg_id: Some(entry.queued.client_msg_id),
+            reply_to: None,
+            version: None,
+            edited_at: None,
+            deleted_at: None,
+            deleted_by: None,
+            reactions: vec![],
+            target_seq: None,
+            emoji: None,
         };
         self.arrived(own, false, now);
     }

@@ -143,6 +143,14 @@ fn message(own: u16, number: u64) -> Message {
         body: number.to_string(),
         sent_at: Timestamp::from_millis(i64::try_from(number).unwrap()),
         client_msg_id: if own { Some(own_id(number)) } else { None },
+        reply_to: None,
+        version: None,
+        edited_at: None,
+        deleted_at: None,
+        deleted_by: None,
+        reactions: vec![],
+        target_seq: None,
+        emoji: None,
     }
 }
 

@@ -20,6 +20,10 @@ pub struct SendRequest {
     /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
+    /// The message that this one answers: one of the conversation that there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub reply_to: Option<Seq>,
 }
 
 /// Whom to write to.
@@ -63,16 +67,23 @@ impl SendRequest {
         };
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let kind = fields.required("kind", |kind| Kind::of_request(kind).ok_or("must be \"text\""))?;
-        let body = fields.text("body")?;
-        if body.is_empty() {
-            return Err(fields.wrong("body", "must not be empty"));
-        }
-        if !body_fits(body) {
-            return Err(Refusal::TooLarge {
-                field: "body",
-                problem: "must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON",
-            });
-        }
-        Ok(Self { target, client_msg_id, kind, body: body.to_owned() })
+        let body = body(fields)?;
+        let reply_to = fields.seq("reply_to", 1)?;
+        Ok(Self { target, client_msg_id, kind, body, reply_to })
     }
+}
+
+/// The text of a message.
+pub(super) fn body(fields: &Fields) -> Result<String, Refusal> {
+    let body = fields.text("body")?;
+    if body.is_empty() {
+        return Err(fields.wrong("body", "must not be empty"));
+    }
+    if !body_fits(body) {
+        return Err(Refusal::TooLarge {
+            field: "body",
+            problem: "must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON",
+        });
+    }
+    Ok(body.to_owned())
 }

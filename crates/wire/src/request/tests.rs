@@ -39,6 +39,7 @@ fn a_send_is_read_whole() {
         target: Target::User(UserId::parse("bob").unwrap()),
         client_msg_id: ClientMsgId::parse("m1").unwrap(),
         kind: Kind::Text,
+        reply_to: None,
         body: "hi".to_owned(),
     };
     assert_eq!(request.action, Action::Send(expected));
@@ -266,6 +267,47 @@ fn a_device_registers_with_a_token_and_leaves_with_null() {
     assert_eq!(refusal(&device(json!({"when": "now"}))), "bad_request · when: must be \"pending\" or \"unread\"");
 }
 
+#[test]
+fn a_change_names_its_message_and_says_what_it_is() {
+    let change = |action: &str| json!({"action": action, "conversation_id": "dm_x", "seq": 42, "client_msg_id": "c1"});
+    let react = |emoji: &str| with(change("react"), "emoji", json!(emoji));
+    assert!(parse(&change("delete")).is_ok());
+    assert!(parse(&react("👍🏽")).is_ok());
+    // Nothing, and what is left out, are two things.
+    let Action::React(taken_back) = parse(&with(change("react"), "emoji", Value::Null)).unwrap().action else {
+        panic!()
+    };
+    assert_eq!(taken_back.emoji, None);
+    assert_eq!(refusal(&change("react")), "bad_request · emoji: is missing");
+    let emoji = "bad_request · emoji: must be 1 to 32 bytes of UTF-8, without spaces";
+    for bad in ["", "a b", "\u{1}", &"👍".repeat(9)] {
+        assert_eq!(refusal(&react(bad)), emoji);
+    }
+    for action in ["edit", "delete", "react"] {
+        for (field, problem) in
+            [("conversation_id", "is missing"), ("seq", "is missing"), ("client_msg_id", "is missing")]
+        {
+            assert_eq!(refusal(&without(change(action), field)), format!("bad_request · {field}: {problem}"));
+        }
+    }
+    assert_eq!(refusal(&change("edit")), "bad_request · body: is missing");
+    assert_eq!(refusal(&with(change("edit"), "body", json!(""))), "bad_request · body: must not be empty");
+    assert!(refusal(&with(change("edit"), "body", json!("x".repeat(16 * 1024 + 1)))).starts_with("too_large · body: "));
+    let before_the_first = with(send(), "reply_to", json!(0));
+    assert!(refusal(&before_the_first).starts_with("bad_request · reply_to: must be an integer from 1"));
+}
+
+#[test]
+fn presence_is_of_one_to_twenty_users() {
+    let ask = |ids: Value| json!({"action": "presence", "user_ids": ids});
+    assert!(parse(&ask(json!(["bob"]))).is_ok());
+    assert!(parse(&ask(json!(vec!["bob"; 20]))).is_ok());
+    for bad in [json!([]), json!(vec!["bob"; 21]), json!("bob"), json!([5]), json!(["a b"])] {
+        assert_eq!(refusal(&ask(bad)), "bad_request · user_ids: must be a list of 1 to 20 user ids");
+    }
+    assert_eq!(refusal(&json!({"action": "typing"})), "bad_request · conversation_id: is missing");
+}
+
 /// Any JSON a client could come up with.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -297,6 +339,9 @@ fn any_json() -> impl Strategy<Value = Value> {
             "platform",
             "token",
             "when",
+            "reply_to",
+            "emoji",
+            "user_ids",
         ]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),

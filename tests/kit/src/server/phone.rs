@@ -200,12 +200,17 @@ impl Phone {
         }
         let Some(request) = frame["id"].as_str().and_then(|id| self.sent.get(id)) else { return };
         let error = &frame["error"];
-        // The contract can't tell whether a cursor is one that the server made.
-        let is_cursor = error["message"].as_str().is_some_and(|message| message.starts_with("cursor: "));
+        // The contract can't tell whether a cursor is one that the server made, nor where a conversation ends.
+        let of_state = ["cursor: ", "reply_to: "];
+        let is_of_state =
+            error["message"].as_str().is_some_and(|message| of_state.iter().any(|field| message.starts_with(field)));
         match request {
             Err(problem) => assert_ne!(frame["type"], "reply", "served though the contract refuses it: {problem}"),
             Ok(()) => {
-                assert!(is_cursor || error["code"] != "bad_request", "refused though the contract allows it: {frame}");
+                assert!(
+                    is_of_state || error["code"] != "bad_request",
+                    "refused though the contract allows it: {frame}"
+                );
             }
         }
     }

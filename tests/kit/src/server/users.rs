@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 /// The members of frames that hold a user's id.
-const USER_MEMBERS: [&str; 4] = ["to", "user_id", "sender_id", "peer_id"];
+const USER_MEMBERS: [&str; 6] = ["to", "user_id", "user_ids", "sender_id", "peer_id", "deleted_by"];
 
 /// What the server calls the users that a test calls `alice` or `bob`.
 #[derive(Clone)]
@@ -99,6 +99,13 @@ fn rename(frame: &mut Value, to: &impl Fn(&str) -> String) {
     match frame {
         Value::Object(members) => members.iter_mut().for_each(|(key, value)| match value {
             Value::String(user) if USER_MEMBERS.contains(&key.as_str()) => *user = to(user),
+            Value::Array(users) if key == "user_ids" => {
+                for user in users {
+                    if let Value::String(user) = user {
+                        *user = to(user);
+                    }
+                }
+            }
             value => rename(value, to),
         }),
         Value::Array(entries) => entries.iter_mut().for_each(|entry| rename(entry, to)),

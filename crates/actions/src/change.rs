@@ -1,0 +1,84 @@
+//! A message, changed: edited, deleted, reacted to.
+
+use std::time::Duration;
+
+use domain::{Audience, Change, Content, Draft, Failure, Membership, Place, Rate};
+use futures_util::future::try_join_all;
+use store::message_append::{self, Entry};
+use store::message_change::{self, Alter};
+use store::{Store, inbox, messages};
+use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
+
+use crate::append::{Appended, attempted, finished, random_bytes, take};
+use crate::retry::retry;
+
+/// What a user wants changed.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub conversation_id: ConversationId,
+    /// The message.
+    pub target: Seq,
+    pub client_msg_id: ClientMsgId,
+    pub change: Change,
+}
+
+/// What holds for changes.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeRules {
+    /// A user's entries in each conversation, messages too.
+    pub sends: Rate,
+    /// How long what a message said before is kept for the operator. Zero: not at all.
+    pub kept_for: Duration,
+}
+
+/// Reads the user's row, then the message, and writes what follows, until nobody else wrote in between: `conflicts` counts how often
+/// somebody did.
+pub async fn change(
+    store: &Store,
+    rules: &ChangeRules,
+    now: impl Fn() -> Timestamp,
+    user: &UserId,
+    wanted: Wanted,
+    conflicts: &mut u64,
+) -> Result<Appended, Failure> {
+    let Wanted { conversation_id, target, client_msg_id, change } = wanted;
+    let content = Content::Change { target, change: change.clone() };
+    let draft = Draft { conversation_id, sender_id: user.clone(), client_msg_id, content };
+    let mut version = None;
+    let (place, audience, duplicate) = retry(conflicts, async || {
+        let now = now();
+        let standing = inbox::standing(store, user, &draft.conversation_id).await?;
+        let previous = standing.membership.as_ref().ok_or(Refusal::NotMember)?;
+        let audience = previous.audience();
+        // Only now: whoever changes it after the row was read moves the end of the conversation.
+        let (found, others) = tokio::try_join!(
+            async { messages::get(store, &draft.conversation_id, target).await.map_err(Failure::from) },
+            others(store, &audience, &draft)
+        )?;
+        let place = Place::following(Some(previous), now, random_bytes());
+        let allowed = change.check(user, found.as_ref(), standing.blocked);
+        let appended = match allowed.and_then(|found| Ok((found, take(&rules.sends, standing.sends_until, now)?))) {
+            Ok((target, sends_until)) => {
+                let kept_until = (!rules.kept_for.is_zero()).then(|| place.sent_at.plus(rules.kept_for));
+                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
+                version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
+                let alter = Alter { entry, change: &change, previous, target, others: &others, kept_until };
+                message_change::change(store, &alter).await?
+            }
+            // What was stored before keeps its answer.
+            Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
+        };
+        attempted(appended, place, audience)
+    })
+    .await?;
+    finished(store, draft, version, place, audience, duplicate).await
+}
+
+/// The rows of those for whom a message may be unread no more: nothing else asks for them.
+async fn others(store: &Store, audience: &Audience, draft: &Draft) -> Result<Vec<Membership>, Failure> {
+    if !matches!(draft.content, Content::Change { change: Change::Delete, .. }) {
+        return Ok(vec![]);
+    }
+    let rows = audience.others().iter().map(|other| inbox::get(store, other, &draft.conversation_id));
+    Ok(try_join_all(rows).await?.into_iter().flatten().collect())
+}

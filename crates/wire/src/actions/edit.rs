@@ -1,0 +1,36 @@
+//! `edit`: another text for a message of one's own.
+
+use serde::{Deserialize, Serialize};
+
+use super::send::{SendResult, body};
+use crate::fields::Fields;
+use crate::ids::{ClientMsgId, ConversationId, Seq};
+use crate::refusal::Refusal;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EditRequest {
+    pub conversation_id: ConversationId,
+    /// The message.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub seq: Seq,
+    /// The idempotency key: unique per sender and conversation, across all actions.
+    pub client_msg_id: ClientMsgId,
+    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::BODY_BYTES_MAX)))]
+    pub body: String,
+}
+
+/// The edit is stored, as an entry of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EditResult(pub SendResult);
+
+impl EditRequest {
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
+        let seq = fields.required_seq("seq")?;
+        let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        Ok(Self { conversation_id, seq, client_msg_id, body: body(fields)? })
+    }
+}

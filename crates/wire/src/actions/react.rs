@@ -1,0 +1,40 @@
+//! `react`: an emoji beside a message.
+
+use serde::{Deserialize, Serialize};
+
+use super::send::SendResult;
+use crate::fields::Fields;
+use crate::ids::{ClientMsgId, ConversationId, Emoji, Seq};
+use crate::refusal::Refusal;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReactRequest {
+    pub conversation_id: ConversationId,
+    /// The message.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub seq: Seq,
+    /// The idempotency key: unique per sender and conversation, across all actions.
+    pub client_msg_id: ClientMsgId,
+    /// In the place of what the user reacted with before. `null` takes it back.
+    #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
+    pub emoji: Option<Emoji>,
+}
+
+/// The reaction is stored, as an entry of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReactResult(pub SendResult);
+
+impl ReactRequest {
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
+        let seq = fields.required_seq("seq")?;
+        let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        // Left out it could be a mistake, and would take something back.
+        if !fields.object.contains_key("emoji") {
+            return Err(fields.missing("emoji"));
+        }
+        Ok(Self { conversation_id, seq, client_msg_id, emoji: fields.optional("emoji", Emoji::parse)? })
+    }
+}

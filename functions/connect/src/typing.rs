@@ -1,0 +1,57 @@
+//! Somebody is writing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use actions::tell_typing;
+use domain::Failure;
+use lambda::{Caller, EventLine};
+use store::inbox;
+use wire::limits::TYPING_PAUSE_MS;
+use wire::{ConversationId, Refusal, Timestamp, TypingRequest, UserId};
+
+use crate::Deps;
+
+/// What comes sooner after the last one is dropped. A client that keeps the pause is not always a full pause late.
+const PAUSE: Duration = Duration::from_millis(TYPING_PAUSE_MS - 500);
+/// Writers who are remembered; with one more it begins anew. Some 200 bytes each.
+const REMEMBERED_MAX: usize = 1_000;
+
+/// When each user was last told to be writing in a conversation, by this process.
+#[derive(Debug, Default)]
+pub struct Typing(Mutex<HashMap<(UserId, ConversationId), Timestamp>>);
+
+impl Typing {
+    fn admit(&self, user: &UserId, conversation: &ConversationId, now: Timestamp) -> bool {
+        // What somebody who panicked left behind is still a list of times.
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = (user.clone(), conversation.clone());
+        if told.get(&writer).is_some_and(|last| now.since(*last) < PAUSE) {
+            return false;
+        }
+        if told.len() >= REMEMBERED_MAX && !told.contains_key(&writer) {
+            told.clear();
+        }
+        told.insert(writer, now);
+        true
+    }
+}
+
+/// Tells those of the other members who are connected. Nothing is stored.
+pub(crate) async fn typing(
+    deps: &Deps,
+    caller: &Caller,
+    request: TypingRequest,
+    line: &mut EventLine,
+) -> Result<(), Failure> {
+    let conversation_id = line.conversation_id.insert(request.conversation_id);
+    let now = deps.clock.now();
+    if !deps.typing.admit(&caller.user, conversation_id, now) {
+        return Ok(());
+    }
+    let row = inbox::get(&deps.store, &caller.user, conversation_id).await?.ok_or(Refusal::NotMember)?;
+    let delivered = tell_typing(&deps.fanout, now, &row, &caller.connection).await;
+    line.frames(delivered.iter().map(|to| to.frames));
+    Ok(())
+}

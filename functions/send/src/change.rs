@@ -1,0 +1,38 @@
+//! A message that is edited, deleted or reacted to.
+
+use actions::{ChangeRules, Wanted, change};
+use domain::{Change, Failure};
+use lambda::{Caller, EventLine};
+use wire::{DeleteRequest, EditRequest, ReactRequest, SendResult};
+
+use crate::{Deps, tell};
+
+pub(crate) fn edit(request: EditRequest) -> Wanted {
+    let EditRequest { conversation_id, seq, client_msg_id, body } = request;
+    Wanted { conversation_id, target: seq, client_msg_id, change: Change::Edit { body } }
+}
+
+pub(crate) fn delete(request: DeleteRequest) -> Wanted {
+    let DeleteRequest { conversation_id, seq, client_msg_id } = request;
+    Wanted { conversation_id, target: seq, client_msg_id, change: Change::Delete }
+}
+
+pub(crate) fn react(request: ReactRequest) -> Wanted {
+    let ReactRequest { conversation_id, seq, client_msg_id, emoji } = request;
+    Wanted { conversation_id, target: seq, client_msg_id, change: Change::React { emoji } }
+}
+
+/// Changes it, and tells whoever is connected.
+pub(crate) async fn apply(
+    deps: &Deps,
+    caller: &Caller,
+    wanted: Wanted,
+    line: &mut EventLine,
+) -> Result<SendResult, Failure> {
+    line.conversation_id = Some(wanted.conversation_id.clone());
+    let started = deps.clock.now();
+    let rules = ChangeRules { sends: deps.limits.sends, kept_for: deps.audit_for };
+    let conflicts = line.measures.conflicts.insert(0);
+    let appended = change(&deps.store, &rules, || deps.clock.now(), &caller.user, wanted, conflicts).await?;
+    Ok(tell(deps, caller, started, appended, line).await)
+}

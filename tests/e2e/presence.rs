@@ -1,0 +1,50 @@
+//! Who is writing, who is there and who was, as others see it.
+
+use serde_json::json;
+use testkit::TestServer;
+
+#[tokio::test]
+async fn who_writes_is_seen_writing_and_has_no_answer() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let id = alice.send("bob", "m1", "hi").await["conversation_id"].clone();
+    bob.event("messages.new").await;
+    for frame in [
+        json!({"action": "typing", "conversation_id": id}),
+        // Too soon, and wrong: neither is told.
+        json!({"action": "typing", "conversation_id": id}),
+        json!({"action": "typing", "conversation_id": "dm_nobody"}),
+        json!({"action": "typing"}),
+    ] {
+        alice.send_text(&frame.to_string()).await;
+    }
+    let typing = bob.event("typing").await;
+    assert_eq!((&typing["user_id"], &typing["conversation_id"]), (&json!("alice"), &id));
+    alice.expect_silence().await;
+    bob.expect_silence().await;
+}
+
+#[tokio::test]
+async fn who_wrote_to_each_other_see_who_is_there() {
+    let server = TestServer::open().await;
+    let (mut alice, bob) = (server.phone("alice").await, server.phone("bob").await);
+    alice.send("bob", "m1", "hi").await;
+    let ask = json!({"action": "presence", "user_ids": ["bob", "carol"]});
+    let online = alice.ok(ask.clone()).await["users"].take();
+    assert_eq!(
+        (online.as_array().unwrap().len(), &online[0]["user_id"], &online[0]["online"]),
+        (1, &json!("bob"), &json!(true))
+    );
+    assert!(online[0]["last_seen_at"].is_string());
+    bob.leave().await;
+    let gone = async {
+        loop {
+            let users = alice.ok(ask.clone()).await["users"].take();
+            if users[0]["online"] == false {
+                return users;
+            }
+        }
+    };
+    let users = tokio::time::timeout(testkit::PATIENCE, gone).await.unwrap();
+    assert!(users[0]["last_seen_at"].as_str() > online[0]["last_seen_at"].as_str());
+}

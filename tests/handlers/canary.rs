@@ -1,0 +1,152 @@
+//! A word that was deleted is nowhere: in no answer, frame, notification or line of the log of what begins after the delete, and in no
+//! table but the one for operators. And where nothing was deleted, the same story finds it in each.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use lambda::LogKey;
+use serde_json::{Value, json};
+use testkit::fake_sns::Push;
+use testkit::{Workbench, message_to_bob, up_to};
+use tracing::instrument::WithSubscriber;
+
+const TABLES: [&str; 6] =
+    ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "InboxTable", "MessagesTable"];
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// All that a word could be found in, by what it is.
+#[derive(Default)]
+struct Told(Vec<(String, String)>);
+
+impl Told {
+    fn add(&mut self, what: impl Into<String>, text: &Value) {
+        self.0.push((what.into(), text.to_string()));
+    }
+
+    fn add_tables(&mut self, bench: &Workbench) {
+        for table in TABLES {
+            self.add(table, &json!(bench.aws.rows(table)));
+        }
+    }
+
+    /// Where the word is, each place once.
+    fn finds(&self, word: &str) -> Vec<&str> {
+        let mut places: Vec<&str> =
+            self.0.iter().filter(|(_, text)| text.contains(word)).map(|(what, _)| what.as_str()).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+}
+
+fn send(body: &str) -> Value {
+    json!({"action": "send", "to": "bob", "client_msg_id": "m1", "kind": "text", "body": body})
+}
+
+fn edit(id: &Value, body: &str) -> Value {
+    json!({"action": "edit", "conversation_id": id, "seq": 1, "client_msg_id": "e1", "body": body})
+}
+
+/// Alice writes one word, and edits it to another; it is deleted, or not; and then everybody asks for everything.
+async fn story(bench: &Workbench, first: &str, second: &str, deleted: bool) -> Told {
+    assert_eq!(bench.register("bob", "aa01", json!({"preview": true})).await["type"], "reply");
+    let id = bench.ok("alice", send(first)).await["conversation_id"].clone();
+    bench.ok("alice", edit(&id, second)).await;
+    bench
+        .ok("alice", json!({"action": "react", "conversation_id": id, "seq": 1, "client_msg_id": "r1", "emoji": "👍"}))
+        .await;
+    if deleted {
+        bench.ok("alice", json!({"action": "delete", "conversation_id": id, "seq": 1, "client_msg_id": "d1"})).await;
+    }
+    let mut told = Told::default();
+    told.add_tables(bench);
+    bench.notify().await;
+    bench.aws.with_sns(|sns| {
+        for push in sns.pushes() {
+            told.add("notification", &json!([push.says(), push.payload]));
+        }
+    });
+    for user in ["alice", "bob"] {
+        bench.connected(user).await;
+    }
+    let history = json!({"action": "history", "conversation_id": id});
+    let page = json!({"action": "history", "conversation_id": id, "after_seq": 1, "limit": 1});
+    for (user, frame) in [
+        // Repeated, as by a client that had no answer.
+        ("alice", send(first)),
+        ("alice", edit(&id, second)),
+        ("bob", json!({"action": "drain"})),
+        ("bob", history.clone()),
+        ("bob", page),
+        ("bob", json!({"action": "inbox"})),
+        ("alice", history.clone()),
+        ("alice", json!({"action": "inbox"})),
+        ("bob", up_to("read", &id, 1)),
+        ("bob", up_to("ack", &id, 3)),
+        // Others' requests that name it, refused and served.
+        ("bob", edit(&id, "x")),
+        ("bob", json!({"action": "react", "conversation_id": id, "seq": 1, "client_msg_id": "r1", "emoji": "🎉"})),
+        ("alice", message_to_bob("m2")),
+    ] {
+        let what = frame["action"].as_str().unwrap().to_owned();
+        told.add(format!("answer to {what}"), &bench.run(user, frame).await);
+    }
+    for user in ["alice", "bob"] {
+        told.add("frame", &json!(bench.aws.frames(&format!("{user}="))));
+    }
+    bench.notify().await;
+    bench.aws.with_sns(|sns| told.add("notification", &json!(sns.pushes().iter().map(Push::says).collect::<Vec<_>>())));
+    let admin = bench.started();
+    told.add("answer to an operator", &admin.admin(json!({"op": "conversation", "user_ids": ["alice", "bob"]})).await);
+    told.add("answer to an operator", &admin.admin(json!({"op": "pending", "user_id": "bob"})).await);
+    told.add_tables(bench);
+    told
+}
+
+async fn told(first: &str, second: &str, deleted: bool) -> Told {
+    let bench = Workbench::ringing();
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = lambda::subscriber("trace", "stack-of-tests", LogKey::new("key-of-tests"), move || writer.clone());
+    let mut told = story(&bench, first, second, deleted).with_subscriber(subscriber).await;
+    let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert!(log.lines().count() > 20, "{log}");
+    told.add("log", &json!(log));
+    told
+}
+
+#[tokio::test]
+async fn a_deleted_word_is_nowhere_but_with_the_operator() {
+    let [first, second] = ["canary", "finch"].map(|bird| format!("{bird}-{}", fastrand::u64(..)));
+    let deleted = told(&first, &second, true).await;
+    for word in [&first, &second] {
+        assert_eq!(deleted.finds(word), ["AuditTable"], "{word}");
+    }
+    let control = told(&first, &second, false).await;
+    // What was edited is no longer said either.
+    assert_eq!(control.finds(&first), ["AuditTable"]);
+    assert_eq!(
+        control.finds(&second),
+        [
+            "InboxTable",
+            "MessagesTable",
+            "answer to drain",
+            "answer to history",
+            "answer to inbox",
+            "frame",
+            "notification"
+        ]
+    );
+}
