@@ -11,7 +11,7 @@ use domain::{ConnectionId, Frames, error_chain};
 use futures_util::{FutureExt, StreamExt, future, stream};
 use lambda::{ConnectionsApi, Posted};
 use store::Store;
-use store::connections::{self, Connection, Freshness};
+use store::connections::{self, Connection, Connections, Freshness};
 use wire::{ServerEvent, Timestamp, UserId};
 
 /// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.
@@ -82,10 +82,10 @@ impl Fanout {
     async fn post_to_all(&self, now: Timestamp, delivery: &Delivery<'_>, outcome: &mut Delivered, begun: &AtomicU64) {
         let frame = &delivery.event.to_frame();
         let known = self.known(delivery.user, now);
-        let unwanted = Mutex::default();
+        let listed = Mutex::default();
         // Until it is done, it may be a frame that nobody gets.
         begun.fetch_add(1, Ordering::Relaxed);
-        let others = self.others(now, delivery, &known, &unwanted).inspect(|_| {
+        let others = self.others(now, delivery, &known, &listed).inspect(|_| {
             begun.fetch_sub(1, Ordering::Relaxed);
         });
         let others = stream::once(others).flat_map(stream::iter);
@@ -107,10 +107,10 @@ impl Fanout {
             outcome.count(&posted);
         }
         // Whoever is there has their frame first.
-        let Unwanted { ended, too_many } =
-            std::mem::take(&mut *unwanted.lock().unwrap_or_else(PoisonError::into_inner));
-        self.close_all(now, delivery.user, &ended).await;
-        self.replace(now, delivery.user, &too_many).await;
+        let listed = listed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(listed) = listed {
+            self.tidy(now, delivery.user, &listed).await;
+        }
     }
 
     /// Where frames arrived before, and nothing is known since.
@@ -119,13 +119,13 @@ impl Fanout {
         self.remembered().get(user).into_iter().flatten().filter(open).cloned().collect()
     }
 
-    /// All of the user's connections that are not known; and, in `unwanted`, those that are to be closed.
+    /// All of the user's connections that are not known; and, in `found`, what the list of them says.
     async fn others(
         &self,
         now: Timestamp,
         delivery: &Delivery<'_>,
         known: &[Connection],
-        unwanted: &Mutex<Unwanted>,
+        found: &Mutex<Option<Connections>>,
     ) -> Vec<Result<Known, store::Error>> {
         let freshness = if delivery.except.is_some() { Freshness::Eventual } else { Freshness::Strong };
         let listed = match connections::list(&self.store, delivery.user, now, freshness).await {
@@ -136,8 +136,7 @@ impl Fanout {
             }
         };
         let mut connections = listed.reachable();
-        let too_many = listed.over_limit();
-        *unwanted.lock().unwrap_or_else(PoisonError::into_inner) = Unwanted { too_many, ended: listed.ended };
+        *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
         if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
             remembered.get_mut().retain(|connection| connections.contains(connection));
         }
@@ -145,12 +144,15 @@ impl Fanout {
         connections.into_iter().map(Known::Listed).map(Ok).collect()
     }
 
-    /// Closes connections of a user who has opened too many, and tells each of them why.
-    pub async fn replace(&self, now: Timestamp, user: &UserId, oldest: &[Connection]) {
+    /// Closes those that have ended, and the oldest of more than a user may have, each of which is told why. Whoever lists connections
+    /// does so: of two that open at once, the one could not close the other.
+    pub async fn tidy(&self, now: Timestamp, user: &UserId, listed: &Connections) {
+        self.close_all(now, user, &listed.ended).await;
+        let oldest = listed.over_limit();
         let frame = &ServerEvent::ConnectionReplaced {}.to_frame();
         let posts = oldest.iter().map(|connection| self.connections.post(&connection.id, frame));
         future::join_all(posts).await;
-        self.close_all(now, user, oldest).await;
+        self.close_all(now, user, &oldest).await;
     }
 
     /// Closes connections, removes their rows, and says how many of them are gone now. What fails is left to the next one, and to the
@@ -224,14 +226,6 @@ impl Fanout {
     fn remembered(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Connection>>> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Connections that a list of them had, and that are to be closed.
-#[derive(Default)]
-struct Unwanted {
-    ended: Vec<Connection>,
-    /// The oldest, above what a user may have: of two that opened at once, the one could not close the other.
-    too_many: Vec<Connection>,
 }
 
 /// A connection, and how it is known.

@@ -41,8 +41,7 @@ async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure
         connections::forget(&deps.store, user, id).await?;
         return Err(Refusal::Forbidden.into());
     }
-    deps.fanout.replace(now, user, &listed.over_limit()).await;
-    deps.fanout.close_all(now, user, &listed.ended).await;
+    deps.fanout.tidy(now, user, &listed).await;
     presence::note(deps, user).await;
     Ok(())
 }
