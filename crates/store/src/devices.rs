@@ -3,7 +3,6 @@
 //! owner's row that token.
 
 use aws_sdk_dynamodb::error::BuildError;
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::builders::{DeleteBuilder, PutBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem};
 use domain::Device;
@@ -13,16 +12,8 @@ use wire::{DeviceId, DeviceToken, Platform, Registration, UserId, When};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
+use crate::transaction::{self, Outcome, delete, put};
 use crate::{Error, Store};
-
-/// A user's devices.
-#[derive(Debug)]
-pub struct Devices {
-    /// Those that have ended as well: their rows stay for a while.
-    pub devices: Vec<Device>,
-    /// How many rows can't be read; they are not among the others.
-    pub unreadable: u64,
-}
 
 /// Whose a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +30,9 @@ pub enum Written {
     Lost,
 }
 
-/// The devices of a user. One page of rows, which is a hundred times what a user may have.
-pub async fn of_user(store: &Store, user: &UserId) -> Result<Devices, Error> {
+/// The devices of a user; those that have ended as well, whose rows stay for a while. One page of rows, which is a hundred times what a
+/// user may have.
+pub async fn of_user(store: &Store, user: &UserId) -> Result<Vec<Device>, Error> {
     let table = &store.tables.devices;
     let query = store
         .client
@@ -50,8 +42,8 @@ pub async fn of_user(store: &Store, user: &UserId) -> Result<Devices, Error> {
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()));
     let found = query.send().await.of_call("Query", table)?;
-    let (devices, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
-    Ok(Devices { devices, unreadable })
+    let (devices, _) = readable(found.items().iter().map(|item| read(table, item)));
+    Ok(devices)
 }
 
 /// One device.
@@ -96,43 +88,20 @@ pub async fn register(store: &Store, register: &Register<'_>) -> Result<Written,
     // The token of a row that has ended may be somebody else's by now: it is for the TTL.
     let is_left = |gone: &&Device| !gone.is_rung_as(&device.registration) && !gone.has_ended(device.registered_at);
     writes.extend(was.iter().copied().chain(*replaced).filter(is_left).map(|gone| delete(token_delete(store, gone))));
-    transact(store, writes).await
+    write_all(store, writes).await
 }
 
 /// Takes a device out, if it still is registered as it was read.
 pub async fn forget(store: &Store, device: &Device) -> Result<Written, Error> {
-    transact(store, vec![delete(device_delete(store, device)), delete(token_delete(store, device))]).await
+    write_all(store, vec![delete(device_delete(store, device)), delete(token_delete(store, device))]).await
 }
 
-async fn transact(store: &Store, writes: Vec<Result<TransactWriteItem, BuildError>>) -> Result<Written, Error> {
-    let table = &store.tables.devices;
-    let writes = writes.into_iter().collect::<Result<_, _>>().map_err(|error| Error::Call {
-        operation: "TransactWriteItems",
-        table: table.clone(),
-        source: error.into(),
-    })?;
-    let Err(error) = store.client.transact_write_items().set_transact_items(Some(writes)).send().await else {
-        return Ok(Written::Done);
-    };
-    match error.as_service_error() {
-        Some(TransactWriteItemsError::TransactionCanceledException(cancelled))
-            if cancelled
-                .cancellation_reasons()
-                .iter()
-                .any(|why| matches!(why.code(), Some("ConditionalCheckFailed" | "TransactionConflict"))) =>
-        {
-            Ok(Written::Lost)
-        }
-        _ => Err(Error::call("TransactWriteItems", table, error)),
+async fn write_all(store: &Store, writes: Vec<Result<TransactWriteItem, BuildError>>) -> Result<Written, Error> {
+    match transaction::write(store, &store.tables.devices, writes.into_iter().collect()).await? {
+        Outcome::Written => Ok(Written::Done),
+        Outcome::Cancelled(cancelled) if cancelled.is_lost() => Ok(Written::Lost),
+        Outcome::Cancelled(cancelled) => Err(cancelled.into()),
     }
-}
-
-fn put(put: PutBuilder) -> Result<TransactWriteItem, BuildError> {
-    Ok(TransactWriteItem::builder().put(put.build()?).build())
-}
-
-fn delete(delete: DeleteBuilder) -> Result<TransactWriteItem, BuildError> {
-    Ok(TransactWriteItem::builder().delete(delete.build()?).build())
 }
 
 fn token_put(store: &Store, device: &Device, owner: Option<&Owner>) -> PutBuilder {

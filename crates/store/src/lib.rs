@@ -1,4 +1,4 @@
-//! The tables: every key, item and expression. One file per table, one for the transaction.
+//! The tables: every key, item and expression. One file per table, one for each transaction that spans several.
 //!
 //! Nothing here decides who may do what. Functions are named noun first: [`inbox::get`], [`connections::forget`].
 //! The SDK retries throttling, timeouts and 5xx; it retries neither a cancelled transaction nor a conflict, so these come
@@ -14,6 +14,7 @@ pub mod message_change;
 pub mod messages;
 pub mod settings;
 pub mod stream;
+mod transaction;
 
 use std::time::Duration;
 

@@ -1,12 +1,8 @@
 //! The transaction that appends a message: the message, its idempotency row and every member's inbox row, all or nothing.
 
 use aws_sdk_dynamodb::error::BuildError;
-use aws_sdk_dynamodb::error::SdkError;
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
-use aws_sdk_dynamodb::types::{
-    CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
+use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use domain::limits::IDEMPOTENCY_TTL;
 use domain::{Audience, Change, Content, Draft, Marks, Membership, Place, preview};
 use sha2::{Digest, Sha256};
@@ -15,7 +11,8 @@ use wire::{Emoji, MessageId, Seq, Timestamp, UserId};
 use crate::error::CallResult as _;
 use crate::inbox::FIRST_MESSAGES;
 use crate::item::{Item, Reader, VERSION, number, text, version};
-use crate::{Error, Store, messages};
+use crate::transaction::{Cancelled, Outcome, put, update};
+use crate::{Error, Store, messages, transaction};
 
 /// An entry in the place that follows from the sender's row as it was read.
 #[derive(Debug)]
@@ -70,14 +67,9 @@ pub(crate) async fn commit(
     draft: &Draft,
     writes: Result<Vec<TransactWriteItem>, BuildError>,
 ) -> Result<Appended, Error> {
-    let writes = writes.map_err(|error| Error::Call {
-        operation: "TransactWriteItems",
-        table: store.tables.messages.clone(),
-        source: error.into(),
-    })?;
-    match store.client.transact_write_items().set_transact_items(Some(writes)).send().await {
-        Ok(_) => Ok(Appended::Stored),
-        Err(error) => cancelled(store, draft, error),
+    match transaction::write(store, &store.tables.messages, writes).await? {
+        Outcome::Written => Ok(Appended::Stored),
+        Outcome::Cancelled(cancelled) => not_written(store, draft, cancelled),
     }
 }
 
@@ -87,14 +79,6 @@ const IDEMPOTENCY: usize = 1;
 /// What every entry's transaction begins with: the entry, and its idempotency row.
 pub(crate) fn begin(store: &Store, entry: &Entry) -> Result<Vec<TransactWriteItem>, BuildError> {
     Ok(vec![put(entry_put(store, entry))?, put(idempotency_put(store, entry))?])
-}
-
-pub(crate) fn put(put: PutBuilder) -> Result<TransactWriteItem, BuildError> {
-    put.build().map(|put| TransactWriteItem::builder().put(put).build())
-}
-
-pub(crate) fn update(update: UpdateBuilder) -> Result<TransactWriteItem, BuildError> {
-    update.build().map(|update| TransactWriteItem::builder().update(update).build())
 }
 
 fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
@@ -110,29 +94,18 @@ fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, 
     Ok(writes)
 }
 
-/// Reasons come by position, in the order of the writes. The idempotency row's is looked at first: a retry must get its
-/// first answer, whoever else wrote meanwhile.
-fn cancelled<R: std::fmt::Debug + Send + Sync + 'static>(
-    store: &Store,
-    draft: &Draft,
-    error: SdkError<TransactWriteItemsError, R>,
-) -> Result<Appended, Error> {
-    let reasons = match error.as_service_error() {
-        Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled.cancellation_reasons(),
-        _ => &[],
-    };
-    let is = |reason: &CancellationReason, code: &str| reason.code() == Some(code);
-    if let Some(reason) = reasons.get(IDEMPOTENCY).filter(|reason| is(reason, "ConditionalCheckFailed")) {
+/// The idempotency row is looked at first: a retry must get its first answer, whoever else wrote meanwhile.
+fn not_written(store: &Store, draft: &Draft, cancelled: Cancelled) -> Result<Appended, Error> {
+    if let Some(reason) = cancelled.refused(IDEMPOTENCY) {
         return first_answer(store, draft, reason.item());
     }
-    if reasons.iter().any(|reason| is(reason, "ItemCollectionSizeLimitExceeded")) {
+    if cancelled.is_full() {
         return Ok(Appended::Full);
     }
-    let lost = |reason| is(reason, "ConditionalCheckFailed") || is(reason, "TransactionConflict");
-    if reasons.iter().any(lost) {
+    if cancelled.is_lost() {
         return Ok(Appended::Taken);
     }
-    Err(Error::call("TransactWriteItems", &store.tables.messages, error))
+    Err(cancelled.into())
 }
 
 /// What the message was answered with, if it was stored before: for one that is to be refused now. Repeating a request that was

@@ -10,7 +10,8 @@ use domain::{Change, Membership, StoredMessage, preview};
 use wire::{Timestamp, UserId};
 
 use crate::item::{VERSION, number, text, version};
-use crate::message_append::{Appended, Entry, NOT_BLOCKED, PENDING, begin, commit, own_marks, put, update, with_count};
+use crate::message_append::{Appended, Entry, NOT_BLOCKED, PENDING, begin, commit, own_marks, with_count};
+use crate::transaction::{put, update};
 use crate::{Error, Store};
 
 /// A change of a message, by rows as they were read: the user's own first, then the message, so that whoever changed it since has

@@ -1,12 +1,11 @@
 //! What users set for conversations and for each other, in the rows of `inbox`.
 
-use aws_sdk_dynamodb::error::BuildError;
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{AttributeValue, Update};
 use wire::{ConversationId, ConversationSettings, UserId};
 
 use crate::item::{VERSION, text, version};
+use crate::transaction::{self, Outcome};
 use crate::{Error, Store};
 
 /// What came of a write.
@@ -77,7 +76,7 @@ pub async fn set_blocked(
 ) -> Result<Set, Error> {
     let table = &store.tables.inbox;
     let rows = [(user, peer, "blocked"), (peer, user, "blocked_by_peer")];
-    let writes: Result<Vec<_>, BuildError> = rows
+    let writes = rows
         .into_iter()
         .map(|(owner, peer, attribute)| {
             let update = Update::builder()
@@ -93,23 +92,12 @@ pub async fn set_blocked(
             } else {
                 update.update_expression(format!("{row} REMOVE {attribute}"))
             };
-            Ok(TransactWriteItem::builder().update(update.build()?).build())
+            transaction::update(update)
         })
         .collect();
-    let writes = writes.map_err(|error| Error::Call {
-        operation: "TransactWriteItems",
-        table: table.clone(),
-        source: error.into(),
-    })?;
-    match store.client.transact_write_items().set_transact_items(Some(writes)).send().await {
-        Ok(_) => Ok(Set::Done),
-        Err(error) => match error.as_service_error() {
-            Some(TransactWriteItemsError::TransactionCanceledException(cancelled))
-                if cancelled.cancellation_reasons().iter().any(|why| why.code() == Some("TransactionConflict")) =>
-            {
-                Ok(Set::Busy)
-            }
-            _ => Err(Error::call("TransactWriteItems", table, error)),
-        },
+    match transaction::write(store, table, writes).await? {
+        Outcome::Written => Ok(Set::Done),
+        Outcome::Cancelled(cancelled) if cancelled.is_conflict() => Ok(Set::Busy),
+        Outcome::Cancelled(cancelled) => Err(cancelled.into()),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) async fn register(
         let now = deps.clock.now();
         let (own, owner) =
             tokio::join!(devices::of_user(&deps.store, user), devices::owner(&deps.store, &registration));
-        let (own, owner) = (own?.devices, owner?);
+        let (own, owner) = (own?, owner?);
         let was = own.iter().find(|device| device.device_id == *device_id);
         let is_owner = owner.as_ref().is_some_and(|owner| owner.user_id == *user && owner.device_id == *device_id);
         if is_owner && was.is_some_and(|was| was.has_just(&registration, now)) {

@@ -46,7 +46,7 @@ pub(crate) async fn clear_one(
         devices::of_user(&deps.store, user),
         connections::list(&deps.store, user, now, Freshness::Eventual)
     );
-    let (devices, connections) = (devices?.devices, connections?);
+    let (devices, connections) = (devices?, connections?);
     let connected: HashSet<&str> = connections.open.iter().map(|open| open.device.as_str()).collect();
     let is_asleep = |device: &&Device| !device.has_ended(now) && !connected.contains(device.device_id.as_str());
     let asleep: Vec<&Device> = devices.iter().filter(is_asleep).collect();

@@ -157,7 +157,7 @@ impl Ring {
 
     async fn look_up(&mut self, deps: &Deps) -> Result<Home, store::Error> {
         let now = deps.clock.now();
-        let devices::Devices { mut devices, .. } = devices::of_user(&deps.store, &self.user).await?;
+        let mut devices = devices::of_user(&deps.store, &self.user).await?;
         devices.retain(|device| !device.has_ended(now));
         if devices.is_empty() {
             return Ok(Home::WithoutPhone);
