@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actions::settings::MutedUntil;
+use crate::group::{Role, System};
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::message::Kind;
 use crate::time::Timestamp;
@@ -13,11 +14,27 @@ use crate::time::Timestamp;
 pub struct Conversation {
     pub conversation_id: ConversationId,
     pub kind: ConversationKind,
-    /// The other member; the member itself in a note to oneself.
-    pub peer_id: UserId,
+    /// Of a direct conversation, the other member; the member itself in a note to oneself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_id: Option<UserId>,
+    /// Of a group, and so are the next three.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the member may do; `none`: they were removed, or have left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_count: Option<u64>,
+    /// Below it nothing is shown, and nothing is a gap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub first_seq: Option<Seq>,
     pub last_message: LastMessage,
     /// How many of others' messages are above `read_seq`.
     pub unread: u64,
+    /// Of a group: how many of those name the member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mentions: Option<u64>,
     /// A device of the member holds everything up to here.
     pub delivered_seq: Seq,
     /// The member has read everything up to here.
@@ -41,6 +58,8 @@ pub struct Conversation {
 pub enum ConversationKind {
     // Two users, or one in a note to oneself.
     Direct,
+    // Any number of members, of whom some may do more than others.
+    Group,
 }
 
 /// The newest message of a conversation, shortened: of its entries the last one that counts.
@@ -58,4 +77,7 @@ pub struct LastMessage {
     /// The message was deleted: the preview is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// Of a system entry: what happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
 }

@@ -86,6 +86,8 @@ mod tests {
             reactions: vec![],
             target_seq: None,
             emoji: None,
+            mentions: vec![],
+            system: None,
         };
         let theirs = Message { client_msg_id: None, ..message.clone() };
         assert_snapshot!(ServerEvent::messages_new(message).to_frame(), @r#"{"type":"messages.new","conversation_id":"dm_x","messages":[{"conversation_id":"dm_x","seq":1,"message_id":"0198","sender_id":"alice","kind":"text","body":"hi","sent_at":"1970-01-01T00:00:00.000Z","client_msg_id":"7b0e"}]}"#);

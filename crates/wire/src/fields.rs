@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::ids::{InvalidId, Seq};
+use crate::ids::{InvalidId, Seq, UserId};
 use crate::limits::SEQ_MAX;
 use crate::refusal::Refusal;
 
@@ -56,6 +56,17 @@ impl<'a> Fields<'a> {
     pub(crate) fn boolean(&self, field: &str) -> Result<Option<bool>, Refusal> {
         let Some(value) = self.get(field) else { return Ok(None) };
         value.as_bool().map(Some).ok_or_else(|| self.wrong(field, "must be true or false"))
+    }
+
+    /// A list of so many user ids, each once; `None` if it is left out.
+    pub(crate) fn users(&self, field: &str, min: usize, max: usize) -> Result<Option<Vec<UserId>>, Refusal> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let problem = || self.wrong(field, format!("must be a list of {min} to {max} user ids, each of them once"));
+        let list = value.as_array().filter(|list| (min..=max).contains(&list.len())).ok_or_else(problem)?;
+        let ids = list.iter().map(|id| id.as_str().and_then(|id| UserId::parse(id).ok()));
+        let ids: Vec<UserId> = ids.collect::<Option<_>>().ok_or_else(problem)?;
+        let is_repeated = ids.iter().enumerate().any(|(place, id)| ids.iter().skip(place + 1).any(|other| other == id));
+        if is_repeated { Err(problem()) } else { Ok(Some(ids)) }
     }
 
     pub(crate) fn seq(&self, field: &str, min: u64) -> Result<Option<Seq>, Refusal> {

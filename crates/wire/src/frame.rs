@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn replies_name_the_action_and_echo_the_id() {
         assert_snapshot!(reply_frame("ack", Some(&id()), &AckResult {}.into()), @r#"{"type":"reply","action":"ack","id":"r1","result":{}}"#);
-        assert_snapshot!(reply_frame("read", None, &ReadResult { unread: 3 }.into()), @r#"{"type":"reply","action":"read","result":{"unread":3}}"#);
+        assert_snapshot!(reply_frame("read", None, &ReadResult { unread: 3, mentions: None }.into()), @r#"{"type":"reply","action":"read","result":{"unread":3}}"#);
         let sent = SendResult {
             conversation_id: ConversationId::parse("dm_x").unwrap(),
             seq: Seq::new(42).unwrap(),

@@ -13,6 +13,12 @@ use crate::limits::{
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidId(String);
 
+impl InvalidId {
+    pub(crate) fn new(form: String) -> Self {
+        Self(form)
+    }
+}
+
 impl fmt::Display for InvalidId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

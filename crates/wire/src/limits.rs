@@ -30,6 +30,21 @@ pub const REACTORS_MAX: usize = 100;
 /// Of the reactions to a message, those that a frame shows: the most frequent.
 pub const REACTIONS_SHOWN_MAX: usize = 20;
 
+/// What a group is called: Unicode scalar values, and bytes of UTF-8.
+pub const TITLE_CHARS_MAX: usize = 64;
+pub const TITLE_BYTES_MAX: usize = 192;
+/// Members that one request adds to a group.
+pub const GROUP_CHANGE_MEMBERS_MAX: usize = 50;
+/// Members whom a message mentions.
+pub const MENTIONS_MAX: usize = 20;
+/// The list of them once written as JSON: a frame must hold it beside the largest body.
+pub const MENTIONS_JSON_BYTES_MAX: usize = 3 * 1024;
+/// Up to so many members, a group's ticks and who is writing are told as they happen.
+pub const SMALL_GROUP_MEMBERS_MAX: u64 = 32;
+/// Members in one page of a list of them.
+pub const MEMBERS_LIMIT_DEFAULT: u64 = 50;
+pub const MEMBERS_LIMIT_MAX: u64 = 100;
+
 /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
 pub const ACK_ENTRIES_MAX: usize = 25;
 /// Conversations in one page of the chat list.

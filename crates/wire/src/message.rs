@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::group::System;
 use crate::ids::{ClientMsgId, ConversationId, Emoji, MessageId, Seq, UserId};
-use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX};
+use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX, MENTIONS_JSON_BYTES_MAX};
 use crate::time::Timestamp;
 
 /// What an entry is. What a later version stored keeps its kind on the way through this one.
@@ -19,6 +20,8 @@ pub enum Kind {
     Delete,
     /// Somebody reacted to the message at `target_seq`, or took that back.
     Reaction,
+    /// Something happened to the group.
+    System,
     /// One that this version does not know. Clients show nothing for it.
     Other(String),
 }
@@ -36,14 +39,23 @@ impl Kind {
             "edit" => Self::Edit,
             "delete" => Self::Delete,
             "reaction" => Self::Reaction,
+            "system" => Self::System,
             other => Self::Other(other.to_owned()),
         }
     }
 
-    /// Whether it counts as unread, rings, and is the chat list's line. What is not known does nothing of that.
+    /// Whether it counts as unread, and rings. What is not known does nothing of that.
     pub fn counts(&self) -> bool {
         match self {
             Self::Text => true,
+            Self::Edit | Self::Delete | Self::Reaction | Self::System | Self::Other(_) => false,
+        }
+    }
+
+    /// Whether it is the chat list's line. What is not known is not.
+    pub fn is_listed(&self) -> bool {
+        match self {
+            Self::Text | Self::System => true,
             Self::Edit | Self::Delete | Self::Reaction | Self::Other(_) => false,
         }
     }
@@ -54,6 +66,7 @@ impl Kind {
             Self::Edit => "edit",
             Self::Delete => "delete",
             Self::Reaction => "reaction",
+            Self::System => "system",
             Self::Other(kind) => kind,
         }
     }
@@ -86,7 +99,7 @@ pub struct Message {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
-    /// `text`, `edit`, `delete`, `reaction`, or one that came later: a client shows nothing for a kind that it does not know.
+    /// `text`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
     /// Of an edit, the text that its target has now. Empty where there is none, or none any more.
     pub body: String,
@@ -99,6 +112,10 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub reply_to: Option<Seq>,
+    /// Whom it names, or `*` for all members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::MENTIONS_MAX)))]
+    pub mentions: Vec<UserId>,
     /// Which version of the text this is, from 2 on. Of an edit, its target's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 2)))]
@@ -122,6 +139,9 @@ pub struct Message {
     /// Of a reaction: what it is. Left out: it was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emoji: Option<Emoji>,
+    /// Of a system entry: what happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
 }
 
 /// How many members reacted with the same.
@@ -138,6 +158,11 @@ pub struct Reaction {
 /// Whether a body is within both its limits, see [`crate::limits`].
 pub fn body_fits(body: &str) -> bool {
     body.len() <= BODY_BYTES_MAX && json_bytes(body) <= BODY_JSON_BYTES_MAX
+}
+
+/// Whether a list of mentions leaves room for the largest body.
+pub(crate) fn mentions_fit(mentions: &[UserId]) -> bool {
+    mentions.iter().map(|id| json_bytes(id.as_str()) + 1).sum::<usize>() <= MENTIONS_JSON_BYTES_MAX
 }
 
 /// The length of a text written as a JSON string, quotes included, as `serde_json` writes it.
@@ -189,8 +214,11 @@ mod tests {
             reactions: vec![reaction; REACTIONS_SHOWN_MAX],
             target_seq: Seq::new(SEQ_MAX),
             emoji: Some(emoji),
+            mentions: (10..21).map(|n| UserId::parse(&format!("{n}{}", longest(126))).unwrap()).collect(),
+            system: None,
         };
         assert!(body_fits(&message.body));
+        assert!(mentions_fit(&message.mentions));
         let event = ServerEvent::messages_new(message);
         assert!(event.to_frame().len() <= FRAME_BYTES_MAX);
     }

@@ -5,19 +5,28 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actions::ack::{AckRequest, AckResult};
+use crate::actions::add::{AddRequest, AddResult};
+use crate::actions::create::{CreateRequest, CreateResult};
 use crate::actions::delete::{DeleteRequest, DeleteResult};
 use crate::actions::device::{DeviceRequest, DeviceResult};
 use crate::actions::drain::{DrainRequest, DrainResult};
 use crate::actions::edit::{EditRequest, EditResult};
 use crate::actions::history::{HistoryRequest, HistoryResult};
 use crate::actions::inbox::{InboxRequest, InboxResult};
+use crate::actions::leave::{LeaveRequest, LeaveResult};
+use crate::actions::members::{MembersRequest, MembersResult};
 use crate::actions::ping::{PingRequest, PingResult};
 use crate::actions::presence::{PresenceRequest, PresenceResult};
 use crate::actions::react::{ReactRequest, ReactResult};
+use crate::actions::reactions::{ReactionsRequest, ReactionsResult};
 use crate::actions::read::{ReadRequest, ReadResult};
+use crate::actions::receipts::{ReceiptsRequest, ReceiptsResult};
+use crate::actions::remove::{RemoveRequest, RemoveResult};
+use crate::actions::role::{RoleRequest, RoleResult};
 use crate::actions::send::{SendRequest, SendResult};
 use crate::actions::settings::{Settings, SettingsResult};
 use crate::actions::typing::TypingRequest;
+use crate::actions::update::{UpdateRequest, UpdateResult};
 use crate::fields::Fields;
 use crate::refusal::Refusal;
 
@@ -134,6 +143,33 @@ registry! {
     /// Registers the device of this connection for notifications, or takes it out.
     "device": Device(DeviceRequest) -> DeviceResult, in "device",
         like r#"{"action":"device","id":"r1","platform":"apns","token":"9f2c51d0"}"#;
+    /// Makes a group.
+    "create": Create(CreateRequest) -> CreateResult, in "group",
+        like r#"{"action":"create","id":"r1","client_msg_id":"c1","title":"Trip","members":["bob","carol"]}"#;
+    /// Adds members to a group.
+    "add": Add(AddRequest) -> AddResult, in "group",
+        like r#"{"action":"add","id":"r1","conversation_id":"gr_x","client_msg_id":"c2","members":["dave"]}"#;
+    /// Removes a member from a group.
+    "remove": Remove(RemoveRequest) -> RemoveResult, in "group",
+        like r#"{"action":"remove","id":"r1","conversation_id":"gr_x","client_msg_id":"c3","user_id":"dave"}"#;
+    /// Leaves a group.
+    "leave": Leave(LeaveRequest) -> LeaveResult, in "group",
+        like r#"{"action":"leave","id":"r1","conversation_id":"gr_x","client_msg_id":"c4"}"#;
+    /// Says what a member of a group may do.
+    "role": Role(RoleRequest) -> RoleResult, in "group",
+        like r#"{"action":"role","id":"r1","conversation_id":"gr_x","client_msg_id":"c5","user_id":"bob","role":"admin"}"#;
+    /// Changes what a group is called, and what its members may do.
+    "update": Update(UpdateRequest) -> UpdateResult, in "group",
+        like r#"{"action":"update","id":"r1","conversation_id":"gr_x","client_msg_id":"c6","title":"Sea"}"#;
+    /// Who is in a group.
+    "members": Members(MembersRequest) -> MembersResult, in "group",
+        like r#"{"action":"members","id":"r1","conversation_id":"gr_x","limit":100}"#;
+    /// How far the other members of a group have come.
+    "receipts": Receipts(ReceiptsRequest) -> ReceiptsResult, in "group",
+        like r#"{"action":"receipts","id":"r1","conversation_id":"gr_x"}"#;
+    /// Who reacted to a message.
+    "reactions": Reactions(ReactionsRequest) -> ReactionsResult, in "group",
+        like r#"{"action":"reactions","id":"r1","conversation_id":"gr_x","seq":42}"#;
     /// The user is writing. Neither stored nor answered.
     "typing": Typing(TypingRequest), in "connect",
         like r#"{"action":"typing","conversation_id":"dm_x"}"#;

@@ -64,6 +64,11 @@ pub struct HistoryResult {
     /// There are more on the side that was asked for.
     pub more: bool,
     pub last_seq: Seq,
+    /// Of a group: below it nothing is shown, and nothing is a gap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub first_seq: Option<Seq>,
+    /// Of a direct conversation. Of a group, `receipts` tells.
     pub members: Vec<Member>,
 }
 

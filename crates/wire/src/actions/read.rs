@@ -19,6 +19,9 @@ pub struct ReadRequest {
 pub struct ReadResult {
     /// How many messages are left unread.
     pub unread: u64,
+    /// Of a group: how many of those name the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mentions: Option<u64>,
 }
 
 impl ReadRequest {

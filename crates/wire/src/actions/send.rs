@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
-use crate::message::{Kind, body_fits};
+use crate::limits::MENTIONS_MAX;
+use crate::message::{Kind, body_fits, mentions_fit};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
@@ -24,6 +25,10 @@ pub struct SendRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub reply_to: Option<Seq>,
+    /// In a group: whom it names, or `*` for all members, which admins and the owner may.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MENTIONS_MAX), extend("uniqueItems" = true)))]
+    pub mentions: Vec<UserId>,
 }
 
 /// Whom to write to.
@@ -69,7 +74,11 @@ impl SendRequest {
         let kind = fields.required("kind", |kind| Kind::of_request(kind).ok_or("must be \"text\""))?;
         let body = body(fields)?;
         let reply_to = fields.seq("reply_to", 1)?;
-        Ok(Self { target, client_msg_id, kind, body, reply_to })
+        let mentions = fields.users("mentions", 0, MENTIONS_MAX)?.unwrap_or_default();
+        if !mentions_fit(&mentions) {
+            return Err(Refusal::TooLarge { field: "mentions", problem: "must be at most 3 KiB once written as JSON" });
+        }
+        Ok(Self { target, client_msg_id, kind, body, reply_to, mentions })
     }
 }
 

@@ -40,6 +40,7 @@ fn a_send_is_read_whole() {
         client_msg_id: ClientMsgId::parse("m1").unwrap(),
         kind: Kind::Text,
         reply_to: None,
+        mentions: vec![],
         body: "hi".to_owned(),
     };
     assert_eq!(request.action, Action::Send(expected));
@@ -370,4 +371,50 @@ proptest! {
             prop_assert_eq!(&answer["type"], "error");
         }
     }
+}
+
+#[test]
+fn groups_name_the_field_at_fault() {
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    assert!(parse(&create).is_ok());
+    let fifty: Vec<_> = (0..50).map(|number| format!("u{number}")).collect();
+    assert!(parse(&with(create.clone(), "members", json!(fifty))).is_ok());
+    assert!(parse(&with(create.clone(), "members", json!([]))).is_ok());
+    let title = "bad_request · title: must be 1 to 64 characters, and at most 192 bytes of UTF-8";
+    assert_eq!(refusal(&with(create.clone(), "title", json!(""))), title);
+    let members = "bad_request · members: must be a list of 0 to 50 user ids, each of them once";
+    for wrong in [json!(["bob", "bob"]), json!(["a b"]), json!([1]), json!("bob"), json!(vec!["x"; 51])] {
+        assert_eq!(refusal(&with(create.clone(), "members", wrong)), members);
+    }
+    assert_eq!(
+        refusal(&with(create.clone(), "history", json!("none"))),
+        "bad_request · history: must be \"joined\" or \"all\""
+    );
+    assert_eq!(refusal(&with(create, "post", json!("me"))), "bad_request · post: must be \"all\" or \"admins\"");
+    let role =
+        json!({"action": "role", "conversation_id": "gr_x", "client_msg_id": "c", "user_id": "bob", "role": "none"});
+    assert_eq!(refusal(&role), "bad_request · role: must be \"owner\", \"admin\" or \"member\"");
+    let update = json!({"action": "update", "conversation_id": "gr_x", "client_msg_id": "c"});
+    assert_eq!(refusal(&update), "bad_request · title: is missing; name this, history, post or add");
+    assert!(parse(&with(update, "add", json!("admins"))).is_ok());
+    let add = json!({"action": "add", "conversation_id": "gr_x", "client_msg_id": "c", "members": []});
+    assert_eq!(refusal(&add), "bad_request · members: must be a list of 1 to 50 user ids, each of them once");
+    assert_eq!(refusal(&without(add, "members")), "bad_request · members: is missing");
+    let page = json!({"action": "members", "conversation_id": "gr_x", "limit": 101});
+    assert_eq!(refusal(&page), "bad_request · limit: must be an integer from 1 to 100");
+}
+
+#[test]
+fn a_message_mentions_twenty_members() {
+    let send = |mentions: Vec<String>| with(send(), "mentions", json!(mentions));
+    let some = |count| (0..count).map(|number| format!("u{number}")).collect();
+    assert!(parse(&send(some(20))).is_ok());
+    assert!(parse(&send(vec!["*".to_owned()])).is_ok());
+    let list = "bad_request · mentions: must be a list of 0 to 20 user ids, each of them once";
+    assert_eq!(refusal(&send(some(21))), list);
+    let long = |number| format!("{number:02}{}", "\"".repeat(100));
+    assert_eq!(
+        refusal(&send((0..20).map(long).collect())),
+        "too_large · mentions: must be at most 3 KiB once written as JSON"
+    );
 }

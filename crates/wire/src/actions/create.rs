@@ -1,0 +1,60 @@
+//! `create`: a group.
+
+use serde::{Deserialize, Serialize};
+
+use super::send::SendResult;
+use crate::fields::Fields;
+use crate::group::{AllowedTo, HistoryFrom, Title};
+use crate::ids::{ClientMsgId, UserId};
+use crate::limits::GROUP_CHANGE_MEMBERS_MAX;
+use crate::refusal::Refusal;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CreateRequest {
+    /// The idempotency key: unique per user.
+    pub client_msg_id: ClientMsgId,
+    /// At most 192 bytes of UTF-8.
+    pub title: Title,
+    /// Whoever else is a member from the first entry on.
+    #[cfg_attr(feature = "schema", schemars(length(max = GROUP_CHANGE_MEMBERS_MAX), extend("uniqueItems" = true)))]
+    pub members: Vec<UserId>,
+    /// From where on those who join see what was said.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", extend("default" = "joined")))]
+    pub history: HistoryFrom,
+    /// Who may write messages.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", extend("default" = "all")))]
+    pub post: AllowedTo,
+    /// Who may add members.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", extend("default" = "all")))]
+    pub add: AllowedTo,
+}
+
+/// The group is there, and its first entry says so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CreateResult(pub SendResult);
+
+impl CreateRequest {
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        let title = fields.required("title", Title::parse)?;
+        let members = fields.users("members", 0, GROUP_CHANGE_MEMBERS_MAX)?.ok_or_else(|| fields.missing("members"))?;
+        Ok(Self {
+            client_msg_id,
+            title,
+            members,
+            history: history(fields)?.unwrap_or_default(),
+            post: allowed_to(fields, "post")?.unwrap_or_default(),
+            add: allowed_to(fields, "add")?.unwrap_or_default(),
+        })
+    }
+}
+
+pub(super) fn history(fields: &Fields) -> Result<Option<HistoryFrom>, Refusal> {
+    fields.optional("history", |text| HistoryFrom::parse(text).ok_or("must be \"joined\" or \"all\""))
+}
+
+pub(super) fn allowed_to(fields: &Fields, field: &str) -> Result<Option<AllowedTo>, Refusal> {
+    fields.optional(field, |text| AllowedTo::parse(text).ok_or("must be \"all\" or \"admins\""))
+}

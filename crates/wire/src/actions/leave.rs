@@ -1,0 +1,29 @@
+//! `leave`: a group, whose member the user is no longer.
+
+use serde::{Deserialize, Serialize};
+
+use super::send::SendResult;
+use crate::fields::Fields;
+use crate::ids::{ClientMsgId, ConversationId};
+use crate::refusal::Refusal;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeaveRequest {
+    pub conversation_id: ConversationId,
+    /// The idempotency key: unique per sender and conversation, across all actions.
+    pub client_msg_id: ClientMsgId,
+}
+
+/// It is stored, as an entry, which is the last that the user gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeaveResult(pub SendResult);
+
+impl LeaveRequest {
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
+        let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        Ok(Self { conversation_id, client_msg_id })
+    }
+}
