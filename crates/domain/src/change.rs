@@ -17,6 +17,15 @@ pub enum Change {
     },
 }
 
+/// What somebody may, beside what they wrote themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// One of the two blocks the other.
+    pub blocked: bool,
+    /// They may delete what others wrote.
+    pub moderates: bool,
+}
+
 impl Change {
     pub fn kind(&self) -> &'static Kind {
         match self {
@@ -34,17 +43,17 @@ impl Change {
         &self,
         user: &UserId,
         target: Option<&'a StoredMessage>,
-        blocked: bool,
+        rights: Rights,
     ) -> Result<&'a StoredMessage, Refusal> {
         let target = target.filter(|target| target.kind.counts() && target.deleted.is_none()).ok_or(Refusal::Gone)?;
         let is_author = target.sender_id == *user;
         let (forbidden, limit_reached) = match self {
-            Self::Edit { .. } => (blocked || !is_author, target.edits() >= EDITS_MAX),
+            Self::Edit { .. } => (rights.blocked || !is_author, target.edits() >= EDITS_MAX),
             // Also beyond a block: what was said can always be taken back.
-            Self::Delete => (!is_author, false),
+            Self::Delete => (!is_author && !rights.moderates, false),
             Self::React { emoji } => {
                 let is_one_more = emoji.is_some() && !target.reactions.contains_key(user);
-                (blocked, is_one_more && target.reactions.len() >= REACTORS_MAX)
+                (rights.blocked, is_one_more && target.reactions.len() >= REACTORS_MAX)
             }
         };
         if forbidden {
@@ -75,7 +84,7 @@ mod tests {
     use wire::{ConversationId, Timestamp};
 
     use super::*;
-    use crate::{Deleted, Place};
+    use crate::{Aside, Deleted, Place};
 
     fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -96,6 +105,9 @@ mod tests {
             reactions: BTreeMap::new(),
             target_seq: None,
             emoji: None,
+            mentions: vec![],
+            aside: Aside::default(),
+            system: None,
         }
     }
 
@@ -119,8 +131,15 @@ mod tests {
             ("bob", react(), None),
             ("bob", Change::React { emoji: None }, None),
         ] {
-            assert_eq!(change.check(&user(who), Some(&target), false).err(), refused, "{who}: {change:?}");
+            assert_eq!(change.check(&user(who), Some(&target), Rights::default()).err(), refused, "{who}: {change:?}");
         }
+    }
+
+    #[test]
+    fn who_moderates_deletes_what_others_wrote_and_edits_none_of_it() {
+        let (target, rights) = (target(), Rights { moderates: true, blocked: false });
+        assert!(Change::Delete.check(&user("bob"), Some(&target), rights).is_ok());
+        assert_eq!(edit().check(&user("bob"), Some(&target), rights).err(), Some(Refusal::Forbidden));
     }
 
     #[test]
@@ -129,7 +148,11 @@ mod tests {
         for (change, refused) in
             [(edit(), Some(Refusal::Forbidden)), (react(), Some(Refusal::Forbidden)), (Change::Delete, None)]
         {
-            assert_eq!(change.check(&user("alice"), Some(&target), true).err(), refused, "{change:?}");
+            assert_eq!(
+                change.check(&user("alice"), Some(&target), Rights { blocked: true, ..Rights::default() }).err(),
+                refused,
+                "{change:?}"
+            );
         }
     }
 
@@ -142,7 +165,10 @@ mod tests {
         for target in [None, Some(&deleted), Some(&silent), Some(&later)] {
             for change in [edit(), Change::Delete, react()] {
                 for who in ["alice", "bob"] {
-                    assert_eq!(change.check(&user(who), target, true).err(), Some(Refusal::Gone));
+                    assert_eq!(
+                        change.check(&user(who), target, Rights { blocked: true, ..Rights::default() }).err(),
+                        Some(Refusal::Gone)
+                    );
                 }
             }
         }
@@ -152,20 +178,20 @@ mod tests {
     fn a_message_has_so_many_edits_and_so_many_reactors() {
         let mut target = target();
         target.version = Some(EDITS_MAX);
-        assert!(edit().check(&user("alice"), Some(&target), false).is_ok());
+        assert!(edit().check(&user("alice"), Some(&target), Rights::default()).is_ok());
         target.version = Some(EDITS_MAX + 1);
-        assert_eq!(edit().check(&user("alice"), Some(&target), false).err(), Some(Refusal::LimitReached));
+        assert_eq!(edit().check(&user("alice"), Some(&target), Rights::default()).err(), Some(Refusal::LimitReached));
         assert_eq!(
-            edit().check(&user("bob"), Some(&target), false).err(),
+            edit().check(&user("bob"), Some(&target), Rights::default()).err(),
             Some(Refusal::Forbidden),
             "this is told first"
         );
         for number in 0..REACTORS_MAX {
-            assert!(react().check(&user("bob"), Some(&target), false).is_ok());
+            assert!(react().check(&user("bob"), Some(&target), Rights::default()).is_ok());
             target.reactions.insert(user(&format!("u{number}")), Emoji::parse("👍").unwrap());
         }
-        assert_eq!(react().check(&user("bob"), Some(&target), false).err(), Some(Refusal::LimitReached));
-        assert!(react().check(&user("u7"), Some(&target), false).is_ok(), "in the place of their own");
-        assert!(Change::React { emoji: None }.check(&user("bob"), Some(&target), false).is_ok());
+        assert_eq!(react().check(&user("bob"), Some(&target), Rights::default()).err(), Some(Refusal::LimitReached));
+        assert!(react().check(&user("u7"), Some(&target), Rights::default()).is_ok(), "in the place of their own");
+        assert!(Change::React { emoji: None }.check(&user("bob"), Some(&target), Rights::default()).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
-use wire::{ConversationId, MessageId, Timestamp, UserId};
+use wire::{ClientMsgId, ConversationId, MessageId, Timestamp, UserId};
 
 /// One socket, as API Gateway calls it. Opaque: whatever it hands us, we hand back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,23 @@ pub fn direct_conversation_id(one: &UserId, other: &UserId) -> ConversationId {
     ConversationId::parse(&id).expect("it is an id")
 }
 
+/// The group that this user makes with this idempotency key: whoever makes it again meets it.
+#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 is an id")]
+pub fn group_id(creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
+    let digest =
+        Sha256::new().chain_update(creator.as_str()).chain_update([0]).chain_update(client_msg_id.as_str()).finalize();
+    let prefix: Vec<u8> = digest.into_iter().take(20).collect();
+    let id = format!("{GROUP}{}", BASE32_NOPAD.encode(&prefix).to_ascii_lowercase());
+    ConversationId::parse(&id).expect("it is an id")
+}
+
+/// Whether it is a group's id, if there is such a conversation: only the server makes ids.
+pub fn is_group(conversation: &ConversationId) -> bool {
+    conversation.as_str().starts_with(GROUP)
+}
+
+const GROUP: &str = "gr_";
+
 /// The id of a message sent at `sent_at`: a UUIDv7 (RFC 9562) of that time, so that ids sort as time does. The random bytes need be
 /// unlikely to repeat within a millisecond, no more.
 pub fn message_id(sent_at: Timestamp, random: [u8; 10]) -> MessageId {
@@ -51,6 +68,18 @@ mod tests {
         assert_eq!(id, direct_conversation_id(&user("bob"), &user("alice")));
         // Stored ids must survive every later version: this one is pinned.
         assert_eq!(id.as_str(), "dm_cqnezuscwz7if3puu6f3iggubjvdq4gs");
+    }
+
+    #[test]
+    fn a_group_that_is_made_again_has_the_same_id_and_nobody_elses() {
+        let key = |id| ClientMsgId::parse(id).unwrap();
+        let id = group_id(&user("alice"), &key("c1"));
+        assert!(is_group(&id) && !is_group(&direct_conversation_id(&user("alice"), &user("bob"))));
+        assert_eq!(id, group_id(&user("alice"), &key("c1")));
+        assert_ne!(id, group_id(&user("alice"), &key("c2")));
+        assert_ne!(id, group_id(&user("bob"), &key("c1")));
+        // Stored ids must survive every later version: this one is pinned.
+        assert_eq!(id.as_str(), "gr_55o74ib2hlfhd75gvnl7lyzdv7s5mg5f");
     }
 
     #[test]

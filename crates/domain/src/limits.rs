@@ -34,3 +34,5 @@ pub const CONNECTIONS_PER_DEVICE_MAX: usize = 2;
 pub const CHAT_LIST_READ_MAX: usize = 200;
 /// A conversation moves up the chat list's index at most this often.
 pub const ACTIVE_AT_STEP: Duration = Duration::from_mins(1);
+/// Members of a small group of whom one is told how far the others have come: the authors of what was covered last.
+pub const RECEIPT_ENTRIES_MAX: usize = 50;

@@ -6,11 +6,13 @@
 use std::ops::RangeInclusive;
 
 use wire::{
-    ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, MutedUntil, Seq, Timestamp, UserId, When,
+    ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, MutedUntil, Role, Seq, System, Timestamp,
+    UserId, When,
 };
 
 use crate::audience::Audience;
 use crate::cursor::Position;
+use crate::group::GroupInfo;
 use crate::limits::ACTIVE_AT_STEP;
 
 /// One member's row for one conversation: membership, chat-list entry, unread counter, watermarks and pending marker.
@@ -18,8 +20,7 @@ use crate::limits::ACTIVE_AT_STEP;
 pub struct Membership {
     pub user_id: UserId,
     pub conversation_id: ConversationId,
-    /// The other member; the member itself in a note to oneself.
-    pub peer_id: UserId,
+    pub with: With,
     pub end: End,
     /// What the chat list shows.
     pub last: LastEntry,
@@ -30,10 +31,44 @@ pub struct Membership {
     pub delivered_at: Option<Timestamp>,
     pub read_at: Option<Timestamp>,
     pub settings: MemberSettings,
-    /// The peer has blocked this member.
-    pub blocked_by_peer: bool,
     /// Phones were rung for everything up to here, and the member has not read it since: so they may still show it.
     pub notified_seq: Option<Seq>,
+}
+
+/// Who else is in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum With {
+    Peer {
+        /// The other member; the member itself in a note to oneself.
+        peer_id: UserId,
+        /// The peer has blocked this member.
+        blocked_by_peer: bool,
+    },
+    Group(View),
+}
+
+/// What a member's row says of a group, up to where it has gone over the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    pub role: Role,
+    /// Below it the member sees nothing.
+    pub first_seq: Seq,
+    /// The entry with which the member left: the last that they see.
+    pub left_seq: Option<Seq>,
+    /// The last of others' entries that count.
+    pub news: Option<News>,
+    /// The last of those that name the member.
+    pub mentioned_seq: Option<Seq>,
+    /// Known to whoever has read it: it is not in the row.
+    pub group: Option<GroupInfo>,
+}
+
+/// Something that phones ring for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub deleted: bool,
 }
 
 /// What a member has set for a conversation.
@@ -64,6 +99,8 @@ pub struct LastEntry {
     pub preview: String,
     pub sent_at: Timestamp,
     pub deleted: bool,
+    /// Of a system entry, known to whoever has read it.
+    pub system: Option<System>,
 }
 
 /// How far a member has come in a conversation.
@@ -75,6 +112,8 @@ pub struct Marks {
     pub read_seq: Seq,
     /// Others' messages above `read_seq`: entries that count, and are not deleted.
     pub unread: u64,
+    /// Of those, the ones that name the member. In groups only.
+    pub mentions: u64,
     /// The first entry that no device has acknowledged, while there is one.
     pub pending_from: Option<Seq>,
 }
@@ -100,15 +139,36 @@ enum Count {
 }
 
 impl Membership {
-    /// The members of the conversation.
+    /// The members of a direct conversation. Of a group only this one: the others are in its roster.
     pub fn audience(&self) -> Audience {
-        Audience::direct(self.user_id.clone(), self.peer_id.clone())
+        let own = || self.user_id.clone();
+        match &self.with {
+            With::Peer { peer_id, .. } => Audience::direct(own(), peer_id.clone()),
+            With::Group(_) => Audience::direct(own(), own()),
+        }
     }
 
     /// Who is told of this member's marks: nobody else while one of the two blocks the other.
     pub fn told_of_marks(&self) -> Audience {
-        let peer = if self.is_blocked() { &self.user_id } else { &self.peer_id };
-        Audience::direct(self.user_id.clone(), peer.clone())
+        if self.is_blocked() { Audience::direct(self.user_id.clone(), self.user_id.clone()) } else { self.audience() }
+    }
+
+    /// Of a group.
+    pub fn view(&self) -> Option<&View> {
+        match &self.with {
+            With::Peer { .. } => None,
+            With::Group(view) => Some(view),
+        }
+    }
+
+    /// Below it the member sees nothing.
+    pub fn first_seq(&self) -> Seq {
+        self.view().map_or(Seq::ZERO.next(), |view| view.first_seq)
+    }
+
+    /// Whether the conversation goes on for this member: not once they have left.
+    pub fn is_open(&self) -> bool {
+        self.view().is_none_or(|view| view.left_seq.is_none())
     }
 
     /// Whether a phone that rings for such messages is to ring for the one at `seq`, as far as the member's marks say.
@@ -125,9 +185,30 @@ impl Membership {
         (seq > self.marks.read_seq).then(|| self.marks.unread.saturating_sub(1))
     }
 
-    /// Whether what the chat list shows is all that a phone could ring for up to `seq`, and is deleted.
+    /// What phones ring for: the last of others' entries that count, and whether it is deleted. Of a direct conversation it is taken to
+    /// be the line, which may also be one's own.
+    fn news(&self) -> Option<(Seq, bool)> {
+        match &self.with {
+            With::Peer { .. } => Some((self.last.seq, self.last.deleted)),
+            With::Group(view) => view.news.map(|news| (news.seq, news.deleted)),
+        }
+    }
+
+    /// Whether that is all that a phone could ring for up to `seq`, and is deleted.
     pub fn has_taken_back(&self, seq: Seq) -> bool {
-        self.marks.unread == 0 || (self.last.deleted && self.last.seq == seq && self.marks.delivered_seq.next() >= seq)
+        let is_deleted = self.news().is_some_and(|(last, deleted)| deleted && last == seq);
+        self.marks.unread == 0 || (is_deleted && self.marks.delivered_seq.next() >= seq)
+    }
+
+    /// Up to where a phone is rung that is to ring for the message at `seq`: as far as there is something to ring for.
+    pub fn rings_up_to(&self, seq: Seq) -> Seq {
+        let is_own_line = self.view().is_none() && self.last.sender_id == self.user_id;
+        match self.news().filter(|_| !is_own_line) {
+            None => seq,
+            // What rings is before it.
+            Some((last, true)) => last.previous(),
+            Some((last, false)) => last,
+        }
     }
 
     /// Whether phones were rung for the message at `seq`.
@@ -135,14 +216,17 @@ impl Membership {
         self.notified_seq.is_some_and(|notified| notified >= seq)
     }
 
-    /// Whether nothing of the conversation rings.
+    /// Whether nothing of the conversation rings. A mention does, once.
     pub fn is_quiet(&self, now: Timestamp) -> bool {
-        self.is_blocked() || self.settings.muted_until.is_some_and(|until| until.is_after(now))
+        let rung = self.notified_seq.unwrap_or_default().max(self.marks.read_seq);
+        let is_called = self.view().and_then(|view| view.mentioned_seq).is_some_and(|mentioned| mentioned > rung);
+        let is_muted = self.settings.muted_until.is_some_and(|until| until.is_after(now));
+        self.is_blocked() || (is_muted && !is_called)
     }
 
     /// One of the two blocks the other.
     fn is_blocked(&self) -> bool {
-        self.settings.blocked || self.blocked_by_peer
+        matches!(self.with, With::Peer { blocked_by_peer: true, .. }) || self.settings.blocked
     }
 
     /// The row's place in the chat list's index.
@@ -169,7 +253,7 @@ impl Membership {
     pub fn acked(&self, seq: Seq) -> Option<Marks> {
         let seq = seq.min(self.end.seq);
         (seq > self.marks.delivered_seq)
-            .then(|| raised(&self.marks, self.end.seq, seq, self.marks.read_seq, self.marks.unread))
+            .then(|| raised(&self.marks, self.end.seq, seq, self.marks.read_seq, Counted::of(&self.marks)))
     }
 
     /// The read mark on its way to `seq`, or `None` if everything up to there was read before.
@@ -198,37 +282,69 @@ impl Reading {
     }
 
     /// The marks then; `others` are others' messages in [`Self::range`].
-    pub fn marks(&self, others: u64) -> Marks {
+    pub fn marks(&self, others: Counted) -> Marks {
         let Self { seq, before, last, .. } = self;
         let unread = match self.count {
-            Count::Nothing => 0,
+            Count::Nothing => Counted::default(),
             Count::Remaining(_) => others,
-            Count::NoLonger(_) => before.unread.saturating_sub(others),
+            Count::NoLonger(_) => Counted::of(before).without(others),
         };
         raised(before, *last, before.delivered_seq.max(*seq), *seq, unread)
     }
 }
 
-fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: u64) -> Marks {
+/// Messages, and how many of them name the member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub messages: u64,
+    pub mentions: u64,
+}
+
+impl Counted {
+    fn of(marks: &Marks) -> Self {
+        Self { messages: marks.unread, mentions: marks.mentions }
+    }
+
+    fn without(self, others: Self) -> Self {
+        Self {
+            messages: self.messages.saturating_sub(others.messages),
+            mentions: self.mentions.saturating_sub(others.mentions),
+        }
+    }
+}
+
+fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: Counted) -> Marks {
     let pending_from = match before.pending_from {
         Some(from) if delivered_seq < last => Some(from.max(delivered_seq.next())),
         _ => None,
     };
-    Marks { delivered_seq, read_seq, unread, pending_from }
+    let Counted { messages: unread, mentions } = unread;
+    Marks { delivered_seq, read_seq, unread, mentions, pending_from }
 }
 
 /// The row as the chat list shows it.
 impl From<Membership> for wire::Conversation {
     fn from(row: Membership) -> Self {
-        let Membership { conversation_id, peer_id, end, last, marks, settings, .. } = row;
+        let Membership { conversation_id, with, end, last, marks, settings, .. } = row;
         let MemberSettings { muted_until, archived, blocked } = settings;
-        let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, .. } = last;
+        let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, system, .. } = last;
+        let (peer_id, view) = match with {
+            With::Peer { peer_id, .. } => (Some(peer_id), None),
+            With::Group(view) => (None, Some(view)),
+        };
+        let group = view.as_ref().and_then(|view| view.group.clone());
+        let of_view = view.as_ref();
         Self {
             conversation_id,
-            kind: ConversationKind::Direct,
+            kind: if of_view.is_some() { ConversationKind::Group } else { ConversationKind::Direct },
             peer_id,
-            last_message: LastMessage { seq, sender_id, kind, preview, sent_at, deleted },
+            title: of_view.map(|_| group.as_ref().map(|group| group.title.clone()).unwrap_or_default()),
+            role: of_view.map(|view| view.role),
+            member_count: of_view.map(|_| group.as_ref().map(|group| group.member_count).unwrap_or_default()),
+            first_seq: of_view.map(|view| view.first_seq),
+            last_message: LastMessage { seq, sender_id, kind, preview, sent_at, deleted, system },
             unread: marks.unread,
+            mentions: of_view.map(|_| marks.mentions),
             delivered_seq: marks.delivered_seq,
             read_seq: marks.read_seq,
             last_seq: end.seq,
@@ -253,7 +369,7 @@ pub(crate) mod tests {
         Membership {
             user_id: UserId::parse("alice").unwrap(),
             conversation_id: ConversationId::parse("dm_x").unwrap(),
-            peer_id: UserId::parse("bob").unwrap(),
+            with: With::Peer { peer_id: UserId::parse("bob").unwrap(), blocked_by_peer: false },
             end: End { seq: seq(last), sent_at: Timestamp::from_millis(1_000_000) },
             last: LastEntry {
                 seq: seq(last),
@@ -263,13 +379,19 @@ pub(crate) mod tests {
                 preview: "hi".to_owned(),
                 sent_at: Timestamp::from_millis(1_000_000),
                 deleted: false,
+                system: None,
             },
             active_at: Timestamp::from_millis(990_000),
-            marks: Marks { delivered_seq: seq(delivered), read_seq: seq(read), unread, pending_from: pending.map(seq) },
+            marks: Marks {
+                delivered_seq: seq(delivered),
+                read_seq: seq(read),
+                unread,
+                mentions: 0,
+                pending_from: pending.map(seq),
+            },
             delivered_at: None,
             read_at: None,
             settings: MemberSettings::default(),
-            blocked_by_peer: false,
             notified_seq: None,
         }
     }
@@ -325,7 +447,7 @@ pub(crate) mod tests {
         assert_eq!(row.acked(seq(9)).unwrap().delivered_seq, 5);
         assert_eq!(row.reading(seq(3)).unwrap().range(), Some(&(4..=5)));
         assert_eq!(row.reading(seq(5)).unwrap().range(), None);
-        let next = Place::following(Some(&row), Timestamp::from_millis(0), [0; 10]);
+        let next = Place::following(Some(row.end), Timestamp::from_millis(0), [0; 10]);
         assert_eq!((next.seq.value(), next.sent_at.millis()), (6, 2_000_001));
     }
 
@@ -346,10 +468,11 @@ pub(crate) mod tests {
     fn marks_are_told_to_nobody_else_while_one_blocks_the_other() {
         let others = |row: &Membership| row.told_of_marks().others().to_vec();
         let free = row(3, 2, 1, 2, Some(3));
-        assert_eq!(others(&free), std::slice::from_ref(&free.peer_id));
+        assert_eq!(others(&free), [UserId::parse("bob").unwrap()]);
         let settings = MemberSettings { blocked: true, ..MemberSettings::default() };
         assert!(others(&Membership { settings, ..free.clone() }).is_empty());
-        assert!(others(&Membership { blocked_by_peer: true, ..free }).is_empty());
+        let with = With::Peer { peer_id: UserId::parse("bob").unwrap(), blocked_by_peer: true };
+        assert!(others(&Membership { with, ..free }).is_empty());
     }
 
     /// An entry of somebody else's that counts, one that does not, or an own one.
@@ -391,7 +514,7 @@ pub(crate) mod tests {
                 return Ok(());
             };
             let others = reading.range().map_or(0, |range| count(&entries, *range.start(), *range.end()));
-            let after = reading.marks(others);
+            let after = reading.marks(Counted { messages: others, mentions: 0 });
             prop_assert_eq!(after.read_seq, upto.min(row.end.seq));
             prop_assert!(after.read_seq > row.marks.read_seq);
             prop_assert_eq!(after.delivered_seq, row.marks.delivered_seq.max(after.read_seq));
@@ -416,7 +539,7 @@ pub(crate) mod tests {
             let (mut now, mut conversation) = (Timestamp::from_millis(0), None::<Membership>);
             for gap in gaps {
                 now = Timestamp::from_millis(now.millis() + gap);
-                let Place { seq, sent_at, .. } = Place::following(conversation.as_ref(), now, [0; 10]);
+                let Place { seq, sent_at, .. } = Place::following(conversation.as_ref().map(|row| row.end), now, [0; 10]);
                 let active_at = Membership::active_at_after(conversation.as_ref(), sent_at);
                 prop_assert!(active_at <= sent_at && sent_at.since(active_at) < ACTIVE_AT_STEP);
                 let mut moved = row(1, 0, 0, 0, None);

@@ -4,11 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use wire::limits::{PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
-use wire::{ClientMsgId, ConversationId, Emoji, Kind, Message, MessageId, Reaction, Seq, Timestamp, UserId};
+use wire::{
+    ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Message, MessageId, Reaction, Seq, System, Timestamp, UserId,
+};
 
 use crate::change::Change;
-use crate::ids::message_id;
-use crate::membership::Membership;
+use crate::group::{GroupChange, GroupInfo};
+use crate::ids::{ConnectionId, message_id};
+use crate::membership::End;
 
 /// What a sender wants stored. It has no place yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +30,13 @@ pub enum Content {
         kind: Kind,
         body: String,
         reply_to: Option<Seq>,
+        /// Whom it names. In groups only.
+        mentions: Vec<UserId>,
     },
     /// A silent entry, about the message at `target`.
-    Change {
-        target: Seq,
-        change: Change,
-    },
+    Change { target: Seq, change: Change },
+    /// Of a group. What comes of it, a system entry says.
+    Group(GroupChange),
 }
 
 /// Where and when an entry stands in its conversation.
@@ -63,6 +67,26 @@ pub struct StoredMessage {
     /// Of a silent entry: the message that it is about.
     pub target_seq: Option<Seq>,
     pub emoji: Option<Emoji>,
+    /// Whom it names; of an entry that deletes, whom its target named.
+    pub mentions: Vec<UserId>,
+    /// What a member's row must know of an entry, and nobody is told.
+    pub aside: Aside,
+    pub system: Option<System>,
+}
+
+/// What is stored of an entry of a group for those who go over the log, and never shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aside {
+    /// Whose message it is about.
+    pub target_sender: Option<UserId>,
+    /// With a join: from where on the new members see what was said.
+    pub history: Option<HistoryFrom>,
+    /// When somebody leaves: what the group was then.
+    pub group: Option<GroupInfo>,
+    /// The connection that sent it, which gets no copy.
+    pub origin: Option<ConnectionId>,
+    /// Of a message of a group that is deleted: by which entry.
+    pub deleted_seq: Option<Seq>,
 }
 
 /// When and by whom a message was deleted.
@@ -82,6 +106,7 @@ impl Content {
         match self {
             Self::Message { kind, .. } => kind,
             Self::Change { change, .. } => change.kind(),
+            Self::Group(_) => &Kind::System,
         }
     }
 }
@@ -92,11 +117,16 @@ impl Draft {
     pub fn stored(self, place: Place, version: Option<u64>) -> StoredMessage {
         let Self { conversation_id, sender_id, client_msg_id, content } = self;
         let kind = content.kind().clone();
+        let mut mentions = vec![];
         let (body, reply_to, target_seq, emoji) = match content {
-            Content::Message { body, reply_to, .. } => (body, reply_to, None, None),
+            Content::Message { body, reply_to, mentions: named, .. } => {
+                mentions = named;
+                (body, reply_to, None, None)
+            }
             Content::Change { target, change: Change::Edit { body } } => (body, None, Some(target), None),
             Content::Change { target, change: Change::Delete } => (String::new(), None, Some(target), None),
             Content::Change { target, change: Change::React { emoji } } => (String::new(), None, Some(target), emoji),
+            Content::Group(_) => (String::new(), None, None, None),
         };
         let client_msg_id = Some(client_msg_id);
         let edited_at = None;
@@ -114,28 +144,35 @@ impl Draft {
             reactions: BTreeMap::new(),
             target_seq,
             emoji,
+            mentions,
+            aside: Aside::default(),
+            system: None,
         }
     }
 }
 
 impl Place {
-    /// The place after `previous`, which is a member's row or nothing before the first message. Times rise strictly within a
+    /// The place after the end of the conversation, or the first. Times rise strictly within a
     /// conversation, so that message ids sort as seqs do, whatever the clocks of the machines say.
-    pub fn following(previous: Option<&Membership>, now: Timestamp, random: [u8; 10]) -> Self {
-        let (seq, sent_at) = match previous {
+    pub fn following(end: Option<End>, now: Timestamp, random: [u8; 10]) -> Self {
+        let (seq, sent_at) = match end {
             None => (Seq::ZERO.next(), now),
-            Some(row) => (row.end.seq.next(), now.max(Timestamp::from_millis(row.end.sent_at.millis() + 1))),
+            Some(end) => (end.seq.next(), now.max(Timestamp::from_millis(end.sent_at.millis() + 1))),
         };
         Self { seq, message_id: message_id(sent_at, random), sent_at }
     }
 }
 
 impl StoredMessage {
-    /// The entry as `viewer` may see it: the idempotency key is the sender's own affair.
-    pub fn seen_by(&self, viewer: &UserId) -> Message {
+    /// The entry as `viewer` may see it: the idempotency key is the sender's own affair, and of what is below `first_seq` nothing is
+    /// told but that something became of it.
+    pub fn seen_by(&self, viewer: &UserId, first_seq: Seq) -> Message {
+        let is_of_hidden = self.target_seq.is_some_and(|target| target < first_seq);
         let reactions = self.shown_reactions(viewer);
         let Self { conversation_id, place, sender_id, kind, body, client_msg_id, .. } = self.clone();
-        let Self { reply_to, version, edited_at, deleted, target_seq, emoji, .. } = self.clone();
+        let Self { reply_to, version, edited_at, deleted, target_seq, emoji, mentions, system, .. } = self.clone();
+        let (body, version) = if is_of_hidden { (String::new(), None) } else { (body, version) };
+        let has_mentions = deleted.is_none() && target_seq.is_none();
         let Place { seq, message_id, sent_at } = place;
         let client_msg_id = if sender_id == *viewer { client_msg_id } else { None };
         let (deleted_at, deleted_by) = deleted.map(|deleted| (deleted.at, deleted.by)).unzip();
@@ -156,6 +193,8 @@ impl StoredMessage {
             reactions,
             target_seq,
             emoji,
+            mentions: if has_mentions { mentions } else { vec![] },
+            system,
         }
     }
 
@@ -195,32 +234,32 @@ mod tests {
             conversation_id: ConversationId::parse("dm_x").unwrap(),
             sender_id: UserId::parse("alice").unwrap(),
             client_msg_id: ClientMsgId::parse("m1").unwrap(),
-            content: Content::Message { kind: Kind::Text, body: body.to_owned(), reply_to: None },
+            content: Content::Message { kind: Kind::Text, body: body.to_owned(), reply_to: None, mentions: vec![] },
         }
     }
 
     #[test]
     fn the_first_message_is_number_one_and_time_never_goes_back() {
-        let place = |previous: Option<&Membership>, now| {
-            let Place { seq, sent_at, .. } = Place::following(previous, now, [0; 10]);
+        let place = |end: Option<End>, now| {
+            let Place { seq, sent_at, .. } = Place::following(end, now, [0; 10]);
             (seq.value(), sent_at)
         };
         let now = Timestamp::from_millis(5);
         assert_eq!(place(None, now), (1, now));
         let row = row(7, 7, 7, 0, None);
         // A clock that is behind, or a message in the same millisecond, comes out one millisecond later.
-        assert_eq!(place(Some(&row), now), (8, Timestamp::from_millis(1_000_001)));
-        assert_eq!(place(Some(&row), row.end.sent_at), (8, Timestamp::from_millis(1_000_001)));
+        assert_eq!(place(Some(row.end), now), (8, Timestamp::from_millis(1_000_001)));
+        assert_eq!(place(Some(row.end), row.end.sent_at), (8, Timestamp::from_millis(1_000_001)));
         let later = Timestamp::from_millis(2_000_000);
-        assert_eq!(place(Some(&row), later), (8, later));
+        assert_eq!(place(Some(row.end), later), (8, later));
     }
 
     #[test]
     fn the_idempotency_key_is_for_its_sender_alone() {
         let message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), None);
         let [alice, bob] = ["alice", "bob"].map(|id| UserId::parse(id).unwrap());
-        assert_eq!(message.seen_by(&alice).client_msg_id, message.client_msg_id);
-        assert_eq!(message.seen_by(&bob).client_msg_id, None);
+        assert_eq!(message.seen_by(&alice, Seq::ZERO).client_msg_id, message.client_msg_id);
+        assert_eq!(message.seen_by(&bob, Seq::ZERO).client_msg_id, None);
     }
 
     #[test]
@@ -249,7 +288,7 @@ mod tests {
             message.reactions.insert(user, Emoji::parse(&format!("e{:02}", number % 30)).unwrap());
         }
         message.reactions.insert(UserId::parse("bob").unwrap(), Emoji::parse("e29").unwrap());
-        let shown = message.seen_by(&alice).reactions;
+        let shown = message.seen_by(&alice, Seq::ZERO).reactions;
         assert_eq!(shown.len(), REACTIONS_SHOWN_MAX);
         assert_eq!((shown[0].emoji.as_str(), shown[0].count, shown[0].mine), ("e29", 3, false));
         assert_eq!((shown[8].emoji.as_str(), shown[8].count, shown[8].mine), ("e07", 2, true));

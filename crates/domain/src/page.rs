@@ -90,6 +90,8 @@ mod tests {
             reactions: vec![],
             target_seq: None,
             emoji: None,
+            mentions: vec![],
+            system: None,
         }
     }
 
@@ -162,6 +164,7 @@ mod tests {
             messages,
             more: true,
             last_seq: Seq::new(SEQ_MAX).unwrap(),
+            first_seq: Seq::new(SEQ_MAX),
             members: vec![member(), member()],
         };
         let id = RequestId::parse(&"\u{1}".repeat(64)).unwrap();
