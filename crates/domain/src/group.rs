@@ -10,7 +10,7 @@ use crate::membership::{End, LastEntry};
 use crate::message::{Aside, Place, StoredMessage, preview};
 
 /// The mention that means all members.
-pub const EVERYBODY: &str = "*";
+pub(crate) const EVERYBODY: &str = "*";
 
 /// A group, as its log has it up to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl RosterRow {
 pub(crate) fn first_seq(history: HistoryFrom, joined: Seq) -> Seq {
     match history {
         HistoryFrom::Joined => joined,
-        HistoryFrom::All => Seq::ZERO.next(),
+        HistoryFrom::All => Seq::FIRST,
     }
 }
 
@@ -273,7 +273,7 @@ impl GroupChange {
                     post: info.post.unwrap_or(rules.post),
                     add: info.add.unwrap_or(rules.add),
                 };
-                (System::InfoChanged(info.clone()), vec![])
+                (info.clone().into(), vec![])
             }
         };
         Ok(Some(Decided { system, aside, group, rules, roster }))

@@ -35,5 +35,5 @@ pub use ids::{ConnectionId, direct_conversation_id, group_id, is_group, message_
 pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership, News, Reading, View, With};
 pub use message::{Aside, Content, Deleted, Draft, Place, StoredMessage, preview};
 pub use notification::Notification;
-pub use page::{Backlog, drain_page, fit, fit_last};
+pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{InvalidRate, Rate};

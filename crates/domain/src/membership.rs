@@ -163,7 +163,7 @@ impl Membership {
 
     /// Below it the member sees nothing.
     pub fn first_seq(&self) -> Seq {
-        self.view().map_or(Seq::ZERO.next(), |view| view.first_seq)
+        self.view().map_or(Seq::FIRST, |view| view.first_seq)
     }
 
     /// Whether the conversation goes on for this member: not once they have left.
@@ -247,6 +247,13 @@ impl Membership {
             Some(row) if sent_at.since(row.active_at) < ACTIVE_AT_STEP => row.active_at,
             _ => sent_at,
         }
+    }
+
+    /// The marks once a device holds everything, and once the user has read it too.
+    pub fn caught_up(&self, is_read: bool) -> Marks {
+        let (read_seq, unread) =
+            if is_read { (self.end.seq, Counted::default()) } else { (self.marks.read_seq, Counted::of(&self.marks)) };
+        raised(&self.marks, self.end.seq, self.end.seq, read_seq, unread)
     }
 
     /// The marks once a device holds everything up to `seq`, or `None` if they already say so.

@@ -156,7 +156,7 @@ impl Place {
     /// conversation, so that message ids sort as seqs do, whatever the clocks of the machines say.
     pub fn following(end: Option<End>, now: Timestamp, random: [u8; 10]) -> Self {
         let (seq, sent_at) = match end {
-            None => (Seq::ZERO.next(), now),
+            None => (Seq::FIRST, now),
             Some(end) => (end.seq.next(), now.max(Timestamp::from_millis(end.sent_at.millis() + 1))),
         };
         Self { seq, message_id: message_id(sent_at, random), sent_at }
@@ -267,7 +267,7 @@ mod tests {
         let now = Timestamp::from_millis(5);
         let place = || Place::following(None, now, [0; 10]);
         let mut target = draft("second").stored(place(), Some(2));
-        let edit = Content::Change { target: Seq::ZERO.next(), change: Change::Edit { body: "first".to_owned() } };
+        let edit = Content::Change { target: Seq::FIRST, change: Change::Edit { body: "first".to_owned() } };
         let edit = Draft { content: edit, ..draft("") }.stored(place(), Some(2));
         let shown = edit.clone().of_target(Some(&target));
         assert_eq!((shown.body.as_str(), shown.version), ("second", Some(2)));

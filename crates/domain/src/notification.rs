@@ -6,7 +6,7 @@ use wire::{ConversationId, Kind, Platform, Seq};
 
 use crate::device::Device;
 use crate::limits::{CLEAR_TTL, COLLAPSE_ID_BYTES_MAX};
-use crate::membership::Membership;
+use crate::membership::{LastEntry, Membership};
 
 /// What SNS hands on to a phone: `message` as JSON by platform, and what APNs and FCM are told beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +16,12 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// There are messages up to `seq`. `badge` for a device that asked for it.
-    pub fn ring(row: &Membership, seq: Seq, device: &Device, badge: Option<u64>) -> Self {
-        // The row is about its last message. That can be a later one of the user's own, of which there is nothing to say.
-        let from = (row.last.sender_id != row.user_id && device.registration.preview).then_some(&row.last.sender_id);
-        let is_shown = row.last.kind == Kind::Text && !row.last.deleted;
-        let preview = from.filter(|_| is_shown).map(|_| row.last.preview.as_str());
+    /// There are messages up to `seq`, of which `last` is what there is to say. `badge` for a device that asked for it.
+    pub fn ring(row: &Membership, last: &LastEntry, seq: Seq, device: &Device, badge: Option<u64>) -> Self {
+        // It can be a later one of the user's own, of which there is nothing to say.
+        let from = (last.sender_id != row.user_id && device.registration.preview).then_some(&last.sender_id);
+        let is_shown = last.kind == Kind::Text && !last.deleted;
+        let preview = from.filter(|_| is_shown).map(|_| last.preview.as_str());
         let conversation = &row.conversation_id;
         if device.registration.platform == Platform::Fcm {
             let mut data = json!({"type": "message", "conversation_id": conversation, "seq": seq.to_string()});
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_ring_has_ids_only() {
         let row = row(42, 41, 41, 1, Some(42));
-        let ring = |platform| Notification::ring(&row, seq(42), &device(platform, false), None);
+        let ring = |platform| Notification::ring(&row, &row.last, seq(42), &device(platform, false), None);
         assert_snapshot!(shown(&ring(Platform::Apns), "APNS"), @r#"
         {"aps":{"alert":{"loc-key":"PIGEONHOLE_MESSAGE"},"mutable-content":1,"sound":"default","thread-id":"dm_x"},"pigeonhole":{"conversation_id":"dm_x","seq":42,"type":"message"}}
         APNS.PUSH_TYPE=alert APNS.PRIORITY=10 APNS.COLLAPSE_ID=dm_x
@@ -159,7 +159,8 @@ mod tests {
     #[test]
     fn a_preview_says_who_and_what() {
         let mut row = row(42, 41, 41, 1, Some(42));
-        let ring = |row: &Membership, platform| Notification::ring(row, seq(42), &device(platform, true), Some(3));
+        let ring =
+            |row: &Membership, platform| Notification::ring(row, &row.last, seq(42), &device(platform, true), Some(3));
         assert_snapshot!(shown(&ring(&row, Platform::Apns), "APNS"), @r#"
         {"aps":{"alert":{"body":"hi","title-loc-args":["bob"],"title-loc-key":"PIGEONHOLE_FROM"},"badge":3,"mutable-content":1,"sound":"default","thread-id":"dm_x"},"pigeonhole":{"conversation_id":"dm_x","sender_id":"bob","seq":42,"type":"message"}}
         APNS.PUSH_TYPE=alert APNS.PRIORITY=10 APNS.COLLAPSE_ID=dm_x
@@ -198,7 +199,7 @@ mod tests {
     fn a_conversation_with_a_long_id_replaces_nothing() {
         let mut row = row(1, 0, 0, 1, Some(1));
         row.conversation_id = ConversationId::parse(&"x".repeat(COLLAPSE_ID_BYTES_MAX + 1)).unwrap();
-        let ring = Notification::ring(&row, seq(1), &device(Platform::Apns, false), None);
+        let ring = Notification::ring(&row, &row.last, seq(1), &device(Platform::Apns, false), None);
         assert!(!ring.attributes.iter().any(|(name, _)| name.ends_with("COLLAPSE_ID")));
     }
 
@@ -216,7 +217,7 @@ mod tests {
             row.last.preview = preview.into_iter().collect();
             let last = seq((1 << 53) - 1);
             let device = device(platform, true);
-            let ring = Notification::ring(&row, last, &device, Some(u64::MAX));
+            let ring = Notification::ring(&row, &row.last, last, &device, Some(u64::MAX));
             let clear = Notification::clear(&row.conversation_id, last, &device, Some(u64::MAX));
             for notification in [ring, clear] {
                 let message: Value = serde_json::from_str(&notification.message).unwrap();

@@ -51,6 +51,16 @@ pub fn fit_last<T: Serialize>(mut items: Vec<T>) -> Vec<T> {
     items
 }
 
+/// All of the items, in as many parts as frames are needed for them.
+pub fn split<T: Serialize>(mut items: Vec<T>) -> Vec<Vec<T>> {
+    let mut parts = vec![];
+    while !items.is_empty() {
+        let rest = items.split_off(fitting(items.iter()).max(1));
+        parts.push(std::mem::replace(&mut items, rest));
+    }
+    parts
+}
+
 fn fitting<'a, T: Serialize + 'a>(items: impl Iterator<Item = &'a T>) -> usize {
     let mut bytes = 0;
     items
@@ -139,6 +149,9 @@ mod tests {
             prop_assert_eq!(&first[..], &items[..first.len()]);
             prop_assert_eq!(&last[..], &items[items.len() - last.len()..]);
             prop_assert!(items.is_empty() || (!first.is_empty() && !last.is_empty()));
+            let parts = split(items.clone());
+            prop_assert!(parts.iter().all(|part| fit(part.clone()) == *part && !part.is_empty()));
+            prop_assert_eq!(parts.concat(), items);
         }
     }
 

@@ -6,12 +6,12 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
-use domain::{End, LastEntry, Marks, MemberSettings, Membership, Position};
+use domain::{End, LastEntry, Marks, MemberSettings, Membership, Position, With, direct_conversation_id};
 use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, number, readable, text};
-use crate::{Error, Store};
+use crate::{Error, Store, batch, views};
 
 /// Which watermark a client raises. Reading implies having.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub async fn get_many(store: &Store, members: &[(UserId, ConversationId)]) -> Re
     })
 }
 
-fn key(user: &UserId, conversation: &ConversationId) -> Item {
+pub(crate) fn key(user: &UserId, conversation: &ConversationId) -> Item {
     Item::from([
         ("user_id".to_owned(), text(user.as_str())),
         ("conversation_id".to_owned(), text(conversation.as_str())),
@@ -285,7 +285,8 @@ fn pending_query(store: &Store, user: &UserId) -> QueryFluentBuilder {
 }
 
 /// Raises a watermark to the conversation's last message, which is what clients do nearly always: one write, nothing read
-/// before it. Refused unless `seq` is the last; a watermark that stands there already is written as it is.
+/// before it. Refused unless `seq` is the last; a watermark that stands there already is written as it is. Done, it says how the row
+/// was before.
 pub async fn catch_up(
     store: &Store,
     user: &UserId,
@@ -298,10 +299,11 @@ pub async fn catch_up(
         Mark::Delivered => "SET delivered_seq = :seq, delivered_at = :now REMOVE pending_from, pending_since",
         Mark::Read => {
             "SET delivered_seq = :seq, read_seq = :seq, read_at = :now, unread = :none \
-             REMOVE pending_from, pending_since, notified_seq"
+             REMOVE pending_from, pending_since, notified_seq, mentions"
         }
     };
     let mut write = row(store, user, conversation)
+        .return_values(ReturnValue::AllOld)
         .update_expression(update)
         .condition_expression("last_seq = :seq")
         .expression_attribute_values(":now", number(now.millis()))
@@ -310,6 +312,15 @@ pub async fn catch_up(
         write = write.expression_attribute_values(":none", number(0));
     }
     outcome(store, write).await
+}
+
+/// Whether one of these blocks `user`.
+pub async fn is_blocked_by(store: &Store, user: &UserId, others: &[UserId]) -> Result<bool, Error> {
+    let table = &store.tables.inbox;
+    let keys = others.iter().map(|other| key(user, &direct_conversation_id(user, other))).collect();
+    let rows = batch::rows(store, table, keys, true).await?;
+    let is_blocked = |item: &Item| Reader { item, table }.flag("blocked_by_peer");
+    rows.iter().map(is_blocked).try_fold(false, |any, one| Ok(any | one?))
 }
 
 /// Writes the marks that follow from `before`, if the row is still as it was. A message, an ack or a read in between
@@ -323,6 +334,7 @@ pub async fn advance(
 ) -> Result<Update, Error> {
     let is_read = after.read_seq > before.marks.read_seq;
     let at = if is_read { "read_at" } else { "delivered_at" };
+    let mentions = if before.view().is_some() { ", mentions = :mentions" } else { "" };
     let (pending, mut removes) = match after.pending_from {
         Some(_) => (", pending_from = :pending", vec![]),
         None => ("", vec!["pending_from", "pending_since"]),
@@ -343,7 +355,7 @@ pub async fn advance(
     let removes = if removes.is_empty() { String::new() } else { format!(" REMOVE {}", removes.join(", ")) };
     let mut write = write
         .update_expression(format!(
-            "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, {at} = :now{pending}{removes}"
+            "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, {at} = :now{mentions}{pending}{removes}"
         ))
         .expression_attribute_values(":now", number(now.millis()))
         .condition_expression(condition)
@@ -353,13 +365,16 @@ pub async fn advance(
         .expression_attribute_values(":last", number(before.end.seq))
         .expression_attribute_values(":was_delivered", number(before.marks.delivered_seq))
         .expression_attribute_values(":was_read", number(before.marks.read_seq));
+    if before.view().is_some() {
+        write = write.expression_attribute_values(":mentions", number(after.mentions));
+    }
     if let Some(from) = after.pending_from {
         write = write.expression_attribute_values(":pending", number(from));
     }
     outcome(store, write).await
 }
 
-fn row(store: &Store, user: &UserId, conversation: &ConversationId) -> UpdateItemFluentBuilder {
+pub(crate) fn row(store: &Store, user: &UserId, conversation: &ConversationId) -> UpdateItemFluentBuilder {
     store
         .client
         .update_item()
@@ -370,7 +385,7 @@ fn row(store: &Store, user: &UserId, conversation: &ConversationId) -> UpdateIte
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
 }
 
-async fn outcome(store: &Store, write: UpdateItemFluentBuilder) -> Result<Update, Error> {
+pub(crate) async fn outcome(store: &Store, write: UpdateItemFluentBuilder) -> Result<Update, Error> {
     let table = &store.tables.inbox;
     let failed = match write.send().await {
         Ok(written) => {
@@ -395,7 +410,7 @@ fn muted_until(row: &Reader) -> Result<Option<MutedUntil>, Error> {
 }
 
 /// `None` where a setting is all that the row holds: nothing was written in the conversation yet.
-fn read_if_written(table: &str, item: &Item) -> Result<Option<Membership>, Error> {
+pub(crate) fn read_if_written(table: &str, item: &Item) -> Result<Option<Membership>, Error> {
     item.contains_key("last_seq").then(|| read(table, item)).transpose()
 }
 
@@ -418,25 +433,29 @@ pub(crate) fn is_silent(row: &Reader) -> Result<bool, Error> {
 fn read(table: &str, item: &Item) -> Result<Membership, Error> {
     let row = Reader { item, table };
     let (end, shown_seq) = end(&row)?;
+    let is_of_group = views::is_of_group(item);
     Ok(Membership {
         user_id: row.parsed("user_id", UserId::parse)?,
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
-        peer_id: row.parsed("peer_id", UserId::parse)?,
+        with: with(&row)?,
         end,
         last: LastEntry {
             seq: shown_seq,
             message_id: MessageId::stored(row.text("last_message_id")?),
             sender_id: row.parsed("last_sender_id", UserId::parse)?,
             kind: Kind::stored(row.text("last_kind")?),
-            preview: row.text("last_preview")?.to_owned(),
+            // Of a group, what the line says is with the group.
+            preview: if is_of_group { String::new() } else { row.text("last_preview")?.to_owned() },
             sent_at: row.time("last_at")?,
             deleted: row.optional("deleted_seq", Reader::seq)? == Some(shown_seq),
+            system: None,
         },
         active_at: row.time("active_at")?,
         marks: Marks {
             delivered_seq: row.seq("delivered_seq")?,
             read_seq: row.seq("read_seq")?,
             unread: row.count("unread")?,
+            mentions: row.optional("mentions", Reader::count)?.unwrap_or_default(),
             pending_from: row.optional("pending_from", Reader::seq)?,
         },
         delivered_at: row.optional("delivered_at", Reader::time)?,
@@ -446,7 +465,13 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             archived: row.flag("archived")?,
             blocked: row.flag("blocked")?,
         },
-        blocked_by_peer: row.flag("blocked_by_peer")?,
         notified_seq: row.optional("notified_seq", Reader::seq)?,
     })
+}
+
+fn with(row: &Reader) -> Result<With, Error> {
+    if views::is_of_group(row.item) {
+        return views::view(row).map(With::Group);
+    }
+    Ok(With::Peer { peer_id: row.parsed("peer_id", UserId::parse)?, blocked_by_peer: row.flag("blocked_by_peer")? })
 }

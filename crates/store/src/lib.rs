@@ -4,17 +4,22 @@
 //! The SDK retries throttling, timeouts and 5xx; it retries neither a cancelled transaction nor a conflict, so these come
 //! back as outcomes ([`message_append::Appended`], [`inbox::Update`]) and the handler decides.
 
+mod batch;
 pub mod connections;
 pub mod devices;
+pub mod entry_append;
 mod error;
+pub mod heads;
 pub mod inbox;
 mod item;
 pub mod message_append;
 pub mod message_change;
 pub mod messages;
+pub mod roster;
 pub mod settings;
 pub mod stream;
 mod transaction;
+pub mod views;
 
 use std::time::Duration;
 
@@ -41,6 +46,8 @@ pub struct Tables {
     pub inbox: String,
     pub devices: String,
     pub audit: String,
+    pub conversations: String,
+    pub members: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -60,7 +67,7 @@ impl Store {
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
-    /// `INBOX_TABLE`, `DEVICES_TABLE` and `AUDIT_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
+    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE` and `MEMBERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
     /// limit.
     ///
     /// # Errors
@@ -77,6 +84,8 @@ impl Store {
             inbox: env("INBOX_TABLE")?,
             devices: env("DEVICES_TABLE")?,
             audit: env("AUDIT_TABLE")?,
+            conversations: env("CONVERSATIONS_TABLE")?,
+            members: env("MEMBERS_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
@@ -89,13 +98,14 @@ impl Store {
 /// The smallest read there is, of a row that isn't there: it opens the connection to DynamoDB, so that the first event
 /// after a cold start need not. A failure shows on the first event, where it is reported.
 pub async fn warm_up(store: &Store, table: WarmTable) {
-    let (table, sort_key) = match table {
-        WarmTable::Connections => (&store.tables.connections, "connection_id"),
-        WarmTable::Inbox => (&store.tables.inbox, "conversation_id"),
-        WarmTable::Devices => (&store.tables.devices, "device_id"),
+    let (table, keys): (_, &[&str]) = match table {
+        WarmTable::Connections => (&store.tables.connections, &["user_id", "connection_id"]),
+        WarmTable::Inbox => (&store.tables.inbox, &["user_id", "conversation_id"]),
+        WarmTable::Devices => (&store.tables.devices, &["user_id", "device_id"]),
+        WarmTable::Conversations => (&store.tables.conversations, &["conversation_id"]),
     };
-    let nobody = || AttributeValue::S("-".to_owned());
-    let read = store.client.get_item().table_name(table).key("user_id", nobody()).key(sort_key, nobody());
+    let key = keys.iter().map(|name| ((*name).to_owned(), AttributeValue::S("-".to_owned()))).collect();
+    let read = store.client.get_item().table_name(table).set_key(Some(key));
     if let Err(error) = read.send().await.of_call("GetItem", table) {
         tracing::debug!(error = error_chain(&error), "warm-up failed");
     }
@@ -107,4 +117,5 @@ pub enum WarmTable {
     Connections,
     Inbox,
     Devices,
+    Conversations,
 }

@@ -4,9 +4,9 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use domain::limits::IDEMPOTENCY_TTL;
-use domain::{Audience, Change, Content, Draft, Marks, Membership, Place, preview};
+use domain::{Audience, Change, Content, Draft, GroupChange, Marks, Membership, Place, Rules, StoredMessage, preview};
 use sha2::{Digest, Sha256};
-use wire::{Emoji, MessageId, Seq, Timestamp, UserId};
+use wire::{AllowedTo, Emoji, HistoryFrom, Info, Kind, MessageId, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::inbox::FIRST_MESSAGES;
@@ -77,13 +77,20 @@ pub(crate) async fn commit(
 const IDEMPOTENCY: usize = 1;
 
 /// What every entry's transaction begins with: the entry, and its idempotency row.
-pub(crate) fn begin(store: &Store, entry: &Entry) -> Result<Vec<TransactWriteItem>, BuildError> {
-    Ok(vec![put(entry_put(store, entry))?, put(idempotency_put(store, entry))?])
+pub(crate) fn begin(store: &Store, draft: &Draft, entry: &StoredMessage) -> Result<Vec<TransactWriteItem>, BuildError> {
+    Ok(vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place))?])
+}
+
+impl Entry<'_> {
+    /// As it is stored. What an edit says is not in it, but in its target.
+    pub(crate) fn stored(&self) -> StoredMessage {
+        self.draft.clone().stored(self.place.clone(), None)
+    }
 }
 
 fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
     let audience = append.entry.audience;
-    let mut writes = begin(store, &append.entry)?;
+    let mut writes = begin(store, append.entry.draft, &append.entry.stored())?;
     writes.push(update(own_row_update(store, append))?);
     for other in audience.others() {
         writes.push(update(other_row_update(store, append, other))?);
@@ -142,23 +149,23 @@ fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<App
     }))
 }
 
-fn entry_put(store: &Store, entry: &Entry) -> PutBuilder {
+fn entry_put(store: &Store, entry: &StoredMessage) -> PutBuilder {
     Put::builder()
         .table_name(&store.tables.messages)
-        .set_item(Some(messages::item(entry.draft, entry.place)))
+        .set_item(Some(messages::item(entry)))
         .condition_expression("attribute_not_exists(seq)")
 }
 
-fn idempotency_put(store: &Store, entry: &Entry) -> PutBuilder {
-    let Place { seq, message_id, sent_at } = entry.place;
+fn idempotency_put(store: &Store, draft: &Draft, place: &Place) -> PutBuilder {
+    let Place { seq, message_id, sent_at } = place;
     Put::builder()
         .table_name(&store.tables.idempotency)
-        .item("conversation_id", text(entry.draft.conversation_id.as_str()))
-        .item("sender_key", text(sender_key(entry.draft)))
+        .item("conversation_id", text(draft.conversation_id.as_str()))
+        .item("sender_key", text(sender_key(draft)))
         .item("seq", number(seq))
         .item("message_id", text(message_id.as_str()))
         .item("sent_at", number(sent_at.millis()))
-        .item("body_hash", text(body_hash(entry.draft)))
+        .item("body_hash", text(body_hash(draft)))
         .item("expires_at", number(sent_at.plus(IDEMPOTENCY_TTL).seconds()))
         .item(VERSION, version())
         .condition_expression("attribute_not_exists(sender_key)")
@@ -258,6 +265,7 @@ fn last_message_update(
     let (kind, preview) = match &draft.content {
         Content::Message { kind, body, .. } => (kind, preview(body)),
         Content::Change { change, .. } => (change.kind(), String::new()),
+        Content::Group(_) => (&Kind::System, String::new()),
     };
     let active_at = Membership::active_at_after(*previous, place.sent_at);
     let update = Update::builder()
@@ -286,6 +294,7 @@ fn last_message_update(
 fn body_hash(draft: &Draft) -> String {
     let (about, said) = match &draft.content {
         Content::Message { body, reply_to, .. } => (*reply_to, body.as_str()),
+        Content::Group(change) => return hex(Sha256::new().chain_update(group_change_text(change)).finalize()),
         Content::Change { target, change: Change::Edit { body } } => (Some(*target), body.as_str()),
         Content::Change { target, change: Change::Delete } => (Some(*target), ""),
         Content::Change { target, change: Change::React { emoji } } => {
@@ -294,6 +303,35 @@ fn body_hash(draft: &Draft) -> String {
     };
     let about = about.map(|seq| format!(" {seq}")).unwrap_or_default();
     let digest = Sha256::new().chain_update(draft.content.kind().as_str()).chain_update(about);
-    let digest = digest.chain_update([0]).chain_update(said);
-    data_encoding::HEXLOWER.encode(&digest.finalize())
+    let mut digest = digest.chain_update([0]).chain_update(said);
+    if let Content::Message { mentions, .. } = &draft.content {
+        for id in mentions {
+            digest = digest.chain_update([0]).chain_update(id.as_str());
+        }
+    }
+    hex(digest.finalize())
+}
+
+fn hex(digest: impl AsRef<[u8]>) -> String {
+    data_encoding::HEXLOWER.encode(digest.as_ref())
+}
+
+/// All that makes two changes of a group the same. Words have no spaces, and a title comes last.
+fn group_change_text(change: &GroupChange) -> String {
+    let names = |members: &[UserId]| members.iter().map(|id| format!(" {id}")).collect::<String>();
+    match change {
+        GroupChange::Create { title, members, rules: Rules { history, post, add } } => {
+            let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
+            format!("create {history} {post} {add}{}\0{}", names(members), title.as_str())
+        }
+        GroupChange::Add { members } => format!("add{}", names(members)),
+        GroupChange::Remove { user } => format!("remove {user}"),
+        GroupChange::Leave => "leave".to_owned(),
+        GroupChange::Role { user, role } => format!("role {user} {}", role.as_str()),
+        GroupChange::Update { info: Info { title, history, post, add } } => {
+            let [post, add] = [post, add].map(|who| who.map_or("-", AllowedTo::as_str));
+            let title = title.as_ref().map(|title| format!("\0{}", title.as_str())).unwrap_or_default();
+            format!("update {} {post} {add}{title}", history.map_or("-", HistoryFrom::as_str))
+        }
+    }
 }

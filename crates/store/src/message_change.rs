@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
-use domain::{Change, Membership, StoredMessage, preview};
-use wire::{Timestamp, UserId};
+use domain::{Change, Draft, Membership, Place, StoredMessage, preview};
+use wire::{Seq, Timestamp, UserId};
 
 use crate::item::{VERSION, number, text, version};
 use crate::message_append::{Appended, Entry, NOT_BLOCKED, PENDING, begin, commit, own_marks, with_count};
@@ -36,15 +36,16 @@ pub async fn change(store: &Store, alter: &Alter<'_>) -> Result<Appended, Error>
 }
 
 fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
-    let mut writes = begin(store, &alter.entry)?;
+    let Entry { draft, place, .. } = alter.entry;
+    let mut writes = begin(store, draft, &alter.entry.stored())?;
     writes.push(update(own_row_update(store, alter))?);
     for other in alter.entry.audience.others() {
         writes.push(update(other_row_update(store, alter, other))?);
     }
-    writes.push(update(target_update(store, alter))?);
+    writes.push(update(target_update(store, draft, place, alter.target, alter.change, None))?);
     let is_of_text = matches!(alter.change, Change::Edit { .. } | Change::Delete);
     if let Some(until) = alter.kept_until.filter(|_| is_of_text) {
-        writes.push(put(audit_put(store, alter, until))?);
+        writes.push(put(audit_put(store, place, alter.target, until))?);
     }
     Ok(writes)
 }
@@ -117,9 +118,15 @@ fn row_update(store: &Store, alter: &Alter, owner: &UserId) -> (&'static str, Up
     }
 }
 
-/// The one place of what people wrote.
-fn target_update(store: &Store, alter: &Alter) -> UpdateBuilder {
-    let Alter { entry: Entry { draft, place, .. }, target, change, .. } = alter;
+/// The one place of what people wrote. `deleted_seq`: of a group, where each member's row knows only a part of the log.
+pub(crate) fn target_update(
+    store: &Store,
+    draft: &Draft,
+    place: &Place,
+    target: &StoredMessage,
+    change: &Change,
+    deleted_seq: Option<Seq>,
+) -> UpdateBuilder {
     let update = Update::builder()
         .table_name(&store.tables.messages)
         .key("conversation_id", text(draft.conversation_id.as_str()))
@@ -131,10 +138,7 @@ fn target_update(store: &Store, alter: &Alter) -> UpdateBuilder {
             .expression_attribute_values(":body", text(body))
             .expression_attribute_values(":version", number(target.version_number() + 1))
             .expression_attribute_values(":at", number(place.sent_at.millis())),
-        Change::Delete => update
-            .update_expression(
-                "SET body = :nothing, deleted_at = :at, deleted_by = :by REMOVE reactions, version, edited_at",
-            )
+        Change::Delete => with_deleted_seq(update, deleted_seq)
             .expression_attribute_values(":nothing", text(""))
             .expression_attribute_values(":at", number(place.sent_at.millis()))
             .expression_attribute_values(":by", text(draft.sender_id.as_str())),
@@ -158,9 +162,18 @@ fn target_update(store: &Store, alter: &Alter) -> UpdateBuilder {
     }
 }
 
+fn with_deleted_seq(update: UpdateBuilder, deleted_seq: Option<Seq>) -> UpdateBuilder {
+    let (by, update) = match deleted_seq {
+        None => ("", update),
+        Some(seq) => (", deleted_seq = :seq", update.expression_attribute_values(":seq", number(seq))),
+    };
+    update.update_expression(format!(
+        "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} REMOVE reactions, version, edited_at"
+    ))
+}
+
 /// What the message said until now. Nobody reads it but an operator, with a right to the table.
-fn audit_put(store: &Store, alter: &Alter, until: Timestamp) -> PutBuilder {
-    let Alter { entry: Entry { place, .. }, target, .. } = alter;
+pub(crate) fn audit_put(store: &Store, place: &Place, target: &StoredMessage, until: Timestamp) -> PutBuilder {
     let said_at = target.edited_at.unwrap_or(target.place.sent_at);
     Put::builder()
         .table_name(&store.tables.audit)

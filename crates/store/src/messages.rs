@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::Select;
+use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use domain::limits::PAGE_BYTES_MAX;
-use domain::{Change, Content, Deleted, Draft, Place, StoredMessage};
+use domain::{Aside, ConnectionId, Counted, Deleted, GroupInfo, Place, StoredMessage, names};
 use futures_util::future::try_join_all;
-use wire::{ClientMsgId, ConversationId, Emoji, Kind, MessageId, Seq, Side, UserId};
+use wire::{ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
 
 use crate::error::CallResult as _;
-use crate::item::{Item, Reader, VERSION, number, text, version};
-use crate::{Error, Store};
+use crate::item::{Item, Reader, VERSION, number, readable, text, version};
+use crate::{Error, Store, batch};
 
 /// A part of a history.
 #[derive(Debug)]
@@ -178,6 +178,73 @@ pub async fn count_by_others(
     Ok(pages.iter().map(|page| u64::try_from(page.count()).unwrap_or(0)).sum())
 }
 
+/// The same in a group, as of where a member's row stands in the log: what an entry behind that deletes still counts.
+pub async fn count_in_view(
+    store: &Store,
+    conversation: &ConversationId,
+    range: &RangeInclusive<u64>,
+    user: &UserId,
+    end: Seq,
+) -> Result<Counted, Error> {
+    let pages = query(store)
+        .key_condition_expression("conversation_id = :conversation AND seq BETWEEN :from AND :to")
+        .filter_expression(
+            "sender_id <> :user AND kind = :text AND (attribute_not_exists(deleted_seq) OR deleted_seq > :end)",
+        )
+        .expression_attribute_values(":conversation", text(conversation.as_str()))
+        .expression_attribute_values(":from", number(range.start()))
+        .expression_attribute_values(":to", number(range.end()))
+        .expression_attribute_values(":user", text(user.as_str()))
+        .expression_attribute_values(":text", text(Kind::Text.as_str()))
+        .expression_attribute_values(":end", number(end))
+        .projection_expression("mentions")
+        .into_paginator()
+        .items()
+        .send();
+    let table = &store.tables.messages;
+    let items = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
+    let is_named = |item: &&Item| {
+        let row = Reader { item, table };
+        row.optional("mentions", mentions).is_ok_and(|mentions| names(&mentions.unwrap_or_default(), user))
+    };
+    Ok(Counted { messages: items.len() as u64, mentions: items.iter().filter(is_named).count() as u64 })
+}
+
+/// Who wrote the newest entries of a range, newest first, perhaps as they were a moment ago.
+pub async fn authors(
+    store: &Store,
+    conversation: &ConversationId,
+    range: &RangeInclusive<u64>,
+    limit: usize,
+) -> Result<Vec<UserId>, Error> {
+    let table = &store.tables.messages;
+    let query = store
+        .client
+        .query()
+        .table_name(table)
+        .key_condition_expression("conversation_id = :conversation AND seq BETWEEN :from AND :to")
+        .expression_attribute_values(":conversation", text(conversation.as_str()))
+        .expression_attribute_values(":from", number(range.start()))
+        .expression_attribute_values(":to", number(range.end()))
+        .projection_expression("sender_id")
+        .scan_index_forward(false)
+        .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+    let found = query.send().await.of_call("Query", table)?;
+    let authors = found.items().iter().map(|item| Reader { item, table }.parsed("sender_id", UserId::parse));
+    Ok(readable(authors).0)
+}
+
+/// These entries, as they are now; those that can't be read are left out.
+pub async fn get_many(store: &Store, entries: &[(ConversationId, Seq)]) -> Result<Vec<StoredMessage>, Error> {
+    let table = &store.tables.messages;
+    let key = |(conversation, seq): &(ConversationId, Seq)| {
+        let conversation = ("conversation_id".to_owned(), text(conversation.as_str()));
+        Item::from([conversation, ("seq".to_owned(), number(seq))])
+    };
+    let items = batch::rows(store, table, entries.iter().map(key).collect(), true).await?;
+    Ok(readable(items.iter().map(|item| read(table, item))).0)
+}
+
 fn query(store: &Store) -> QueryFluentBuilder {
     store.client.query().table_name(&store.tables.messages).consistent_read(true)
 }
@@ -188,36 +255,38 @@ fn values(conversation: &ConversationId, seq: Option<Seq>) -> Item {
     values
 }
 
-pub(crate) fn item(draft: &Draft, place: &Place) -> Item {
-    let Draft { conversation_id, sender_id, client_msg_id, content } = draft;
+pub(crate) fn item(entry: &StoredMessage) -> Item {
+    let StoredMessage { conversation_id, place, sender_id, kind, body, client_msg_id, aside, .. } = entry;
     let Place { seq, message_id, sent_at } = place;
+    // The text of an edit is in its target's row. The version before this one knows of no entry without a body.
+    let body = if entry.target_seq.is_some() { "" } else { body };
     let mut item = Item::from([
         ("conversation_id".to_owned(), text(conversation_id.as_str())),
         ("seq".to_owned(), number(seq)),
         ("message_id".to_owned(), text(message_id.as_str())),
         ("sender_id".to_owned(), text(sender_id.as_str())),
-        ("kind".to_owned(), text(content.kind().as_str())),
+        ("kind".to_owned(), text(kind.as_str())),
+        ("body".to_owned(), text(body)),
         ("sent_at".to_owned(), number(sent_at.millis())),
-        ("client_msg_id".to_owned(), text(client_msg_id.as_str())),
         (VERSION.to_owned(), version()),
     ]);
-    let mut put = |name: &str, value| item.insert(name.to_owned(), value);
-    match content {
-        Content::Message { body, reply_to, .. } => {
-            put("body", text(body));
-            if let Some(reply_to) = reply_to {
-                put("reply_to", number(reply_to));
-            }
-        }
-        // The text of an edit is in its target's row. The version before this one knows of no entry without a body.
-        Content::Change { target, change } => {
-            put("body", text(""));
-            put("target_seq", number(target));
-            if let Change::React { emoji: Some(emoji) } = change {
-                put("emoji", text(emoji.as_str()));
-            }
-        }
-    }
+    let mentions = entry.mentions.iter().map(|id| text(id.as_str())).collect::<Vec<_>>();
+    let Aside { target_sender, history, group, origin, deleted_seq } = aside;
+    let optional = [
+        ("client_msg_id", client_msg_id.as_ref().map(|id| text(id.as_str()))),
+        ("reply_to", entry.reply_to.map(number)),
+        ("target_seq", entry.target_seq.map(number)),
+        ("emoji", entry.emoji.as_ref().map(|emoji| text(emoji.as_str()))),
+        ("mentions", if mentions.is_empty() { None } else { Some(AttributeValue::L(mentions)) }),
+        ("system", entry.system.as_ref().and_then(|system| serde_json::to_string(system).ok()).map(text)),
+        ("target_sender", target_sender.as_ref().map(|id| text(id.as_str()))),
+        ("history_from", history.map(|history| text(history.as_str()))),
+        ("group_title", group.as_ref().map(|group| text(&group.title))),
+        ("group_count", group.as_ref().map(|group| number(group.member_count))),
+        ("origin", origin.as_ref().map(|id| text(id.as_str()))),
+        ("deleted_seq", deleted_seq.map(number)),
+    ];
+    item.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     item
 }
 
@@ -243,7 +312,26 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
         reactions: row.optional("reactions", reactions)?.unwrap_or_default(),
         target_seq: row.optional("target_seq", Reader::seq)?,
         emoji: row.optional("emoji", |row, name| row.parsed(name, Emoji::parse))?,
+        mentions: row.optional("mentions", mentions)?.unwrap_or_default(),
+        system: row.optional("system", |row, name| row.parsed(name, serde_json::from_str))?,
+        aside: Aside {
+            target_sender: row.optional("target_sender", |row, name| row.parsed(name, UserId::parse))?,
+            history: row.optional("history_from", |row, name| row.parsed(name, |t| HistoryFrom::parse(t).ok_or(())))?,
+            group: row.optional("group_title", group)?,
+            origin: row.optional("origin", Reader::text)?.map(ConnectionId::new),
+            deleted_seq: row.optional("deleted_seq", Reader::seq)?,
+        },
     })
+}
+
+fn group(row: &Reader, attribute: &'static str) -> Result<GroupInfo, Error> {
+    Ok(GroupInfo { title: row.text(attribute)?.to_owned(), member_count: row.count("group_count")? })
+}
+
+/// What is of another form comes from a later version, and names nobody here.
+fn mentions(row: &Reader, attribute: &'static str) -> Result<Vec<UserId>, Error> {
+    let list = row.item.get(attribute).and_then(|value| value.as_l().ok()).ok_or_else(|| row.unusable(attribute))?;
+    Ok(list.iter().filter_map(|id| UserId::parse(id.as_s().ok()?).ok()).collect())
 }
 
 /// What each member reacted with. What is of another form comes from a later version, and is passed over.

@@ -1,4 +1,4 @@
-//! The stream of `inbox`: what its rows were and what they are, as Lambda hands it on.
+//! The streams of `inbox` and of `conversations`, as Lambda hands them on: what rows were and what they are, and which groups have moved.
 
 use std::collections::HashMap;
 
@@ -85,6 +85,11 @@ fn what(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Wha
         return Ok(What::Read { seq });
     }
     let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(What::Other) };
+    // A group's row goes over several entries at once, and says which of them rings.
+    if row.item.contains_key("first_seq") {
+        let news = seq_of(new, "news_seq")?.filter(|seq| seq_of(old, "news_seq").ok().flatten() < Some(*seq));
+        return news.map_or(Ok(What::Other), |seq| Ok(What::Message { seq, at: row.time("news_at")? }));
+    }
     let is_new = seq_of(old, "last_seq")?.is_none_or(|before| before < seq);
     if !is_new || is_silent(row)? || row.text("last_sender_id")? == user.as_str() {
         return Ok(What::Other);
@@ -102,7 +107,17 @@ fn reader(item: &Item) -> Reader<'_> {
     Reader { item, table: STREAM }
 }
 
-const STREAM: &str = "the stream of inbox";
+const STREAM: &str = "a stream";
+
+/// The groups whose heads a batch of the stream of `conversations` is about, each with what Lambda calls its record; and how many
+/// records can't be read.
+pub fn groups(batch: Batch) -> (Vec<(ConversationId, String)>, u64) {
+    readable(batch.records.into_iter().map(|record| {
+        let record: Record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
+        let keys = item(record.dynamodb.keys);
+        Ok((reader(&keys).parsed("conversation_id", ConversationId::parse)?, record.dynamodb.sequence_number))
+    }))
+}
 
 fn unusable(attribute: &'static str) -> Error {
     Error::Item { table: STREAM.to_owned(), attribute }

@@ -101,7 +101,16 @@ pub enum System {
     RoleChanged { user_id: UserId, role: Role },
     /// What it has now of that which was changed.
     #[serde(rename = "info.changed")]
-    InfoChanged(Info),
+    InfoChanged {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<Title>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        history: Option<HistoryFrom>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        post: Option<AllowedTo>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        add: Option<AllowedTo>,
+    },
     /// One that came later.
     #[serde(untagged)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -123,6 +132,12 @@ pub struct Info {
     /// Who may add members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<AllowedTo>,
+}
+
+impl From<Info> for System {
+    fn from(Info { title, history, post, add }: Info) -> Self {
+        Self::InfoChanged { title, history, post, add }
+    }
 }
 
 impl Role {

@@ -182,6 +182,8 @@ pub struct Seq(#[cfg_attr(feature = "schema", schemars(range(max = SEQ_MAX)))] u
 
 impl Seq {
     pub const ZERO: Self = Self(0);
+    /// Of the first entry of a conversation.
+    pub const FIRST: Self = Self(1);
 
     /// `None` above 2^53 − 1, which no conversation reaches and not every client can count.
     pub fn new(value: u64) -> Option<Self> {

@@ -1,0 +1,59 @@
+//! The transaction that appends an entry to a group's log: the entry, its idempotency row, the head, and what the entry changes, be it
+//! the roster or the message that it is about. All or nothing, and the same for any number of members.
+
+use aws_sdk_dynamodb::error::BuildError;
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use domain::{Change, Draft, Head, RosterRow, StoredMessage};
+use wire::Timestamp;
+
+use crate::message_append::{Appended, begin, commit};
+use crate::message_change::{audit_put, target_update};
+use crate::transaction::{put, update};
+use crate::{Error, Store, heads, roster};
+
+/// An entry of a group, by the head as it was read before everything else that decided on it.
+#[derive(Debug)]
+pub struct GroupEntry<'a> {
+    pub draft: &'a Draft,
+    pub entry: &'a StoredMessage,
+    /// `None`: the group is new.
+    pub previous: Option<&'a Head>,
+    /// What the group is with it.
+    pub head: &'a Head,
+    /// The rows of the roster that it writes.
+    pub roster: &'a [RosterRow],
+    pub change: Option<ChangeOf<'a>>,
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeOf<'a> {
+    pub change: &'a Change,
+    /// The message before.
+    pub target: &'a StoredMessage,
+    /// What it said until now is kept until then, if at all.
+    pub kept_until: Option<Timestamp>,
+}
+
+/// Appends the entry, if the log still ends where it did, and if its idempotency key is unused.
+pub async fn append(store: &Store, entry: &GroupEntry<'_>) -> Result<Appended, Error> {
+    commit(store, entry.draft, writes(store, entry)).await
+}
+
+fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
+    let GroupEntry { draft, entry, previous, head, roster, change } = group;
+    let mut writes = begin(store, draft, entry)?;
+    writes.push(update(heads::head_update(store, *previous, head))?);
+    for row in *roster {
+        writes.push(put(roster::row_put(store, &draft.conversation_id, row))?);
+    }
+    if let Some(ChangeOf { change, target, kept_until }) = change {
+        let deleted_seq = matches!(change, Change::Delete).then_some(entry.place.seq);
+        writes.push(update(target_update(store, draft, &entry.place, target, change, deleted_seq))?);
+        let is_of_text = matches!(change, Change::Edit { .. } | Change::Delete);
+        if let Some(until) = kept_until.filter(|_| is_of_text) {
+            writes.push(put(audit_put(store, &entry.place, target, until))?);
+        }
+    }
+    Ok(writes)
+}

@@ -1,0 +1,107 @@
+//! `conversations`: where the log of each group ends, and what the group is by then. Whoever writes an entry moves it, in the same
+//! transaction; its stream rings whoever brings the members' rows along.
+
+use aws_sdk_dynamodb::types::Update;
+use aws_sdk_dynamodb::types::builders::UpdateBuilder;
+use domain::{End, GroupInfo, Head, LastEntry, Rules};
+use wire::{AllowedTo, ConversationId, HistoryFrom, Kind, MessageId, UserId};
+
+use crate::error::CallResult as _;
+use crate::item::{Item, Reader, number, readable, text, version};
+use crate::{Error, Store, batch};
+
+/// The group, if there is one.
+pub async fn get(store: &Store, conversation: &ConversationId) -> Result<Option<Head>, Error> {
+    get_item(store, conversation, true).await
+}
+
+/// The same, perhaps as it was a moment ago, at half the price.
+pub async fn glance(store: &Store, conversation: &ConversationId) -> Result<Option<Head>, Error> {
+    get_item(store, conversation, false).await
+}
+
+async fn get_item(store: &Store, conversation: &ConversationId, consistent: bool) -> Result<Option<Head>, Error> {
+    let table = &store.tables.conversations;
+    let get = store.client.get_item().table_name(table).consistent_read(consistent).set_key(Some(key(conversation)));
+    get.send().await.of_call("GetItem", table)?.item().map(|item| read(table, item)).transpose()
+}
+
+/// Those of these groups that there are, and how many of them can't be read.
+pub async fn get_many(store: &Store, conversations: &[ConversationId]) -> Result<(Vec<Head>, u64), Error> {
+    let table = &store.tables.conversations;
+    let items = batch::rows(store, table, conversations.iter().map(key).collect(), true).await?;
+    Ok(readable(items.iter().map(|item| read(table, item))))
+}
+
+fn key(conversation: &ConversationId) -> Item {
+    Item::from([("conversation_id".to_owned(), text(conversation.as_str()))])
+}
+
+/// Makes the group what `head` says, if its log still ends as in `previous`, or if there is none yet.
+pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -> UpdateBuilder {
+    let Head { conversation_id, group, rules, end, line, roster_seq } = head;
+    let mut update = Update::builder()
+        .table_name(&store.tables.conversations)
+        .set_key(Some(key(conversation_id)))
+        .expression_attribute_values(":v", version());
+    let mut sets = vec!["v = if_not_exists(v, :v)".to_owned()];
+    let attributes = [
+        ("title", text(&group.title)),
+        ("member_count", number(group.member_count)),
+        ("history_from", text(rules.history.as_str())),
+        ("post_by", text(rules.post.as_str())),
+        ("add_by", text(rules.add.as_str())),
+        ("last_seq", number(end.seq)),
+        ("last_at", number(end.sent_at.millis())),
+        ("roster_seq", number(roster_seq)),
+        ("shown_seq", number(line.seq)),
+        ("shown_id", text(line.message_id.as_str())),
+        ("shown_sender", text(line.sender_id.as_str())),
+        ("shown_kind", text(line.kind.as_str())),
+        ("shown_preview", text(&line.preview)),
+        ("shown_at", number(line.sent_at.millis())),
+    ];
+    for (name, value) in attributes {
+        sets.push(format!("{name} = :{name}"));
+        update = update.expression_attribute_values(format!(":{name}"), value);
+    }
+    let mut expression = format!("SET {}", sets.join(", "));
+    if line.deleted {
+        expression.push_str(", shown_deleted = :yes");
+        update = update.expression_attribute_values(":yes", aws_sdk_dynamodb::types::AttributeValue::Bool(true));
+    } else {
+        expression.push_str(" REMOVE shown_deleted");
+    }
+    let update = update.update_expression(expression);
+    match previous {
+        None => update.condition_expression("attribute_not_exists(last_seq)"),
+        Some(previous) => update
+            .condition_expression("last_seq = :previous")
+            .expression_attribute_values(":previous", number(previous.end.seq)),
+    }
+}
+
+fn read(table: &str, item: &Item) -> Result<Head, Error> {
+    let row = Reader { item, table };
+    Ok(Head {
+        conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
+        group: GroupInfo { title: row.text("title")?.to_owned(), member_count: row.count("member_count")? },
+        rules: Rules {
+            history: row.parsed("history_from", |text| HistoryFrom::parse(text).ok_or(()))?,
+            post: row.parsed("post_by", |text| AllowedTo::parse(text).ok_or(()))?,
+            add: row.parsed("add_by", |text| AllowedTo::parse(text).ok_or(()))?,
+        },
+        end: End { seq: row.seq("last_seq")?, sent_at: row.time("last_at")? },
+        line: LastEntry {
+            seq: row.seq("shown_seq")?,
+            message_id: MessageId::stored(row.text("shown_id")?),
+            sender_id: row.parsed("shown_sender", UserId::parse)?,
+            kind: Kind::stored(row.text("shown_kind")?),
+            preview: row.text("shown_preview")?.to_owned(),
+            sent_at: row.time("shown_at")?,
+            deleted: row.flag("shown_deleted")?,
+            system: None,
+        },
+        roster_seq: row.seq("roster_seq")?,
+    })
+}

@@ -1,0 +1,142 @@
+//! `members`: who is in each group. This is what permissions are looked up in; a member's row of `inbox` is only their view of the
+//! log. Who has left stays until that row says so.
+
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::Put;
+use aws_sdk_dynamodb::types::builders::PutBuilder;
+use domain::RosterRow;
+use wire::{ConversationId, Role, Seq, UserId};
+
+use crate::error::CallResult as _;
+use crate::item::{Item, Reader, VERSION, number, readable, text, version};
+use crate::{Error, Store, batch};
+
+/// The user's row, if they are a member, or were a moment ago.
+pub async fn get(store: &Store, conversation: &ConversationId, user: &UserId) -> Result<Option<RosterRow>, Error> {
+    let table = &store.tables.members;
+    let key = Some(key(conversation, user));
+    let get = store.client.get_item().table_name(table).consistent_read(true).set_key(key);
+    get.send().await.of_call("GetItem", table)?.item().map(|item| read(table, item)).transpose()
+}
+
+/// The rows of those of these users who have one.
+pub async fn get_many(store: &Store, conversation: &ConversationId, users: &[UserId]) -> Result<Vec<RosterRow>, Error> {
+    if users.is_empty() {
+        return Ok(vec![]);
+    }
+    let table = &store.tables.members;
+    let keys = users.iter().map(|user| key(conversation, user)).collect();
+    batch::rows(store, table, keys, true).await?.iter().map(|item| read(table, item)).collect()
+}
+
+/// Everybody, also who has left and has not been told; and how many rows can't be read. `consistent`: as it is, and not as it was a
+/// moment ago.
+pub async fn list(
+    store: &Store,
+    conversation: &ConversationId,
+    consistent: bool,
+) -> Result<(Vec<RosterRow>, u64), Error> {
+    let table = &store.tables.members;
+    let pages = query(store, conversation).consistent_read(consistent).into_paginator().items().send();
+    let items = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
+    Ok(readable(items.iter().map(|item| read(table, item))))
+}
+
+/// A page of the members, in the order of their ids, behind this one.
+#[derive(Debug)]
+pub struct Page {
+    pub members: Vec<RosterRow>,
+    pub unreadable: u64,
+    /// Behind whom the next page begins, if there may be more.
+    pub next: Option<UserId>,
+}
+
+/// So many of the members who come after `behind`.
+pub async fn page(
+    store: &Store,
+    conversation: &ConversationId,
+    limit: usize,
+    behind: Option<&UserId>,
+) -> Result<Page, Error> {
+    let table = &store.tables.members;
+    let start = behind.map(|user| key(conversation, user));
+    let query = query(store, conversation)
+        .consistent_read(true)
+        .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+        .set_exclusive_start_key(start);
+    let found = query.send().await.of_call("Query", table)?;
+    let (mut members, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
+    members.retain(RosterRow::is_member);
+    let next = found.last_evaluated_key().map(|item| Reader { item, table }.parsed("user_id", UserId::parse));
+    Ok(Page { members, unreadable, next: next.transpose()? })
+}
+
+fn query(store: &Store, conversation: &ConversationId) -> QueryFluentBuilder {
+    let query = store.client.query().table_name(&store.tables.members);
+    query
+        .key_condition_expression("conversation_id = :conversation")
+        .expression_attribute_values(":conversation", text(conversation.as_str()))
+}
+
+/// Removes the row of somebody who left, unless they have joined again.
+pub async fn settle(store: &Store, conversation: &ConversationId, user: &UserId, left_seq: Seq) -> Result<(), Error> {
+    let table = &store.tables.members;
+    let delete = store
+        .client
+        .delete_item()
+        .table_name(table)
+        .set_key(Some(key(conversation, user)))
+        .condition_expression("left_seq = :left")
+        .expression_attribute_values(":left", number(left_seq));
+    let Err(error) = delete.send().await else { return Ok(()) };
+    match error.as_service_error() {
+        // Somebody else did, or they are back; whoever is writing the row now adds them.
+        Some(
+            DeleteItemError::ConditionalCheckFailedException(_) | DeleteItemError::TransactionConflictException(_),
+        ) => Ok(()),
+        _ => Err(Error::call("DeleteItem", table, error)),
+    }
+}
+
+fn key(conversation: &ConversationId, user: &UserId) -> Item {
+    Item::from([
+        ("conversation_id".to_owned(), text(conversation.as_str())),
+        ("user_id".to_owned(), text(user.as_str())),
+    ])
+}
+
+/// The row as it is from now on. No condition: nothing of a roster is written but beside its head, which is conditional.
+pub(crate) fn row_put(store: &Store, conversation: &ConversationId, row: &RosterRow) -> PutBuilder {
+    let RosterRow { user_id, role, joined_seq, from_seq, left_seq } = row;
+    let put = Put::builder()
+        .table_name(&store.tables.members)
+        .set_item(Some(key(conversation, user_id)))
+        .item("member_role", text(role.as_str()))
+        .item("joined_seq", number(joined_seq))
+        .item("from_seq", number(from_seq))
+        .item(VERSION, version());
+    match left_seq {
+        None => put,
+        Some(left) => put.item("left_seq", number(left)),
+    }
+}
+
+fn read(table: &str, item: &Item) -> Result<RosterRow, Error> {
+    let row = Reader { item, table };
+    Ok(RosterRow {
+        user_id: row.parsed("user_id", UserId::parse)?,
+        role: role(row.text("member_role")?),
+        joined_seq: row.seq("joined_seq")?,
+        from_seq: row.seq("from_seq")?,
+        left_seq: row.optional("left_seq", Reader::seq)?,
+    })
+}
+
+/// One that a later version knows may at least what every member may.
+pub(crate) fn role(text: &str) -> Role {
+    match text {
+        "none" => Role::None,
+        text => Role::parse(text).unwrap_or(Role::Member),
+    }
+}
