@@ -1,13 +1,15 @@
 //! A message, appended to a conversation.
 
-use domain::{Audience, Content, Draft, Failure, Place, Rate, StoredMessage, direct_conversation_id, error_chain};
+use domain::{Audience, Content, Draft, Failure, Place, StoredMessage, direct_conversation_id, error_chain, is_group};
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, Entry, FirstMessage};
 use store::{Store, connections, inbox, messages};
 use wire::{ConversationId, Refusal, SendRequest, Seq, Target, Timestamp, UserId};
 
+use crate::group::{Writer, append_to_group};
 use crate::retry::{Attempt, retry};
+use crate::sends::{SendLimits, take};
 
 /// What is stored now.
 #[derive(Debug)]
@@ -16,18 +18,18 @@ pub struct Appended {
     pub place: Place,
     /// What is to be told of it. Of a duplicate, the entry as it is by now: it may have been edited or deleted since.
     pub entry: Option<StoredMessage>,
-    pub audience: Audience,
+    pub concerned: Concerned,
     /// It had been stored before, under the same idempotency key.
     pub duplicate: bool,
 }
 
-/// How much a user may send.
-#[derive(Clone, Copy, Debug)]
-pub struct SendLimits {
-    /// Messages in each conversation.
-    pub sends: Rate,
-    /// First messages to others.
-    pub first_messages: Rate,
+/// Whom an entry concerns.
+#[derive(Debug)]
+pub enum Concerned {
+    /// The members of a direct conversation: their rows have it.
+    Audience(Audience),
+    /// The members of a group: their rows follow its log.
+    Group { member_count: u64 },
 }
 
 /// The conversation that a message is for.
@@ -44,14 +46,23 @@ pub async fn append(
     store: &Store,
     limits: &SendLimits,
     now: impl Fn() -> Timestamp,
-    sender: &UserId,
+    writer: Writer<'_>,
     request: SendRequest,
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
-    let SendRequest { target, client_msg_id, kind, body, reply_to } = request;
+    let sender = writer.user;
+    let SendRequest { target, client_msg_id, kind, body, reply_to, mentions } = request;
     let conversation_id = conversation_for(sender, &target);
-    let content = Content::Message { kind, body, reply_to };
+    let has_mentions = !mentions.is_empty();
+    let content = Content::Message { kind, body, reply_to, mentions };
     let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, content };
+    if is_group(&draft.conversation_id) {
+        let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
+        return appended.ok_or_else(|| Refusal::NotMember.into());
+    }
+    if has_mentions {
+        return Err(Refusal::bad_request("mentions", "must be left out: this is no group").into());
+    }
     let (place, audience, duplicate) = retry(conflicts, async || {
         let now = now();
         let standing = inbox::standing(store, sender, &draft.conversation_id).await?;
@@ -65,7 +76,7 @@ pub async fn append(
         if reply_to.is_some_and(|reply_to| reply_to > end) {
             return Err(Refusal::bad_request("reply_to", "must be the seq of a message of this conversation").into());
         }
-        let place = Place::following(previous, now, random_bytes());
+        let place = Place::following(previous.map(|row| row.end), now, random_bytes());
         let appended = match allow(store, limits, &standing, &audience, now).await? {
             Ok(Allowed { sends_until, first_message }) => {
                 let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
@@ -77,7 +88,7 @@ pub async fn append(
         attempted(appended, place, audience)
     })
     .await?;
-    finished(store, draft, None, place, audience, duplicate).await
+    finished(store, draft, None, place, Concerned::Audience(audience), duplicate).await
 }
 
 /// What an attempt at an entry came to: its place, its audience, and whether it had been stored before.
@@ -101,7 +112,7 @@ pub(crate) async fn finished(
     draft: Draft,
     version: Option<u64>,
     place: Place,
-    audience: Audience,
+    concerned: Concerned,
     duplicate: bool,
 ) -> Result<Appended, Failure> {
     let conversation_id = draft.conversation_id.clone();
@@ -110,7 +121,7 @@ pub(crate) async fn finished(
     } else {
         Some(draft.stored(place.clone(), version))
     };
-    Ok(Appended { conversation_id, place, entry, audience, duplicate })
+    Ok(Appended { conversation_id, place, entry, concerned, duplicate })
 }
 
 /// What the limits say once the message is sent.
@@ -160,15 +171,6 @@ async fn any_suspended(store: &Store, audience: &Audience, now: Timestamp) -> bo
             false
         }
     }
-}
-
-/// Nothing is kept of what has no limit.
-pub(crate) fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
-    if rate.is_unlimited() {
-        return Ok(None);
-    }
-    let wait_ms = |wait: std::time::Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    rate.take(filled_until, now).map(Some).map_err(|wait| Refusal::RateLimited { retry_after_ms: wait_ms(wait) })
 }
 
 pub(crate) fn random_bytes() -> [u8; 10] {

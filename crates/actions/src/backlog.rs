@@ -1,7 +1,7 @@
 //! What no device of a user has acknowledged, a page at a time.
 
 use domain::limits::{DRAIN_MESSAGES_MAX, DRAIN_MESSAGES_PER_CONVERSATION_MIN};
-use domain::{Failure, Membership, drain_page};
+use domain::{Failure, Membership, StoredMessage, drain_page};
 use futures_util::future::try_join_all;
 use store::{Store, inbox, messages};
 use wire::limits::ACK_ENTRIES_MAX;
@@ -37,7 +37,10 @@ async fn part(store: &Store, row: &Membership, limit: usize) -> Result<(domain::
     let listed = messages::list(store, &row.conversation_id, after, limit).await?;
     let end = listed.unreadable.first();
     let readable = listed.messages.iter().filter(|message| end.is_none_or(|end| message.place.seq < *end));
-    let messages: Vec<Message> = readable.map(|message| message.seen_by(&row.user_id)).collect();
+    // Of a group, what the row has not come to yet may not be for this member any more.
+    let is_theirs = |message: &&StoredMessage| row.view().is_none() || message.place.seq <= row.end.seq;
+    let seen = |message: &StoredMessage| message.seen_by(&row.user_id, row.first_seq());
+    let messages: Vec<Message> = readable.filter(is_theirs).map(seen).collect();
     let more = end.is_none() && messages.last().is_some_and(|last| last.seq < row.end.seq);
     Ok((domain::Backlog { messages, more }, listed.unreadable.len() as u64))
 }

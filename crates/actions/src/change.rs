@@ -1,16 +1,16 @@
 //! A message, changed: edited, deleted, reacted to.
 
-use std::time::Duration;
-
-use domain::{Audience, Change, Content, Draft, Failure, Membership, Place, Rate};
+use domain::{Audience, Change, Content, Draft, Failure, Membership, Place, Rights, is_group};
 use futures_util::future::try_join_all;
 use store::message_append::{self, Entry};
 use store::message_change::{self, Alter};
 use store::{Store, inbox, messages};
-use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
+use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp};
 
-use crate::append::{Appended, attempted, finished, random_bytes, take};
+use crate::append::{Appended, Concerned, attempted, finished, random_bytes};
+use crate::group::{Writer, append_to_group};
 use crate::retry::retry;
+use crate::sends::{SendLimits, take};
 
 /// What a user wants changed.
 #[derive(Clone, Debug)]
@@ -22,28 +22,24 @@ pub struct Wanted {
     pub change: Change,
 }
 
-/// What holds for changes.
-#[derive(Clone, Copy, Debug)]
-pub struct ChangeRules {
-    /// A user's entries in each conversation, messages too.
-    pub sends: Rate,
-    /// How long what a message said before is kept for the operator. Zero: not at all.
-    pub kept_for: Duration,
-}
-
 /// Reads the user's row, then the message, and writes what follows, until nobody else wrote in between: `conflicts` counts how often
 /// somebody did.
 pub async fn change(
     store: &Store,
-    rules: &ChangeRules,
+    limits: &SendLimits,
     now: impl Fn() -> Timestamp,
-    user: &UserId,
+    writer: Writer<'_>,
     wanted: Wanted,
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
+    let user = writer.user;
     let Wanted { conversation_id, target, client_msg_id, change } = wanted;
     let content = Content::Change { target, change: change.clone() };
     let draft = Draft { conversation_id, sender_id: user.clone(), client_msg_id, content };
+    if is_group(&draft.conversation_id) {
+        let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
+        return appended.ok_or_else(|| Refusal::NotMember.into());
+    }
     let mut version = None;
     let (place, audience, duplicate) = retry(conflicts, async || {
         let now = now();
@@ -55,11 +51,11 @@ pub async fn change(
             async { messages::get(store, &draft.conversation_id, target).await.map_err(Failure::from) },
             others(store, &audience, &draft)
         )?;
-        let place = Place::following(Some(previous), now, random_bytes());
-        let allowed = change.check(user, found.as_ref(), standing.blocked);
-        let appended = match allowed.and_then(|found| Ok((found, take(&rules.sends, standing.sends_until, now)?))) {
+        let place = Place::following(Some(previous.end), now, random_bytes());
+        let allowed = change.check(user, found.as_ref(), Rights { blocked: standing.blocked, moderates: false });
+        let appended = match allowed.and_then(|found| Ok((found, take(&limits.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {
-                let kept_until = (!rules.kept_for.is_zero()).then(|| place.sent_at.plus(rules.kept_for));
+                let kept_until = (!limits.kept_for.is_zero()).then(|| place.sent_at.plus(limits.kept_for));
                 let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
                 version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
                 let alter = Alter { entry, change: &change, previous, target, others: &others, kept_until };
@@ -71,7 +67,7 @@ pub async fn change(
         attempted(appended, place, audience)
     })
     .await?;
-    finished(store, draft, version, place, audience, duplicate).await
+    finished(store, draft, version, place, Concerned::Audience(audience), duplicate).await
 }
 
 /// The rows of those for whom a message may be unread no more: nothing else asks for them.

@@ -6,16 +6,22 @@
 mod append;
 mod backlog;
 mod change;
+mod group;
 mod raise;
+mod reconcile;
 mod retry;
+mod sends;
 mod set;
 mod tell;
 
-pub use append::{Appended, SendLimits, append, conversation_for};
+pub use append::{Appended, Concerned, append, conversation_for};
 pub use backlog::{Backlog, backlog};
-pub use change::{ChangeRules, Wanted, change};
-pub use raise::raise;
+pub use change::{Wanted, change};
+pub use group::{Writer, change_group};
+pub use raise::{Raised, raise};
+pub use reconcile::{Reconciled, reconcile, touch};
 pub use retry::{Attempt, retry};
+pub use sends::SendLimits;
 pub use set::set;
 pub use store::inbox::Mark;
 pub use tell::{tell_appended, tell_delivered, tell_own, tell_read, tell_typing};

@@ -1,43 +1,76 @@
 //! A mark, raised: an ack raises the delivered mark, a read both.
 
-use domain::{Failure, Marks, Membership};
+use deliver::Fanout;
+use domain::{Counted, Failure, Marks, Membership, is_group};
 use store::inbox::{self, Mark, Update};
 use store::{Store, messages};
 use wire::{ConversationId, Refusal, Seq, Timestamp, UserId};
 
+use crate::reconcile::touch;
 use crate::retry::{Attempt, retry};
+
+/// A mark that stands where it was asked to, or above.
+#[derive(Clone, Debug)]
+pub struct Raised {
+    /// The row as it is then.
+    pub row: Membership,
+    /// Where the mark stood before.
+    pub from: Seq,
+}
 
 /// One conditional write where the mark goes to the last message, as it nearly always does; else the row as it is says what to
 /// count and to write. Returns the row as it is then, also if there was nothing to raise: this may be the retry of a request
 /// whose run died before it told anyone, and the mark may have gone on since, with the user's own next message.
+///
+/// In a group a device may hold what the user's row has not come to yet: then the row is brought there first.
 pub async fn raise(
     store: &Store,
+    fanout: &Fanout,
     now: Timestamp,
     user: &UserId,
     conversation: &ConversationId,
     seq: Seq,
     mark: Mark,
-) -> Result<Membership, Failure> {
-    let mut known = None;
+) -> Result<Raised, Failure> {
+    let (mut known, mut is_touched) = (None::<Membership>, !is_group(conversation));
     retry(&mut 0, async || {
-        let update = match known.take() {
+        let before = known.take();
+        let update = match &before {
             None => inbox::catch_up(store, user, conversation, seq, mark, now).await?,
-            Some(row) => match marks_after(store, &row, seq, mark).await? {
-                Some(marks) => inbox::advance(store, user, &row, &marks, now).await?,
-                None => return Ok(Attempt::Done(row)),
+            Some(row) => match marks_after(store, row, seq, mark).await? {
+                Some(marks) => inbox::advance(store, user, row, &marks, now).await?,
+                None => return Ok(Attempt::Done(Raised { row: row.clone(), from: mark_of(row, mark) })),
             },
         };
-        match update {
-            Update::Done(row) => Ok(Attempt::Done(row)),
-            Update::Refused(None) => Err(Refusal::NotMember.into()),
-            Update::Refused(row) => {
-                known = row;
-                Ok(Attempt::Again)
+        match (update, before) {
+            // What was there, without reading it before.
+            (Update::Done(was), None) => {
+                let from = mark_of(&was, mark);
+                let marks = was.caught_up(mark == Mark::Read);
+                Ok(Attempt::Done(Raised { row: Membership { marks, ..was }, from }))
             }
-            Update::Busy => Ok(Attempt::AgainAfterPause),
+            (Update::Done(row), Some(was)) => Ok(Attempt::Done(Raised { row, from: mark_of(&was, mark) })),
+            (Update::Refused(row), _) => {
+                let is_behind = row.as_ref().is_none_or(|row| row.is_open() && seq > row.end.seq);
+                known = if is_behind && !is_touched {
+                    is_touched = true;
+                    touch(store, fanout, now, user, conversation, row).await?
+                } else {
+                    row
+                };
+                if known.is_some() { Ok(Attempt::Again) } else { Err(Refusal::NotMember.into()) }
+            }
+            (Update::Busy, _) => Ok(Attempt::AgainAfterPause),
         }
     })
     .await
+}
+
+fn mark_of(row: &Membership, mark: Mark) -> Seq {
+    match mark {
+        Mark::Delivered => row.marks.delivered_seq,
+        Mark::Read => row.marks.read_seq,
+    }
 }
 
 /// `None` if the mark stands there already, or above.
@@ -47,8 +80,14 @@ async fn marks_after(store: &Store, row: &Membership, seq: Seq, mark: Mark) -> R
     }
     let Some(reading) = row.reading(seq) else { return Ok(None) };
     let others = match reading.range() {
-        None => 0,
-        Some(range) => messages::count_by_others(store, &row.conversation_id, range, &row.user_id).await?,
+        None => Counted::default(),
+        Some(range) if row.view().is_some() => {
+            messages::count_in_view(store, &row.conversation_id, range, &row.user_id, row.end.seq).await?
+        }
+        Some(range) => {
+            let messages = messages::count_by_others(store, &row.conversation_id, range, &row.user_id).await?;
+            Counted { messages, mentions: 0 }
+        }
     };
     Ok(Some(reading.marks(others)))
 }

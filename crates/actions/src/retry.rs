@@ -22,9 +22,18 @@ pub enum Attempt<T> {
 /// Makes attempts until one is done. `conflicts` counts those that were not.
 pub async fn retry<T>(
     conflicts: &mut u64,
+    attempt: impl AsyncFnMut() -> Result<Attempt<T>, Failure>,
+) -> Result<T, Failure> {
+    retry_times(TRIES_MAX, conflicts, attempt).await
+}
+
+/// The same, with so many attempts.
+pub(crate) async fn retry_times<T>(
+    tries_max: u32,
+    conflicts: &mut u64,
     mut attempt: impl AsyncFnMut() -> Result<Attempt<T>, Failure>,
 ) -> Result<T, Failure> {
-    for tries in 1..=TRIES_MAX {
+    for tries in 1..=tries_max {
         match attempt().await? {
             Attempt::Done(done) => return Ok(done),
             Attempt::Again => {}
@@ -39,7 +48,7 @@ pub async fn retry<T>(
 /// collided don't collide again (<https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/>).
 ///
 /// `tries` is how many have failed, `random` is uniform in 0..1.
-fn pause(tries: u32, random: f64) -> Duration {
+pub(crate) fn pause(tries: u32, random: f64) -> Duration {
     let ceiling = PAUSE_BASE.saturating_mul(1 << tries.saturating_sub(1).min(10));
     ceiling.mul_f64(random.clamp(0.0, 1.0))
 }

@@ -1,14 +1,23 @@
 //! What a user sets for a conversation or for another user.
 
-use domain::{Failure, direct_conversation_id};
+use deliver::Fanout;
+use domain::{Failure, direct_conversation_id, is_group};
 use store::Store;
 use store::settings::{self, Set};
-use wire::{Refusal, Settings, UserId};
+use wire::{Refusal, Settings, Timestamp, UserId};
 
+use crate::reconcile::touch;
 use crate::retry::{Attempt, retry};
 
 /// Sets it, until nobody else was writing the row. Setting the same again changes nothing.
-pub async fn set(store: &Store, user: &UserId, wanted: &Settings) -> Result<(), Failure> {
+pub async fn set(
+    store: &Store,
+    fanout: &Fanout,
+    now: Timestamp,
+    user: &UserId,
+    wanted: &Settings,
+) -> Result<(), Failure> {
+    let mut is_touched = false;
     retry(&mut 0, async || {
         let set = match wanted {
             Settings::Conversation { conversation_id, set } => {
@@ -24,7 +33,15 @@ pub async fn set(store: &Store, user: &UserId, wanted: &Settings) -> Result<(), 
         };
         match set {
             Set::Done => Ok(Attempt::Done(())),
-            Set::NotMember => Err(Refusal::NotMember.into()),
+            // Who has just joined a group may have no row of it yet.
+            Set::NotMember => match wanted {
+                Settings::Conversation { conversation_id, .. } if is_group(conversation_id) && !is_touched => {
+                    is_touched = true;
+                    touch(store, fanout, now, user, conversation_id, None).await?;
+                    Ok(Attempt::Again)
+                }
+                Settings::Conversation { .. } | Settings::User { .. } => Err(Refusal::NotMember.into()),
+            },
             Set::Busy => Ok(Attempt::AgainAfterPause),
         }
     })

@@ -1,0 +1,214 @@
+//! An entry of a group: a message, a change of one, or of the group itself.
+
+use domain::{
+    Change, ConnectionId, Content, Decided, Draft, Failure, GroupChange, Head, Place, Rights, RosterRow, StoredMessage,
+    moderates,
+};
+use store::entry_append::{ChangeOf, GroupEntry};
+use store::message_append::{self, Appended as Outcome};
+use store::{Store, entry_append, heads, inbox, messages, roster};
+use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
+
+use crate::append::{Appended, Concerned, finished, random_bytes};
+use crate::retry::{Attempt, retry_times};
+use crate::sends::SendLimits;
+
+/// All members write at the same end of the log, so they meet more often than two do.
+const GROUP_TRIES_MAX: u32 = 8;
+
+/// Who writes, and from where.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<'a> {
+    pub user: &'a UserId,
+    /// The connection that gets no copy.
+    pub connection: Option<&'a ConnectionId>,
+}
+
+/// Changes a group, or makes one. `None`: everybody who was to be added is a member already.
+pub async fn change_group(
+    store: &Store,
+    limits: &SendLimits,
+    now: impl Fn() -> Timestamp,
+    writer: Writer<'_>,
+    (conversation_id, client_msg_id): (ConversationId, ClientMsgId),
+    change: GroupChange,
+    conflicts: &mut u64,
+) -> Result<Option<Appended>, Failure> {
+    let content = Content::Group(change);
+    let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+    append_to_group(store, limits, now, writer, draft, conflicts).await
+}
+
+/// Reads the head of the group's log, then who the writer is in it, and writes behind that head, until nobody else did in between. So
+/// what allowed it holds at its commit: whatever could have taken it away is an entry, and would have moved the head.
+pub(crate) async fn append_to_group(
+    store: &Store,
+    limits: &SendLimits,
+    now: impl Fn() -> Timestamp,
+    writer: Writer<'_>,
+    draft: Draft,
+    conflicts: &mut u64,
+) -> Result<Option<Appended>, Failure> {
+    let conversation = &draft.conversation_id;
+    let written = retry_times(GROUP_TRIES_MAX, conflicts, async || {
+        let now = now();
+        let head = heads::get(store, conversation).await?;
+        // Only now: a removal before the head was read shows here, and one after it moves the head.
+        let own = roster::get(store, conversation, writer.user).await?.filter(RosterRow::is_member);
+        let place = Place::following(head.as_ref().map(|head| head.end), now, random_bytes());
+        let outcome = match plan(store, limits, &draft, head.as_ref(), own.as_ref(), &place, now).await {
+            Ok(Some(mut plan)) => {
+                plan.entry.aside.origin = writer.connection.cloned();
+                let head_after = match &head {
+                    Some(head) => head.after(&plan.entry, plan.decided.as_ref()),
+                    None => plan.first_head()?,
+                };
+                let roster = plan.decided.as_ref().map(|decided| decided.roster.as_slice()).unwrap_or_default();
+                let change = plan.change_of(&draft, limits);
+                let (entry, previous) = (&plan.entry, head.as_ref());
+                let group = GroupEntry { draft: &draft, entry, previous, head: &head_after, roster, change };
+                match entry_append::append(store, &group).await? {
+                    Outcome::Stored => {
+                        limits.count(writer.user, conversation, now);
+                        let member_count = head_after.group.member_count;
+                        return Ok(Attempt::Done(Some((place, plan.version, Some(plan.entry), member_count))));
+                    }
+                    other => other,
+                }
+            }
+            // What was stored before keeps its answer, whatever has happened since.
+            Ok(None) => match message_append::find(store, &draft).await? {
+                Some(first) => first,
+                None => return Ok(Attempt::Done(None)),
+            },
+            Err(Failure::Refused(refusal)) => message_append::find(store, &draft).await?.ok_or(refusal)?,
+            Err(failure) => return Err(failure),
+        };
+        let member_count = head.map_or(0, |head| head.group.member_count);
+        match outcome {
+            Outcome::Duplicate(first) => Ok(Attempt::Done(Some((first, None, None, member_count)))),
+            Outcome::IdReused => Err(Refusal::IdReused.into()),
+            Outcome::Full => Err(Refusal::LimitReached.into()),
+            Outcome::Stored | Outcome::Taken => Ok(Attempt::AgainAfterPause),
+        }
+    })
+    .await?;
+    let Some((place, version, entry, member_count)) = written else { return Ok(None) };
+    let is_duplicate = entry.is_none();
+    let mut appended = finished(store, draft, version, place, Concerned::Group { member_count }, is_duplicate).await?;
+    if entry.is_some() {
+        appended.entry = entry;
+    }
+    Ok(Some(appended))
+}
+
+/// What is to be written.
+struct Plan {
+    entry: StoredMessage,
+    decided: Option<Decided>,
+    /// The message that it changes.
+    target: Option<StoredMessage>,
+    /// Of the text that an edit brings.
+    version: Option<u64>,
+}
+
+impl Plan {
+    fn first_head(&self) -> Result<Head, Refusal> {
+        let decided = self.decided.as_ref().ok_or(Refusal::NotMember)?;
+        Ok(Head::first(&self.entry, decided))
+    }
+
+    fn change_of<'a>(&'a self, draft: &'a Draft, limits: &SendLimits) -> Option<ChangeOf<'a>> {
+        let Content::Change { change, .. } = &draft.content else { return None };
+        let target = self.target.as_ref()?;
+        let kept_until = (!limits.kept_for.is_zero()).then(|| self.entry.place.sent_at.plus(limits.kept_for));
+        Some(ChangeOf { change, target, kept_until })
+    }
+}
+
+/// Whether the writer may write that now, and what it comes to; `None`: nothing. What it reads, it reads after the head.
+async fn plan(
+    store: &Store,
+    limits: &SendLimits,
+    draft: &Draft,
+    head: Option<&Head>,
+    own: Option<&RosterRow>,
+    place: &Place,
+    now: Timestamp,
+) -> Result<Option<Plan>, Failure> {
+    let user = &draft.sender_id;
+    if let Content::Group(GroupChange::Create { .. }) = draft.content {
+        return create(store, limits, draft, head, place).await.map(Some);
+    }
+    let (Some(head), Some(own)) = (head, own) else { return Err(Refusal::NotMember.into()) };
+    let mut plan =
+        Plan { entry: draft.clone().stored(place.clone(), None), decided: None, target: None, version: None };
+    match &draft.content {
+        Content::Message { reply_to, mentions, .. } => {
+            let is_visible = |seq: &Seq| (own.from_seq..=head.end.seq).contains(seq);
+            if !reply_to.as_ref().is_none_or(is_visible) {
+                return Err(
+                    Refusal::bad_request("reply_to", "must be the seq of a message of this conversation").into()
+                );
+            }
+            head.check_message(own.role, mentions)?;
+        }
+        Content::Change { target, change } => {
+            let found = messages::get(store, &draft.conversation_id, *target).await?;
+            let found = found.filter(|found| found.place.seq >= own.from_seq);
+            let rights = Rights { blocked: false, moderates: moderates(own.role) };
+            let target = change.check(user, found.as_ref(), rights)?.clone();
+            plan.version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
+            plan.entry.version = plan.version;
+            plan.entry.aside.target_sender = Some(target.sender_id.clone());
+            if matches!(change, Change::Delete) {
+                plan.entry.mentions.clone_from(&target.mentions);
+            }
+            plan.target = Some(target);
+        }
+        Content::Group(change) => {
+            let subjects = roster::get_many(store, &draft.conversation_id, change.subjects()).await?;
+            nobody_blocks(store, user, &change.newcomers(user, &subjects)).await?;
+            let decided = change.decide(head, own, &subjects, place, limits.group_members_max)?;
+            let Some(decided) = decided else { return Ok(None) };
+            plan.entry.system = Some(decided.system.clone());
+            plan.entry.aside = decided.aside.clone();
+            plan.decided = Some(decided);
+        }
+    }
+    limits.admit(user, &draft.conversation_id, now)?;
+    Ok(Some(plan))
+}
+
+async fn create(
+    store: &Store,
+    limits: &SendLimits,
+    draft: &Draft,
+    head: Option<&Head>,
+    place: &Place,
+) -> Result<Plan, Failure> {
+    let Content::Group(GroupChange::Create { title, members, rules }) = &draft.content else {
+        return Err(Refusal::UnknownAction.into());
+    };
+    // Made before, by the same request or, with the same key, by another.
+    if head.is_some() {
+        return Err(Refusal::IdReused.into());
+    }
+    let decided = GroupChange::create(&draft.sender_id, title, members, *rules, place);
+    nobody_blocks(store, &draft.sender_id, members).await?;
+    if decided.group.member_count > limits.group_members_max {
+        return Err(Refusal::LimitReached.into());
+    }
+    let mut entry = draft.clone().stored(place.clone(), None);
+    entry.system = Some(decided.system.clone());
+    entry.aside = decided.aside.clone();
+    Ok(Plan { entry, decided: Some(decided), target: None, version: None })
+}
+
+/// Nobody is brought together with somebody whom they block.
+async fn nobody_blocks(store: &Store, user: &UserId, newcomers: &[UserId]) -> Result<(), Failure> {
+    if !newcomers.is_empty() && inbox::is_blocked_by(store, user, newcomers).await? {
+        return Err(Refusal::Forbidden.into());
+    }
+    Ok(())
+}
