@@ -103,7 +103,8 @@ async fn two_clients_talk() {
     alice.assert_dense();
 
     let inbox = bob.client.inbox(None).await.unwrap();
-    assert_eq!((inbox.conversations[0].peer_id.as_str(), inbox.conversations[0].unread), (&*server.id("alice"), 0));
+    let row = &inbox.conversations[0];
+    assert_eq!((row.peer_id.as_ref().unwrap().as_str(), row.unread), (&*server.id("alice"), 0));
     let history = bob.client.history(&stored.conversation_id, Side::Newest, 10).await.unwrap();
     assert_eq!((history.messages.len(), history.last_seq.value()), (2, 2));
     let nobodys = ConversationId::parse("dm_nobody").unwrap();

@@ -9,6 +9,7 @@ mod draining;
 mod drills;
 mod errors;
 mod failures;
+mod groups;
 mod inbox;
 mod limits;
 mod online;

@@ -12,11 +12,17 @@ use testkit::{AwsCall, Phone, Proxy, TestServer};
 type Privilege = (String, String, String);
 
 /// What Lambda's poller asks for in the function's name.
-const OF_POLLER: [(&str, &str); 4] = [
-    ("dynamodb:ListStreams", "*"),
-    ("dynamodb:DescribeStream", "InboxTable.StreamArn"),
-    ("dynamodb:GetShardIterator", "InboxTable.StreamArn"),
-    ("dynamodb:GetRecords", "InboxTable.StreamArn"),
+const OF_POLLER: [(&str, &str, &str); 9] = [
+    ("NotifyFunction", "dynamodb:ListStreams", "*"),
+    ("NotifyFunction", "dynamodb:DescribeStream", "InboxTable.StreamArn"),
+    ("NotifyFunction", "dynamodb:GetShardIterator", "InboxTable.StreamArn"),
+    ("NotifyFunction", "dynamodb:GetRecords", "InboxTable.StreamArn"),
+    ("FanoutFunction", "dynamodb:ListStreams", "*"),
+    ("FanoutFunction", "dynamodb:DescribeStream", "ConversationsTable.StreamArn"),
+    ("FanoutFunction", "dynamodb:GetShardIterator", "ConversationsTable.StreamArn"),
+    ("FanoutFunction", "dynamodb:GetRecords", "ConversationsTable.StreamArn"),
+    // What it gives up.
+    ("FanoutFunction", "sqs:SendMessage", "FanoutFailures"),
 ];
 
 /// SNS's platform applications: the template's parameter, what their ARNs have, and what clients call the platform.
@@ -45,6 +51,8 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
         })
         .await;
     do_everything(&server).await;
+    small_group(&server).await;
+    large_group(&server).await;
     for (_, _, platform) in APPLICATIONS {
         ring(&server, platform).await;
     }
@@ -53,8 +61,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     server.until_connections("alice", 0).await;
 
     let (mut asked, allowed) = (asked.lock().unwrap().clone(), allowed());
-    let of_poller = OF_POLLER.map(|(action, resource)| (action.to_owned(), resource.to_owned()));
-    asked.extend(of_poller.map(|(action, resource)| ("NotifyFunction".to_owned(), action, resource)));
+    asked.extend(OF_POLLER.map(|(function, action, on)| (function.to_owned(), action.to_owned(), on.to_owned())));
     let denied: Vec<_> = asked.difference(&allowed).collect();
     assert!(denied.is_empty(), "not allowed by template.yaml: {denied:#?}");
     let unused: Vec<_> = allowed.difference(&asked).collect();
@@ -126,6 +133,75 @@ async fn change_everything(alice: &mut Phone, bob: &mut Phone) {
     alice.ok(json!({"action": "presence", "user_ids": ["bob"]})).await;
 }
 
+fn about(group: &Value, action: &str, id: &str, more: &Value) -> Value {
+    let mut frame = json!({"action": action, "conversation_id": group, "client_msg_id": id});
+    frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    frame
+}
+
+fn say(group: &Value, id: &str) -> Value {
+    about(group, "send", id, &json!({"kind": "text", "body": "hi"}))
+}
+
+/// Whose members are told by whoever writes.
+async fn small_group(server: &TestServer) {
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let create = json!({"action": "create", "client_msg_id": "small", "title": "Trip", "members": ["bob"]});
+    let group = alice.ok(create.clone()).await["conversation_id"].take();
+    server.store_dead_connection("bob").await;
+    // Repeated: looked up.
+    assert_eq!(alice.ok(create).await["duplicate"], true);
+    alice.ok(about(&group, "add", "a1", &json!({"members": ["carol"]}))).await;
+    alice.ok(say(&group, "m1")).await;
+    bob.ack(group.as_str().unwrap(), 3).await;
+    bob.read(group.as_str().unwrap(), 3).await;
+    bob.send_text(&json!({"action": "typing", "conversation_id": group}).to_string()).await;
+    alice.event("typing").await;
+    let mut phone = server.device("carol", "fcm").await;
+    phone.ok(json!({"action": "device", "platform": "fcm", "token": "ca01", "preview": true})).await;
+    phone.leave().await;
+    alice.ok(about(&group, "edit", "e1", &json!({"seq": 3, "body": "hello"}))).await;
+    alice.ok(say(&group, "m2")).await;
+    server.phones("carol").await;
+    alice.ok(about(&group, "members", "", &json!({}))).await;
+    alice.ok(about(&group, "receipts", "", &json!({}))).await;
+    alice.ok(about(&group, "reactions", "", &json!({"seq": 3}))).await;
+    alice.inbox().await;
+    let direct = bob.send("alice", "direct", "hi").await;
+    bob.ok(about(&direct["conversation_id"], "reactions", "", &json!({"seq": direct["seq"]}))).await;
+    alice.leave().await;
+    bob.leave().await;
+}
+
+/// Whose members the stream brings along, and before that each one who looks.
+async fn large_group(server: &TestServer) {
+    let mut alice = server.phone("alice").await;
+    let others: Vec<String> = (0..40).map(|number| format!("u{number}")).collect();
+    let create = json!({"action": "create", "client_msg_id": "large", "title": "Club", "members": others});
+    let group = alice.ok(create).await["conversation_id"].take();
+    let mut looks = [server.phone("u1").await, server.phone("u2").await, server.phone("u3").await];
+    alice.ok(say(&group, "m1")).await;
+    server.groups_settled().await;
+    server.group_stream().hold().await;
+    server.store_dead_connection("u3").await;
+    server.store_dead_connection("u4").await;
+    server.store_ended_connection("u5").await;
+    alice.ok(about(&group, "edit", "e1", &json!({"seq": 2, "body": "hello"}))).await;
+    let [first, second, third] = &mut looks;
+    first.ack(group.as_str().unwrap(), 3).await;
+    second.read(group.as_str().unwrap(), 3).await;
+    third.inbox().await;
+    alice.ok(about(&group, "remove", "x1", &json!({"user_id": "u6"}))).await;
+    server.group_stream().release();
+    server.groups_settled().await;
+    for mut phone in looks {
+        // Its line is that somebody was removed.
+        phone.inbox().await;
+        phone.leave().await;
+    }
+    alice.leave().await;
+}
+
 /// A phone is registered, rung and cleared; its app is removed, and comes back; and its user logs out.
 async fn ring(server: &TestServer, platform: &str) {
     let mut alice = server.phone("alice").await;
@@ -153,7 +229,7 @@ async fn do_too_much(server: &TestServer) {
     let mut oldest = server.phone("mallory").await;
     let (_second, _third) = (server.phone("mallory").await, server.phone("mallory").await);
     oldest.event("connection.replaced").await;
-    for action in ["send", "ack", "read", "inbox", "device", "dance"] {
+    for action in ["send", "ack", "read", "inbox", "device", "members", "dance"] {
         let mut mallory = server.phone(&format!("mallory-{action}")).await;
         mallory.flood(&json!({ "action": action }).to_string()).await;
     }

@@ -43,7 +43,7 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
         assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
-    let others = ["admin", "authorize", "env", "notify"].map(|file| format!("{file}.json"));
+    let others = ["admin", "authorize", "env", "fanout", "notify"].map(|file| format!("{file}.json"));
     assert_eq!(names("events"), events.into_iter().chain(others).collect());
 }
 
@@ -102,11 +102,17 @@ fn what_a_table_is(name: &str) -> Value {
         let projection = json!({"ProjectionType": "KEYS_ONLY"});
         json!({"IndexName": name, "KeySchema": schema("user_id", range), "Projection": projection})
     };
+    if name == "ConversationsTable" {
+        let keys = json!([{"AttributeName": "conversation_id", "KeyType": "HASH"}]);
+        let attributes = json!([{"AttributeName": "conversation_id", "AttributeType": "S"}]);
+        return json!({"TableName": name, "KeySchema": keys, "AttributeDefinitions": attributes});
+    }
     let (hash, range, numbers, indexes) = match name {
         "AuditTable" => ("conversation_id", "seq_version", vec![], None),
         "ConnectionsTable" => ("user_id", "connection_id", vec![], None),
         "DevicesTable" => ("user_id", "device_id", vec![], None),
         "IdempotencyTable" => ("conversation_id", "sender_key", vec![], None),
+        "MembersTable" => ("conversation_id", "user_id", vec![], None),
         "MessagesTable" => ("conversation_id", "seq", vec!["seq"], None),
         "InboxTable" => {
             let indexes = json!([index("recency", "active_at"), index("pending", "pending_since")]);
@@ -127,8 +133,9 @@ fn no_deployment_replaces_a_table() {
     let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
     let tables = template().tables;
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
-    let pinned = ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "InboxTable", "MessagesTable"];
-    let pinned = BTreeSet::from(pinned);
+    let pinned = ["AuditTable", "ConnectionsTable", "ConversationsTable", "DevicesTable", "IdempotencyTable"];
+    let pinned =
+        BTreeSet::from(pinned).union(&["InboxTable", "MembersTable", "MessagesTable"].into()).copied().collect();
     assert_eq!(
         names, pinned,
         "a table under another logical id is a new, empty one; the rows stay behind in the old one"
@@ -180,13 +187,14 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/operating.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 15);
+    assert_eq!(alarms, 17);
 }
 
 #[test]
 fn functions_have_the_variables_that_they_read() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
+    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
             "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
@@ -195,7 +203,8 @@ fn functions_have_the_variables_that_they_read() {
             }
             "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
             "notify" => &["PUSH_GRACE_SECONDS"],
-            "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS"],
+            "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
+            "group" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "GROUP_MEMBERS_MAX"],
             _ => &["CONNECTIONS_ENDPOINT"],
         };
         let all = ["RUST_LOG", "STACK_NAME", "LOG_KEY", "API_ID", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];

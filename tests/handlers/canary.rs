@@ -10,8 +10,16 @@ use testkit::fake_sns::Push;
 use testkit::{Workbench, message_to_bob, up_to};
 use tracing::instrument::WithSubscriber;
 
-const TABLES: [&str; 6] =
-    ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "InboxTable", "MessagesTable"];
+const TABLES: [&str; 8] = [
+    "AuditTable",
+    "ConnectionsTable",
+    "ConversationsTable",
+    "DevicesTable",
+    "IdempotencyTable",
+    "InboxTable",
+    "MembersTable",
+    "MessagesTable",
+];
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);

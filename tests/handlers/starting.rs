@@ -37,6 +37,7 @@ fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> St
 fn without_a_variable_that_it_needs() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
+    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
@@ -46,10 +47,12 @@ fn without_a_variable_that_it_needs() {
                 let own = ["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "PRESENCE"];
                 [&tables[..], &["API_ID"], &own].concat()
             }
-            "send" => {
-                let limits =
-                    ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS"];
-                [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits].concat()
+            "fanout" => [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
+            binary @ ("send" | "group") => {
+                let limits = ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE"];
+                let own: &[&str] =
+                    if binary == "send" { &["GROUP_MEMBERS_MAX", "AUDIT_DAYS"] } else { &["GROUP_MEMBERS_MAX"] };
+                [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits, own].concat()
             }
             _ => {
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"]].concat()

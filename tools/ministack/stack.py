@@ -175,7 +175,7 @@ class Stack:
         return detail["StackResourceDetail"]["PhysicalResourceId"]
 
     def tables(self):
-        names = ["Connections", "Messages", "Idempotency", "Inbox", "Devices", "Audit"]
+        names = ["Connections", "Messages", "Idempotency", "Inbox", "Devices", "Audit", "Conversations", "Members"]
         return [self.resource(f"{name}Table") for name in names]
 
     def token(self, user):

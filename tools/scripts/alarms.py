@@ -14,8 +14,8 @@ from samcli.yamlhelper import yaml_parse
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs/operating.md"
 DRILLS = ROOT / "tests/e2e/drills.rs"
-# A stream that is a minute behind takes a minute.
-NOT_DRILLED = {"notify-behind"}
+# A stream that is a minute behind takes a minute, and one that is given up an hour.
+NOT_DRILLED = {"notify-behind", "fanout-behind", "fanout-given-up"}
 BEGIN, END = "<!-- alarms -->\n", "<!-- end of alarms -->\n"
 # Messages a minute.
 RATES = {"1 message a minute": 1, "1 a second": 60, "1,000 a second": 60_000}
@@ -47,6 +47,8 @@ NOUNS = {
     "gateway-errors": "frames",
     "pushes-failed": "pushes",
     "notify-behind": "milliseconds",
+    "fanout-behind": "milliseconds",
+    "fanout-given-up": "batches",
 }
 
 

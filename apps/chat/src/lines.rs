@@ -97,7 +97,7 @@ impl Printer {
                 match message.kind {
                     Kind::Text if message.sender_id == self.me => lines.push(format!("you: {} ✓", message.body)),
                     Kind::Text => lines.push(format!("{}: {}", message.sender_id, message.body)),
-                    Kind::Edit | Kind::Delete | Kind::Reaction | Kind::Other(_) => {}
+                    Kind::Edit | Kind::Delete | Kind::Reaction | Kind::System | Kind::Other(_) => {}
                 }
             }
             News::Delivered { up_to } => lines.push(format!("✓✓ delivered up to {up_to}")),

@@ -274,7 +274,7 @@ impl Room {
     }
 
     fn found(&mut self, row: &Conversation) {
-        if self.id.is_none() && row.peer_id == self.peer {
+        if self.id.is_none() && row.peer_id.as_ref() == Some(&self.peer) {
             self.open(&row.conversation_id);
         }
         if self.id.as_ref() == Some(&row.conversation_id) {

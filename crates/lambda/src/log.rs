@@ -28,6 +28,7 @@ const OURS: &[&str] = &[
     "connect",
     "deliver",
     "domain",
+    "fanout",
     "lambda",
     "notify",
     "pigeonhole_wire",

@@ -1,6 +1,6 @@
 //! What an operator can look up.
 
-use domain::{Failure, Membership};
+use domain::{Failure, Membership, With};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use store::connections::Freshness;
@@ -35,8 +35,12 @@ pub(crate) async fn pending(deps: &Deps, user: &UserId) -> Result<Value, Failure
         .memberships
         .iter()
         .map(|row| {
+            let peer_id = match &row.with {
+                With::Peer { peer_id, .. } => Some(peer_id),
+                With::Group(_) => None,
+            };
             json!({
-                "conversation_id": row.conversation_id, "peer_id": row.peer_id,
+                "conversation_id": row.conversation_id, "peer_id": peer_id,
                 "pending_from": row.marks.pending_from, "last_seq": row.end.seq, "last_sent_at": row.end.sent_at,
             })
         })

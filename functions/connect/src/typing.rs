@@ -7,9 +7,8 @@ use std::time::Duration;
 use actions::tell_typing;
 use domain::Failure;
 use lambda::{Caller, EventLine};
-use store::inbox;
 use wire::limits::TYPING_PAUSE_MS;
-use wire::{ConversationId, Refusal, Timestamp, TypingRequest, UserId};
+use wire::{ConversationId, Timestamp, TypingRequest, UserId};
 
 use crate::Deps;
 
@@ -50,8 +49,8 @@ pub(crate) async fn typing(
     if !deps.typing.admit(&caller.user, conversation_id, now) {
         return Ok(());
     }
-    let row = inbox::get(&deps.store, &caller.user, conversation_id).await?.ok_or(Refusal::NotMember)?;
-    let delivered = tell_typing(&deps.fanout, now, &row, &caller.connection).await;
+    let (user, connection) = (&caller.user, &caller.connection);
+    let delivered = tell_typing(&deps.store, &deps.fanout, now, user, conversation_id, connection).await?;
     line.frames(delivered.iter().map(|to| to.frames));
     Ok(())
 }

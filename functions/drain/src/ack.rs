@@ -1,7 +1,7 @@
 //! "This device holds everything up to here": raises delivered marks, which ends pending, and tells the other members.
 
-use actions::{Mark, raise, tell_delivered};
-use domain::{Failure, Membership};
+use actions::{Mark, Raised, raise, tell_delivered};
+use domain::Failure;
 use futures_util::future::join_all;
 use lambda::{Caller, EventLine, UpTo};
 use wire::{AckEntry, AckRequest, AckResult, Reply};
@@ -14,35 +14,38 @@ pub(crate) async fn ack(
     request: &AckRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
-    let Raised { rows, outcome } = raise_all(deps, caller, &request.up_to, line).await;
-    let delivered = tell_delivered(&deps.fanout, deps.clock.now(), &rows).await;
+    let Acked { raised, outcome } = raise_all(deps, caller, &request.up_to, line).await;
+    let delivered = tell_delivered(&deps.store, &deps.fanout, deps.clock.now(), &raised).await;
     line.frames(delivered.iter().map(|to| to.frames));
     outcome.map(|()| AckResult {}.into())
 }
 
 /// What came of a list of entries.
-pub(crate) struct Raised {
-    /// The rows of those that stand.
-    pub(crate) rows: Vec<Membership>,
+pub(crate) struct Acked {
+    /// Those that stand.
+    pub(crate) raised: Vec<Raised>,
     /// The first failure, in the order of the entries.
     pub(crate) outcome: Result<(), Failure>,
 }
 
 /// Raises the marks side by side: the entries are about different rows. If any is refused the answer is that error, and the others
 /// stand.
-pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry], line: &mut EventLine) -> Raised {
+pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry], line: &mut EventLine) -> Acked {
     let now = deps.clock.now();
-    let each = entries
-        .iter()
-        .map(|entry| raise(&deps.store, now, &caller.user, &entry.conversation_id, entry.seq, Mark::Delivered));
-    let mut raised = Raised { rows: vec![], outcome: Ok(()) };
+    let each = entries.iter().map(|entry| {
+        raise(&deps.store, &deps.fanout, now, &caller.user, &entry.conversation_id, entry.seq, Mark::Delivered)
+    });
+    let mut acked = Acked { raised: vec![], outcome: Ok(()) };
     for result in join_all(each).await {
         match result {
-            Ok(row) => raised.rows.push(row),
-            Err(failure) => raised.outcome = raised.outcome.and(Err(failure)),
+            Ok(raised) => acked.raised.push(raised),
+            Err(failure) => acked.outcome = acked.outcome.and(Err(failure)),
         }
     }
-    let up_to = |row: &Membership| UpTo { conversation_id: row.conversation_id.clone(), seq: row.marks.delivered_seq };
-    line.acked = raised.rows.iter().map(up_to).collect();
-    raised
+    let up_to = |Raised { row, .. }: &Raised| UpTo {
+        conversation_id: row.conversation_id.clone(),
+        seq: row.marks.delivered_seq,
+    };
+    line.acked = acked.raised.iter().map(up_to).collect();
+    acked
 }

@@ -8,7 +8,7 @@ use lambda::{Caller, EventLine, UpTo};
 use wire::{DrainRequest, DrainResult, Message, Reply};
 
 use crate::Deps;
-use crate::ack::{Raised, raise_all};
+use crate::ack::{Acked, raise_all};
 
 /// The acknowledgement of the page before, then the next page. The client sets the pace, and a page that was lost on the way comes
 /// again, since nothing but an ack ends what is pending. The page is read while the others are told of the acknowledgement.
@@ -18,8 +18,8 @@ pub(crate) async fn drain(
     request: &DrainRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
-    let Raised { rows, outcome } = raise_all(deps, caller, &request.ack, line).await;
-    let told = tell_delivered(&deps.fanout, deps.clock.now(), &rows);
+    let Acked { raised, outcome } = raise_all(deps, caller, &request.ack, line).await;
+    let told = tell_delivered(&deps.store, &deps.fanout, deps.clock.now(), &raised);
     let page = async {
         outcome?;
         backlog(&deps.store, &caller.user).await

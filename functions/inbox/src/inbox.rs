@@ -6,7 +6,7 @@ use store::inbox;
 use wire::limits::INBOX_LIMIT_MAX;
 use wire::{Conversation, InboxRequest, InboxResult, Refusal, Reply, UserId};
 
-use crate::Deps;
+use crate::{Deps, groups};
 
 /// Reads on in the index until nothing behind can belong before, and answers as much as a frame holds.
 pub(crate) async fn inbox(
@@ -24,7 +24,8 @@ pub(crate) async fn inbox(
     loop {
         let found = inbox::recent(&deps.store, user, read_at_once, behind.as_ref(), list.active_until(), since).await?;
         unreadable += found.unreadable;
-        list.add(found.memberships, found.next);
+        let rows = groups::with_heads(deps, found.memberships, &mut unreadable).await?;
+        list.add(rows, found.next);
         match list.read_on() {
             // In large steps, so that a small limit does not make many reads of it.
             Some(next) => (behind, read_at_once) = (Some(next.clone()), INBOX_LIMIT_MAX),

@@ -1,8 +1,10 @@
 //! `inbox` and `history`: the chat list, and what was said. A file for each.
 
+mod groups;
 mod history;
 mod inbox;
 
+use deliver::Fanout;
 use lambda::{
     BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     sdk_config,
@@ -14,6 +16,7 @@ use wire::{Action, Refusal};
 #[derive(Debug)]
 pub struct Deps {
     pub store: Store,
+    pub fanout: Fanout,
     pub limiter: Limiter,
     pub clock: Clock,
 }
@@ -26,9 +29,11 @@ impl Deps {
     pub async fn start() -> Result<Self, BadVariable> {
         let sdk = sdk_config().await;
         let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
-        let limiter = Limiter::from_env(ConnectionsApi::from_env(&sdk, env)?, env)?;
+        let connections = ConnectionsApi::from_env(&sdk, env)?;
+        let limiter = Limiter::from_env(connections.clone(), env)?;
+        let fanout = Fanout::new(store.clone(), connections);
         warm_up(&store, WarmTable::Inbox).await;
-        Ok(Self { store, limiter, clock: Clock::system() })
+        Ok(Self { store, fanout, limiter, clock: Clock::system() })
     }
 }
 

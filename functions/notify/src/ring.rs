@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use actions::{Attempt, retry};
-use domain::{Device, Failure, Membership, Notification, error_chain};
+use domain::{Device, Failure, LastEntry, Membership, Notification, error_chain, preview};
 use futures_util::{StreamExt as _, stream};
 use lambda::millis_between;
 use store::connections::{self, Freshness};
-use store::devices;
 use store::inbox::{self, Marked, ROWS_MAX};
 use store::stream::{Change, What};
+use store::{devices, messages};
 use tokio::time::{Instant, sleep, timeout_at};
 use wire::{ConversationId, Seq, Timestamp, UserId, When};
 
@@ -200,19 +200,33 @@ async fn ring_all(deps: &Deps, rings: &[Ring], rows: &Rows, until: Instant, tall
 /// Says what the row says now, so that one notification is enough for what came meanwhile; and then notes that phones were rung.
 /// Not before: who dies in between rings again, and replaces what is there.
 async fn ring_one(deps: &Deps, ring: &Ring, row: &Membership) -> Result<Sent, Cause> {
-    // The last message may be one of the user's own; or be deleted, and then what rings is before it.
-    let seq = match &row.last {
-        last if last.sender_id == ring.user => ring.seq,
-        last if last.deleted => last.seq.previous(),
-        last => last.seq,
-    };
-    let notification = |device: &Device, badge| Notification::ring(row, seq, device, badge);
-    let sent = publish(deps, &ring.user, &ring.wanted(row), notification).await?;
+    let (seq, wanted) = (row.rings_up_to(ring.seq), ring.wanted(row));
+    let shown = line(deps, row, seq, &wanted).await?;
+    let notification = |device: &Device, badge| Notification::ring(row, &shown, seq, device, badge);
+    let sent = publish(deps, &ring.user, &wanted, notification).await?;
     if sent.accepted > 0 && mark(deps, ring, seq).await == Some(Marked::Read) {
         // Whoever has read it did not see that there was something to clear.
         clear_one(deps, &ring.user, &ring.conversation, seq).await?;
     }
     Ok(sent)
+}
+
+/// What a phone that shows it says of the message. Of a group, that is not in the row: it is read, if such a phone rings.
+async fn line(deps: &Deps, row: &Membership, seq: Seq, devices: &[&Device]) -> Result<LastEntry, Cause> {
+    if row.view().is_none() || !devices.iter().any(|device| device.registration.preview) {
+        return Ok(row.last.clone());
+    }
+    let Some(entry) = messages::get(&deps.store, &row.conversation_id, seq).await? else { return Ok(row.last.clone()) };
+    Ok(LastEntry {
+        seq,
+        message_id: entry.place.message_id.clone(),
+        sender_id: entry.sender_id.clone(),
+        kind: entry.kind.clone(),
+        preview: preview(&entry.body),
+        sent_at: entry.place.sent_at,
+        deleted: entry.deleted.is_some(),
+        system: None,
+    })
 }
 
 /// Where it can't be noted, phones were rung all the same: the batch is not made again for that, and nothing is cleared later.

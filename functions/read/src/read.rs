@@ -1,7 +1,7 @@
 //! How far a user has read.
 
 use actions::{Mark, raise, tell_read};
-use domain::Failure;
+use domain::{Failure, Marks};
 use lambda::{Caller, EventLine};
 use wire::{ReadRequest, ReadResult, Reply};
 
@@ -17,8 +17,11 @@ pub(crate) async fn read(
     let ReadRequest { conversation_id, seq } = request;
     line.seq = Some(seq);
     let conversation_id = line.conversation_id.insert(conversation_id);
-    let row = raise(&deps.store, deps.clock.now(), &caller.user, conversation_id, seq, Mark::Read).await?;
-    let delivered = tell_read(&deps.fanout, deps.clock.now(), &row, Some(&caller.connection)).await;
+    let now = deps.clock.now();
+    let raised = raise(&deps.store, &deps.fanout, now, &caller.user, conversation_id, seq, Mark::Read).await?;
+    let now = deps.clock.now();
+    let delivered = tell_read(&deps.store, &deps.fanout, now, &raised, Some(&caller.connection)).await;
     line.frames(delivered.iter().map(|to| to.frames));
-    Ok(ReadResult { unread: row.marks.unread }.into())
+    let Marks { unread, mentions, .. } = raised.row.marks;
+    Ok(ReadResult { unread, mentions: raised.row.view().map(|_| mentions) }.into())
 }

@@ -17,7 +17,7 @@ pub(crate) async fn settings(
     if let Settings::Conversation { conversation_id, .. } = &request {
         line.conversation_id = Some(conversation_id.clone());
     }
-    set(&deps.store, &caller.user, &request).await?;
+    set(&deps.store, &deps.fanout, deps.clock.now(), &caller.user, &request).await?;
     let (now, event) = (deps.clock.now(), ServerEvent::Settings(request));
     let delivered = tell_own(&deps.fanout, now, &caller.user, event, Some(&caller.connection)).await;
     line.frames(delivered.iter().map(|to| to.frames));

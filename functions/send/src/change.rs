@@ -1,6 +1,6 @@
 //! A message that is edited, deleted or reacted to.
 
-use actions::{ChangeRules, Wanted, change};
+use actions::{Wanted, Writer, change};
 use domain::{Change, Failure};
 use lambda::{Caller, EventLine};
 use wire::{DeleteRequest, EditRequest, ReactRequest, SendResult};
@@ -31,8 +31,8 @@ pub(crate) async fn apply(
 ) -> Result<SendResult, Failure> {
     line.conversation_id = Some(wanted.conversation_id.clone());
     let started = deps.clock.now();
-    let rules = ChangeRules { sends: deps.limits.sends, kept_for: deps.audit_for };
     let conflicts = line.measures.conflicts.insert(0);
-    let appended = change(&deps.store, &rules, || deps.clock.now(), &caller.user, wanted, conflicts).await?;
+    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let appended = change(&deps.store, &deps.limits, || deps.clock.now(), writer, wanted, conflicts).await?;
     Ok(tell(deps, caller, started, appended, line).await)
 }

@@ -26,8 +26,6 @@ pub struct Deps {
     pub fanout: Fanout,
     pub limiter: Limiter,
     pub limits: SendLimits,
-    /// How long what a message said before is kept for the operator. Zero: not at all.
-    pub audit_for: Duration,
     pub clock: Clock,
 }
 
@@ -41,11 +39,13 @@ impl Deps {
         let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         let connections = ConnectionsApi::from_env(&sdk, env)?;
         let limiter = Limiter::from_env(connections.clone(), env)?;
-        let limits = SendLimits { sends: rate("SEND_RATE", env)?, first_messages: rate("FIRST_MESSAGE_RATE", env)? };
-        let audit_for = Duration::from_hours(24) * u32::try_from(count("AUDIT_DAYS")?).unwrap_or(u32::MAX);
+        let kept_for = Duration::from_hours(24) * u32::try_from(count("AUDIT_DAYS")?).unwrap_or(u32::MAX);
+        let members_max = u64::try_from(count("GROUP_MEMBERS_MAX")?).unwrap_or(u64::MAX);
+        let (sends, first_messages) = (rate("SEND_RATE", env)?, rate("FIRST_MESSAGE_RATE", env)?);
+        let limits = SendLimits::new(sends, first_messages, kept_for, members_max);
         let fanout = Fanout::new(store.clone(), connections);
         tokio::join!(warm_up(&store, WarmTable::Inbox), fanout.warm_up());
-        Ok(Self { store, fanout, limiter, limits, audit_for, clock: Clock::system() })
+        Ok(Self { store, fanout, limiter, limits, clock: Clock::system() })
     }
 }
 
@@ -74,7 +74,7 @@ async fn tell(
     line: &mut EventLine,
 ) -> SendResult {
     let stored_at = deps.clock.now();
-    let delivered = tell_appended(&deps.fanout, stored_at, &appended, Some(&caller.connection)).await;
+    let delivered = tell_appended(&deps.store, &deps.fanout, stored_at, &appended, Some(&caller.connection)).await;
     let Appended { conversation_id, place, duplicate, .. } = appended;
     line.seq = Some(place.seq);
     line.measures.store_ms = Some(millis_between(started, stored_at));

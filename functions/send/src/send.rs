@@ -1,6 +1,6 @@
 //! A message for a conversation.
 
-use actions::{append, conversation_for};
+use actions::{Writer, append, conversation_for};
 use domain::Failure;
 use lambda::{Caller, EventLine};
 use wire::{Reply, SendRequest};
@@ -17,6 +17,7 @@ pub(crate) async fn send(
     line.conversation_id = Some(conversation_for(&caller.user, &request.target));
     let started = deps.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
-    let appended = append(&deps.store, &deps.limits, || deps.clock.now(), &caller.user, request, conflicts).await?;
+    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let appended = append(&deps.store, &deps.limits, || deps.clock.now(), writer, request, conflicts).await?;
     Ok(tell(deps, caller, started, appended, line).await.into())
 }

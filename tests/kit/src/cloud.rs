@@ -48,6 +48,7 @@ pub struct Cloud {
     /// The phones.
     pub sns: FakeSns,
     stream: Option<Stream>,
+    heads: Stream,
     /// How often [`restore`](Self::restore) was called.
     restored: u32,
 }
@@ -66,12 +67,26 @@ impl Cloud {
     fn of(template: Template) -> Self {
         let engine = fresh(&template.tables);
         let stream = Stream::of(&engine, "InboxTable");
-        Self { engine, tables: template.tables, sockets: BTreeMap::new(), sns: FakeSns::default(), stream, restored: 0 }
+        let heads = Stream::of(&engine, "ConversationsTable").expect("the template has a stream of heads");
+        Self {
+            engine,
+            tables: template.tables,
+            sockets: BTreeMap::new(),
+            sns: FakeSns::default(),
+            stream,
+            heads,
+            restored: 0,
+        }
     }
 
     /// What was written to the inbox table since the last look, as Lambda hands it on, before its filter.
     pub fn records(&mut self) -> Vec<Value> {
         self.stream.as_mut().expect("a cloud with a stream").take(&self.engine)
+    }
+
+    /// Which groups have moved since the last look, as Lambda hands it on.
+    pub fn heads(&mut self) -> Vec<Value> {
+        self.heads.take(&self.engine)
     }
 
     /// Everything that is stored.
@@ -202,7 +217,11 @@ impl Cloud {
                 let touches = self.touches(call);
                 let touch = touches.first().expect("a call touches something");
                 let partition = touch.partition.as_deref().unwrap_or("*");
-                format!("{operation}({}, {})", touch.place, if partition.starts_with("dm_") { "…" } else { partition })
+                format!(
+                    "{operation}({}, {})",
+                    touch.place,
+                    if partition.starts_with("dm_") || partition.starts_with("gr_") { "…" } else { partition }
+                )
             }
         }
     }

@@ -69,6 +69,11 @@ impl FakeAws {
         self.lock().cloud.records()
     }
 
+    /// Which groups have moved since the last look, as Lambda hands it on.
+    pub fn heads(&self) -> Vec<Value> {
+        self.lock().cloud.heads()
+    }
+
     /// A `DynamoDB` client that does not retry, so that each fault reaches the code under test.
     pub fn dynamodb_client(&self) -> dynamodb::Client {
         let config = dynamodb_config(self.connector()).retry_config(dynamodb::config::retry::RetryConfig::disabled());

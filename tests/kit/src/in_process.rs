@@ -26,6 +26,8 @@ pub struct Limits {
     pub requests: Rate,
     pub sends: Rate,
     pub first_messages: Rate,
+    /// Members of a group.
+    pub group_members: u64,
     /// How long somebody who is connected has to acknowledge a message before their phone rings.
     pub push_grace: Duration,
     /// Whether it is kept who is there.
@@ -40,6 +42,7 @@ impl Default for Limits {
             requests: Rate::UNLIMITED,
             sends,
             first_messages: Rate::UNLIMITED,
+            group_members: 500,
             push_grace: Duration::from_secs(5),
             presence: false,
         }
@@ -60,6 +63,8 @@ pub struct InProcess {
     connect: connect::Deps,
     device: device::Deps,
     notify: notify::Deps,
+    group: group::Deps,
+    fanout: fanout::Deps,
     admin: admin::Deps,
 }
 
@@ -83,6 +88,8 @@ impl InProcess {
 
     fn with(store: Store, connections: ConnectionsApi, phones: Phones, clock: ManualClock, limits: Limits) -> Self {
         let Limits { requests, sends, first_messages, push_grace: grace, .. } = limits;
+        let write_limits =
+            || SendLimits::new(sends, first_messages, Duration::from_hours(30 * 24), limits.group_members);
         let limiter = || Limiter::new(requests, connections.clone());
         let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
@@ -94,13 +101,20 @@ impl InProcess {
                 store: store.clone(),
                 fanout: fanout(),
                 limiter: limiter(),
-                limits: SendLimits { sends, first_messages },
-                audit_for: Duration::from_hours(30 * 24),
+                limits: write_limits(),
                 clock: time(),
             },
             drain: drain::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
             read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
-            inbox: inbox::Deps { store: store.clone(), limiter: limiter(), clock: time() },
+            inbox: inbox::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
+            group: group::Deps {
+                store: store.clone(),
+                fanout: fanout(),
+                limiter: limiter(),
+                limits: write_limits(),
+                clock: time(),
+            },
+            fanout: fanout::Deps { store: store.clone(), fanout: fanout(), clock: time() },
             connect: connect::Deps {
                 store: store.clone(),
                 fanout: fanout(),
@@ -134,7 +148,8 @@ impl InProcess {
     /// Has the functions remember a connection, as if they had posted to it.
     pub fn remember(&self, user: &str, connection: &str, connected_at: Timestamp) {
         let user = UserId::parse(user).unwrap();
-        for fanout in [&self.send.fanout, &self.drain.fanout, &self.read.fanout] {
+        let fanouts = [&self.send.fanout, &self.drain.fanout, &self.read.fanout, &self.inbox.fanout];
+        for fanout in fanouts.into_iter().chain([&self.group.fanout, &self.fanout.fanout]) {
             fanout.remember(
                 &user,
                 Connection::new(ConnectionId::new(connection), connected_at, Timestamp::from_millis(i64::MAX)),
@@ -145,13 +160,15 @@ impl InProcess {
     /// What the function of that action answers, or of that file of `events/`.
     pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
         let function = ACTIONS.iter().find(|spec| spec.name == action).map_or("connect", |spec| spec.function);
+        // Boxed: a test of many steps would have the states of all of them on its stack.
         match function {
-            "connect" => connect::handle(&self.connect, event).await,
-            "send" => send::handle(&self.send, event).await,
-            "drain" => drain::handle(&self.drain, event).await,
-            "read" => read::handle(&self.read, event).await,
-            "device" => device::handle(&self.device, event).await,
-            "inbox" => inbox::handle(&self.inbox, event).await,
+            "connect" => Box::pin(connect::handle(&self.connect, event)).await,
+            "send" => Box::pin(send::handle(&self.send, event)).await,
+            "drain" => Box::pin(drain::handle(&self.drain, event)).await,
+            "read" => Box::pin(read::handle(&self.read, event)).await,
+            "device" => Box::pin(device::handle(&self.device, event)).await,
+            "group" => Box::pin(group::handle(&self.group, event)).await,
+            "inbox" => Box::pin(inbox::handle(&self.inbox, event)).await,
             other => panic!("{other} can't be called here yet: add it"),
         }
     }
@@ -160,6 +177,13 @@ impl InProcess {
     pub async fn notify(&self, batch: Value) -> Value {
         let batch = serde_json::from_value(batch).expect("the batch parses");
         let answer = notify::handle(&self.notify, LambdaEvent::new(batch, Context::default())).await;
+        serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
+    }
+
+    /// The answer to a batch of the heads' stream: what is to come again.
+    pub async fn fanout(&self, batch: Value) -> Value {
+        let batch = serde_json::from_value(batch).expect("the batch parses");
+        let answer = Box::pin(fanout::handle(&self.fanout, LambdaEvent::new(batch, Context::default()))).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 
@@ -221,6 +245,8 @@ fn tables() -> Tables {
         inbox: "InboxTable".to_owned(),
         devices: "DevicesTable".to_owned(),
         audit: "AuditTable".to_owned(),
+        conversations: "ConversationsTable".to_owned(),
+        members: "MembersTable".to_owned(),
     }
 }
 

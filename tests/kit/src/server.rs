@@ -80,6 +80,8 @@ impl TestServer {
         for application in APPLICATIONS {
             options.parameters.insert(application.to_owned(), String::new());
         }
+        // What is written in groups is on its way at once.
+        options.streams = StreamLimits { read_every: Duration::from_millis(10), window_max: Duration::ZERO };
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
         Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }
@@ -92,7 +94,6 @@ impl TestServer {
             options.parameters.remove(application);
         }
         options.parameters.insert("PushGraceSeconds".to_owned(), grace_s.to_string());
-        options.streams = StreamLimits { read_every: Duration::from_millis(10), window_max: Duration::ZERO };
     }
 
     /// A connection of one of the user's devices.
@@ -105,6 +106,16 @@ impl TestServer {
     /// What takes the inbox table's changes to whoever rings phones.
     pub fn pending_stream(&self) -> &Switches {
         self.local().mapping("PendingStream").expect("the server has phones that ring")
+    }
+
+    /// What takes the groups' heads to whoever brings the members along.
+    pub fn group_stream(&self) -> &Switches {
+        self.local().mapping("GroupStream").expect("the template has it")
+    }
+
+    /// Waits until all that was written in groups so far has reached the members.
+    pub async fn groups_settled(&self) {
+        timeout(PATIENCE, self.group_stream().settled()).await.expect("the stream is read to its end");
     }
 
     /// What each phone of the user shows when everything that has happened so far has had its effect.
@@ -209,12 +220,21 @@ impl TestServer {
 
     /// Stores a connection of the user's that no longer exists: a post to it is answered with 410.
     pub async fn store_dead_connection(&self, user: &str) {
+        self.store_connection(user, "dead=", "4102444800000").await;
+    }
+
+    /// Stores a connection of the user's that has ended with its token: who finds it closes it.
+    pub async fn store_ended_connection(&self, user: &str) {
+        self.store_connection(user, "ended=", "1700000000000").await;
+    }
+
+    async fn store_connection(&self, user: &str, id: &str, ends_at: &str) {
         let put = self.tables().put_item().table_name("ConnectionsTable");
         let put = put.item("user_id", AttributeValue::S(user.to_owned()));
-        let put = put.item("connection_id", AttributeValue::S("dead=".to_owned()));
-        let put = put.item("device_id", AttributeValue::S("dead=".to_owned()));
+        let put = put.item("connection_id", AttributeValue::S(id.to_owned()));
+        let put = put.item("device_id", AttributeValue::S(id.to_owned()));
         let put = put.item("connected_at", AttributeValue::N("1700000000000".to_owned()));
-        let put = put.item("ends_at", AttributeValue::N("4102444800000".to_owned()));
+        let put = put.item("ends_at", AttributeValue::N(ends_at.to_owned()));
         let put = put.item("expires_at", AttributeValue::N("4102444800".to_owned()));
         put.send().await.unwrap();
     }

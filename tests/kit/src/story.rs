@@ -39,6 +39,15 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
         };
         assert_eq!(shown, expected, "{change}");
     }
+    // A group, from its beginning to its creator's leave.
+    for (seq, change) in [(1, "create"), (2, "add"), (3, "remove"), (4, "update"), (5, "role")] {
+        let changed = frame(change).await;
+        assert_eq!((&changed["action"], &changed["result"]["seq"]), (&json!(change), &json!(seq)), "{changed}");
+    }
+    assert_eq!(frame("members").await["result"]["members"].as_array().unwrap().len(), 3);
+    assert!(frame("receipts").await["result"]["members"].is_array());
+    assert_eq!(frame("reactions").await["error"]["code"], "gone", "its first entry is no message");
+    assert_eq!(frame("leave").await["error"]["code"], "forbidden", "it has to be handed over first");
     assert_eq!(frame("default").await["error"]["code"], "unknown_action");
 
     assert_eq!(invoke("disconnect").await["statusCode"], 200);

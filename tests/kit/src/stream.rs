@@ -53,7 +53,10 @@ pub fn ringing_template() -> Template {
 
 /// The patterns of the template's mapping: what fits one of them is handed on.
 fn patterns() -> &'static [Pattern] {
-    static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| ringing_template().mappings.remove(0).patterns);
+    static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+        let mapping = ringing_template().mappings.into_iter().find(|mapping| mapping.logical_id == "PendingStream");
+        mapping.unwrap().patterns
+    });
     &PATTERNS
 }
 

@@ -104,6 +104,12 @@ impl Workbench {
         self.started().notify(self.batch()).await
     }
 
+    /// Brings the members of the groups along that have moved since the last time. What is to come again.
+    pub async fn fanout(&self) -> Value {
+        let batch = json!({ "Records": self.aws.heads() });
+        self.started().fanout(batch).await
+    }
+
     /// What the phone with this token was sent, in short.
     pub fn rung(&self, token: &str) -> Vec<String> {
         let of_token = |push: &&Push| push.token == token;

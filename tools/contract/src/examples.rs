@@ -1,11 +1,13 @@
 //! A frame of each kind, as it goes over the wire: what the server sends is written by the code that writes it there.
 
 use wire::{
-    ACTIONS, AckResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeleteResult, DeviceId, DeviceResult, DrainResult, EditResult, Emoji, HistoryResult, InboxResult, Kind,
-    LastMessage, Member, Message, MessageId, MutedUntil, PingResult, Presence, PresenceResult, ReactResult, Reaction,
-    ReadResult, Receipt, Refusal, Reply, RequestId, SendResult, Seq, ServerEvent, Settings, SettingsResult, Timestamp,
-    UserId, UserSettings, error_frame, reply_frame,
+    ACTIONS, AckResult, AddResult, AllowedTo, ClientMsgId, Conversation, ConversationId, ConversationKind,
+    ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, DrainResult, EditResult, Emoji,
+    GroupMember, HistoryFrom, HistoryResult, InboxResult, Kind, LastMessage, LeaveResult, Member, MembersResult,
+    Message, MessageId, MutedUntil, PingResult, Presence, PresenceResult, ReactResult, Reaction, ReactionsResult,
+    Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveResult, Reply, RequestId, Role, RoleResult,
+    SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Timestamp, Title, UpdateResult, UserId,
+    UserSettings, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -31,7 +33,16 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 9] = [
+const MORE_REQUESTS: [(&str, &str); 12] = [
+    (
+        "send",
+        r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,
+    ),
+    (
+        "create",
+        r#"{"action":"create","id":"r1","client_msg_id":"c1","title":"Trip","members":[],"history":"all","post":"admins","add":"admins"}"#,
+    ),
+    ("update", r#"{"action":"update","id":"r1","conversation_id":"gr_x","client_msg_id":"c6","post":"admins"}"#),
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi"}"#,
@@ -67,6 +78,7 @@ fn replies() -> Vec<Example> {
         messages: vec![message()],
         more: false,
         last_seq: seq,
+        first_seq: None,
         members: vec![member(alice(), 42), member(bob(), 41)],
     };
     let sent = SendResult { conversation_id, seq, message_id: message_id(), sent_at, duplicate: false };
@@ -81,9 +93,9 @@ fn replies() -> Vec<Example> {
                 "react" => ReactResult(sent.clone()).into(),
                 "ack" => AckResult {}.into(),
                 "drain" => DrainResult { messages: vec![message()], more: false }.into(),
-                "read" => ReadResult { unread: 0 }.into(),
+                "read" => ReadResult { unread: 0, mentions: None }.into(),
                 "inbox" => InboxResult {
-                    conversations: vec![conversation(), muted_conversation(), quiet()],
+                    conversations: vec![conversation(), muted_conversation(), quiet(), group()],
                     next_cursor: None,
                 }
                 .into(),
@@ -91,6 +103,28 @@ fn replies() -> Vec<Example> {
                 "settings" => SettingsResult {}.into(),
                 "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
                 "presence" => PresenceResult { users: vec![presence(true), presence(false)] }.into(),
+                "create" => CreateResult(sent.clone()).into(),
+                "add" => AddResult { entry: Some(sent.clone()), added: vec![bob()], already: vec![alice()] }.into(),
+                "remove" => RemoveResult(sent.clone()).into(),
+                "leave" => LeaveResult(sent.clone()).into(),
+                "role" => RoleResult(sent.clone()).into(),
+                "update" => UpdateResult(sent.clone()).into(),
+                "members" => MembersResult {
+                    members: vec![GroupMember { user_id: bob(), role: Role::Member, joined_seq: seq }],
+                    next_cursor: Some(bob()),
+                }
+                .into(),
+                "receipts" => ReceiptsResult {
+                    delivered_seq: seq,
+                    read_seq: seq,
+                    members: vec![member(bob(), 42)],
+                    next_cursor: None,
+                }
+                .into(),
+                "reactions" => {
+                    ReactionsResult { reactions: vec![Reactor { user_id: bob(), emoji: emoji() }], next_cursor: None }
+                        .into()
+                }
                 "ping" => PingResult { pending: false, server_time: sent_at }.into(),
                 other => unreachable!("{other} has no example of its answer yet: add one here"),
             };
@@ -139,7 +173,10 @@ fn events() -> Vec<Example> {
         ("TypingEvent", typing),
         ("ConnectionReplacedEvent", ServerEvent::ConnectionReplaced {}),
     ];
-    events.into_iter().map(|(name, event)| (name.to_owned(), event.to_frame())).collect()
+    let named = Message { mentions: vec![bob()], ..message() };
+    let of_group = systems().into_iter().map(system).chain([named]).map(ServerEvent::messages_new);
+    let of_group = of_group.map(|event| ("MessagesNewEvent", event));
+    events.into_iter().chain(of_group).map(|(name, event)| (name.to_owned(), event.to_frame())).collect()
 }
 
 fn conversation() -> Conversation {
@@ -148,9 +185,14 @@ fn conversation() -> Conversation {
     Conversation {
         conversation_id,
         kind: ConversationKind::Direct,
-        peer_id,
-        last_message: LastMessage { seq: last_seq, sender_id, kind, preview, sent_at, deleted: false },
+        peer_id: Some(peer_id),
+        title: None,
+        role: None,
+        member_count: None,
+        first_seq: None,
+        last_message: LastMessage { seq: last_seq, sender_id, kind, preview, sent_at, deleted: false, system: None },
         unread: 1,
+        mentions: None,
         delivered_seq: last_seq,
         read_seq: seq(41),
         last_seq,
@@ -189,6 +231,50 @@ fn message() -> Message {
         reactions: vec![],
         target_seq: None,
         emoji: None,
+        mentions: vec![],
+        system: None,
+    }
+}
+
+/// What can happen to a group.
+fn systems() -> [System; 6] {
+    let members = || vec![alice(), bob()];
+    [
+        System::Created { title: title(), members: members() },
+        System::MembersAdded { members: members() },
+        System::MembersRemoved { members: members() },
+        System::MemberLeft {},
+        System::RoleChanged { user_id: bob(), role: Role::Admin },
+        System::InfoChanged {
+            title: Some(title()),
+            history: Some(HistoryFrom::All),
+            post: Some(AllowedTo::Admins),
+            add: Some(AllowedTo::All),
+        },
+    ]
+}
+
+fn title() -> Title {
+    Title::parse("Trip").expect("it is one")
+}
+
+fn system(system: System) -> Message {
+    Message { kind: Kind::System, body: String::new(), client_msg_id: None, system: Some(system), ..message() }
+}
+
+/// With a system entry as its line.
+fn group() -> Conversation {
+    let system = systems().into_iter().next();
+    Conversation {
+        kind: ConversationKind::Group,
+        peer_id: None,
+        title: Some("Trip".to_owned()),
+        role: Some(Role::Owner),
+        member_count: Some(2),
+        first_seq: Some(seq(1)),
+        mentions: Some(0),
+        last_message: LastMessage { preview: String::new(), kind: Kind::System, system, ..conversation().last_message },
+        ..conversation()
     }
 }
 

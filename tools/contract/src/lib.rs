@@ -2,6 +2,7 @@
 //!
 //! `just contract` writes them, a test sees to it that they are current, and other tests check the frames they see
 //! against them. No function depends on this.
+#![recursion_limit = "256"]
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -65,16 +65,24 @@ fn limits() -> Value {
         EDITS_MAX,
         EMOJI_BYTES_MAX,
         FRAME_BYTES_MAX,
+        GROUP_CHANGE_MEMBERS_MAX,
         HISTORY_LIMIT_DEFAULT,
         HISTORY_LIMIT_MAX,
         INBOX_LIMIT_DEFAULT,
         INBOX_LIMIT_MAX,
+        MEMBERS_LIMIT_DEFAULT,
+        MEMBERS_LIMIT_MAX,
+        MENTIONS_JSON_BYTES_MAX,
+        MENTIONS_MAX,
         PRESENCE_USERS_MAX,
         PREVIEW_CHARS_MAX,
         REACTIONS_SHOWN_MAX,
         REACTORS_MAX,
         REQUEST_ID_CHARS_MAX,
         SEQ_MAX,
+        SMALL_GROUP_MEMBERS_MAX,
+        TITLE_BYTES_MAX,
+        TITLE_CHARS_MAX,
         TYPING_PAUSE_MS,
         TYPING_SHOWN_MS,
         USER_ID_CHARS_MAX,
@@ -228,6 +236,9 @@ fn optional_is_not_null(object: &mut Map<String, Value>) {
             types.retain(|kind| kind != "null");
             let only = types[0].take();
             property.insert("type".to_owned(), only);
+        }
+        if let Some(Value::Array(values)) = property.get_mut("enum") {
+            values.retain(|value| !value.is_null());
         }
         if let Some(Value::Array(mut choices)) = property.remove("anyOf") {
             choices.retain(|choice| choice["type"] != "null");

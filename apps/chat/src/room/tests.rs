@@ -36,6 +36,8 @@ pub(crate) fn message(id: &str, seq: u64, sender: &str) -> Message {
         reactions: vec![],
         target_seq: None,
         emoji: None,
+        mentions: vec![],
+        system: None,
     }
 }
 
@@ -49,7 +51,11 @@ fn row(id: &str, peer: &str) -> Conversation {
     Conversation {
         conversation_id: conversation(id),
         kind: ConversationKind::Direct,
-        peer_id: user(peer),
+        peer_id: Some(user(peer)),
+        title: None,
+        role: None,
+        member_count: None,
+        first_seq: None,
         last_message: LastMessage {
             seq: number(1),
             sender_id,
@@ -57,8 +63,10 @@ fn row(id: &str, peer: &str) -> Conversation {
             preview,
             sent_at: NOW,
             deleted: false,
+            system: None,
         },
         unread: 1,
+        mentions: None,
         delivered_seq: number(1),
         read_seq: Seq::ZERO,
         last_seq: number(1),
@@ -73,7 +81,13 @@ fn history(seqs: impl IntoIterator<Item = u64>, alice_read: u64) -> HistoryResul
     let messages: Vec<Message> = seqs.into_iter().map(|seq| message("dm_ab", seq, "bob")).collect();
     let last_seq = messages.last().map_or(Seq::ZERO, |last| last.seq);
     let member = |id, seq| Member { user_id: user(id), delivered_seq: number(seq), read_seq: number(seq) };
-    HistoryResult { messages, more: false, last_seq, members: vec![member("alice", alice_read), member("bob", 0)] }
+    HistoryResult {
+        messages,
+        more: false,
+        last_seq,
+        first_seq: None,
+        members: vec![member("alice", alice_read), member("bob", 0)],
+    }
 }
 
 fn told(room: &mut Room) -> Vec<String> {

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use wire::limits::{ACK_ENTRIES_MAX, INBOX_LIMIT_MAX};
-use wire::{
-    AckEntry, ConversationId, ConversationKind, DrainRequest, DrainResult, InboxRequest, InboxResult, Seq, Timestamp,
-};
+use wire::{AckEntry, ConversationId, DrainRequest, DrainResult, InboxRequest, InboxResult, Seq, Timestamp};
 
 use super::requests::Errand;
 use super::{Session, State};
@@ -192,8 +190,8 @@ impl Session {
         }
         for row in inbox.conversations {
             self.catch_up.newest = self.catch_up.newest.max(Some(row.last_message.sent_at));
-            match row.kind {
-                ConversationKind::Direct => self.outbox.remember_direct(&row.peer_id, &row.conversation_id),
+            if let Some(peer_id) = &row.peer_id {
+                self.outbox.remember_direct(peer_id, &row.conversation_id);
             }
             self.row(&row, now);
             self.catch_up.awaited.insert(row.conversation_id.clone(), row.last_seq);

@@ -87,6 +87,8 @@ impl Server {
             reactions: vec![],
             target_seq: None,
             emoji: None,
+            mentions: vec![],
+            system: None,
         };
         let seq = message.seq;
         said.messages.push(message.clone());
@@ -116,9 +118,6 @@ impl Server {
         }
         let reply: Reply = match action {
             Action::Send(request) => self.send(request).into(),
-            Action::Edit(_) | Action::Delete(_) | Action::React(_) | Action::Typing(_) | Action::Presence(_) => {
-                panic!("no client asks for it yet: {frame}")
-            }
             Action::Ack(request) => {
                 self.acknowledge(&request.up_to);
                 AckResult {}.into()
@@ -131,7 +130,7 @@ impl Server {
                 let said = self.said.get_mut(&conversation_id).unwrap();
                 said.read = said.read.max(seq.min(said.last()));
                 said.delivered = said.delivered.max(said.read);
-                ReadResult { unread: said.unread() }.into()
+                ReadResult { unread: said.unread(), mentions: None }.into()
             }
             Action::Inbox(request) => self.inbox(&request).into(),
             Action::History(request) => self.history(&request).into(),
@@ -147,6 +146,7 @@ impl Server {
                 let pending = self.said.values().any(|said| said.delivered < said.last());
                 PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms) }.into()
             }
+            _ => panic!("no client asks for it yet: {frame}"),
         };
         reply_frame(name, id.as_ref(), &reply)
     }
@@ -188,9 +188,22 @@ impl Server {
             Conversation {
                 conversation_id: id.clone(),
                 kind: ConversationKind::Direct,
-                peer_id: user(id.as_str().strip_prefix("dm_").unwrap()),
-                last_message: LastMessage { seq, sender_id, kind, preview: body, sent_at, deleted: false },
+                peer_id: Some(user(id.as_str().strip_prefix("dm_").unwrap())),
+                title: None,
+                role: None,
+                member_count: None,
+                first_seq: None,
+                last_message: LastMessage {
+                    seq,
+                    sender_id,
+                    kind,
+                    preview: body,
+                    sent_at,
+                    deleted: false,
+                    system: None,
+                },
                 unread: said.unread(),
+                mentions: None,
                 delivered_seq: said.delivered,
                 read_seq: said.read,
                 last_seq: seq,
@@ -210,6 +223,7 @@ impl Server {
         let found = said.after(from);
         let alice = Member { user_id: user("alice"), delivered_seq: said.delivered, read_seq: said.read };
         HistoryResult {
+            first_seq: None,
             messages: found.iter().take(PAGE_MAX).cloned().collect(),
             more: found.len() > PAGE_MAX,
             last_seq: said.last(),

@@ -168,7 +168,17 @@ impl Session {
             }
             entry.tries = entry.tries.saturating_add(1);
             let Queued { client_msg_id, target, body } = entry.queued.clone();
-            self.ask(Errand::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body, reply_to: None }), now);
+            self.ask(
+                Errand::Send(SendRequest {
+                    target,
+                    client_msg_id,
+                    kind: Kind::Text,
+                    body,
+                    reply_to: None,
+                    mentions: vec![],
+                }),
+                now,
+            );
         }
     }
 
@@ -212,6 +222,8 @@ impl Session {
             reactions: vec![],
             target_seq: None,
             emoji: None,
+            mentions: vec![],
+            system: None,
         };
         self.arrived(own, false, now);
     }

@@ -169,7 +169,7 @@ impl Session {
             }
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, covers } => {
-                let Some(ReadResult { unread }) = readable(result) else {
+                let Some(ReadResult { unread, .. }) = readable(result) else {
                     return Err(Errand::Read { request, covers });
                 };
                 let ReadRequest { conversation_id, seq } = request;

@@ -151,12 +151,15 @@ fn message(own: u16, number: u64) -> Message {
         reactions: vec![],
         target_seq: None,
         emoji: None,
+        mentions: vec![],
+        system: None,
     }
 }
 
 fn page(own: u16, from: u64, length: u64, last: u64) -> HistoryResult {
     let until = (from + length - 1).min(last);
     HistoryResult {
+        first_seq: None,
         messages: (from..=until).map(|number| message(own, number)).collect(),
         more: false,
         last_seq: seq(last),

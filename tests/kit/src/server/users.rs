@@ -9,6 +9,9 @@ use serde_json::Value;
 /// The members of frames that hold a user's id.
 const USER_MEMBERS: [&str; 6] = ["to", "user_id", "user_ids", "sender_id", "peer_id", "deleted_by"];
 
+/// And those that hold lists of them, or of what has one.
+const USER_LISTS: [&str; 5] = ["user_ids", "members", "added", "already", "mentions"];
+
 /// What the server calls the users that a test calls `alice` or `bob`.
 #[derive(Clone)]
 pub(crate) struct Users(Option<Arc<Issuer>>);
@@ -99,10 +102,11 @@ fn rename(frame: &mut Value, to: &impl Fn(&str) -> String) {
     match frame {
         Value::Object(members) => members.iter_mut().for_each(|(key, value)| match value {
             Value::String(user) if USER_MEMBERS.contains(&key.as_str()) => *user = to(user),
-            Value::Array(users) if key == "user_ids" => {
+            Value::Array(users) if USER_LISTS.contains(&key.as_str()) => {
                 for user in users {
-                    if let Value::String(user) = user {
-                        *user = to(user);
+                    match user {
+                        Value::String(user) => *user = to(user),
+                        user => rename(user, to),
                     }
                 }
             }

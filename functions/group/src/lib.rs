@@ -1,0 +1,92 @@
+//! `create`, `add`, `remove`, `leave`, `role` and `update`: what a group is, and who is in it; `members`, `receipts` and `reactions`:
+//! who they are, and how far they have come. A file for what changes a group, and one for what is looked up.
+//!
+//! Each change is an entry of the group's log, and is permitted by what the log says just before it.
+
+mod change;
+mod look;
+
+use std::time::Duration;
+
+use actions::SendLimits;
+use change::{add, change};
+use deliver::Fanout;
+use domain::{GroupChange, Rules, group_id};
+use lambda::{
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
+    rate, sdk_config,
+};
+use store::{Store, WarmTable, warm_up};
+use wire::{
+    Action, CreateRequest, CreateResult, LeaveRequest, LeaveResult, Refusal, RemoveRequest, RemoveResult, Reply,
+    RoleRequest, RoleResult, UpdateRequest, UpdateResult,
+};
+
+/// What the function works with, made once per process.
+#[derive(Debug)]
+pub struct Deps {
+    pub store: Store,
+    pub fanout: Fanout,
+    pub limiter: Limiter,
+    pub limits: SendLimits,
+    pub clock: Clock,
+}
+
+impl Deps {
+    /// From the environment, with the connections open that the first event needs.
+    ///
+    /// # Errors
+    /// [`BadVariable`] names the variable.
+    pub async fn start() -> Result<Self, BadVariable> {
+        let sdk = sdk_config().await;
+        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
+        let connections = ConnectionsApi::from_env(&sdk, env)?;
+        let limiter = Limiter::from_env(connections.clone(), env)?;
+        let members_max = u64::try_from(count("GROUP_MEMBERS_MAX")?).unwrap_or(u64::MAX);
+        let (sends, first_messages) = (rate("SEND_RATE", env)?, rate("FIRST_MESSAGE_RATE", env)?);
+        let limits = SendLimits::new(sends, first_messages, Duration::ZERO, members_max);
+        let fanout = Fanout::new(store.clone(), connections);
+        tokio::join!(warm_up(&store, WarmTable::Conversations), fanout.warm_up());
+        Ok(Self { store, fanout, limiter, limits, clock: Clock::system() })
+    }
+}
+
+/// Answers one event on its routes.
+///
+/// # Errors
+/// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
+pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+    let act = async |caller: &Caller, action, line: &mut EventLine| act(deps, caller, action, line).await;
+    answer(&deps.clock, &deps.limiter, event, act).await
+}
+
+async fn act(deps: &Deps, caller: &Caller, action: Action, line: &mut EventLine) -> Result<Reply, domain::Failure> {
+    Ok(match action {
+        Action::Create(CreateRequest { client_msg_id, title, members, history, post, add }) => {
+            let group = group_id(&caller.user, &client_msg_id);
+            let rules = Rules { history, post, add };
+            let create = GroupChange::Create { title, members, rules };
+            CreateResult(change(deps, caller, (group, client_msg_id), create, line).await?).into()
+        }
+        Action::Add(request) => add(deps, caller, request, line).await?.into(),
+        Action::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user }) => {
+            let key = (conversation_id, client_msg_id);
+            RemoveResult(change(deps, caller, key, GroupChange::Remove { user }, line).await?).into()
+        }
+        Action::Leave(LeaveRequest { conversation_id, client_msg_id }) => {
+            LeaveResult(change(deps, caller, (conversation_id, client_msg_id), GroupChange::Leave, line).await?).into()
+        }
+        Action::Role(RoleRequest { conversation_id, client_msg_id, user_id: user, role }) => {
+            let key = (conversation_id, client_msg_id);
+            RoleResult(change(deps, caller, key, GroupChange::Role { user, role }, line).await?).into()
+        }
+        Action::Update(UpdateRequest { conversation_id, client_msg_id, info }) => {
+            let key = (conversation_id, client_msg_id);
+            UpdateResult(change(deps, caller, key, GroupChange::Update { info }, line).await?).into()
+        }
+        Action::Members(request) => look::members(deps, caller, request, line).await?.into(),
+        Action::Receipts(request) => look::receipts(deps, caller, request, line).await?.into(),
+        Action::Reactions(request) => look::reactions(deps, caller, request, line).await?.into(),
+        _ => return Err(Refusal::UnknownAction.into()),
+    })
+}

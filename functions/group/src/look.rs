@@ -1,0 +1,102 @@
+//! Who is in a group, how far they have come, and who reacted to a message. A page of each, in the order of the users' ids.
+
+use std::collections::HashMap;
+
+use domain::{Failure, Membership, RosterRow, is_group};
+use lambda::{Caller, EventLine};
+use store::{heads, inbox, messages, roster, views};
+use wire::{
+    ConversationId, GroupMember, Member, MembersRequest, MembersResult, ReactionsRequest, ReactionsResult, Reactor,
+    ReceiptsRequest, ReceiptsResult, Refusal, Seq, UserId,
+};
+
+use crate::Deps;
+
+pub(crate) async fn members(
+    deps: &Deps,
+    caller: &Caller,
+    request: MembersRequest,
+    line: &mut EventLine,
+) -> Result<MembersResult, Failure> {
+    let MembersRequest { conversation_id, limit, cursor } = request;
+    let group = line.conversation_id.insert(conversation_id);
+    own_row(deps, caller, group).await?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let page = roster::page(&deps.store, group, limit, cursor.as_ref()).await?;
+    line.unreadable(page.unreadable);
+    let shown =
+        |row: &RosterRow| GroupMember { user_id: row.user_id.clone(), role: row.role, joined_seq: row.joined_seq };
+    Ok(MembersResult { members: page.members.iter().map(shown).collect(), next_cursor: page.next })
+}
+
+pub(crate) async fn receipts(
+    deps: &Deps,
+    caller: &Caller,
+    request: ReceiptsRequest,
+    line: &mut EventLine,
+) -> Result<ReceiptsResult, Failure> {
+    let ReceiptsRequest { conversation_id, limit, cursor } = request;
+    let group = line.conversation_id.insert(conversation_id);
+    let head = heads::get(&deps.store, group).await?.ok_or(Refusal::NotMember)?;
+    let (members, _) = roster::list(&deps.store, group, true).await?;
+    let is_there = |row: &RosterRow| row.user_id == caller.user && row.is_member();
+    if !members.iter().any(is_there) {
+        return Err(Refusal::NotMember.into());
+    }
+    let others = members.into_iter().filter(|row| row.is_member() && row.user_id != caller.user);
+    let others: Vec<RosterRow> = others.collect();
+    let users: Vec<UserId> = others.iter().map(|row| row.user_id.clone()).collect();
+    let found = views::glance(&deps.store, group, &users).await?;
+    line.unreadable(found.unreadable.len() as u64);
+    let rows: HashMap<&UserId, &Membership> = found.rows.iter().map(|row| (&row.user_id, row)).collect();
+    let mut marks: Vec<Member> = others.iter().map(|member| mark(member, rows.get(&member.user_id).copied())).collect();
+    let lowest = |of: fn(&Member) -> Seq| marks.iter().map(of).min().unwrap_or(head.end.seq);
+    let (delivered_seq, read_seq) = (lowest(|member| member.delivered_seq), lowest(|member| member.read_seq));
+    marks.sort_by(|one, other| one.user_id.cmp(&other.user_id));
+    let (members, next_cursor) = page(marks, limit, cursor.as_ref(), |member| &member.user_id);
+    Ok(ReceiptsResult { delivered_seq, read_seq, members, next_cursor })
+}
+
+/// Whose row has not come to their join yet has seen nothing.
+fn mark(member: &RosterRow, row: Option<&Membership>) -> Member {
+    let before = member.joined_seq.previous();
+    let row = row.filter(|row| row.is_open() && row.end.seq >= member.joined_seq);
+    let (delivered_seq, read_seq) = row.map_or((before, before), |row| (row.marks.delivered_seq, row.marks.read_seq));
+    Member { user_id: member.user_id.clone(), delivered_seq, read_seq }
+}
+
+pub(crate) async fn reactions(
+    deps: &Deps,
+    caller: &Caller,
+    request: ReactionsRequest,
+    line: &mut EventLine,
+) -> Result<ReactionsResult, Failure> {
+    let ReactionsRequest { conversation_id, seq, limit, cursor } = request;
+    let conversation = line.conversation_id.insert(conversation_id);
+    let first_seq = if is_group(conversation) {
+        own_row(deps, caller, conversation).await?.from_seq
+    } else {
+        inbox::get(&deps.store, &caller.user, conversation).await?.ok_or(Refusal::NotMember)?.first_seq()
+    };
+    let found = messages::get(&deps.store, conversation, seq).await?;
+    let is_visible = found.filter(|message| message.kind.counts() && message.deleted.is_none() && seq >= first_seq);
+    let message = is_visible.ok_or(Refusal::Gone)?;
+    let reactors = message.reactions.into_iter().map(|(user_id, emoji)| Reactor { user_id, emoji }).collect();
+    let (reactions, next_cursor) = page(reactors, limit, cursor.as_ref(), |reactor| &reactor.user_id);
+    Ok(ReactionsResult { reactions, next_cursor })
+}
+
+async fn own_row(deps: &Deps, caller: &Caller, group: &ConversationId) -> Result<RosterRow, Failure> {
+    let row = if is_group(group) { roster::get(&deps.store, group, &caller.user).await? } else { None };
+    row.filter(RosterRow::is_member).ok_or_else(|| Refusal::NotMember.into())
+}
+
+/// Those behind the cursor, and where the next page begins.
+fn page<T>(all: Vec<T>, limit: u64, cursor: Option<&UserId>, user: impl Fn(&T) -> &UserId) -> (Vec<T>, Option<UserId>) {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut behind: Vec<T> = all.into_iter().filter(|one| cursor.is_none_or(|cursor| user(one) > cursor)).collect();
+    let has_more = behind.len() > limit;
+    behind.truncate(limit);
+    let next = behind.last().filter(|_| has_more).map(|last| user(last).clone());
+    (behind, next)
+}

@@ -1,0 +1,222 @@
+//! Groups, from the one who makes one to those who look at it: what is stored, who may what, and what each sees.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
+
+use serde_json::{Value, json};
+use testkit::{Fault, Workbench, up_to};
+
+/// A frame about a group.
+fn frame(action: &str, group: &Value, more: &Value) -> Value {
+    let mut frame = json!({"action": action, "conversation_id": group});
+    frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    frame
+}
+
+fn say(group: &Value, id: &str, body: &str) -> Value {
+    frame("send", group, &json!({"client_msg_id": id, "kind": "text", "body": body}))
+}
+
+fn create(members: &[&str]) -> Value {
+    json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": members})
+}
+
+/// Alice makes a group with these.
+async fn group(bench: &Workbench, members: &[&str]) -> Value {
+    bench.ok("alice", create(members)).await["conversation_id"].take()
+}
+
+async fn row(bench: &Workbench, user: &str) -> Value {
+    bench.ok(user, json!({"action": "inbox"})).await["conversations"][0].take()
+}
+
+/// What the user's history holds, in short.
+async fn history(bench: &Workbench, user: &str, group: &Value) -> Vec<(u64, String)> {
+    let page = bench.ok(user, frame("history", group, &json!({"limit": 100}))).await;
+    let said = page["messages"].as_array().unwrap().iter();
+    said.map(|message| {
+        let what = message["system"]["event"].as_str().or(message["body"].as_str()).unwrap();
+        (message["seq"].as_u64().unwrap(), what.to_owned())
+    })
+    .collect()
+}
+
+/// What a connection was told, in short.
+fn told(bench: &Workbench, connection: &str) -> Vec<u64> {
+    let frames = bench.aws.frames(connection);
+    let new = frames.iter().filter(|frame| frame["type"] == "messages.new");
+    new.flat_map(|frame| frame["messages"].as_array().unwrap().clone()).map(|m| m["seq"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_group_is_made_in_one_transaction_and_again_with_the_same_answer() {
+    let bench = Workbench::default();
+    for user in ["alice", "bob", "carol"] {
+        bench.connected(user).await;
+    }
+    bench.aws.clear();
+    let made = bench.ok("alice", create(&["bob", "carol", "alice"])).await;
+    assert_eq!((&made["seq"], &made["duplicate"]), (&json!(1), &json!(false)));
+    let written: Vec<_> = bench.aws.calls().iter().map(|call| call.operation().to_owned()).collect();
+    assert_eq!(written[..4], ["GetItem", "GetItem", "BatchGetItem", "TransactWriteItems"], "{written:?}");
+    let group = &made["conversation_id"];
+    assert!(group.as_str().unwrap().starts_with("gr_"));
+    for user in ["alice", "bob", "carol"] {
+        let row = row(&bench, user).await;
+        assert_eq!((&row["kind"], &row["title"], &row["member_count"]), (&json!("group"), &json!("Trip"), &json!(3)));
+        assert_eq!(row["role"], if user == "alice" { "owner" } else { "member" });
+        assert_eq!((&row["first_seq"], &row["unread"], &row["last_seq"]), (&json!(1), &json!(0), &json!(1)));
+        let system = &row["last_message"]["system"];
+        assert_eq!(*system, json!({"event": "created", "title": "Trip", "members": ["alice", "bob", "carol"]}));
+        assert_eq!(bench.ok(user, json!({"action": "ping"})).await["pending"], user != "alice");
+    }
+    assert_eq!(told(&bench, "bob="), [1]);
+    assert!(told(&bench, "alice=").is_empty(), "her connection has the answer");
+    let again = bench.ok("alice", create(&["bob", "carol", "alice"])).await;
+    assert_eq!((&again["duplicate"], &again["message_id"]), (&json!(true), &made["message_id"]));
+    assert_eq!(bench.refused("alice", create(&["bob"])).await, "id_reused");
+    assert_eq!(bench.aws.rows("MessagesTable").len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_is_stored_once_and_each_row_follows() {
+    let bench = Workbench::default();
+    for user in ["alice", "bob", "carol"] {
+        bench.connected(user).await;
+    }
+    let group = group(&bench, &["bob", "carol"]).await;
+    let sent = bench.ok("bob", say(&group, "m1", "hi")).await;
+    assert_eq!(sent["seq"], 2);
+    assert_eq!((told(&bench, "alice="), told(&bench, "bob="), told(&bench, "carol=")), (vec![2], vec![1], vec![1, 2]));
+    let [alices, bobs, carols] = [row(&bench, "alice").await, row(&bench, "bob").await, row(&bench, "carol").await];
+    assert_eq!((&alices["unread"], &bobs["unread"], &carols["unread"]), (&json!(1), &json!(0), &json!(1)));
+    assert_eq!(alices["last_message"]["preview"], "hi");
+    // Bob has not acknowledged the first: he must still be able to drain.
+    assert_eq!((&bobs["delivered_seq"], &alices["delivered_seq"]), (&json!(0), &json!(1)));
+    // The stream finds nothing left to do, and nobody is told twice.
+    assert_eq!(bench.fanout().await, json!([]));
+    assert_eq!(told(&bench, "carol="), [1, 2]);
+}
+
+#[tokio::test]
+async fn what_the_inline_step_leaves_the_stream_does() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let group = group(&bench, &["bob", "carol"]).await;
+    bench.fanout().await;
+    // The roster, after the commit.
+    bench.aws.fail_next("Query", Fault::Status(500));
+    bench.ok("alice", say(&group, "m1", "hi")).await;
+    assert_eq!(told(&bench, "bob="), [1]);
+    let batch = json!({"Records": bench.aws.heads()});
+    assert_eq!(bench.started().fanout(batch.clone()).await, json!([]));
+    assert_eq!(told(&bench, "bob="), [1, 2]);
+    assert_eq!(bench.started().fanout(batch).await, json!([]));
+    assert_eq!(told(&bench, "bob="), [1, 2]);
+    let drained = bench.ok("carol", json!({"action": "drain"})).await;
+    assert_eq!(drained["messages"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_member_who_fails_holds_up_nobody_and_comes_again() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob", "carol"]).await;
+    bench.fanout().await;
+    bench.aws.fail_always("UpdateItem", Fault::Status(500));
+    bench.ok("alice", say(&group, "m1", "hi")).await;
+    let records = bench.aws.heads();
+    let number = records.last().unwrap()["dynamodb"]["SequenceNumber"].clone();
+    bench.aws.fail_always("UpdateItem", Fault::Delayed(std::time::Duration::ZERO));
+    bench.aws.fail_next("UpdateItem", Fault::Status(500));
+    let failed = bench.started().fanout(json!({"Records": records})).await;
+    assert_eq!(failed, json!([{"itemIdentifier": number}]));
+    let moved = bench.aws.rows("InboxTable").iter().filter(|row| row["last_seq"] == 2).count();
+    assert_eq!(moved, 2);
+    assert_eq!(bench.started().fanout(json!({"Records": records})).await, json!([]));
+    assert!(bench.aws.rows("InboxTable").iter().all(|row| row["last_seq"] == 2));
+}
+
+#[tokio::test]
+async fn whoever_looks_does_not_wait_for_the_stream() {
+    for look in ["inbox", "ack", "read", "history"] {
+        let bench = Workbench::default();
+        let group = group(&bench, &["bob"]).await;
+        bench.aws.fail_next("Query", Fault::Status(500));
+        bench.ok("alice", say(&group, "m1", "hi")).await;
+        bench.connected("bob").await;
+        match look {
+            "inbox" => assert_eq!(row(&bench, "bob").await["last_message"]["preview"], "hi"),
+            "history" => assert_eq!(history(&bench, "bob", &group).await.len(), 2),
+            _ => {
+                let result = bench.ok("bob", up_to(look, &group, 2)).await;
+                assert!(look == "ack" || result == json!({"unread": 0, "mentions": 0}), "{result}");
+                assert_eq!(row(&bench, "bob").await["delivered_seq"], 2);
+            }
+        }
+        assert_eq!(told(&bench, "bob=").is_empty(), look == "history", "who moves a row tells its user: {look}");
+    }
+}
+
+#[tokio::test]
+async fn who_joins_sees_what_comes_and_who_leaves_what_came() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let group = group(&bench, &["bob"]).await;
+    bench.ok("alice", say(&group, "m1", "before")).await;
+    bench.ok("bob", frame("react", &group, &json!({"seq": 2, "client_msg_id": "r1", "emoji": "👍"}))).await;
+    let added =
+        bench.ok("bob", frame("add", &group, &json!({"client_msg_id": "a1", "members": ["carol", "alice"]}))).await;
+    assert_eq!((&added["seq"], &added["added"], &added["already"]), (&json!(4), &json!(["carol"]), &json!(["alice"])));
+    let again =
+        bench.ok("bob", frame("add", &group, &json!({"client_msg_id": "a1", "members": ["carol", "alice"]}))).await;
+    assert_eq!((&again["duplicate"], &again["added"]), (&json!(true), &json!(["carol"])));
+    let nobody = bench.ok("bob", frame("add", &group, &json!({"client_msg_id": "a2", "members": ["carol"]}))).await;
+    assert_eq!(nobody, json!({"added": [], "already": ["carol"]}));
+    let carols = row(&bench, "carol").await;
+    assert_eq!((&carols["first_seq"], &carols["unread"], &carols["read_seq"]), (&json!(4), &json!(0), &json!(3)));
+    // About something that she does not see.
+    bench.ok("alice", frame("edit", &group, &json!({"seq": 2, "client_msg_id": "e1", "body": "secret"}))).await;
+    bench.ok("alice", say(&group, "m2", "after")).await;
+    let seen = bench.ok("carol", frame("history", &group, &json!({}))).await;
+    assert_eq!((&seen["first_seq"], &seen["more"], &seen["members"]), (&json!(4), &json!(false), &json!([])));
+    let edit = &seen["messages"][1];
+    assert_eq!(
+        (&edit["kind"], &edit["target_seq"], &edit["body"], edit.get("version")),
+        (&json!("edit"), &json!(2), &json!(""), None)
+    );
+    let drained = bench.ok("carol", json!({"action": "drain"})).await;
+    assert_eq!(drained["messages"].as_array().unwrap().len(), 3);
+    assert!(!drained.to_string().contains("secret"));
+    for change in ["react", "edit"] {
+        let more = json!({"seq": 2, "client_msg_id": "x", "emoji": "👍", "body": "x"});
+        assert_eq!(bench.refused("carol", frame(change, &group, &more)).await, "gone");
+    }
+
+    bench.ok("alice", frame("remove", &group, &json!({"client_msg_id": "x1", "user_id": "carol"}))).await;
+    bench.ok("alice", frame("update", &group, &json!({"client_msg_id": "u1", "title": "Without her"}))).await;
+    bench.ok("alice", say(&group, "m3", "later")).await;
+    assert_eq!(bench.fanout().await, json!([]));
+    let carols = row(&bench, "carol").await;
+    assert_eq!((&carols["role"], &carols["title"], &carols["last_seq"]), (&json!("none"), &json!("Trip"), &json!(7)));
+    assert_eq!(carols["last_message"]["system"], json!({"event": "members.removed", "members": ["carol"]}));
+    assert_eq!(history(&bench, "carol", &group).await.last().unwrap(), &(7, "members.removed".to_owned()));
+    let all = bench.ok("carol", frame("history", &group, &json!({"after_seq": 5}))).await;
+    assert_eq!((&all["last_seq"], &all["more"]), (&json!(7), &json!(false)));
+    assert_eq!(bench.ok("carol", up_to("read", &group, 99)).await, json!({"unread": 0, "mentions": 0}));
+    bench.ok("carol", frame("settings", &group, &json!({"set": {"archived": true}}))).await;
+    for refused in [
+        say(&group, "x2", "let me in"),
+        frame("leave", &group, &json!({"client_msg_id": "x3"})),
+        frame("members", &group, &json!({})),
+        frame("receipts", &group, &json!({})),
+    ] {
+        assert_eq!(bench.refused("carol", refused).await, "not_member");
+    }
+    assert!(bench.aws.rows("MembersTable").iter().all(|row| row["user_id"] != "carol"));
+    // Back again, she sees neither what was said meanwhile nor what was said before.
+    bench.ok("bob", frame("add", &group, &json!({"client_msg_id": "a3", "members": ["carol"]}))).await;
+    let carols = row(&bench, "carol").await;
+    assert_eq!(
+        (&carols["first_seq"], &carols["role"], &carols["title"]),
+        (&json!(10), &json!("member"), &json!("Without her"))
+    );
+    assert_eq!(history(&bench, "carol", &group).await, [(10, "members.added".to_owned())]);
+}
