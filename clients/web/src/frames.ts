@@ -274,7 +274,7 @@ export interface ReactRequest {
   /**
    * In the place of what the user reacted with before. `null` takes it back.
    */
-  emoji: (Emoji | null) | null;
+  emoji: Emoji | null;
   /**
    * Echoed by the answer.
    */
