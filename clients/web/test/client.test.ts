@@ -85,7 +85,7 @@ it("keeps what was written without a network, sends it once there is one, and in
   const offline = await start({ url, storage: memoryStorage(saved) });
   await until(offline, isState("offline"));
   const [one] = await Promise.all(["one", "two", "three"].map((body) => offline.sendTo("bob", body)));
-  expect(saved.outbox.map(({ body }) => body)).toEqual(["one", "two", "three"]);
+  expect(saved.outbox).toMatchObject([{ body: "one" }, { body: "two" }, { body: "three" }]);
   await offline.close();
   // It is still in the outbox.
   await expect(one?.stored).rejects.toMatchObject({ code: "closed" });
@@ -93,7 +93,7 @@ it("keeps what was written without a network, sends it once there is one, and in
 
   server = await Server.start();
   const client = await start({ storage: memoryStorage(saved) });
-  expect(client.outbox.map(({ body }) => body)).toEqual(["one", "two", "three"]);
+  expect(client.outbox).toMatchObject([{ body: "one" }, { body: "two" }, { body: "three" }]);
   const bodies = [];
   for (let seq = 1; seq <= 3; seq += 1) {
     bodies.push((await server.answer("send", { ...message(seq), duplicate: false })).body);

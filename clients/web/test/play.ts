@@ -5,8 +5,8 @@ import { defaultTiming, type Timing } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import { type LinkId, type Output, Session, type Waiter } from "../src/session/session.ts";
 import { whyClosed } from "../src/socket.ts";
-import { apply, copy, nothingSaved, type Saved } from "../src/storage/storage.ts";
-import { camel, comparable, fail, fits, type Json, plain, type Scenario, type Step } from "./script.ts";
+import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
+import { camel, comparable, fail, fits, type Json, plain, queuedOf, type Scenario, type Step } from "./script.ts";
 
 export class Play {
   #session: Session;
@@ -136,10 +136,14 @@ export class Play {
     } else if (typeof does === "string") {
       throw new Error("an app can't do that");
     } else if (does.send) {
-      const { client_msg_id: clientMsgId, body, ...target } = does.send;
-      const queued = { clientMsgId, target, body };
-      apply(this.#saved, { queued });
-      session.send(queued, this.#waiter(clientMsgId), this.#now);
+      this.#queue(queuedOf(does.send));
+    } else if (does.edit || does.delete || does.react) {
+      const [[action = "", { client_msg_id, conversation_id, ...what }] = []] = Object.entries(does);
+      this.#queue(queuedOf({ client_msg_id, conversation_id, [action]: what }));
+    } else if (does.typing) {
+      session.type(does.typing.conversation_id, this.#now);
+    } else if (does.presence) {
+      session.call({ action: "presence", ...does.presence }, this.#waiter(as), this.#now);
     } else if (does.read) {
       session.read(does.read.conversation_id, does.read.seq, this.#waiter(as), this.#now);
     } else if (does.done) {
@@ -153,6 +157,11 @@ export class Play {
     } else if (does.inbox) {
       session.call({ action: "inbox", ...does.inbox }, this.#waiter(as), this.#now);
     }
+  }
+
+  #queue(queued: Queued): void {
+    apply(this.#saved, { queued });
+    this.#session.send(queued, this.#waiter(queued.clientMsgId), this.#now);
   }
 
   #waiter(name: string): Waiter<unknown> {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
+import type { Queued } from "../src/storage/storage.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -74,6 +75,19 @@ export function comparable(request: Json): string {
   return JSON.stringify(Object.entries(sorted).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+/** What scripts put into the outbox: as `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id, edit: {…}}`. */
+export function queuedOf(script: Step): Queued {
+  const { client_msg_id: clientMsgId, body, reply_to: replyTo, edit, delete: deleted, react, ...target } = script;
+  const what = edit ? { edit } : deleted ? { delete: deleted } : react ? { react } : { body };
+  return { clientMsgId, target, ...what, ...(replyTo === undefined ? {} : { replyTo }) } as Queued;
+}
+
+function queuedAsWritten(queued: Queued): Json {
+  const { clientMsgId: client_msg_id, target, ...what } = queued;
+  const { replyTo: reply_to, ...rest } = { replyTo: undefined, ...what };
+  return { client_msg_id, ...target, ...rest, ...(reply_to === undefined ? {} : { reply_to }) };
+}
+
 /** An event as the scripts write it. */
 export function plain(event: ClientEvent): Json {
   switch (event.type) {
@@ -88,8 +102,12 @@ export function plain(event: ClientEvent): Json {
     case "settings":
       return { settings: event.settings };
     case "failed": {
-      const { clientMsgId, target, body, error } = event;
-      return { failed: { client_msg_id: clientMsgId, ...target, body, code: error.code } };
+      const { type: _, error, ...queued } = event;
+      return { failed: { ...queuedAsWritten(queued), code: error.code } };
+    }
+    case "typing": {
+      const { type: _, ...typing } = event;
+      return { typing };
     }
     case "state":
       return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };

@@ -92,7 +92,8 @@ class World {
   queued(at: Place): void {
     const id = this.#id(at);
     if (id !== undefined) {
-      this.timeline.queued(id, this.#at(at).body, this.#at(at).sent_at);
+      const { body, sent_at } = this.#at(at);
+      this.timeline.queued({ clientMsgId: id, target: { to: "bob" }, body }, sent_at);
     }
   }
 

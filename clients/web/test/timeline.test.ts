@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { Timeline, type TimelineEntry } from "../src/timeline.ts";
-import { fail, fits, folder, type Json, type Scenario, type Step, variants } from "./script.ts";
+import { fail, fits, folder, type Json, queuedOf, type Scenario, type Step, variants } from "./script.ts";
 
 const scenarios = parse(readFileSync(new URL("timeline.yaml", folder), "utf8")) as (Scenario & { user: string })[];
 
@@ -31,7 +31,7 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Message", message);
       timeline.message(message);
     },
-    queued: ({ client_msg_id, body, at }) => timeline.queued(client_msg_id, body, at),
+    queued: ({ at, ...queued }) => timeline.queued(queuedOf({ conversation_id: "dm_ab", ...queued }), at),
     failed: ({ client_msg_id, code }) => timeline.failed(client_msg_id, code),
     dismiss: (id) => timeline.dismiss(id),
     receipt: (receipt) => timeline.receipt(receipt),
