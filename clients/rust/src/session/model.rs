@@ -161,7 +161,7 @@ impl Server {
         let duplicate = known.is_some();
         let message = known.unwrap_or_else(|| self.append(&conversation, "alice", client_msg_id.as_str(), &body));
         let Message { conversation_id, seq, message_id, sent_at, .. } = message;
-        SendResult { conversation_id, seq, message_id, sent_at, duplicate }
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version: None }
     }
 
     fn set(&mut self, settings: &Settings) {
