@@ -202,8 +202,8 @@ function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
   const entry = { conversation_id, seq, message_id, sender_id: me, body: "", sent_at, client_msg_id };
   if ("edit" in queued) {
     const { seq: target_seq, body } = queued.edit;
-    const version = "version" in stored ? { version: Number(stored.version) } : {};
-    return { ...entry, kind: "edit", target_seq, body, ...version };
+    const { version } = stored;
+    return { ...entry, kind: "edit", target_seq, body, ...(version === undefined ? {} : { version }) };
   }
   if ("delete" in queued) {
     return { ...entry, kind: "delete", target_seq: queued.delete.seq };
