@@ -56,7 +56,17 @@ fn all_files_are_played() {
     names.sort();
     assert_eq!(
         names,
-        ["catching-up", "connecting", "receiving", "registering", "replacing", "sending", "settings", "timeline"]
+        [
+            "catching-up",
+            "changing",
+            "connecting",
+            "receiving",
+            "registering",
+            "replacing",
+            "sending",
+            "settings",
+            "timeline"
+        ]
     );
 }
 
