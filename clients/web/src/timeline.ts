@@ -231,9 +231,10 @@ export class Timeline {
     return entries;
   }
 
-  /** Who writes now, by the same clock as `typing`. */
+  /** Who writes now, by the same clock as `typing`, in the order of their ids. */
   writing(now: number): string[] {
-    return [...this.#writing].filter(([, until]) => now < until).map(([userId]) => userId);
+    const writing = [...this.#writing].filter(([, until]) => now < until);
+    return writing.map(([userId]) => userId).sort();
   }
 
   /** What to ask `history` for next, so that nothing is missing; `undefined`: nothing is. */

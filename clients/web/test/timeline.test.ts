@@ -3,7 +3,8 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { Timeline, type TimelineEntry } from "../src/timeline.ts";
+import type { Message } from "../src/index.ts";
+import { Timeline, type TimelineEntry, type UnsentChange } from "../src/timeline.ts";
 import { fail, fits, folder, type Json, queuedOf, type Scenario, type Step, variants } from "./script.ts";
 
 const scenarios = parse(readFileSync(new URL("timeline.yaml", folder), "utf8")) as (Scenario & { user: string })[];
@@ -13,7 +14,7 @@ for (const scenario of scenarios) {
     const timeline = new Timeline(scenario.user);
     for (const step of variants(scenario).flat()) {
       if ("expect" in step) {
-        expect(seen(timeline, Object.keys(step.expect)), JSON.stringify(step)).toEqual(step.expect);
+        expect(seen(timeline, step.expect), JSON.stringify(step)).toEqual(step.expect);
       } else {
         happen(timeline, step);
       }
@@ -39,6 +40,7 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Conversation", row);
       timeline.row(row);
     },
+    typing: ({ user_id, now }) => timeline.typing(user_id, now),
     open: () => timeline.open(),
     close: () => timeline.close(),
   };
@@ -48,15 +50,18 @@ function happen(timeline: Timeline, step: Step): void {
 }
 
 /** What a script asks of it, as scripts write it. */
-function seen(timeline: Timeline, names: string[]): Json {
+function seen(timeline: Timeline, expected: Step): Json {
   const all: Record<string, () => unknown> = {
     entries: () => timeline.entries((at) => at.slice(0, "2026-11-20".length)).map(brief),
     missing: () => timeline.missing() ?? null,
     more_before: () => timeline.moreBefore() ?? null,
     unread: () => timeline.unread(),
     read_up_to: () => timeline.readUpTo() ?? null,
+    writing: () => ({ now: expected.writing.now, users: timeline.writing(expected.writing.now) }),
   };
-  return Object.fromEntries(names.map((name) => [name, (all[name] ?? fail(`a timeline has no ${name}`))()]));
+  return Object.fromEntries(
+    Object.keys(expected).map((name) => [name, (all[name] ?? fail(`a timeline has no ${name}`))()]),
+  );
 }
 
 function brief(entry: TimelineEntry): string {
@@ -67,9 +72,38 @@ function brief(entry: TimelineEntry): string {
       return `unread ${entry.count}`;
     case "gap":
       return `gap ${entry.afterSeq}..${entry.beforeSeq}`;
-    case "message":
-      return `${entry.message.seq} ${entry.own ? `own ${entry.tick}` : entry.message.sender_id}`;
+    case "message": {
+      const { seq, sender_id, reply_to } = entry.message;
+      const who = `${seq} ${entry.own ? `own ${entry.tick}` : sender_id}`;
+      return [who, ...became(entry.message), quoted(reply_to, entry.quote), ...unsent(entry.changes)]
+        .filter(Boolean)
+        .join(" ");
+    }
     case "unsent":
-      return [entry.clientMsgId, "own", entry.tick, entry.error].filter(Boolean).join(" ");
+      return [entry.clientMsgId, "own", entry.tick, entry.error, quoted(entry.replyTo, entry.quote)]
+        .filter(Boolean)
+        .join(" ");
   }
+}
+
+function became({ body, version, deleted_at, reactions = [] }: Message): string[] {
+  if (deleted_at !== undefined) {
+    expect({ body, version, reactions }).toEqual({ body: "", version: undefined, reactions: [] });
+    return ["deleted"];
+  }
+  const each = reactions.map(({ emoji, count, mine }) => `${emoji}:${count}${mine ? ":mine" : ""}`);
+  return [version === undefined ? "" : `edited ${body}`, each.length > 0 ? `with ${each.join("+")}` : ""];
+}
+
+function quoted(replyTo: number | undefined, quote: Message | undefined): string {
+  if (replyTo === undefined) {
+    expect(quote).toBeUndefined();
+    return "";
+  }
+  return quote ? `to ${quote.seq} ${quote.deleted_at === undefined ? quote.body : "deleted"}` : "to nothing";
+}
+
+function unsent(changes: UnsentChange[]): string[] {
+  const failed = changes.filter(({ tick }) => tick === "failed").at(-1);
+  return [changes.some(({ tick }) => tick === "waiting") ? "changing" : "", failed ? `refused ${failed.error}` : ""];
 }
