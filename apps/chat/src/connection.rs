@@ -88,7 +88,7 @@ impl Talk {
             self.client.wake();
         }
         match self.client.send_to(&self.peer, &body).await {
-            Ok(sent) => self.room.said(sent.client_msg_id().clone(), body, now()),
+            Ok(sent) => self.room.said(sent.queued().clone(), now()),
             Err(error) => self.room.not_said(body, &error),
         }
         self.room.take_news()

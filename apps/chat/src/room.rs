@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pigeonhole_client::{
-    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, MutedUntil, Receipt,
-    ReceiptKind, Seq, Settings, Side, State, Timeline, TimelineEntry, Timestamp, UserId,
+    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, MutedUntil, Queued,
+    Receipt, ReceiptKind, Seq, Settings, Side, State, Timeline, TimelineEntry, Timestamp, UserId,
 };
 
 use crate::command::Command;
@@ -169,13 +169,13 @@ impl Room {
     }
 
     /// The user's own message is in the outbox.
-    pub(crate) fn said(&mut self, client_msg_id: ClientMsgId, body: String, at: Timestamp) {
+    pub(crate) fn said(&mut self, queued: Queued, at: Timestamp) {
         // Whoever writes on has seen what failed before.
         for failed in self.failed.drain(..) {
             self.timeline.dismiss(&failed);
         }
-        self.waiting.insert(client_msg_id.clone());
-        self.timeline.queued(client_msg_id, body, at);
+        self.waiting.insert(queued.client_msg_id.clone());
+        self.timeline.queued(queued, at);
     }
 
     /// The user's own message did not even get into the outbox.
@@ -198,8 +198,8 @@ impl Room {
             Event::ConversationChanged(row) => self.found(&row),
             Event::SettingsChanged(settings) => self.settings(&settings),
             Event::State(state) => self.state(state),
-            Event::Failed { client_msg_id, body, error, .. } => {
-                let why = reason(&error);
+            Event::Failed { queued: Queued { client_msg_id, outgoing }, error } => {
+                let (why, body) = (reason(&error), outgoing.body().unwrap_or_default().to_owned());
                 self.waiting.remove(&client_msg_id);
                 self.timeline.failed(&client_msg_id, why.clone());
                 self.failed.push(client_msg_id);
@@ -371,7 +371,7 @@ impl Room {
         for entry in self.timeline.entries(|_| ()) {
             match entry {
                 TimelineEntry::Unread(_) => missed = true,
-                TimelineEntry::Message { message, own, .. } => first.push((message.clone(), missed && !own)),
+                TimelineEntry::Message { message, own, .. } => first.push((message.into_owned(), missed && !own)),
                 TimelineEntry::Day(()) | TimelineEntry::Gap { .. } | TimelineEntry::Unsent { .. } => {}
             }
         }

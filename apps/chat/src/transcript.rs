@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crossterm::style::{StyledContent, Stylize};
-use pigeonhole_client::{Kind, Message, Seq, Tick, Timeline, TimelineEntry, Timestamp, Unsent, UserId};
+use pigeonhole_client::{Message, Seq, Tick, Timeline, TimelineEntry, Timestamp, Unsent, UserId};
 use time::{Date, OffsetDateTime, UtcOffset};
 use unicode_width::UnicodeWidthStr;
 
@@ -108,12 +108,10 @@ impl Transcript {
                 TimelineEntry::Unread(count) => rows.push(vec![rule(&format!("{count} new"), width).yellow()]),
                 TimelineEntry::Gap { .. } => rows.push(vec![rule("…", width).dim()]),
                 TimelineEntry::Message { message, tick, .. } => {
-                    if message.kind == Kind::Text {
-                        self.push_message(message, tick, width, &mut rows);
-                    }
+                    self.push_message(&message, tick, width, &mut rows);
                     self.push_notices(message.seq, width, &mut rows);
                 }
-                TimelineEntry::Unsent { unsent, tick } => push_unsent(unsent, tick, width, &mut rows),
+                TimelineEntry::Unsent { unsent, body, tick, .. } => push_unsent(unsent, body, tick, width, &mut rows),
             }
         }
         if let Connection::Offline { why, .. } = &self.connection {
@@ -167,7 +165,7 @@ fn tick_text(tick: Tick) -> StyledContent<String> {
     }
 }
 
-fn push_unsent(Unsent { body, error, .. }: &Unsent, tick: Tick, width: usize, rows: &mut Vec<Row>) {
+fn push_unsent(Unsent { error, .. }: &Unsent, body: &str, tick: Tick, width: usize, rows: &mut Vec<Row>) {
     let blank = || "      ".to_owned().stylize();
     push_wrapped(vec![blank(), you()], body, Some(tick_text(tick)), width, rows);
     if let Some(why) = error {
@@ -221,7 +219,7 @@ mod tests {
     use pigeonhole_client::{ClientMsgId, ReceiptKind};
 
     use super::*;
-    use crate::room::tests::{message, user};
+    use crate::room::tests::{message, queued, user};
 
     fn transcript() -> Transcript {
         Transcript::new(user("alice"), user("bob"), UtcOffset::UTC)
@@ -250,7 +248,7 @@ mod tests {
         let mut timeline = timeline(&[]);
         let mut own = message("dm_ab", 1, "alice");
         own.client_msg_id = Some(ClientMsgId::parse("a").unwrap());
-        timeline.queued(ClientMsgId::parse("a").unwrap(), "hi", own.sent_at);
+        timeline.queued(queued(&ClientMsgId::parse("a").unwrap()), own.sent_at);
         assert_eq!(text(&screen, &timeline, 40), [DAY, "      you: hi …"]);
         timeline.message(own);
         assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓"]);
@@ -266,7 +264,7 @@ mod tests {
     fn a_message_that_can_never_be_sent_says_why() {
         let mut timeline = timeline(&[]);
         let id = ClientMsgId::parse("a").unwrap();
-        timeline.queued(id.clone(), "hi", Timestamp::parse("2026-11-20T10:02:00.123Z").unwrap());
+        timeline.queued(queued(&id), Timestamp::parse("2026-11-20T10:02:00.123Z").unwrap());
         timeline.failed(&id, "no such user");
         assert_eq!(text(&transcript(), &timeline, 40), [DAY, "      you: hi not sent", "      no such user"]);
     }

@@ -1,6 +1,8 @@
 //! The room against a client played by hand.
 
-use pigeonhole_client::{ConversationKind, ConversationSettings, Kind, LastMessage, Member, MessageId, UserSettings};
+use pigeonhole_client::{
+    ConversationKind, ConversationSettings, Kind, LastMessage, Member, MessageId, Outgoing, Target, UserSettings,
+};
 
 use super::*;
 
@@ -76,6 +78,11 @@ fn history(seqs: impl IntoIterator<Item = u64>, alice_read: u64) -> HistoryResul
     HistoryResult { messages, more: false, last_seq, members: vec![member("alice", alice_read), member("bob", 0)] }
 }
 
+pub(crate) fn queued(client_msg_id: &ClientMsgId) -> Queued {
+    let outgoing = Outgoing::Message { target: Target::User(user("bob")), body: "hi".to_owned(), reply_to: None };
+    Queued { client_msg_id: client_msg_id.clone(), outgoing }
+}
+
 fn told(room: &mut Room) -> Vec<String> {
     let text = |news| match news {
         News::Message { message, missed } => format!("{} {missed}", message.seq),
@@ -127,7 +134,7 @@ fn a_peer_far_down_the_chat_list_is_looked_for_and_one_who_is_not_there_too() {
 
     // The first message opens the conversation. The receipt for it may have come before: history knows.
     let id = ClientMsgId::parse("a").unwrap();
-    room.said(id.clone(), "hi".into(), NOW);
+    room.said(queued(&id), NOW);
     let mut own = message("dm_ab", 1, "alice");
     own.client_msg_id = Some(id);
     room.event(Event::Message { message: own, missed: false });
@@ -188,11 +195,10 @@ fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
     room.not_said("x".into(), &Error::TooLarge);
     assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: false, .. }]));
     let id = |name| ClientMsgId::parse(name).unwrap();
-    room.said(id("a"), "hi".into(), NOW);
+    room.said(queued(&id("a")), NOW);
     assert!(!room.is_at_rest());
     let error = Error::Refused { code: "id_reused".into(), message: "already used".into() };
-    let target = pigeonhole_client::Target::User(user("bob"));
-    room.event(Event::Failed { client_msg_id: id("a"), target, body: "hi".into(), error });
+    room.event(Event::Failed { queued: queued(&id("a")), error });
     assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: true, .. }]));
     assert!(room.is_at_rest());
     // It stays on the screen until the user writes on.
@@ -201,7 +207,7 @@ fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
         entries.iter().filter(|entry| matches!(entry, TimelineEntry::Unsent { .. })).count()
     };
     assert_eq!(unsent(&room), 1);
-    room.said(id("b"), "again".into(), NOW);
+    room.said(queued(&id("b")), NOW);
     assert_eq!(unsent(&room), 1);
 }
 
@@ -252,9 +258,8 @@ fn a_device_that_is_one_too_many_waits_for_its_user() {
 fn who_is_blocked_learns_only_that_it_can_not_be_delivered() {
     let mut room = caught_up(4);
     let id = ClientMsgId::parse("a").unwrap();
-    room.said(id.clone(), "hi".into(), NOW);
+    room.said(queued(&id), NOW);
     let error = Error::Refused { code: "forbidden".into(), message: "you may not do this".into() };
-    let target = pigeonhole_client::Target::User(user("bob"));
-    room.event(Event::Failed { client_msg_id: id, target, body: "hi".into(), error });
+    room.event(Event::Failed { queued: queued(&id), error });
     assert!(matches!(&room.take_news()[..], [News::Failed { why, .. }] if why == "it can't be delivered"));
 }
