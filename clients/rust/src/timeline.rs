@@ -69,6 +69,7 @@ pub struct Timeline {
 
 /// One thing to draw.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are messages, and none is kept")]
 pub enum TimelineEntry<'a, D> {
     /// The day of what follows. Wherever the day changes, and before the first message.
     Day(D),

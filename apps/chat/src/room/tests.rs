@@ -5,6 +5,7 @@ use pigeonhole_client::{
 };
 
 use super::*;
+use crate::command::Setting;
 
 const NOW: Timestamp = Timestamp::from_millis(1_795_168_800_123);
 
@@ -192,7 +193,7 @@ fn a_reconnect_asks_only_how_far_everybody_is() {
 #[test]
 fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
     let mut room = caught_up(4);
-    room.not_said("x".into(), &Error::TooLarge);
+    room.not_said("x", &Error::TooLarge);
     assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: false, .. }]));
     let id = |name| ClientMsgId::parse(name).unwrap();
     room.said(queued(&id("a")), NOW);
@@ -214,9 +215,9 @@ fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
 #[test]
 fn what_is_set_is_told_once_by_whoever_sets_it() {
     let mut room = Room::new(user("alice"), user("bob"));
-    room.set(Command::Mute);
+    room.command(Command::Set(Setting::Mute));
     assert!(matches!(room.take_news()[..], [News::Notice(_)]), "there is no conversation yet");
-    room.set(Command::Block);
+    room.command(Command::Set(Setting::Block));
     let blocked = |blocked| Settings::User { user_id: user("bob"), set: UserSettings { blocked } };
     assert_eq!(room.take_asks(), [Ask::Settings(blocked(true))]);
     room.event(Event::SettingsChanged(blocked(true)));
@@ -262,4 +263,74 @@ fn who_is_blocked_learns_only_that_it_can_not_be_delivered() {
     let error = Error::Refused { code: "forbidden".into(), message: "you may not do this".into() };
     room.event(Event::Failed { queued: queued(&id), error });
     assert!(matches!(&room.take_news()[..], [News::Failed { why, .. }] if why == "it can't be delivered"));
+}
+
+#[test]
+fn a_change_is_about_the_message_with_that_number_or_the_last_one() {
+    let mut room = caught_up(4);
+    let line = |text: &str| Command::parse(text).unwrap();
+    assert_eq!(room.command(line("/edit better")), None, "nothing is alice's own");
+    assert!(matches!(room.take_news()[..], [News::Notice(_)]));
+    room.event(heard("dm_ab", 5, "alice", false));
+    room.event(heard("dm_ab", 6, "bob", false));
+    room.event(heard("dm_ab", 7, "alice", false));
+    let mut target = |text: &str| room.command(line(text)).map(|(id, seq, _)| (id.to_string(), seq.value()));
+    let at = |seq| Some(("dm_ab".to_owned(), seq));
+    assert_eq!((target("/edit better"), target("/delete")), (at(7), at(7)));
+    assert_eq!((target("/react 👍"), target("/reply sure")), (at(6), at(6)));
+    assert_eq!((target("/edit 5 better"), target("/react #7 👍"), target("/reply 8 sure")), (at(5), at(7), None));
+    // What is deleted is no longer meant.
+    let mut deleted = message("dm_ab", 8, "alice");
+    (deleted.kind, deleted.target_seq) = (Kind::Delete, Some(number(7)));
+    room.event(Event::Message { message: deleted, missed: false });
+    assert_eq!(room.command(line("/delete")).map(|(_, seq, _)| seq), Some(number(5)));
+    assert_eq!(room.command(line("/delete 7")), None);
+
+    let mut nobody = Room::new(user("alice"), user("bob"));
+    assert_eq!(nobody.command(line("/delete 1")), None);
+    assert_eq!(nobody.command(line("/edit")), None);
+    assert!(matches!(nobody.take_news()[..], [News::Notice(_), News::Notice(_)]));
+}
+
+#[test]
+fn what_became_of_messages_elsewhere_is_no_news() {
+    let mut room = caught_up(4);
+    let mut reaction = message("dm_ac", 2, "carol");
+    reaction.kind = Kind::Reaction;
+    room.event(Event::Message { message: reaction, missed: false });
+    assert!(told(&mut room).is_empty());
+}
+
+#[test]
+fn a_change_that_is_refused_says_what_it_was() {
+    let mut room = caught_up(4);
+    let outgoing = Outgoing::Delete { conversation_id: conversation("dm_ab"), seq: number(3) };
+    let queued = Queued { client_msg_id: ClientMsgId::parse("a").unwrap(), outgoing };
+    room.said(queued.clone(), NOW);
+    assert!(!room.is_at_rest());
+    let error = Error::Refused { code: "gone".into(), message: "it is gone".into() };
+    room.event(Event::Failed { queued, error });
+    let what = |news: &News| match news {
+        News::Failed { what, why, .. } => format!("{what}: {why}"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(room.take_news().iter().map(what).collect::<Vec<_>>(), ["#3 not deleted: the message is deleted"]);
+    assert!(room.is_at_rest());
+}
+
+#[test]
+fn the_peer_s_presence_is_asked_for_and_told() {
+    let mut room = caught_up(4);
+    room.command(Command::Who);
+    assert_eq!(room.take_asks(), [Ask::Presence(user("bob"))]);
+    let seen = |online, last_seen_at| Presence { user_id: user("bob"), online, last_seen_at };
+    for (presence, text) in [
+        (vec![seen(true, Some(NOW))], "bob is online"),
+        (vec![seen(false, Some(NOW))], "bob was last seen at 2026-11-20T10:00:00.123Z"),
+        (vec![seen(false, None)], "nobody knows when bob was here"),
+        (vec![], "nobody knows when bob was here"),
+    ] {
+        room.present(Ok(presence));
+        assert_eq!(room.take_news(), [News::Told(text.to_owned())]);
+    }
 }

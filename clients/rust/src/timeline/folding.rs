@@ -89,8 +89,7 @@ impl Log {
                 entry.reply_to = now.get(reply_to % (2 * now.len() + 1)).map(|message| message.seq);
                 return self.0.push(entry);
             }
-            Act::Edit(pick) => target(*pick, true),
-            Act::Delete(pick) => target(*pick, true),
+            Act::Edit(pick) | Act::Delete(pick) => target(*pick, true),
             Act::React { pick, .. } => target(*pick, false),
         };
         let Some(target) = target else { return };

@@ -117,7 +117,7 @@ fn said(message: &Message) -> String {
     };
     let reactions: Vec<String> = message.reactions.iter().map(reaction).collect();
     if !reactions.is_empty() {
-        text.push_str(&format!(" with {}", reactions.join("+")));
+        text = format!("{text} with {}", reactions.join("+"));
     }
     text
 }

@@ -200,17 +200,7 @@ impl Play {
             }
             "register" => {
                 let waiter = self.waiter(name);
-                let request = if fields["token"].is_null() {
-                    DeviceRequest::Off { token: () }
-                } else {
-                    DeviceRequest::On(Registration {
-                        platform: read(&fields["platform"]),
-                        token: read(&fields["token"]),
-                        preview: false,
-                        badge: false,
-                        when: When::Pending,
-                    })
-                };
+                let request = registration(fields);
                 self.session.call(Call::Device(request, waiter), self.now);
             }
             "settings" => {
@@ -272,6 +262,19 @@ impl Play {
             self.say(*link, &frame("reply", "result", &step["result"]));
         }
     }
+}
+
+fn registration(fields: &Value) -> DeviceRequest {
+    if fields["token"].is_null() {
+        return DeviceRequest::Off { token: () };
+    }
+    DeviceRequest::On(Registration {
+        platform: read(&fields["platform"]),
+        token: read(&fields["token"]),
+        preview: false,
+        badge: false,
+        when: When::Pending,
+    })
 }
 
 /// What the client must do about it.
