@@ -18,6 +18,11 @@ fn catching_up() {
 }
 
 #[test]
+fn changing() {
+    play_file("changing");
+}
+
+#[test]
 fn connecting() {
     play_file("connecting");
 }

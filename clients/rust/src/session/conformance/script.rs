@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wire::Target;
 
-use crate::storage::Saved;
+use crate::storage::{Outgoing, Queued, Saved};
 use crate::{Error, Event, ReceiptKind, State, Stats, Timing, TokenNeed, Why};
 
 /// The steps for each value of `each`, with everything written out.
@@ -126,7 +126,45 @@ pub(super) fn saved(saved: &Value) -> Saved {
     Saved { outbox: VecDeque::new(), held: read(&held), caught_up: read(&saved["caught_up"]) }
 }
 
-pub(super) fn target_of(fields: &Value) -> Target {
+/// What the outbox holds, by the fields that a script writes.
+pub(crate) fn queued_of(fields: &Value) -> Queued {
+    let (client_msg_id, conversation_id) = (read(&fields["client_msg_id"]), || read(&fields["conversation_id"]));
+    let seq = |what: &str| read(&fields[what]["seq"]);
+    let outgoing = if let Some(edit) = fields.get("edit") {
+        Outgoing::Edit { conversation_id: conversation_id(), seq: seq("edit"), body: read(&edit["body"]) }
+    } else if fields.get("delete").is_some() {
+        Outgoing::Delete { conversation_id: conversation_id(), seq: seq("delete") }
+    } else if let Some(react) = fields.get("react") {
+        Outgoing::React { conversation_id: conversation_id(), seq: seq("react"), emoji: read(&react["emoji"]) }
+    } else {
+        Outgoing::Message {
+            target: target_of(fields),
+            body: read(&fields["body"]),
+            reply_to: read(&fields["reply_to"]),
+        }
+    };
+    Queued { client_msg_id, outgoing }
+}
+
+/// And the other way round.
+pub(super) fn plain_queued(Queued { client_msg_id, outgoing }: &Queued) -> Value {
+    let mut fields = json!(outgoing.target());
+    fields["client_msg_id"] = json!(client_msg_id);
+    match outgoing {
+        Outgoing::Message { body, reply_to, .. } => {
+            fields["body"] = json!(body);
+            if let Some(reply_to) = reply_to {
+                fields["reply_to"] = json!(reply_to);
+            }
+        }
+        Outgoing::Edit { seq, body, .. } => fields["edit"] = json!({"seq": seq, "body": body}),
+        Outgoing::Delete { seq, .. } => fields["delete"] = json!({"seq": seq}),
+        Outgoing::React { seq, emoji, .. } => fields["react"] = json!({"seq": seq, "emoji": emoji}),
+    }
+    fields
+}
+
+fn target_of(fields: &Value) -> Target {
     match fields.get("to") {
         Some(to) => Target::User(read(to)),
         None => Target::Conversation(read(&fields["conversation_id"])),
@@ -201,10 +239,12 @@ pub(super) fn plain_event(event: &Event) -> Value {
         Event::State(State::CaughtUp) => json!({"state": "caught_up"}),
         Event::State(State::Replaced) => json!({"state": "replaced"}),
         Event::State(State::Offline { why, .. }) => json!({"state": "offline", "why": why_name(why)}),
-        Event::Failed { client_msg_id, target, body, error } => {
-            let code = if let Error::Refused { code, .. } = error { code } else { "" };
-            let mut failed = json!({"client_msg_id": client_msg_id, "body": body, "code": code});
-            failed.as_object_mut().unwrap().extend(json!(target).as_object().unwrap().clone());
+        Event::Typing { conversation_id, user_id, at } => {
+            json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at}})
+        }
+        Event::Failed { queued, error } => {
+            let mut failed = plain_queued(queued);
+            failed["code"] = json!(if let Error::Refused { code, .. } = error { code } else { "" });
             json!({"failed": failed})
         }
     }
