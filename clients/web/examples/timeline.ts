@@ -31,7 +31,7 @@ function line(entry: TimelineEntry): string {
       const answer = entry.quote ? `> ${entry.quote.body} ` : "";
       const said = deleted_at ? "(deleted)" : `${answer}${body}${edited_at ? " (edited)" : ""}`;
       const liked = reactions.map(({ emoji, count }) => `${emoji} ${count}`).join(" ");
-      // What the user has just changed is shown at once; `entry.changes` says which of it waits, and what was refused.
+      // What the user has just changed is shown at once; `entry.changing` says so, and `entry.refused` what was not stored.
       return `${sender_id}: ${said} ${liked} ${entry.tick ?? ""}`;
     }
     case "unsent":
@@ -41,9 +41,8 @@ function line(entry: TimelineEntry): string {
 
 /** The user writes something else in the place of what they said. */
 export async function edit(client: Client, timeline: Timeline, conversation: string, seq: number, body: string) {
-  const { clientMsgId } = await client.edit(conversation, seq, body);
-  const target = { conversation_id: conversation };
-  timeline.queued({ clientMsgId, target, edit: { seq, body } }, new Date().toISOString());
+  const { queued } = await client.edit(conversation, seq, body);
+  timeline.queued(queued, new Date().toISOString());
 }
 
 /** The user has seen it all. */

@@ -1,6 +1,7 @@
 // What became of each message of a conversation: the fold of what entries and pages tell, in whichever order they come.
 
 import { limits, type Message, type Reaction } from "./frames.ts";
+import type { Queued } from "./storage/storage.ts";
 
 /** A text that a message has or had. */
 interface Text {
@@ -32,8 +33,11 @@ interface Became {
   reacted: Map<string, Reacted>;
 }
 
-/** An own change, as it is to be shown before it is stored. */
-export type Wanted = ({ edit: string } | { delete: true } | { react: string | null }) & { at: string };
+/** An own change that is not stored, and is shown all the same. */
+interface Wanted {
+  queued: Queued;
+  at: string;
+}
 
 export class Changes {
   #me: string;
@@ -59,7 +63,7 @@ export class Changes {
         }
         break;
       case "delete":
-        became.deleted = { deleted_at: sent_at, deleted_by: sender_id };
+        remove(became, { deleted_at: sent_at, deleted_by: sender_id });
         break;
       case "reaction":
         if (seq > (became.reacted.get(sender_id)?.seq ?? 0)) {
@@ -75,7 +79,7 @@ export class Changes {
   ): void {
     const became = this.#of(seq);
     if (deleted_at !== undefined) {
-      became.deleted ??= { deleted_at, ...(deleted_by === undefined ? {} : { deleted_by }) };
+      remove(became, { deleted_at, ...(deleted_by === undefined ? {} : { deleted_by }) });
       return;
     }
     raise(became, { version, body, editedAt: edited_at });
@@ -92,18 +96,18 @@ export class Changes {
   apply(message: Message, wanted: readonly Wanted[] = []): Message {
     const became = this.#of(message.seq);
     const { body, version, edited_at, deleted_at, deleted_by, reactions, ...rest } = message;
-    const deleting = wanted.find((change) => "delete" in change);
+    const deleting = wanted.find(({ queued }) => "delete" in queued);
     const deleted = became.deleted ?? (deleting && { deleted_at: deleting.at, deleted_by: this.#me });
     if (deleted) {
       return { ...rest, body: "", ...deleted };
     }
     let text = became.text ?? { version: 1, body, editedAt: undefined };
     let mine: string | null | undefined;
-    for (const change of wanted) {
-      if ("edit" in change) {
-        text = { version: text.version + 1, body: change.edit, editedAt: change.at };
-      } else if ("react" in change) {
-        mine = change.react;
+    for (const { queued, at } of wanted) {
+      if ("edit" in queued) {
+        text = { version: text.version + 1, body: queued.edit.body, editedAt: at };
+      } else if ("react" in queued) {
+        mine = queued.react.emoji;
       }
     }
     const shown = this.#reactions(became, mine);
@@ -155,11 +159,20 @@ export class Changes {
 
 /** Keeps the newest text, and the last time at which it is said to be made: an entry has the text of one after it. */
 function raise(became: Became, text: Text): void {
-  const { text: held } = became;
+  const { text: held, deleted } = became;
+  if (deleted) {
+    return;
+  }
   const isLater = (text.editedAt ?? "") > (held?.editedAt ?? "");
   if (!held || text.version > held.version || (text.version === held.version && isLater)) {
     became.text = text;
   }
+}
+
+/** For good: what it said is not kept. */
+function remove(became: Became, deleted: NonNullable<Became["deleted"]>): void {
+  became.deleted ??= deleted;
+  delete became.text;
 }
 
 /** By code points, as bytes of UTF-8 are ordered. Those of UTF-16 are not. */

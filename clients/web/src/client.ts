@@ -199,7 +199,7 @@ export class Client {
     const { clientMsgId } = queued;
     checkSize(requestFor(queued));
     const { stored } = await this.#driver.send(queued);
-    return { clientMsgId, stored };
+    return { clientMsgId, queued, stored };
   }
 
   #call<R extends CallRequest>(request: R): Promise<CallResult<R>> {
@@ -211,6 +211,8 @@ export class Client {
 export interface Sent {
   /** Its event carries the same, as `client_msg_id`. */
   clientMsgId: string;
+  /** What is in the outbox, for `Timeline.queued`. */
+  queued: Queued;
   /**
    * Resolves once the server has stored it, however long there is no connection: of a change, with the place of its own entry.
    * May be ignored.

@@ -48,4 +48,4 @@ export {
   type Saved,
   type Storage,
 } from "./storage/storage.ts";
-export { type Tick, Timeline, type TimelineEntry, type Unsent, type UnsentChange } from "./timeline.ts";
+export { type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

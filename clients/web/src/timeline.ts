@@ -1,9 +1,9 @@
 // The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
-import { Changes, type Wanted } from "./changes.ts";
+import { Changes } from "./changes.ts";
 import { type Conversation, type HistoryResult, limits, type Message } from "./frames.ts";
 import { counts, type Receipt, type ReceiptKind, type Side } from "./protocol.ts";
-import type { Queued, QueuedChange } from "./storage/storage.ts";
+import type { Queued } from "./storage/storage.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -24,47 +24,33 @@ export type TimelineEntry =
       tick: "stored" | "delivered" | "read" | undefined;
       /** What it answers, as that is now, if that is held. */
       quote: Message | undefined;
-      /** Own changes of it that are not stored, oldest first. */
-      changes: UnsentChange[];
+      /** Own changes of it wait for the server's answer. */
+      changing: boolean;
+      /** The last own change of it that was refused for good, until it is dismissed. */
+      refused: Unsent | undefined;
     }
   /** An own message that is not stored. */
-  | ({ type: "unsent"; tick: "waiting" | "failed"; quote: Message | undefined } & Unsent);
+  | { type: "unsent"; unsent: Unsent; body: string; tick: "waiting" | "failed"; quote: Message | undefined };
 
-/** An own message that is not stored. */
+/** An own message or change that is not stored. */
 export interface Unsent {
-  /** What `send` gave. */
-  clientMsgId: string;
-  body: string;
-  /** The `seq` of the message that it answers. */
-  replyTo?: number;
-  /** When the user wrote it: RFC 3339, as `sent_at` of a message. */
+  queued: Queued;
+  /** When the user made it: RFC 3339, as `sent_at` of a message. */
   at: string;
   /** Why it will never be stored: what `failed` was called with. */
-  error?: string;
-}
-
-/** An own change of a message that is not stored. While it waits, the message shows it; once it failed, no longer. */
-export interface UnsentChange {
-  /** What `edit`, `delete` or `react` gave. */
-  clientMsgId: string;
-  change: "edit" | "delete" | "react";
-  tick: "waiting" | "failed";
-  /** Why it will never be stored: what `failed` was called with. */
-  error?: string;
-}
-
-/** An own change, by the message that it is about. */
-interface Pending {
-  clientMsgId: string;
-  seq: number;
-  change: UnsentChange["change"];
-  wanted: Wanted;
   error?: string;
 }
 
 interface Marks {
   delivered: number;
   read: number;
+}
+
+/** Somebody writes. */
+interface Writing {
+  until: number;
+  /** Where the conversation ended when that was heard of. */
+  lastSeq: number;
 }
 
 /** Where the unread separator stands: before the first message of others above this mark. */
@@ -84,16 +70,14 @@ interface Opened {
  */
 export class Timeline {
   #userId: string;
-  /** By `seq`, as each came first. */
+  /** By `seq`. What became of a message, and so what it says, is in the changes. */
   #log: Message[] = [];
   #changes: Changes;
+  /** Oldest first. */
   #unsent: Unsent[] = [];
-  /** Own changes that are not stored, oldest first. */
-  #pending: Pending[] = [];
   /** The `client_msg_id`s of own entries that are stored. */
   #stored = new Set<string>();
-  /** Who writes, and until when that is to be shown. */
-  #writing = new Map<string, number>();
+  #writing = new Map<string, Writing>();
   #marks = new Map<string, Marks>();
   #lastSeq = 0;
   #row: Conversation | undefined;
@@ -119,50 +103,39 @@ export class Timeline {
     this.#known(last_seq);
   }
 
-  /**
-   * The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. Its sender
-   * writes no longer.
-   */
+  /** The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. */
   message(entry: Message): void {
-    this.#writing.delete(entry.sender_id);
     this.#take(entry, entry.seq);
   }
 
   /** An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start. */
   queued(queued: Queued, at: string): void {
     const { clientMsgId } = queued;
-    const isKnown = [...this.#unsent, ...this.#pending].some((unsent) => unsent.clientMsgId === clientMsgId);
-    if (isKnown || this.#stored.has(clientMsgId)) {
-      return;
-    }
-    if ("body" in queued) {
-      const { body, replyTo } = queued;
-      this.#unsent.push({ clientMsgId, body, ...(replyTo === undefined ? {} : { replyTo }), at });
-    } else {
-      this.#pending.push({ clientMsgId, ...pendingOf(queued, at) });
+    const isKnown = this.#unsent.some((unsent) => unsent.queued.clientMsgId === clientMsgId);
+    if (!isKnown && !this.#stored.has(clientMsgId)) {
+      this.#unsent.push({ queued, at });
     }
   }
 
   /** An own message or change will never be stored. Its mark stays until it is dismissed; a change is taken back. */
   failed(clientMsgId: string, error: string): void {
-    for (const unsent of [...this.#unsent, ...this.#pending]) {
-      if (unsent.clientMsgId === clientMsgId) {
-        unsent.error = error;
-      }
+    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
+    if (unsent) {
+      unsent.error = error;
     }
   }
 
   /** The user has seen that this failed, and wants it gone. What waits stays: it is sent all the same. */
   dismiss(clientMsgId: string): void {
-    const stays = (unsent: Unsent | Pending) => unsent.clientMsgId !== clientMsgId || unsent.error === undefined;
-    this.#unsent = this.#unsent.filter(stays);
-    this.#pending = this.#pending.filter(stays);
+    this.#unsent = this.#unsent.filter(
+      ({ queued, error }) => queued.clientMsgId !== clientMsgId || error === undefined,
+    );
   }
 
   /** Somebody writes, by a clock of the app's, in milliseconds. */
   typing(userId: string, now: number): void {
     if (userId !== this.#userId) {
-      this.#writing.set(userId, now + limits.TYPING_SHOWN_MS);
+      this.#writing.set(userId, { until: now + limits.TYPING_SHOWN_MS, lastSeq: this.#lastSeq });
     }
   }
 
@@ -220,20 +193,30 @@ export class Timeline {
         entries.push({ type: "unread", count: this.#opened?.count ?? 0 });
       }
       const own = this.#isOwn(entry);
-      const [message, quote, changes] = [this.#shown(entry), this.#quote(reply_to), this.#changesOf(seq)];
-      entries.push({ type: "message", message, own, tick: own ? tick(seq, all) : undefined, quote, changes });
+      const [message, quote] = [this.#shown(entry), this.#quote(reply_to)];
+      const mark = own ? tick(seq, all) : undefined;
+      entries.push({ type: "message", message, own, tick: mark, quote, ...this.#changing(seq) });
     }
     for (const unsent of this.#unsent) {
-      turn(unsent.at);
-      const quote = this.#quote(unsent.replyTo);
-      entries.push({ type: "unsent", tick: unsent.error === undefined ? "waiting" : "failed", quote, ...unsent });
+      const { queued, at, error } = unsent;
+      if ("body" in queued) {
+        turn(at);
+        const quote = this.#quote(queued.replyTo);
+        entries.push({
+          type: "unsent",
+          unsent,
+          body: queued.body,
+          tick: error === undefined ? "waiting" : "failed",
+          quote,
+        });
+      }
     }
     return entries;
   }
 
   /** Who writes now, by the same clock as `typing`, in the order of their ids. */
   writing(now: number): string[] {
-    const writing = [...this.#writing].filter(([, until]) => now < until);
+    const writing = [...this.#writing].filter(([, { until }]) => now < until);
     return writing.map(([userId]) => userId).sort();
   }
 
@@ -282,6 +265,7 @@ export class Timeline {
       const ofOther = kind === "delete" && sender_id !== this.#userId;
       return ofOther && since(seq) && !since(target_seq) && target_seq > mark;
     });
+    // It can be less than what is held: the row may know of deletes that are among what is missing.
     return Math.min(Math.max(row.unread - gone.length, 0) + come, ofOthers.length + missing);
   }
 
@@ -312,18 +296,16 @@ export class Timeline {
     this.#changes.take(entry, asOf);
     if (this.#isOwn(entry) && client_msg_id !== undefined) {
       this.#stored.add(client_msg_id);
-      this.#unsent = this.#unsent.filter(({ clientMsgId }) => clientMsgId !== client_msg_id);
-      this.#pending = this.#pending.filter(({ clientMsgId }) => clientMsgId !== client_msg_id);
+      this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== client_msg_id);
+    }
+    if (seq > (this.#writing.get(entry.sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
+      this.#writing.delete(entry.sender_id);
     }
     this.#lastSeq = Math.max(this.#lastSeq, seq);
     const place = this.#placeOf(seq);
-    if (this.#log[place - 1]?.seq === seq) {
-      return;
+    if (this.#log[place - 1]?.seq !== seq) {
+      this.#log.splice(place, 0, { ...entry, body: "" });
     }
-    if (place === this.#log.length) {
-      this.#writing.delete(entry.sender_id);
-    }
-    this.#log.splice(place, 0, entry);
   }
 
   /** After what is not above this `seq`. */
@@ -337,11 +319,8 @@ export class Timeline {
 
   /** The message as it is now, own changes that wait included. */
   #shown(message: Message): Message {
-    const waiting = this.#pending.filter(({ seq, error }) => seq === message.seq && error === undefined);
-    return this.#changes.apply(
-      message,
-      waiting.map(({ wanted }) => wanted),
-    );
+    const waiting = this.#changesOf(message.seq).filter(({ error }) => error === undefined);
+    return this.#changes.apply(message, waiting);
   }
 
   #quote(seq: number | undefined): Message | undefined {
@@ -349,14 +328,15 @@ export class Timeline {
     return held && held.seq === seq && counts(held) ? this.#shown(held) : undefined;
   }
 
-  #changesOf(message: number): UnsentChange[] {
-    return this.#pending
-      .filter(({ seq }) => seq === message)
-      .map(({ clientMsgId, change, error }) => ({
-        clientMsgId,
-        change,
-        ...(error === undefined ? { tick: "waiting" } : { tick: "failed", error }),
-      }));
+  #changing(seq: number): { changing: boolean; refused: Unsent | undefined } {
+    const changes = this.#changesOf(seq);
+    const refused = changes.filter(({ error }) => error !== undefined);
+    return { changing: changes.length > refused.length, refused: refused.at(-1) };
+  }
+
+  /** Own ones that are not stored, oldest first. */
+  #changesOf(seq: number): Unsent[] {
+    return this.#unsent.filter(({ queued }) => targetOf(queued) === seq);
   }
 
   /** Whether it is unread, if it is above the mark. */
@@ -424,14 +404,13 @@ function tick(seq: number, all: Marks | undefined): "stored" | "delivered" | "re
   return seq > all.read ? "delivered" : "read";
 }
 
-function pendingOf(queued: QueuedChange, at: string): Omit<Pending, "clientMsgId"> {
+/** Of a change: the message that it is about. */
+function targetOf(queued: Queued): number | undefined {
   if ("edit" in queued) {
-    const { seq, body } = queued.edit;
-    return { seq, change: "edit", wanted: { edit: body, at } };
+    return queued.edit.seq;
   }
   if ("delete" in queued) {
-    return { seq: queued.delete.seq, change: "delete", wanted: { delete: true, at } };
+    return queued.delete.seq;
   }
-  const { seq, emoji } = queued.react;
-  return { seq, change: "react", wanted: { react: emoji, at } };
+  return "react" in queued ? queued.react.seq : undefined;
 }

@@ -180,7 +180,7 @@ class World {
           }
           seq = entry.message.seq;
         }
-        const next = dayOf(entry.type === "message" ? entry.message.sent_at : entry.at);
+        const next = dayOf(entry.type === "message" ? entry.message.sent_at : entry.unsent.at);
         if (next !== day) {
           before.push({ type: "day", day: next });
         }
@@ -227,6 +227,6 @@ function idOf(entry: TimelineEntry): string | undefined {
   return entry.type === "message"
     ? entry.message.client_msg_id
     : entry.type === "unsent"
-      ? entry.clientMsgId
+      ? entry.unsent.queued.clientMsgId
       : undefined;
 }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import type { Message } from "../src/index.ts";
-import { Timeline, type TimelineEntry, type UnsentChange } from "../src/timeline.ts";
+import { Timeline, type TimelineEntry } from "../src/timeline.ts";
 import { fail, fits, folder, type Json, queuedOf, type Scenario, type Step, variants } from "./script.ts";
 
 const scenarios = parse(readFileSync(new URL("timeline.yaml", folder), "utf8")) as (Scenario & { user: string })[];
@@ -75,14 +75,13 @@ function brief(entry: TimelineEntry): string {
     case "message": {
       const { seq, sender_id, reply_to } = entry.message;
       const who = `${seq} ${entry.own ? `own ${entry.tick}` : sender_id}`;
-      return [who, ...became(entry.message), quoted(reply_to, entry.quote), ...unsent(entry.changes)]
-        .filter(Boolean)
-        .join(" ");
+      return [who, ...became(entry.message), quoted(reply_to, entry.quote), ...unsent(entry)].filter(Boolean).join(" ");
     }
-    case "unsent":
-      return [entry.clientMsgId, "own", entry.tick, entry.error, quoted(entry.replyTo, entry.quote)]
-        .filter(Boolean)
-        .join(" ");
+    case "unsent": {
+      const { queued, error } = entry.unsent;
+      const replyTo = "replyTo" in queued ? queued.replyTo : undefined;
+      return [queued.clientMsgId, "own", entry.tick, error, quoted(replyTo, entry.quote)].filter(Boolean).join(" ");
+    }
   }
 }
 
@@ -103,7 +102,6 @@ function quoted(replyTo: number | undefined, quote: Message | undefined): string
   return quote ? `to ${quote.seq} ${quote.deleted_at === undefined ? quote.body : "deleted"}` : "to nothing";
 }
 
-function unsent(changes: UnsentChange[]): string[] {
-  const failed = changes.filter(({ tick }) => tick === "failed").at(-1);
-  return [changes.some(({ tick }) => tick === "waiting") ? "changing" : "", failed ? `refused ${failed.error}` : ""];
+function unsent({ changing, refused }: Extract<TimelineEntry, { type: "message" }>): string[] {
+  return [changing ? "changing" : "", refused ? `refused ${refused.error}` : ""];
 }
