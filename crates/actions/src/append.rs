@@ -17,6 +17,8 @@ pub struct Appended {
     /// What is to be told of it. Of a duplicate, the entry as it is by now: it may have been edited or deleted since.
     pub entry: Option<StoredMessage>,
     pub audience: Audience,
+    /// Of an edit: which version of the text it made.
+    pub version: Option<u64>,
     /// It had been stored before, under the same idempotency key.
     pub duplicate: bool,
 }
@@ -52,7 +54,7 @@ pub async fn append(
     let conversation_id = conversation_for(sender, &target);
     let content = Content::Message { kind, body, reply_to };
     let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, content };
-    let (place, audience, duplicate) = retry(conflicts, async || {
+    let outcome = retry(conflicts, async || {
         let now = now();
         let standing = inbox::standing(store, sender, &draft.conversation_id).await?;
         let previous = standing.membership.as_ref();
@@ -68,27 +70,38 @@ pub async fn append(
         let place = Place::following(previous, now, random_bytes());
         let appended = match allow(store, limits, &standing, &audience, now).await? {
             Ok(Allowed { sends_until, first_message }) => {
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
+                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, version: None };
                 message_append::append(store, &Append { entry, previous, first_message }).await?
             }
             // What was stored before keeps its answer.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, audience)
+        attempted(appended, place, None, audience)
     })
     .await?;
-    finished(store, draft, None, place, audience, duplicate).await
+    finished(store, draft, outcome).await
 }
 
-/// What an attempt at an entry came to: its place, its audience, and whether it had been stored before.
+/// An entry that is stored, now or before.
+pub(crate) struct Outcome {
+    place: Place,
+    version: Option<u64>,
+    audience: Audience,
+    duplicate: bool,
+}
+
+/// What an attempt at an entry came to, if it is `place` and, of an edit, `version` that it tried.
 pub(crate) fn attempted(
     appended: message_append::Appended,
     place: Place,
+    version: Option<u64>,
     audience: Audience,
-) -> Result<Attempt<(Place, Audience, bool)>, Failure> {
+) -> Result<Attempt<Outcome>, Failure> {
     match appended {
-        message_append::Appended::Stored => Ok(Attempt::Done((place, audience, false))),
-        message_append::Appended::Duplicate(first) => Ok(Attempt::Done((first, audience, true))),
+        message_append::Appended::Stored => Ok(Attempt::Done(Outcome { place, version, audience, duplicate: false })),
+        message_append::Appended::Duplicate(place, version) => {
+            Ok(Attempt::Done(Outcome { place, version, audience, duplicate: true }))
+        }
         message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
         message_append::Appended::Full => Err(Refusal::LimitReached.into()),
         message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
@@ -96,21 +109,15 @@ pub(crate) fn attempted(
 }
 
 /// With what is to be told. A duplicate is read: what the request says may be deleted by now.
-pub(crate) async fn finished(
-    store: &Store,
-    draft: Draft,
-    version: Option<u64>,
-    place: Place,
-    audience: Audience,
-    duplicate: bool,
-) -> Result<Appended, Failure> {
+pub(crate) async fn finished(store: &Store, draft: Draft, outcome: Outcome) -> Result<Appended, Failure> {
+    let Outcome { place, version, audience, duplicate } = outcome;
     let conversation_id = draft.conversation_id.clone();
     let entry = if duplicate {
         messages::get(store, &conversation_id, place.seq).await?
     } else {
         Some(draft.stored(place.clone(), version))
     };
-    Ok(Appended { conversation_id, place, entry, audience, duplicate })
+    Ok(Appended { conversation_id, place, entry, audience, version, duplicate })
 }
 
 /// What the limits say once the message is sent.

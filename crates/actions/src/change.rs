@@ -44,8 +44,7 @@ pub async fn change(
     let Wanted { conversation_id, target, client_msg_id, change } = wanted;
     let content = Content::Change { target, change: change.clone() };
     let draft = Draft { conversation_id, sender_id: user.clone(), client_msg_id, content };
-    let mut version = None;
-    let (place, audience, duplicate) = retry(conflicts, async || {
+    let outcome = retry(conflicts, async || {
         let now = now();
         let standing = inbox::standing(store, user, &draft.conversation_id).await?;
         let previous = standing.membership.as_ref().ok_or(Refusal::NotMember)?;
@@ -57,21 +56,22 @@ pub async fn change(
         )?;
         let place = Place::following(Some(previous), now, random_bytes());
         let allowed = change.check(user, found.as_ref(), standing.blocked);
+        let mut version = None;
         let appended = match allowed.and_then(|found| Ok((found, take(&rules.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {
                 let kept_until = (!rules.kept_for.is_zero()).then(|| place.sent_at.plus(rules.kept_for));
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
                 version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
+                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, version };
                 let alter = Alter { entry, change: &change, previous, target, others: &others, kept_until };
                 message_change::change(store, &alter).await?
             }
             // What was stored before keeps its answer.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, audience)
+        attempted(appended, place, version, audience)
     })
     .await?;
-    finished(store, draft, version, place, audience, duplicate).await
+    finished(store, draft, outcome).await
 }
 
 /// The rows of those for whom a message may be unread no more: nothing else asks for them.

@@ -23,6 +23,8 @@ pub struct Entry<'a> {
     pub audience: &'a Audience,
     /// Until when the sender's entries in this conversation fill their rate, this one included.
     pub sends_until: Option<Timestamp>,
+    /// Of an edit: which version of the text it makes.
+    pub version: Option<u64>,
 }
 
 /// A message.
@@ -46,8 +48,8 @@ pub struct FirstMessage {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Appended {
     Stored,
-    /// The same was stored before under this `client_msg_id`, as this.
-    Duplicate(Place),
+    /// The same was stored before under this `client_msg_id`: here, and an edit as this version.
+    Duplicate(Place, Option<u64>),
     /// Something else was stored before under this `client_msg_id`.
     IdReused,
     /// The place was taken meanwhile, or someone was just taking it. Nothing was written.
@@ -135,11 +137,12 @@ fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<App
     if row.text("body_hash")? != body_hash(draft) {
         return Ok(Appended::IdReused);
     }
-    Ok(Appended::Duplicate(Place {
+    let place = Place {
         seq: row.seq("seq")?,
         message_id: MessageId::stored(row.text("message_id")?),
         sent_at: row.time("sent_at")?,
-    }))
+    };
+    Ok(Appended::Duplicate(place, row.optional("version", Reader::count)?))
 }
 
 fn entry_put(store: &Store, entry: &Entry) -> PutBuilder {
@@ -151,8 +154,11 @@ fn entry_put(store: &Store, entry: &Entry) -> PutBuilder {
 
 fn idempotency_put(store: &Store, entry: &Entry) -> PutBuilder {
     let Place { seq, message_id, sent_at } = entry.place;
-    Put::builder()
-        .table_name(&store.tables.idempotency)
+    let put = match entry.version {
+        Some(version) => Put::builder().item("version", number(version)),
+        None => Put::builder(),
+    };
+    put.table_name(&store.tables.idempotency)
         .item("conversation_id", text(entry.draft.conversation_id.as_str()))
         .item("sender_key", text(sender_key(entry.draft)))
         .item("seq", number(seq))
