@@ -317,10 +317,11 @@ proptest! {
         prop_assert_eq!(timeline.read_up_to(), unread(&now, mark).next_back());
     }
 
-    /// From a row and from what came since, in order: the number that the server has.
+    /// From a row, some of what was before it, and what came since in order: the number that the server has.
     #[test]
     fn unread_is_what_the_server_counts_while_older_messages_are_missing(
         acts in prop::collection::vec(act(), 0..30),
+        early in prop::collection::vec((0..1000_usize, 0..1000_usize), 0..6),
         read_at in 0..1000_usize,
         mark in 0..30_u64,
     ) {
@@ -329,7 +330,13 @@ proptest! {
         let mark = Seq::new(mark.min(read_at as u64)).unwrap_or_default();
         let mut timeline = Timeline::new(UserId::parse(ME).unwrap());
         let Some(row) = row(&log.read_at(read_at), mark) else { return Ok(()) };
+        for (seq, then) in early {
+            let seq = seq % read_at;
+            let then = (then % read_at).max(seq) + 1;
+            timeline.message(log.read_at(then)[seq].clone());
+        }
         timeline.row(&row);
+        prop_assert_eq!(timeline.unread(), row.unread);
         for last in read_at + 1..=log.0.len() {
             let now = log.read_at(last);
             timeline.message(now[last - 1].clone());
