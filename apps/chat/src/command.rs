@@ -1,6 +1,8 @@
 //! What the user can ask for in a line that begins with a slash.
 
-use pigeonhole_client::{ConversationId, ConversationSettings, Emoji, MutedUntil, Seq, Settings, UserId, UserSettings};
+use pigeonhole_client::{
+    ConversationId, ConversationSettings, DeviceToken, Emoji, MutedUntil, Seq, Settings, UserId, UserSettings,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
@@ -8,6 +10,8 @@ pub(crate) enum Command {
     Change(Change),
     /// Whether the peer is there.
     Who,
+    /// The phone with this token of Firebase's rings for the user, or none does any more.
+    Ring(Option<DeviceToken>),
     /// A command that lacks something: how it is written.
     Usage(&'static str),
 }
@@ -38,6 +42,13 @@ impl Command {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let line = line.trim();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if name == "/ring" {
+            return Some(match (rest.trim_start(), DeviceToken::parse(rest.trim_start())) {
+                ("off", _) => Self::Ring(None),
+                (_, Ok(token)) => Self::Ring(Some(token)),
+                (_, Err(_)) => Self::Usage("/ring TOKEN, or /ring off"),
+            });
+        }
         let (seq, text) = number(rest.trim_start());
         let change = match name {
             "/edit" if text.is_empty() => return Some(Self::Usage("/edit [NUMBER] TEXT")),
@@ -108,6 +119,13 @@ mod tests {
     fn what_is_no_command_is_a_message() {
         assert_eq!(Command::parse("/mute "), Some(Command::Set(Setting::Mute)));
         assert_eq!(Command::parse("/who"), Some(Command::Who));
+        assert_eq!(Command::parse("/ring t:1"), Some(Command::Ring(DeviceToken::parse("t:1").ok())));
+        assert_eq!(Command::parse("/ring off"), Some(Command::Ring(None)));
+        assert!(
+            ["/ring", "/ring two words"]
+                .into_iter()
+                .all(|line| matches!(Command::parse(line), Some(Command::Usage(_))))
+        );
         for message in ["/mute bob", "mute", "/shrug", "/", "say /mute", "/editor", "/who knows"] {
             assert_eq!(Command::parse(message), None, "{message}");
         }

@@ -43,6 +43,7 @@ enum Answer {
     Read(Result<u64, Error>),
     Set(Result<(), Error>),
     Presence(Result<Vec<Presence>, Error>),
+    Ring { on: bool, answer: Result<(), Error> },
 }
 
 /// The user's end of the conversation with somebody.
@@ -75,6 +76,7 @@ impl Talk {
                 Answer::Inbox(inbox) => self.room.listed(inbox),
                 Answer::History(history) => self.room.remembered(history),
                 Answer::Presence(presence) => self.room.present(presence),
+                Answer::Ring { on, answer } => self.room.rings(on, answer),
                 Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
                 Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
@@ -168,6 +170,11 @@ impl Talk {
                 self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
             }
             Ask::Presence(peer) => self.client.presence(vec![peer]).map(Answer::Presence).boxed(),
+            Ask::Ring(registration) => {
+                let on = registration.is_some();
+                let answer = self.client.register_device(registration).into_future();
+                answer.map(move |answer| Answer::Ring { on, answer }).boxed()
+            }
             Ask::Settings(settings) => self.client.settings(settings).into_future().map(Answer::Set).boxed(),
         }
     }

@@ -63,6 +63,8 @@ Commands, each on a line of its own. Without a number, the first two are about y
   /mute, /unmute          whether this conversation may notify you
   /archive, /unarchive    whether it is out of sight, until its next message
   /block, /unblock        whether the two of you can write to each other
+  /ring TOKEN, /ring off  has the phone with this token of Firebase's rung while you are away, or no longer;
+                          with the local server any word will do, and /phones?user=YOU shows what it shows
 
 Examples:
   Two terminals, beside a local server (`cargo run`):

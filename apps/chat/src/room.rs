@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use pigeonhole_client::{
     ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, MutedUntil, Outgoing,
-    Presence, Queued, Receipt, ReceiptKind, Seq, Settings, Side, State, Timeline, TimelineEntry, Timestamp, UserId,
+    Platform, Presence, Queued, Receipt, ReceiptKind, Registration, Seq, Settings, Side, State, Timeline,
+    TimelineEntry, Timestamp, UserId, When,
 };
 
 use crate::command::{Change, Command};
@@ -70,6 +71,7 @@ pub(crate) enum Ask {
     Read { conversation_id: ConversationId, seq: Seq },
     Settings(Settings),
     Presence(UserId),
+    Ring(Option<Registration>),
 }
 
 /// What a drain brought for one other conversation.
@@ -196,6 +198,13 @@ impl Room {
     pub(crate) fn command(&mut self, command: Command) -> Option<(ConversationId, Seq, Change)> {
         match command {
             Command::Who => self.asks.push(Ask::Presence(self.peer.clone())),
+            Command::Ring(token) => self.asks.push(Ask::Ring(token.map(|token| Registration {
+                platform: Platform::Fcm,
+                token,
+                preview: true,
+                badge: false,
+                when: When::default(),
+            }))),
             Command::Usage(usage) => self.news.push(News::Notice(format!("it is written: {usage}"))),
             Command::Set(setting) => match setting.settings(self.id.as_ref(), &self.peer) {
                 Some(settings) => self.asks.push(Ask::Settings(settings)),
@@ -244,6 +253,15 @@ impl Room {
                 self.news.push(News::Told(text));
             }
             Err(error) => self.notice(&error),
+        }
+    }
+
+    /// Whether a phone rings from now on.
+    pub(crate) fn rings(&mut self, on: bool, answer: Result<(), Error>) {
+        match (answer, on) {
+            (Ok(()), true) => self.news.push(News::Told(format!("what {} misses rings a phone", self.me))),
+            (Ok(()), false) => self.news.push(News::Told("this phone no longer rings".to_owned())),
+            (Err(error), _) => self.notice(&error),
         }
     }
 

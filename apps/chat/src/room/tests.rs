@@ -334,3 +334,19 @@ fn the_peer_s_presence_is_asked_for_and_told() {
         assert_eq!(room.take_news(), [News::Told(text.to_owned())]);
     }
 }
+
+#[test]
+fn a_phone_rings_until_it_is_taken_out() {
+    let mut room = caught_up(4);
+    room.command(Command::parse("/ring my-token").unwrap());
+    let asks = room.take_asks();
+    assert!(
+        matches!(&asks[..], [Ask::Ring(Some(Registration { token, preview: true, .. }))] if token.as_str() == "my-token")
+    );
+    room.rings(true, Ok(()));
+    assert_eq!(room.take_news(), [News::Told("what alice misses rings a phone".to_owned())]);
+    room.command(Command::parse("/ring off").unwrap());
+    assert_eq!(room.take_asks(), [Ask::Ring(None)]);
+    room.rings(false, Ok(()));
+    assert_eq!(room.take_news(), [News::Told("this phone no longer rings".to_owned())]);
+}
