@@ -425,8 +425,9 @@ impl Timeline {
         let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
         match &self.row {
             Some(row) if missing > 0 => {
+                // It can be fewer than are held: the row may know of a delete that is missing here.
                 let known = row.unread.saturating_sub(self.deleted_since(row.last_seq, mark));
-                (known + of_others(mark.max(row.last_seq))).clamp(held, held + missing)
+                (known + of_others(mark.max(row.last_seq))).min(held + missing)
             }
             _ => held,
         }
