@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, ConversationId, Error, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind, Sent, Seq,
-    Side, State, Target, Timing, TokenNeed,
+    Client, Config, ConversationId, Emoji, Error, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind,
+    Sent, Seq, Side, State, Target, Timeline, TimelineEntry, Timing, TokenNeed, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
@@ -29,6 +29,7 @@ fn config(server: &TestServer, url: &str, user: &str) -> Config {
 
 /// Somebody with the client in their hands.
 struct App {
+    me: UserId,
     client: Client,
     events: Events,
     got: Vec<Message>,
@@ -37,8 +38,9 @@ struct App {
 
 impl App {
     async fn start(config: Config) -> Self {
+        let me = UserId::parse(&config.user_id).unwrap();
         let (client, events) = Client::connect(config).await.unwrap();
-        Self { client, events, got: Vec::new(), states: Vec::new() }
+        Self { me, client, events, got: Vec::new(), states: Vec::new() }
     }
 
     /// Started, and told that nothing is missing.
@@ -119,6 +121,65 @@ async fn two_clients_talk() {
     bob.events.done();
     bob.client.close().await;
     assert!(!server.phone("bob").await.pending().await);
+}
+
+#[tokio::test]
+async fn two_clients_change_what_they_said_and_see_the_same() {
+    let server = TestServer::open().await;
+    let mut alice = App::ready(config(&server, server.url(), "alice")).await;
+    let mut bob = App::ready(config(&server, server.url(), "bob")).await;
+    let first = alice.send(&server.id("bob"), "one").await.stored().await.unwrap();
+    let id = &first.conversation_id;
+    let second = alice.send(&server.id("bob"), "two").await.stored().await.unwrap();
+    // In this order: a lane of the outbox keeps it.
+    let thumb = Emoji::parse("👍").ok();
+    bob.until(|bob| bob.got.len() == 2).await;
+    bob.client.react(id, first.seq, thumb.clone()).await.unwrap();
+    bob.client.reply(id, first.seq, "three").await.unwrap().stored().await.unwrap();
+    alice.client.edit(id, first.seq, "uno").await.unwrap();
+    let edit = alice.client.edit(id, first.seq, "eins").await.unwrap().stored().await.unwrap();
+    assert_eq!((edit.seq.value(), edit.version), (6, Some(3)));
+    alice.client.delete(id, second.seq).await.unwrap();
+    let late = alice.client.edit(id, second.seq, "too late").await.unwrap();
+    let refused = late.stored().await.unwrap_err();
+    assert!(matches!(&refused, Error::Refused { code, .. } if code == "gone"), "{refused}");
+
+    for app in [&mut alice, &mut bob] {
+        app.until(|app| app.got.len() == 7).await;
+        app.assert_dense();
+        let (me, page) = (app.me.clone(), app.client.history(id, Side::Newest, 50).await.unwrap());
+        let mut views = [Timeline::new(me.clone()), Timeline::new(me)];
+        // By events, in any order, and by a page of now.
+        app.got.iter().rev().for_each(|entry| views[0].message(entry.clone()));
+        views[1].history(page);
+        for view in &views {
+            let shown: Vec<Message> = view.entries(|_| ()).into_iter().filter_map(message_of).collect();
+            let [first, second, reply] = &shown[..] else { panic!("{shown:?}") };
+            assert_eq!((first.body.as_str(), first.version, first.edited_at), ("eins", Some(3), Some(edit.sent_at)));
+            let by_bob = app.me == *server.id("bob");
+            let reactions: Vec<_> = first.reactions.iter().map(|one| (&one.emoji, one.count, one.mine)).collect();
+            assert_eq!(reactions, [(thumb.as_ref().unwrap(), 1, by_bob)]);
+            let deleted_by = second.deleted_by.as_ref().map(UserId::as_str);
+            assert_eq!((second.body.as_str(), deleted_by), ("", Some(&*server.id("alice"))));
+            assert_eq!((reply.body.as_str(), reply.reply_to), ("three", Some(first.seq)));
+        }
+    }
+
+    bob.client.typing(id);
+    let writes = loop {
+        if let Event::Typing { conversation_id, user_id, .. } = alice.event().await {
+            break (conversation_id, user_id);
+        }
+    };
+    assert_eq!((&writes.0, writes.1.as_str()), (id, &*server.id("bob")));
+    let [bob_id, stranger] = ["bob", "stranger"].map(|name| UserId::parse(&server.id(name)).unwrap());
+    let there = alice.client.presence(vec![bob_id.clone(), stranger]).await.unwrap();
+    let there: Vec<_> = there.iter().map(|user| (&user.user_id, user.online)).collect();
+    assert_eq!(there, [(&bob_id, true)]);
+}
+
+fn message_of(entry: TimelineEntry<'_, ()>) -> Option<Message> {
+    if let TimelineEntry::Message { message, .. } = entry { Some(message.into_owned()) } else { None }
 }
 
 #[tokio::test]

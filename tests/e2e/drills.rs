@@ -6,6 +6,7 @@ mod drill;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use drill::{Drill, MESSAGES, ask};
@@ -416,6 +417,29 @@ async fn pushes_failed() {
     }
     drill.all_is_well(2).await;
     drill.assert_rang(&[("pushes-failed", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn notify_behind() {
+    let mut drill = Drill::start_with(|options| TestServer::ringing(options, 0)).await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.pending_stream();
+    let mut phone = server.device("dave", "pixel").await;
+    phone.ok(json!({"action": "device", "platform": "fcm", "token": "dave"})).await;
+    phone.leave().await;
+    // Somebody has switched the mapping off, and on again, for more than a minute each time.
+    stream.behind(Duration::from_secs(61));
+    for period in ["first", "second"] {
+        stream.hold().await;
+        let seq = drill.alice.send("dave", period, "hi").await["seq"].clone();
+        stream.release();
+        assert_eq!(server.phones("dave").await[0]["notifications"][0]["seq"], seq, "late, but it rings");
+        drill.periods(1).await;
+    }
+    stream.behind(Duration::ZERO);
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("notify-behind", RANG)]);
 }
 
 async fn enable_fcm(drill: &Drill, enabled: bool) {

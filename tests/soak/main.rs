@@ -1,11 +1,12 @@
 //! Users chat through the client library over the real local server while sockets are cut, sandboxes killed, calls to AWS
-//! lost, refused and delayed; then everything that was sent is accounted for.
+//! lost, refused and delayed, and change what they said; then everything that was sent is accounted for.
 //!
 //! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) change how much and which. The seed decides
 //! every choice of users and faults; the order in which threads come to make them is the machine's. After Ctrl-C nothing more
 //! is sent, and what was is accounted for.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+mod changes;
 mod faults;
 mod phones;
 mod user;
@@ -62,30 +63,46 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
     for user in &mut users {
+        user.check_views().await;
         user.check_badges().await;
     }
     let phones = phones::ring_and_clear(&server, &mut users).await;
 
-    let (tally, count) = (faults.tally(), |count: &AtomicU64| count.load(Relaxed));
-    let total = |of: fn(pigeonhole_client::Stats) -> u64| users.iter().map(|user| of(user.stats())).sum::<u64>();
-    let fault_count: u64 = tally.faults.values().sum();
-    let sent = count(&counts.sent);
+    let tally = faults.tally();
+    let sent = counts.sent.load(Relaxed);
     let wanted = if stop.is_cancelled() { sent } else { messages as u64 };
-    let lost = 2 * sent - count(&counts.answered) - count(&counts.received);
-    let wrong = [
-        ("never sent", wanted - sent),
-        ("lost", lost),
-        ("out of order", count(&counts.out_of_order)),
-        ("shown twice", count(&counts.shown_twice)),
-        ("refused for good", count(&counts.refused)),
-        ("wrong unread", count(&counts.wrong_unread)),
+    println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
+    table(&account(&counts, &users));
+    table(&[
+        ("conversations that phones rang for", phones.rung),
+        ("notifications that were not marked", phones.unmarked),
+        ("calls to AWS", tally.calls),
+        ("of them with a fault", tally.faults.values().sum()),
+    ]);
+    table(&tally.faults.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>());
+    let mut wrong = wrong(&counts, wanted);
+    wrong.extend([
         ("users with something left pending", pending),
         ("conversations that no phone rang for", phones.silent),
         ("notifications of what was read", phones.left),
-    ];
-    println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
-    table(&[
-        ("sent", sent),
+    ]);
+    table(&wrong);
+    assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
+    let disturbed = tally.faults.values().sum::<u64>() + counts.cuts.load(Relaxed) + counts.restarts.load(Relaxed);
+    assert!(phones.rung > 0, "no phone rang: this proves little");
+    assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
+    assert!(counts.changes.load(Relaxed) * 10 >= wanted, "few changes: this proves little");
+}
+
+/// What was done.
+fn account(counts: &Counts, users: &[User]) -> Vec<(&'static str, u64)> {
+    let count = |count: &AtomicU64| count.load(Relaxed);
+    let total = |of: fn(pigeonhole_client::Stats) -> u64| users.iter().map(|user| of(user.stats())).sum::<u64>();
+    vec![
+        ("sent", count(&counts.sent)),
+        ("of them changes", count(&counts.changes)),
+        ("changes that came too late, or were too many", count(&counts.declined)),
+        ("deletes after which the text was looked for", count(&counts.looked_for)),
         ("answered", count(&counts.answered)),
         ("received", count(&counts.received)),
         ("sent again by clients", total(|stats| stats.resent)),
@@ -94,17 +111,24 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("reconnects", total(|stats| stats.reconnects)),
         ("sockets cut", count(&counts.cuts)),
         ("apps restarted", count(&counts.restarts)),
-        ("conversations that phones rang for", phones.rung),
-        ("notifications that were not marked", phones.unmarked),
-        ("calls to AWS", tally.calls),
-        ("of them with a fault", fault_count),
-    ]);
-    table(&tally.faults.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>());
-    table(&wrong);
-    assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
-    let disturbed = fault_count + count(&counts.cuts) + count(&counts.restarts);
-    assert!(phones.rung > 0, "no phone rang: this proves little");
-    assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
+    ]
+}
+
+/// What must not be.
+fn wrong(counts: &Counts, wanted: u64) -> Vec<(&'static str, u64)> {
+    let count = |count: &AtomicU64| count.load(Relaxed);
+    let sent = count(&counts.sent);
+    let lost = 2 * (sent - count(&counts.declined)) - count(&counts.answered) - count(&counts.received);
+    vec![
+        ("never sent", wanted - sent),
+        ("lost", lost),
+        ("out of order", count(&counts.out_of_order)),
+        ("shown twice", count(&counts.shown_twice)),
+        ("refused for good", count(&counts.refused)),
+        ("wrong unread", count(&counts.wrong_unread)),
+        ("views that differ from the log", count(&counts.wrong_views)),
+        ("deleted, and found afterwards", count(&counts.not_deleted)),
+    ]
 }
 
 fn parameter<T: FromStr>(name: &str, otherwise: T) -> T {
@@ -131,11 +155,13 @@ async fn watch(messages: u64, counts: &Counts, stop: &CancellationToken) {
     let (mut seen, mut since) = (0, Instant::now());
     loop {
         let messages = if stop.is_cancelled() { counts.sent.load(Relaxed) } else { messages };
-        let (answered, received) = (counts.answered.load(Relaxed), counts.received.load(Relaxed));
+        // A change that is declined is neither.
+        let over = 2 * counts.declined.load(Relaxed) + counts.answered.load(Relaxed);
+        let received = counts.received.load(Relaxed);
         bar.set_length(messages);
         bar.set_position(received);
-        if answered + received != seen {
-            (seen, since) = (answered + received, Instant::now());
+        if over + received != seen {
+            (seen, since) = (over + received, Instant::now());
         }
         if seen == 2 * messages || since.elapsed() > PATIENCE {
             return bar.finish_and_clear();

@@ -1,19 +1,23 @@
 //! Somebody who chats with a few others through the client library, over a network that breaks and an app that is
 //! restarted, and who notices everything that is wrong with what the app shows.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures_util::FutureExt;
 use pigeonhole_client::{
-    Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timing, UserId,
+    Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timeline, Timing,
+    UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::changes::{CHANGE_ONE_IN, Said, is_number, text};
 use crate::phones;
 
 /// Messages that wait for their answer at once.
@@ -28,7 +32,9 @@ const RESTART_ONE_IN: u32 = 1000;
 /// What went wrong, or could have. All users count into the same one.
 #[derive(Default)]
 pub(crate) struct Counts {
+    /// Messages and changes.
     pub(crate) sent: AtomicU64,
+    pub(crate) changes: AtomicU64,
     /// Stored, as the sender's app was told.
     pub(crate) answered: AtomicU64,
     /// Shown to the one it was for.
@@ -36,6 +42,14 @@ pub(crate) struct Counts {
     pub(crate) out_of_order: AtomicU64,
     pub(crate) shown_twice: AtomicU64,
     pub(crate) refused: AtomicU64,
+    /// Changes that came too late, or were too many.
+    pub(crate) declined: AtomicU64,
+    /// What only deleted messages said, once that was answered; how often it was looked for at once, and found at any time.
+    pub(crate) deleted: Mutex<BTreeSet<String>>,
+    pub(crate) looked_for: AtomicU64,
+    pub(crate) not_deleted: AtomicU64,
+    /// Conversations of a user that look otherwise than the log says.
+    pub(crate) wrong_views: AtomicU64,
     pub(crate) wrong_unread: AtomicU64,
     pub(crate) cuts: AtomicU64,
     pub(crate) restarts: AtomicU64,
@@ -47,31 +61,33 @@ pub(crate) struct User {
     to_send: usize,
     /// The number of the last message to each peer.
     said: BTreeMap<String, u64>,
-    under_way: usize,
-    conversations: BTreeMap<ConversationId, Shown>,
-    app: App,
+    pub(crate) under_way: usize,
+    pub(crate) conversations: BTreeMap<ConversationId, Shown>,
+    pub(crate) app: App,
+    /// For what was deleted.
+    pub(crate) looking: JoinSet<()>,
     server: Arc<TestServer>,
     network: Network,
     storage: MemoryStorage,
-    rng: Rng,
-    counts: Arc<Counts>,
+    pub(crate) rng: Rng,
+    pub(crate) counts: Arc<Counts>,
     /// Of the apps before this one.
     stats: Stats,
 }
 
-struct App {
-    client: Client,
+pub(crate) struct App {
+    pub(crate) client: Client,
     events: Events,
 }
 
 /// What the app has shown of a conversation.
-#[derive(Default)]
-struct Shown {
+pub(crate) struct Shown {
     last_seq: Seq,
     /// The number of the last message, by sender: each counts its own.
     numbers: BTreeMap<UserId, u64>,
-    /// Where the messages of the other are.
-    theirs: Vec<Seq>,
+    pub(crate) timeline: Timeline,
+    /// The messages that are not deleted, oldest first.
+    pub(crate) said: Vec<Said>,
 }
 
 impl User {
@@ -93,6 +109,7 @@ impl User {
             under_way: 0,
             conversations: BTreeMap::new(),
             app,
+            looking: JoinSet::new(),
             server: Arc::clone(server),
             network,
             storage,
@@ -114,9 +131,8 @@ impl User {
             };
             let message = match event {
                 Event::Message { message, .. } => message,
-                Event::Failed { .. } => {
-                    self.counts.refused.fetch_add(1, Relaxed);
-                    self.under_way -= 1;
+                Event::Failed { queued, error } => {
+                    self.refused(&queued, &error);
                     continue;
                 }
                 _ => continue,
@@ -136,34 +152,42 @@ impl User {
     }
 
     async fn send(&mut self) {
-        let peer = self.peers[self.rng.usize(..self.peers.len())].clone();
-        let number = self.said.entry(peer.clone()).or_default();
-        *number += 1;
-        self.app.client.send_to(peer, number.to_string()).await.expect("it goes into the outbox");
+        if self.rng.u32(..CHANGE_ONE_IN) > 0 || !self.change().await {
+            let peer = self.peers[self.rng.usize(..self.peers.len())].clone();
+            let number = self.said.entry(peer.clone()).or_default();
+            *number += 1;
+            let text = text(&self.name, &peer, *number);
+            self.app.client.send_to(peer, text).await.expect("it goes into the outbox");
+        }
         self.to_send -= 1;
         self.under_way += 1;
         self.counts.sent.fetch_add(1, Relaxed);
     }
 
     fn show(&mut self, message: &Message) {
-        let shown = self.conversations.entry(message.conversation_id.clone()).or_default();
+        let me = &self.name;
+        let shown = self.conversations.entry(message.conversation_id.clone()).or_insert_with(|| Shown::new(me));
         if message.seq <= shown.last_seq {
             self.counts.shown_twice.fetch_add(1, Relaxed);
             return;
         }
         // A sender's numbers rise by one, so a message that is missing, doubled or out of turn in storage shows here too.
         let number = shown.numbers.entry(message.sender_id.clone()).or_default();
-        *number += 1;
-        if message.seq != shown.last_seq.next() || message.body != number.to_string() {
+        *number += u64::from(message.kind.counts());
+        let is_next = !message.kind.counts() || is_number(message, *number);
+        if message.seq != shown.last_seq.next() || !is_next {
             self.counts.out_of_order.fetch_add(1, Relaxed);
         }
         shown.last_seq = message.seq;
-        if message.sender_id == *self.name {
+        let own = message.sender_id == *self.name;
+        if own {
             self.under_way -= 1;
             self.counts.answered.fetch_add(1, Relaxed);
         } else {
-            shown.theirs.push(message.seq);
             self.counts.received.fetch_add(1, Relaxed);
+        }
+        if let Some(deleted) = shown.fold(message, own) {
+            self.look_for(message.conversation_id.clone(), deleted);
         }
     }
 
@@ -172,6 +196,12 @@ impl User {
         self.network.cut();
         self.app.client.clone().close().await;
         self.stats = self.stats();
+        // What was refused is out of the outbox, so nobody tells it again. A message comes again.
+        while let Some(Some(event)) = self.app.events.next().now_or_never() {
+            if let Event::Failed { queued, error } = event {
+                self.refused(&queued, &error);
+            }
+        }
         // It was not done with the last message, which may therefore come again: it has not been shown yet.
         if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
             self.unshow(last);
@@ -184,12 +214,12 @@ impl User {
     fn unshow(&mut self, message: &Message) {
         let shown = self.conversations.get_mut(&message.conversation_id).expect("it was shown");
         shown.last_seq = shown.last_seq.previous();
-        *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= 1;
+        *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= u64::from(message.kind.counts());
+        shown.said.retain(|said| !said.is(message.seq));
         if message.sender_id == *self.name {
             self.under_way += 1;
             self.counts.answered.fetch_sub(1, Relaxed);
         } else {
-            shown.theirs.pop();
             self.counts.received.fetch_sub(1, Relaxed);
         }
     }
@@ -203,8 +233,8 @@ impl User {
             let row = rows.iter().find(|row| row.conversation_id == *id);
             let right = row.is_some_and(|row: &Conversation| {
                 row.last_seq == shown.last_seq
-                    && row.unread == shown.above(row.read_seq)
-                    && left == shown.above(upto.max(row.read_seq))
+                    && row.unread == shown.unread_above(row.read_seq, &self.name)
+                    && left == shown.unread_above(upto.max(row.read_seq), &self.name)
             });
             if !right {
                 println!("{} in {id}: read up to {upto}, {left} left, and before {row:?}", self.name);
@@ -279,8 +309,9 @@ impl User {
 }
 
 impl Shown {
-    fn above(&self, seq: Seq) -> u64 {
-        self.theirs.iter().filter(|theirs| **theirs > seq).count() as u64
+    fn new(me: &str) -> Self {
+        let me = UserId::parse(me).expect("a name");
+        Self { last_seq: Seq::ZERO, numbers: BTreeMap::new(), timeline: Timeline::new(me), said: Vec::new() }
     }
 }
 

@@ -1,9 +1,24 @@
-//! What the user can set for the conversation on the screen.
+//! What the user can ask for in a line that begins with a slash.
 
-use pigeonhole_client::{ConversationId, ConversationSettings, MutedUntil, Settings, UserId, UserSettings};
+use pigeonhole_client::{
+    ConversationId, ConversationSettings, DeviceToken, Emoji, MutedUntil, Seq, Settings, UserId, UserSettings,
+};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
+    Set(Setting),
+    Change(Change),
+    /// Whether the peer is there.
+    Who,
+    /// The phone with this token of Firebase's rings for the user, or none does any more.
+    Ring(Option<DeviceToken>),
+    /// A command that lacks something: how it is written.
+    Usage(&'static str),
+}
+
+/// What can be set for the conversation on the screen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Setting {
     Mute,
     Unmute,
     Archive,
@@ -12,20 +27,72 @@ pub(crate) enum Command {
     Unblock,
 }
 
+/// What can be done about a message. Without its number it is about the last one: an own one to edit and delete, one of the peer's
+/// to react and reply to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Change {
+    Edit { seq: Option<Seq>, body: String },
+    Delete { seq: Option<Seq> },
+    React { seq: Option<Seq>, emoji: Option<Emoji> },
+    Reply { seq: Option<Seq>, body: String },
+}
+
 impl Command {
-    /// A line that is a command, and nothing else. Any other is a message, also one that begins with a slash.
+    /// A line that is a command. Any other is a message, also one that begins with a slash.
     pub(crate) fn parse(line: &str) -> Option<Self> {
-        Some(match line.trim() {
-            "/mute" => Self::Mute,
-            "/unmute" => Self::Unmute,
-            "/archive" => Self::Archive,
-            "/unarchive" => Self::Unarchive,
-            "/block" => Self::Block,
-            "/unblock" => Self::Unblock,
+        let line = line.trim();
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if name == "/ring" {
+            return Some(match (rest.trim_start(), DeviceToken::parse(rest.trim_start())) {
+                ("off", _) => Self::Ring(None),
+                (_, Ok(token)) => Self::Ring(Some(token)),
+                (_, Err(_)) => Self::Usage("/ring TOKEN, or /ring off"),
+            });
+        }
+        let (seq, text) = number(rest.trim_start());
+        let change = match name {
+            "/edit" if text.is_empty() => return Some(Self::Usage("/edit [NUMBER] TEXT")),
+            "/edit" => Change::Edit { seq, body: text.to_owned() },
+            "/reply" if text.is_empty() => return Some(Self::Usage("/reply [NUMBER] TEXT")),
+            "/reply" => Change::Reply { seq, body: text.to_owned() },
+            "/delete" if !text.is_empty() => return Some(Self::Usage("/delete [NUMBER]")),
+            "/delete" => Change::Delete { seq },
+            "/react" => match (text, Emoji::parse(text)) {
+                ("", _) => Change::React { seq, emoji: None },
+                (_, Ok(emoji)) => Change::React { seq, emoji: Some(emoji) },
+                (_, Err(_)) => return Some(Self::Usage("/react [NUMBER] [EMOJI]")),
+            },
+            _ => return Self::of_line(line),
+        };
+        Some(Self::Change(change))
+    }
+
+    /// Nothing may stand beside these.
+    fn of_line(line: &str) -> Option<Self> {
+        Some(match line {
+            "/who" => Self::Who,
+            "/mute" => Self::Set(Setting::Mute),
+            "/unmute" => Self::Set(Setting::Unmute),
+            "/archive" => Self::Set(Setting::Archive),
+            "/unarchive" => Self::Set(Setting::Unarchive),
+            "/block" => Self::Set(Setting::Block),
+            "/unblock" => Self::Set(Setting::Unblock),
             _ => return None,
         })
     }
+}
 
+/// `5 text`: the number of a message, as it is shown, with or without its `#`.
+fn number(text: &str) -> (Option<Seq>, &str) {
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let seq = first.strip_prefix('#').unwrap_or(first).parse().ok().and_then(Seq::new).filter(|seq| seq.value() > 0);
+    match seq {
+        Some(seq) => (Some(seq), rest.trim_start()),
+        None => (None, text),
+    }
+}
+
+impl Setting {
     /// `None`: it is about a conversation, and there is none yet.
     pub(crate) fn settings(self, conversation_id: Option<&ConversationId>, peer: &UserId) -> Option<Settings> {
         let of_peer = |blocked| Some(Settings::User { user_id: peer.clone(), set: UserSettings { blocked } });
@@ -49,20 +116,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_line_is_a_command() {
-        assert_eq!(Command::parse("/mute "), Some(Command::Mute));
-        for message in ["/mute bob", "mute", "/shrug", "/", "say /mute"] {
+    fn what_is_no_command_is_a_message() {
+        assert_eq!(Command::parse("/mute "), Some(Command::Set(Setting::Mute)));
+        assert_eq!(Command::parse("/who"), Some(Command::Who));
+        assert_eq!(Command::parse("/ring t:1"), Some(Command::Ring(DeviceToken::parse("t:1").ok())));
+        assert_eq!(Command::parse("/ring off"), Some(Command::Ring(None)));
+        assert!(
+            ["/ring", "/ring two words"]
+                .into_iter()
+                .all(|line| matches!(Command::parse(line), Some(Command::Usage(_))))
+        );
+        for message in ["/mute bob", "mute", "/shrug", "/", "say /mute", "/editor", "/who knows"] {
             assert_eq!(Command::parse(message), None, "{message}");
         }
     }
 
     #[test]
-    fn each_command_asks_for_what_it_says() {
+    fn a_change_names_its_message_by_number_or_means_the_last() {
+        let seq = Seq::new(12);
+        let body = || "two words".to_owned();
+        let thumb = Emoji::parse("👍").ok();
+        for (line, change) in [
+            ("/edit two words", Change::Edit { seq: None, body: body() }),
+            ("/edit 12 two words", Change::Edit { seq, body: body() }),
+            ("/edit #12  two words ", Change::Edit { seq, body: body() }),
+            ("/edit 0 12", Change::Edit { seq: None, body: "0 12".to_owned() }),
+            ("/reply two words", Change::Reply { seq: None, body: body() }),
+            ("/reply 12 two words", Change::Reply { seq, body: body() }),
+            ("/delete", Change::Delete { seq: None }),
+            ("/delete 12", Change::Delete { seq }),
+            ("/react 👍", Change::React { seq: None, emoji: thumb.clone() }),
+            ("/react 12 👍", Change::React { seq, emoji: thumb }),
+            ("/react 12", Change::React { seq, emoji: None }),
+            ("/react", Change::React { seq: None, emoji: None }),
+        ] {
+            assert_eq!(Command::parse(line), Some(Command::Change(change)), "{line}");
+        }
+        for line in ["/edit", "/edit 12", "/reply", "/reply #12", "/delete this", "/react two words"] {
+            assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn each_setting_asks_for_what_it_says() {
         let (id, bob) = (ConversationId::parse("dm_ab").unwrap(), UserId::parse("bob").unwrap());
-        let asked = |line: &str| {
-            let settings = Command::parse(line).unwrap().settings(Some(&id), &bob).unwrap();
-            serde_json::to_string(&settings).unwrap()
+        let setting = |line: &str| match Command::parse(line) {
+            Some(Command::Set(setting)) => setting,
+            other => panic!("{line}: {other:?}"),
         };
+        let asked = |line: &str| serde_json::to_string(&setting(line).settings(Some(&id), &bob).unwrap()).unwrap();
         for (line, set) in [
             ("/mute", r#""muted_until":"forever""#),
             ("/unmute", r#""muted_until":null"#),
@@ -70,7 +172,7 @@ mod tests {
             ("/unarchive", r#""archived":false"#),
         ] {
             assert_eq!(asked(line), format!(r#"{{"conversation_id":"dm_ab","set":{{{set}}}}}"#));
-            assert_eq!(Command::parse(line).unwrap().settings(None, &bob), None);
+            assert_eq!(setting(line).settings(None, &bob), None);
         }
         assert_eq!(asked("/block"), r#"{"user_id":"bob","set":{"blocked":true}}"#);
         assert_eq!(asked("/unblock"), r#"{"user_id":"bob","set":{"blocked":false}}"#);

@@ -1,21 +1,21 @@
 //! Between the client library and the screen: gives the one tokens, and the other what of its events belongs there.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use pigeonhole_client::{
-    Client, Config, Error, Event, Events, HistoryResult, InboxResult, State, Timestamp, TokenError, TokenNeed, UserId,
-    Why,
+    Client, Config, Error, Event, Events, HistoryResult, InboxResult, Presence, Sent, State, Timestamp, TokenError,
+    TokenNeed, UserId, Why,
 };
 use reqwest::{StatusCode, Url};
 use time::OffsetDateTime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::command::Command;
+use crate::command::{Change, Command};
 use crate::room::{Ask, News, Room};
 
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
@@ -42,6 +42,8 @@ enum Answer {
     History(Result<HistoryResult, Error>),
     Read(Result<u64, Error>),
     Set(Result<(), Error>),
+    Presence(Result<Vec<Presence>, Error>),
+    Ring { on: bool, answer: Result<(), Error> },
 }
 
 /// The user's end of the conversation with somebody.
@@ -73,6 +75,8 @@ impl Talk {
             Some(answer) = self.answers.next() => match answer {
                 Answer::Inbox(inbox) => self.room.listed(inbox),
                 Answer::History(history) => self.room.remembered(history),
+                Answer::Presence(presence) => self.room.present(presence),
+                Answer::Ring { on, answer } => self.room.rings(on, answer),
                 Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
                 Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
@@ -87,18 +91,38 @@ impl Talk {
         if self.room.is_replaced() {
             self.client.wake();
         }
-        match self.client.send_to(&self.peer, &body).await {
-            Ok(sent) => self.room.said(sent.client_msg_id().clone(), body, now()),
-            Err(error) => self.room.not_said(body, &error),
-        }
+        let sent = self.client.send_to(&self.peer, &body).await;
+        self.queued(sent, &body);
         self.room.take_news()
     }
 
-    /// Changes a setting; gives the news of that.
-    pub(crate) fn set(&mut self, command: Command) -> Vec<News> {
-        self.room.set(command);
+    /// Does what the user commands with this line; gives the news of that.
+    pub(crate) async fn command(&mut self, line: &str, command: Command) -> Vec<News> {
+        if let Some((id, seq, change)) = self.room.command(command) {
+            let sent = match change {
+                Change::Edit { body, .. } => self.client.edit(&id, seq, body).await,
+                Change::Delete { .. } => self.client.delete(&id, seq).await,
+                Change::React { emoji, .. } => self.client.react(&id, seq, emoji).await,
+                Change::Reply { body, .. } => self.client.reply(&id, seq, body).await,
+            };
+            self.queued(sent, line);
+        }
         self.ask_all();
         self.room.take_news()
+    }
+
+    fn queued(&mut self, sent: Result<Sent, Error>, line: &str) {
+        match sent {
+            Ok(sent) => self.room.said(sent.queued().clone(), now()),
+            Err(error) => self.room.not_said(line, &error),
+        }
+    }
+
+    /// The user is writing.
+    pub(crate) fn typing(&self) {
+        if let Some(id) = self.room.id() {
+            self.client.typing(id);
+        }
     }
 
     /// Tries at once what waits.
@@ -120,6 +144,10 @@ impl Talk {
                 }
                 Event::State(State::Offline { why: explain(&self.endpoint, why), retry_at })
             }
+            Event::Typing { conversation_id, user_id, .. } => {
+                self.room.typing(&conversation_id, &user_id, Instant::now());
+                return Ok(());
+            }
             other => other,
         };
         self.room.event(event);
@@ -140,6 +168,12 @@ impl Talk {
             }
             Ask::Read { conversation_id, seq } => {
                 self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
+            }
+            Ask::Presence(peer) => self.client.presence(vec![peer]).map(Answer::Presence).boxed(),
+            Ask::Ring(registration) => {
+                let on = registration.is_some();
+                let answer = self.client.register_device(registration).into_future();
+                answer.map(move |answer| Answer::Ring { on, answer }).boxed()
             }
             Ask::Settings(settings) => self.client.settings(settings).into_future().map(Answer::Set).boxed(),
         }

@@ -16,6 +16,11 @@ impl Editor {
         self.before.push_str(text);
     }
 
+    /// The line is, or may become, a command, and that is nobody's affair.
+    pub(crate) fn is_command(&self) -> bool {
+        self.before.starts_with('/')
+    }
+
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.before) + &std::mem::take(&mut self.behind)
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use pigeonhole_client::{Kind, UserId};
+use pigeonhole_client::{Kind, Message, UserId};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::{Instant, sleep_until};
 
@@ -94,20 +94,17 @@ impl Printer {
                 if missed && !std::mem::replace(&mut self.missing, missed) {
                     lines.push("-- while you were away".to_owned());
                 }
-                match message.kind {
-                    Kind::Text if message.sender_id == self.me => lines.push(format!("you: {} ✓", message.body)),
-                    Kind::Text => lines.push(format!("{}: {}", message.sender_id, message.body)),
-                    Kind::Edit | Kind::Delete | Kind::Reaction | Kind::System | Kind::Other(_) => {}
-                }
+                lines.extend(self.said(&message));
             }
             News::Delivered { up_to } => lines.push(format!("✓✓ delivered up to {up_to}")),
             News::Read { up_to } => lines.push(format!("✓✓ read up to {up_to}")),
             News::Elsewhere { sender_id, body, count: 1 } => lines.push(format!("~ {sender_id}: {body}")),
             News::Elsewhere { sender_id, body, count } => lines.push(format!("~ {sender_id}: {body} ({count} new)")),
-            News::Failed { body, why, .. } => {
+            News::Failed { what, why, .. } => {
                 self.failed += 1;
-                lines.push(format!("!! not sent: {body}: {why}"));
+                lines.push(format!("!! {what}: {why}"));
             }
+            News::Told(text) => lines.push(format!("-- {text}")),
             News::Notice(text) => lines.push(format!("!! {text}")),
             News::UpToDate => {
                 self.missing = false;
@@ -116,11 +113,31 @@ impl Printer {
         }
         lines.iter().map(|line| sanitise(line)).collect()
     }
+
+    /// A message, or what became of one.
+    fn said(&self, Message { kind, sender_id, body, version, target_seq, emoji, .. }: &Message) -> Option<String> {
+        let own = *sender_id == self.me;
+        let who = if own { "you" } else { sender_id.as_str() };
+        let target = target_seq.map_or(String::new(), |seq| format!("#{seq}"));
+        Some(match (kind, emoji) {
+            (Kind::Text, _) if own => format!("you: {body} ✓"),
+            (Kind::Text, _) => format!("{who}: {body}"),
+            // One without a version is about a message that is deleted by now.
+            (Kind::Edit, _) => match version {
+                Some(_) => format!("-- {who} edited {target}: {body}"),
+                None => return None,
+            },
+            (Kind::Delete, _) => format!("-- {who} deleted {target}"),
+            (Kind::Reaction, Some(emoji)) => format!("-- {who} reacted to {target}: {}", emoji.as_str()),
+            (Kind::Reaction, None) => format!("-- {who} took back a reaction to {target}"),
+            (Kind::System | Kind::Other(_), _) => return None,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use pigeonhole_client::Seq;
+    use pigeonhole_client::{Emoji, Seq};
 
     use super::*;
     use crate::room::tests::{message, user};
@@ -140,6 +157,22 @@ mod tests {
         assert_eq!(missed, ["-- while you were away", "bob: one␊two␛[2J"]);
         assert_eq!(printer.lines(heard(4, "bob", "more", true)), ["bob: more"]);
         assert_eq!(printer.lines(News::Read { up_to: Seq::new(4).unwrap() }), ["✓✓ read up to 4"]);
+        let change = |seq, sender, kind, emoji: Option<&str>, version| {
+            let mut entry = message("dm_ab", seq, sender);
+            (entry.kind, entry.target_seq, entry.version) = (kind, Seq::new(3), version);
+            entry.emoji = emoji.and_then(|emoji| Emoji::parse(emoji).ok());
+            entry.body = "new\x07".to_owned();
+            News::Message { message: entry, missed: false }
+        };
+        for (news, line) in [
+            (change(5, "bob", Kind::Edit, None, Some(2)), Some("-- bob edited #3: new␇")),
+            (change(5, "bob", Kind::Edit, None, None), None),
+            (change(6, "alice", Kind::Delete, None, None), Some("-- you deleted #3")),
+            (change(7, "bob", Kind::Reaction, Some("👍"), None), Some("-- bob reacted to #3: 👍")),
+            (change(8, "alice", Kind::Reaction, None, None), Some("-- you took back a reaction to #3")),
+        ] {
+            assert_eq!(printer.lines(news), line.into_iter().collect::<Vec<_>>());
+        }
         let mut poll = message("dm_ab", 5, "bob");
         poll.kind = Kind::Other("poll".to_owned());
         assert!(printer.lines(News::Message { message: poll, missed: false }).is_empty());

@@ -28,7 +28,7 @@ use crate::transcript::Transcript;
 /// Chat with somebody, in this terminal.
 ///
 /// Shows what you missed, what arrives, and what became of your own messages:
-/// … waiting, ✓ stored, ✓✓ delivered, and ✓✓ in blue once read.
+/// … waiting, ✓ stored, ✓✓ delivered, and ✓✓ in blue once read. Each has its number, such as #7.
 /// When the connection breaks it comes back by itself, and nothing is lost or sent twice.
 #[derive(Parser)]
 #[command(name = "chat", verbatim_doc_comment, after_help = AFTER_HELP)]
@@ -54,10 +54,17 @@ Keys:
   Page up, down    look back
   Esc, Ctrl-C      leave
 
-Commands, each on a line of its own:
+Commands, each on a line of its own. Without a number, the first two are about your last message, the others about theirs:
+  /edit [7] TEXT          says something else
+  /delete [7]             deletes it for both
+  /react [7] [EMOJI]      reacts to it, or takes that back
+  /reply [7] TEXT         answers it
+  /who                    whether they are online, or when they were
   /mute, /unmute          whether this conversation may notify you
   /archive, /unarchive    whether it is out of sight, until its next message
   /block, /unblock        whether the two of you can write to each other
+  /ring TOKEN, /ring off  has the phone with this token of Firebase's rung while you are away, or no longer;
+                          with the local server any word will do, and /phones?user=YOU shows what it shows
 
 Examples:
   Two terminals, beside a local server (`cargo run`):

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pigeonhole_client::{
-    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, MutedUntil, Receipt,
-    ReceiptKind, Seq, Settings, Side, State, Timeline, TimelineEntry, Timestamp, UserId,
+    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, MutedUntil, Outgoing,
+    Platform, Presence, Queued, Receipt, ReceiptKind, Registration, Seq, Settings, Side, State, Timeline,
+    TimelineEntry, Timestamp, UserId, When,
 };
 
-use crate::command::Command;
+use crate::command::{Change, Command};
 
 /// How much of the conversation is shown at the start.
 const HISTORY_AT_START: u64 = 50;
@@ -29,7 +30,7 @@ pub(crate) enum News {
     Replaced,
     /// What is set for the open conversation now, in words; nothing, if nothing is.
     Settings(String),
-    /// The next message of the open conversation. `missed`: it came while this user had no connection.
+    /// The next entry of the open conversation, silent ones too. `missed`: it came while this user had no connection.
     Message {
         message: Message,
         missed: bool,
@@ -48,14 +49,16 @@ pub(crate) enum News {
         body: String,
         count: usize,
     },
-    /// An own message that will never be stored. `in_timeline`: it is shown there.
+    /// An own message or change that will never be stored. `what` that means; `in_timeline`: it is shown there.
     Failed {
-        body: String,
+        what: String,
         why: String,
         in_timeline: bool,
     },
     /// Something the user should know and can't do anything about.
     Notice(String),
+    /// What the user has asked for.
+    Told(String),
     /// Everything that was waiting on the server has been shown.
     UpToDate,
 }
@@ -67,6 +70,8 @@ pub(crate) enum Ask {
     History { conversation_id: ConversationId, side: Side, limit: u64 },
     Read { conversation_id: ConversationId, seq: Seq },
     Settings(Settings),
+    Presence(UserId),
+    Ring(Option<Registration>),
 }
 
 /// What a drain brought for one other conversation.
@@ -169,25 +174,101 @@ impl Room {
     }
 
     /// The user's own message is in the outbox.
-    pub(crate) fn said(&mut self, client_msg_id: ClientMsgId, body: String, at: Timestamp) {
+    pub(crate) fn said(&mut self, queued: Queued, at: Timestamp) {
         // Whoever writes on has seen what failed before.
         for failed in self.failed.drain(..) {
             self.timeline.dismiss(&failed);
         }
-        self.waiting.insert(client_msg_id.clone());
-        self.timeline.queued(client_msg_id, body, at);
+        self.waiting.insert(queued.client_msg_id.clone());
+        self.timeline.queued(queued, at);
     }
 
     /// The user's own message did not even get into the outbox.
-    pub(crate) fn not_said(&mut self, body: String, error: &Error) {
-        self.news.push(News::Failed { body, why: error.to_string(), in_timeline: false });
+    pub(crate) fn not_said(&mut self, line: &str, error: &Error) {
+        let what = format!("not sent: {line}");
+        self.news.push(News::Failed { what, why: error.to_string(), in_timeline: false });
     }
 
-    /// The user wants this set.
-    pub(crate) fn set(&mut self, command: Command) {
-        match command.settings(self.id.as_ref(), &self.peer) {
-            Some(settings) => self.asks.push(Ask::Settings(settings)),
-            None => self.news.push(News::Notice("there is no conversation yet: write something first".to_owned())),
+    /// The conversation with the peer, once there is one.
+    pub(crate) fn id(&self) -> Option<&ConversationId> {
+        self.id.as_ref()
+    }
+
+    /// The user wants this; what is to be sent for it, if anything is.
+    pub(crate) fn command(&mut self, command: Command) -> Option<(ConversationId, Seq, Change)> {
+        match command {
+            Command::Who => self.asks.push(Ask::Presence(self.peer.clone())),
+            Command::Ring(token) => self.asks.push(Ask::Ring(token.map(|token| Registration {
+                platform: Platform::Fcm,
+                token,
+                preview: true,
+                badge: false,
+                when: When::default(),
+            }))),
+            Command::Usage(usage) => self.news.push(News::Notice(format!("it is written: {usage}"))),
+            Command::Set(setting) => match setting.settings(self.id.as_ref(), &self.peer) {
+                Some(settings) => self.asks.push(Ask::Settings(settings)),
+                None => self.nothing_yet(),
+            },
+            Command::Change(change) => match (&self.id, self.target(&change)) {
+                (Some(id), Some(seq)) => return Some((id.clone(), seq, change)),
+                (Some(_), None) => self.news.push(News::Notice("there is no such message here".to_owned())),
+                (None, _) => self.nothing_yet(),
+            },
+        }
+        None
+    }
+
+    fn nothing_yet(&mut self) {
+        self.news.push(News::Notice("there is no conversation yet: write something first".to_owned()));
+    }
+
+    /// The message that is meant, if it is here.
+    fn target(&self, change: &Change) -> Option<Seq> {
+        let (wanted, own_one) = match change {
+            Change::Edit { seq, .. } | Change::Delete { seq } => (*seq, true),
+            Change::React { seq, .. } | Change::Reply { seq, .. } => (*seq, false),
+        };
+        let entries = self.timeline.entries(|_| ());
+        let mut shown = entries.iter().rev().filter_map(|entry| match entry {
+            TimelineEntry::Message { message, own, .. } if message.deleted_at.is_none() => Some((message.seq, *own)),
+            TimelineEntry::Message { .. }
+            | TimelineEntry::Day(())
+            | TimelineEntry::Unread(_)
+            | TimelineEntry::Gap { .. }
+            | TimelineEntry::Unsent { .. } => None,
+        });
+        shown.find(|(seq, own)| wanted.map_or(*own == own_one, |wanted| wanted == *seq)).map(|(seq, _)| seq)
+    }
+
+    /// Whether the peer is there, since the user has asked.
+    pub(crate) fn present(&mut self, presence: Result<Vec<Presence>, Error>) {
+        match presence {
+            Ok(users) => {
+                let text = match users.into_iter().find(|user| user.user_id == self.peer) {
+                    Some(Presence { online: true, .. }) => format!("{} is online", self.peer),
+                    Some(Presence { last_seen_at: Some(at), .. }) => format!("{} was last seen at {at}", self.peer),
+                    Some(_) | None => format!("nobody knows when {} was here", self.peer),
+                };
+                self.news.push(News::Told(text));
+            }
+            Err(error) => self.notice(&error),
+        }
+    }
+
+    /// Whether a phone rings from now on.
+    pub(crate) fn rings(&mut self, on: bool, answer: Result<(), Error>) {
+        match (answer, on) {
+            (Ok(()), true) => self.news.push(News::Told(format!("what {} misses rings a phone", self.me))),
+            (Ok(()), false) => self.news.push(News::Told("this phone no longer rings".to_owned())),
+            (Err(error), _) => self.notice(&error),
+        }
+    }
+
+    /// Somebody writes, and it is now.
+    pub(crate) fn typing(&mut self, conversation_id: &ConversationId, user_id: &UserId, now: Instant) {
+        if self.id.as_ref() == Some(conversation_id) {
+            self.timeline.typing(user_id, now);
         }
     }
 
@@ -198,12 +279,12 @@ impl Room {
             Event::ConversationChanged(row) => self.found(&row),
             Event::SettingsChanged(settings) => self.settings(&settings),
             Event::State(state) => self.state(state),
-            Event::Failed { client_msg_id, body, error, .. } => {
-                let why = reason(&error);
+            Event::Failed { queued: Queued { client_msg_id, outgoing }, error } => {
+                let (why, what) = (reason(&error), not_done(&outgoing));
                 self.waiting.remove(&client_msg_id);
                 self.timeline.failed(&client_msg_id, why.clone());
                 self.failed.push(client_msg_id);
-                self.news.push(News::Failed { body, why, in_timeline: true });
+                self.news.push(News::Failed { what, why, in_timeline: true });
             }
             _ => {}
         }
@@ -253,7 +334,9 @@ impl Room {
             return;
         }
         self.timeline.message(message.clone());
-        self.stand(Standing { archived: false, ..self.standing.clone() });
+        if message.kind.counts() {
+            self.stand(Standing { archived: false, ..self.standing.clone() });
+        }
         if self.shown.is_some_and(|shown| message.seq > shown) {
             self.show(message, missed);
             self.report();
@@ -261,8 +344,8 @@ impl Room {
     }
 
     fn elsewhere(&mut self, message: Message) {
-        let Message { conversation_id, sender_id, body, .. } = message;
-        if sender_id == self.me {
+        let Message { conversation_id, sender_id, kind, body, .. } = message;
+        if sender_id == self.me || !kind.counts() {
             return;
         }
         if self.catching_up {
@@ -371,7 +454,7 @@ impl Room {
         for entry in self.timeline.entries(|_| ()) {
             match entry {
                 TimelineEntry::Unread(_) => missed = true,
-                TimelineEntry::Message { message, own, .. } => first.push((message.clone(), missed && !own)),
+                TimelineEntry::Message { message, own, .. } => first.push((message.into_owned(), missed && !own)),
                 TimelineEntry::Day(()) | TimelineEntry::Gap { .. } | TimelineEntry::Unsent { .. } => {}
             }
         }
@@ -435,10 +518,22 @@ impl Room {
     }
 }
 
-/// Why a message will never be stored, in the user's words where they are known.
+/// What is not so now.
+fn not_done(outgoing: &Outgoing) -> String {
+    match outgoing {
+        Outgoing::Message { body, .. } => format!("not sent: {body}"),
+        Outgoing::Edit { seq, .. } => format!("#{seq} not edited"),
+        Outgoing::Delete { seq, .. } => format!("#{seq} not deleted"),
+        Outgoing::React { seq, .. } => format!("no reaction to #{seq}"),
+    }
+}
+
+/// Why a message or change will never be stored, in the user's words where they are known.
 fn reason(error: &Error) -> String {
     match error {
         Error::Refused { code, .. } if code == "forbidden" => "it can't be delivered".to_owned(),
+        Error::Refused { code, .. } if code == "gone" => "the message is deleted".to_owned(),
+        Error::Refused { code, .. } if code == "limit_reached" => "there is no room for more".to_owned(),
         error => error.to_string(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crossterm::style::{StyledContent, Stylize};
-use pigeonhole_client::{Kind, Message, Seq, Tick, Timeline, TimelineEntry, Timestamp, Unsent, UserId};
+use pigeonhole_client::{Message, Reaction, Seq, Tick, Timeline, TimelineEntry, Timestamp, Unsent, UserId};
 use time::{Date, OffsetDateTime, UtcOffset};
 use unicode_width::UnicodeWidthStr;
 
@@ -26,6 +26,8 @@ pub(crate) struct Transcript {
     connection: Connection,
     /// What is set, in words.
     settings: String,
+    /// As the status line said last.
+    peer_writes: bool,
 }
 
 enum Connection {
@@ -43,7 +45,8 @@ enum Connection {
 impl Transcript {
     pub(crate) fn new(me: UserId, peer: UserId, offset: UtcOffset) -> Self {
         let connection = Connection::Connecting;
-        Self { me, peer, offset, notices: BTreeMap::new(), last_seq: Seq::ZERO, connection, settings: String::new() }
+        let (notices, settings) = (BTreeMap::new(), String::new());
+        Self { me, peer, offset, notices, last_seq: Seq::ZERO, connection, settings, peer_writes: false }
     }
 
     /// What the timeline does not show.
@@ -60,14 +63,15 @@ impl Transcript {
             News::UpToDate => self.connection = Connection::Connected,
             News::Replaced => self.connection = Connection::Replaced,
             News::Settings(settings) => self.settings = settings,
-            News::Message { message, .. } => self.last_seq = message.seq,
+            News::Message { message, .. } if message.kind.counts() => self.last_seq = message.seq,
             News::Elsewhere { sender_id, body, count } => {
                 let more = if count > 1 { format!(" ({count} new)") } else { String::new() };
                 self.notice(format!("{sender_id}: {body}{more}").dim());
             }
-            News::Failed { body, why, in_timeline: false } => self.notice(format!("not sent: {body}: {why}").red()),
+            News::Failed { what, why, in_timeline: false } => self.notice(format!("{what}: {why}").red()),
             News::Notice(text) => self.notice(text.red()),
-            News::Failed { .. } | News::Delivered { .. } | News::Read { .. } => {}
+            News::Told(text) => self.notice(text.dim()),
+            News::Message { .. } | News::Failed { .. } | News::Delivered { .. } | News::Read { .. } => {}
         }
     }
 
@@ -77,13 +81,15 @@ impl Transcript {
 
     /// True while the status changes by itself, with the time.
     pub(crate) fn is_counting_down(&self) -> bool {
-        matches!(self.connection, Connection::Offline { .. })
+        self.peer_writes || matches!(self.connection, Connection::Offline { .. })
     }
 
-    pub(crate) fn status(&self, now: Instant) -> String {
+    pub(crate) fn status(&mut self, timeline: &Timeline, now: Instant) -> String {
+        self.peer_writes = timeline.writing(now).contains(&&self.peer);
         let state = match &self.connection {
             Connection::Connecting => "connecting …".to_owned(),
             Connection::CatchingUp => "connected, catching up …".to_owned(),
+            Connection::Connected if self.peer_writes => "is writing …".to_owned(),
             Connection::Connected => "connected".to_owned(),
             Connection::Replaced => "open in too many places: Enter connects here".to_owned(),
             Connection::Offline { retry_at, .. } => {
@@ -107,13 +113,17 @@ impl Transcript {
                 TimelineEntry::Day(day) => rows.push(vec![rule(&day_text(day), width).dim()]),
                 TimelineEntry::Unread(count) => rows.push(vec![rule(&format!("{count} new"), width).yellow()]),
                 TimelineEntry::Gap { .. } => rows.push(vec![rule("…", width).dim()]),
-                TimelineEntry::Message { message, tick, .. } => {
-                    if message.kind == Kind::Text {
-                        self.push_message(message, tick, width, &mut rows);
-                    }
+                TimelineEntry::Message { message, tick, quote, changing, refused, .. } => {
+                    push_quote(message.reply_to, quote.as_deref(), width, &mut rows);
+                    self.push_message(&message, tick, changing, width, &mut rows);
+                    push_error(refused, width, &mut rows);
                     self.push_notices(message.seq, width, &mut rows);
                 }
-                TimelineEntry::Unsent { unsent, tick } => push_unsent(unsent, tick, width, &mut rows),
+                TimelineEntry::Unsent { unsent, body, tick, quote } => {
+                    push_quote(quote.as_deref().map(|quote| quote.seq), quote.as_deref(), width, &mut rows);
+                    push_wrapped(vec![blank(), you()], body.stylize(), vec![tick_text(tick)], width, &mut rows);
+                    push_error(Some(unsent), width, &mut rows);
+                }
             }
         }
         if let Connection::Offline { why, .. } = &self.connection {
@@ -122,14 +132,27 @@ impl Transcript {
         rows
     }
 
-    fn push_message(&self, message: &Message, tick: Option<Tick>, width: usize, rows: &mut Vec<Row>) {
+    fn push_message(&self, message: &Message, tick: Option<Tick>, changing: bool, width: usize, rows: &mut Vec<Row>) {
         let at = self.local(message.sent_at);
         let time = format!("{:02}:{:02} ", at.hour(), at.minute()).dim();
         let name = match tick {
             Some(_) => you(),
             None => sanitise(&format!("{}: ", name(message.sender_id.as_str()))).cyan().bold(),
         };
-        push_wrapped(vec![time, name], &message.body, tick.map(tick_text), width, rows);
+        let is_deleted = message.deleted_at.is_some();
+        let body = if is_deleted { "(deleted)".dim() } else { message.body.as_str().stylize() };
+        let mut after = Vec::new();
+        if message.version.is_some() {
+            after.push("(edited)".to_owned().dim());
+        }
+        for Reaction { emoji, count, mine } in &message.reactions {
+            let text = sanitise(emoji.as_str());
+            let text = if *count > 1 { format!("{text} {count}") } else { text };
+            after.push(if *mine { text.green() } else { text.stylize() });
+        }
+        after.extend(if changing { Some(tick_text(Tick::Waiting)) } else { tick.map(tick_text) });
+        after.push(format!("#{}", message.seq).dim());
+        push_wrapped(vec![time, name], body, after, width, rows);
     }
 
     fn push_notices(&self, after: Seq, width: usize, rows: &mut Vec<Row>) {
@@ -167,20 +190,40 @@ fn tick_text(tick: Tick) -> StyledContent<String> {
     }
 }
 
-fn push_unsent(Unsent { body, error, .. }: &Unsent, tick: Tick, width: usize, rows: &mut Vec<Row>) {
-    let blank = || "      ".to_owned().stylize();
-    push_wrapped(vec![blank(), you()], body, Some(tick_text(tick)), width, rows);
-    if let Some(why) = error {
+fn blank() -> StyledContent<String> {
+    "      ".to_owned().stylize()
+}
+
+/// Why a message or a change was refused.
+fn push_error(unsent: Option<&Unsent>, width: usize, rows: &mut Vec<Row>) {
+    if let Some(why) = unsent.and_then(|unsent| unsent.error.as_ref()) {
         rows.push(vec![blank(), truncate(&sanitise(why), width.saturating_sub(6)).red()]);
     }
+}
+
+/// What a message answers, in one row.
+fn push_quote(reply_to: Option<Seq>, quote: Option<&Message>, width: usize, rows: &mut Vec<Row>) {
+    let Some(seq) = reply_to else { return };
+    let text = match quote {
+        Some(Message { deleted_at: Some(_), .. }) => format!("#{seq} (deleted)"),
+        Some(Message { sender_id, body, .. }) => format!("{}: {body}", name(sender_id.as_str())),
+        None => format!("#{seq}"),
+    };
+    rows.push(vec![blank(), truncate(&format!("┃ {}", sanitise(&text)), width.saturating_sub(6)).dim()]);
 }
 
 fn name(id: &str) -> String {
     truncate(id, NAME_COLUMNS_MAX)
 }
 
-/// The prefix, the body beside it, wrapped, and the tick after its last word.
-fn push_wrapped(prefix: Row, body: &str, tick: Option<StyledContent<String>>, width: usize, rows: &mut Vec<Row>) {
+/// The prefix, the body beside it, wrapped, and the rest after its last word.
+fn push_wrapped(
+    prefix: Row,
+    body: StyledContent<&str>,
+    after: Vec<StyledContent<String>>,
+    width: usize,
+    rows: &mut Vec<Row>,
+) {
     let indent: usize = prefix.iter().map(|part| part.content().width()).sum();
     let mut row = prefix;
     // Beside a prefix of half the screen no body reads well: it goes below.
@@ -196,20 +239,23 @@ fn push_wrapped(prefix: Row, body: &str, tick: Option<StyledContent<String>>, wi
         row.push(blank());
     }
     let mut used = 0;
-    for (number, text) in wrap(body, room).into_iter().enumerate() {
+    for (number, text) in wrap(body.content(), room).into_iter().enumerate() {
         if number > 0 {
             rows.push(std::mem::replace(&mut row, vec![blank()]));
         }
         used = text.width();
-        row.push(text.stylize());
+        row.push(StyledContent::new(*body.style(), text));
     }
-    if let Some(tick) = tick {
-        if used + 1 + tick.content().width() > room {
+    for part in after {
+        let columns = part.content().width();
+        if used > 0 && used + 1 + columns > room {
             rows.push(std::mem::replace(&mut row, vec![blank()]));
+            used = columns;
         } else {
             row.push(" ".to_owned().stylize());
+            used += 1 + columns;
         }
-        row.push(tick);
+        row.push(part);
     }
     rows.push(row);
 }
@@ -218,10 +264,10 @@ fn push_wrapped(prefix: Row, body: &str, tick: Option<StyledContent<String>>, wi
 mod tests {
     use std::time::Duration;
 
-    use pigeonhole_client::{ClientMsgId, ReceiptKind};
+    use pigeonhole_client::{ClientMsgId, Emoji, Kind, Outgoing, Queued, ReceiptKind};
 
     use super::*;
-    use crate::room::tests::{message, user};
+    use crate::room::tests::{message, queued, user};
 
     fn transcript() -> Transcript {
         Transcript::new(user("alice"), user("bob"), UtcOffset::UTC)
@@ -250,23 +296,23 @@ mod tests {
         let mut timeline = timeline(&[]);
         let mut own = message("dm_ab", 1, "alice");
         own.client_msg_id = Some(ClientMsgId::parse("a").unwrap());
-        timeline.queued(ClientMsgId::parse("a").unwrap(), "hi", own.sent_at);
+        timeline.queued(queued(&ClientMsgId::parse("a").unwrap()), own.sent_at);
         assert_eq!(text(&screen, &timeline, 40), [DAY, "      you: hi …"]);
         timeline.message(own);
-        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓"]);
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓ #1"]);
         timeline.receipt(ReceiptKind::Delivered, &user("bob"), Seq::new(1).unwrap());
-        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓✓"]);
-        let delivered = *screen.rows(&timeline, 40)[1].last().unwrap().style();
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓✓ #1"]);
+        let delivered = *screen.rows(&timeline, 40)[1].iter().rev().nth(2).unwrap().style();
         timeline.receipt(ReceiptKind::Read, &user("bob"), Seq::new(1).unwrap());
-        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓✓"]);
-        assert_ne!(*screen.rows(&timeline, 40)[1].last().unwrap().style(), delivered);
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: alice 1 ✓✓ #1"]);
+        assert_ne!(*screen.rows(&timeline, 40)[1].iter().rev().nth(2).unwrap().style(), delivered);
     }
 
     #[test]
     fn a_message_that_can_never_be_sent_says_why() {
         let mut timeline = timeline(&[]);
         let id = ClientMsgId::parse("a").unwrap();
-        timeline.queued(id.clone(), "hi", Timestamp::parse("2026-11-20T10:02:00.123Z").unwrap());
+        timeline.queued(queued(&id), Timestamp::parse("2026-11-20T10:02:00.123Z").unwrap());
         timeline.failed(&id, "no such user");
         assert_eq!(text(&transcript(), &timeline, 40), [DAY, "      you: hi not sent", "      no such user"]);
     }
@@ -281,7 +327,14 @@ mod tests {
         screen.apply(News::Elsewhere { sender_id: user("carol"), body: "psst\x1b[2J".into(), count: 1 });
         assert_eq!(
             text(&screen, &timeline, 40),
-            [DAY, "10:00 bob: old", "── 2 new ──", "10:00 bob: new", "10:00 bob: newer", "      carol: psst␛[2J",]
+            [
+                DAY,
+                "10:00 bob: old #1",
+                "── 2 new ──",
+                "10:00 bob: new #2",
+                "10:00 bob: newer #3",
+                "      carol: psst␛[2J",
+            ]
         );
     }
 
@@ -291,11 +344,70 @@ mod tests {
         let timeline = timeline(&[("alice", "a rather long message")]);
         assert_eq!(
             text(&screen, &timeline, 23)[1..],
-            ["10:00 you: a rather", "           long message", "           ✓"]
+            ["10:00 you: a rather", "           long message", "           ✓ #1"]
         );
         for width in 6..60 {
             assert!(text(&screen, &timeline, width).iter().all(|row| row.width() <= width.max(12)), "{width}");
         }
+    }
+
+    fn changed(seq: u64, sender: &str, kind: Kind, emoji: Option<&str>) -> Message {
+        let mut entry = message("dm_ab", seq, sender);
+        (entry.kind, entry.target_seq) = (kind, Seq::new(1));
+        if entry.kind == Kind::Edit {
+            entry.version = Some(2);
+        }
+        entry.emoji = emoji.and_then(|emoji| Emoji::parse(emoji).ok());
+        entry
+    }
+
+    #[test]
+    fn a_message_shows_what_became_of_it_and_a_reply_what_it_answers() {
+        let screen = transcript();
+        let mut timeline = timeline(&[("bob", "one")]);
+        let mut reply = message("dm_ab", 2, "alice");
+        reply.reply_to = Seq::new(1);
+        timeline.message(reply);
+        let quoted = |quote: &str| format!("      ┃ {quote}");
+        let answer = "10:00 you: alice 2 ✓ #2".to_owned();
+        let shown = |first: &str, quote: &str| vec![DAY.to_owned(), first.to_owned(), quoted(quote), answer.clone()];
+        assert_eq!(text(&screen, &timeline, 40), shown("10:00 bob: one #1", "bob: one"));
+        timeline.message(changed(3, "bob", Kind::Reaction, Some("👍")));
+        timeline.message(changed(4, "alice", Kind::Reaction, Some("👍")));
+        assert_eq!(text(&screen, &timeline, 40), shown("10:00 bob: one 👍 2 #1", "bob: one"));
+        timeline.message(changed(5, "alice", Kind::Reaction, Some("\u{202e}x")));
+        timeline.message(changed(6, "bob", Kind::Edit, None));
+        assert_eq!(text(&screen, &timeline, 40), shown("10:00 bob: bob 6 (edited) \u{fffd}x 👍 #1", "bob: bob 6"));
+        timeline.message(changed(7, "bob", Kind::Delete, None));
+        assert_eq!(text(&screen, &timeline, 40), shown("10:00 bob: (deleted) #1", "#1 (deleted)"));
+        let mut late = message("dm_ab", 8, "bob");
+        late.reply_to = Seq::new(7);
+        timeline.message(late);
+        assert_eq!(text(&screen, &timeline, 40)[4..], [quoted("#7"), "10:00 bob: bob 8 #8".to_owned()]);
+    }
+
+    #[test]
+    fn a_change_that_waits_is_shown_and_one_that_was_refused_says_why() {
+        let screen = transcript();
+        let mut timeline = timeline(&[("alice", "one")]);
+        let id = ClientMsgId::parse("a").unwrap();
+        let conversation_id = message("dm_ab", 1, "alice").conversation_id;
+        let outgoing = Outgoing::Edit { conversation_id, seq: Seq::new(1).unwrap(), body: "two".to_owned() };
+        timeline.queued(Queued { client_msg_id: id.clone(), outgoing }, Timestamp::from_millis(0));
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: two (edited) … #1"]);
+        timeline.failed(&id, "no room");
+        assert_eq!(text(&screen, &timeline, 40), [DAY, "10:00 you: one ✓ #1", "      no room"]);
+    }
+
+    #[test]
+    fn the_status_says_that_the_peer_writes_until_they_stop() {
+        let (mut screen, mut timeline, now) = (transcript(), timeline(&[]), Instant::now());
+        screen.apply(News::UpToDate);
+        timeline.typing(&user("bob"), now);
+        assert_eq!(screen.status(&timeline, now), " alice → bob · is writing …");
+        assert!(screen.is_counting_down());
+        assert_eq!(screen.status(&timeline, now + Duration::from_secs(6)), " alice → bob · connected");
+        assert!(!screen.is_counting_down());
     }
 
     #[test]
@@ -304,18 +416,18 @@ mod tests {
         let empty = timeline(&[]);
         let now = Instant::now();
         screen.apply(News::Offline { why: "no server".into(), retry_at: now + Duration::from_millis(2500) });
-        assert_eq!(screen.status(now), " alice → bob · reconnecting in 3 s …");
+        assert_eq!(screen.status(&empty, now), " alice → bob · reconnecting in 3 s …");
         assert_eq!(text(&screen, &empty, 40), ["no server"]);
         screen.apply(News::Connecting);
-        assert_eq!(screen.status(now + Duration::from_secs(3)), " alice → bob · reconnecting …");
+        assert_eq!(screen.status(&empty, now + Duration::from_secs(3)), " alice → bob · reconnecting …");
         screen.apply(News::Online);
         screen.apply(News::UpToDate);
-        assert_eq!(screen.status(now), " alice → bob · connected");
+        assert_eq!(screen.status(&empty, now), " alice → bob · connected");
         screen.apply(News::Settings("muted".to_owned()));
-        assert_eq!(screen.status(now), " alice → bob · connected · muted");
+        assert_eq!(screen.status(&empty, now), " alice → bob · connected · muted");
         screen.apply(News::Settings(String::new()));
         screen.apply(News::Replaced);
-        assert_eq!(screen.status(now), " alice → bob · open in too many places: Enter connects here");
+        assert_eq!(screen.status(&empty, now), " alice → bob · open in too many places: Enter connects here");
         assert!(screen.rows(&empty, 40).is_empty());
     }
 }

@@ -52,8 +52,9 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
                 match screen.input(input?) {
                     Action::None => {}
                     Action::Leave => return Ok(()),
+                    Action::Typing => talk.typing(),
                     Action::Say(body) => match Command::parse(&body) {
-                        Some(command) => screen.apply(talk.set(command)),
+                        Some(command) => screen.apply(talk.command(&body, command).await),
                         None => screen.apply(talk.say(body).await),
                     },
                     Action::Wake => talk.wake(),
@@ -99,6 +100,8 @@ fn restore() {
 enum Action {
     None,
     Say(String),
+    /// The user is writing a message.
+    Typing,
     Wake,
     Leave,
 }
@@ -137,7 +140,10 @@ impl Screen {
             KeyCode::Char('w') if control => self.editor.delete_word(),
             KeyCode::Char('a') if control => self.editor.home(),
             KeyCode::Char('e') if control => self.editor.end(),
-            KeyCode::Char(c) if !control => self.editor.insert(c.encode_utf8(&mut [0; 4])),
+            KeyCode::Char(c) if !control => {
+                self.editor.insert(c.encode_utf8(&mut [0; 4]));
+                return if self.editor.is_command() { Action::None } else { Action::Typing };
+            }
             KeyCode::Backspace => self.editor.backspace(),
             KeyCode::Delete => self.editor.delete(),
             KeyCode::Left => self.editor.left(),
@@ -176,7 +182,7 @@ impl Screen {
                 queue!(out, PrintStyledContent(part.clone()))?;
             }
         }
-        let mut status = truncate(&self.transcript.status(Instant::now()), width);
+        let mut status = truncate(&self.transcript.status(timeline, Instant::now()), width);
         status.push_str(&" ".repeat(width.saturating_sub(status.width())));
         queue!(out, MoveTo(0, height), PrintStyledContent(status.reverse()))?;
 

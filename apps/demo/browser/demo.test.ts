@@ -88,6 +88,9 @@ test("who is cut off writes on and misses nothing: all of it waits, drains and t
   await ben.say("Shall I bring anything?");
   await ben.hasTicks("Shall I bring", "Waiting for a connection");
   await ben.notification("Bread").waitFor();
+  // Asked when a chat is opened, and then twice a minute.
+  await anna.chat("ben").click();
+  await anna.isPresent("last seen");
   await screenshot(page, "side-by-side");
 
   await ben.connection().click();
@@ -305,6 +308,265 @@ test("who is switched off is rung on their phone, and what they read elsewhere g
   expect(await vera.phone().count()).toBe(0);
   await vera.connection().click();
   await vera.phone().getByText("What is written to vera now rings here").waitFor();
+});
+
+test("what was said is edited, answered, reacted to and deleted, before the eyes of the other", async () => {
+  const [home, train] = [await arrive(), await arrive()];
+  await home.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const uma = await home.tab("uma", "vic");
+  const vic = await train.tab("vic", "uma");
+  await uma.chat("vic").click();
+  await vic.chat("uma").click();
+  await uma.isState("Online");
+  await vic.isState("Online");
+  await uma.say("The train is at nine");
+  await uma.hasTicks("at nine", "Read");
+
+  await uma.pick("at nine", "Edit");
+  expect(await uma.field().inputValue()).toBe("The train is at nine");
+  await uma.say("The train is at ten");
+  await uma.message("edited").filter({ hasText: "at ten" }).waitFor();
+  await vic.message("edited").filter({ hasText: "at ten" }).waitFor();
+  expect([await vic.bodies(), await uma.bodies()]).toEqual([["The train is at ten"], ["The train is at ten"]]);
+  await vic.hasPreview("uma", "at ten");
+
+  await vic.pick("at ten", "👍");
+  await vic.reaction("at ten", "👍 1, one of them yours").waitFor();
+  await uma.reaction("at ten", "👍 1").click();
+  await vic.reaction("at ten", "👍 2, one of them yours").waitFor();
+  // In the place of the one before, and taken back.
+  await vic.pick("at ten", "😮");
+  await uma.reaction("at ten", "😮 1").waitFor();
+  await uma.reaction("at ten", "👍 1, one of them yours").click();
+  await vic.reaction("at ten", "👍 1").waitFor({ state: "detached" });
+  await vic.pick("at ten", "😮");
+  await uma.reaction("at ten", "😮 1").waitFor({ state: "detached" });
+
+  await vic.pick("at ten", "Reply");
+  await vic.root.getByText("Reply to uma").waitFor();
+  await vic.say("I will be there");
+  await uma.message("I will be there").getByRole("button", { name: "In answer to uma" }).click();
+  expect(await uma.message("You: The train").evaluate((message) => message === document.activeElement)).toBe(true);
+  // What it answers changes with it.
+  await uma.pick("You: The train", "Edit");
+  await uma.say("The train is at eleven");
+  await vic.message("I will be there").getByText("at eleven").waitFor();
+
+  await uma.pick("You: The train", "Copy");
+  expect(await uma.page.evaluate(() => navigator.clipboard.readText())).toBe("The train is at eleven");
+
+  await vic.pick("You: I will", "Delete");
+  await vic.root.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  expect(await uma.message("I will be there").count()).toBe(1);
+  await vic.pick("You: I will", "Delete");
+  await vic.sayYes();
+  await uma.message("This message was deleted").waitFor();
+  await uma.hasPreview("vic", "This message was deleted");
+  expect(await uma.bodies()).toEqual(["The train is at eleven", "This message was deleted"]);
+  // Nothing can be done with it, nor with what the other said, but what is offered.
+  expect(await vic.message("deleted").getByRole("button", { name: "Message menu" }).count()).toBe(0);
+  await vic.message("at eleven").click({ button: "right" });
+  await vic.item("Reply").waitFor();
+  expect(await vic.item("Edit").count()).toBe(0);
+  expect(await vic.item("Delete").count()).toBe(0);
+  await vic.page.keyboard.press("Escape");
+
+  // A deleted message is not unread.
+  await vic.chat("uma").press("Escape");
+  await uma.say("Never mind");
+  await vic.hasUnread("uma", 1);
+  await uma.pick("Never mind", "Delete");
+  await uma.sayYes();
+  await vic.hasUnread("uma", 0);
+  await vic.hasPreview("uma", "This message was deleted");
+});
+
+test("one sees who writes, who is there, and when they were", async () => {
+  const [home, train] = [await arrive(), await arrive()];
+  const wim = await home.tab("wim", "xena");
+  await wim.chat("xena").click();
+  await wim.say("Are you there?");
+  const xena = await train.tab("xena", "wim");
+  await xena.chat("wim").click();
+  await wim.hasTicks("Are you there?", "Read");
+  await wim.say("I see you");
+  await xena.message("I see you").waitFor();
+  await xena.isPresent("online");
+
+  await xena.field().pressSequentially("Yes");
+  await wim.isPresent("writes …");
+  await wim.hasPreview("xena", "writes …");
+  await xena.field().press("Enter");
+  await wim.message("Yes").waitFor();
+  expect(await wim.root.locator(".presence").textContent()).not.toBe("writes …");
+
+  await train.context.close();
+  visitors.splice(visitors.indexOf(train), 1);
+  const askAgain = async () => {
+    // As when the user looks at another chat, and comes back.
+    await wim.root.getByRole("navigation").getByRole("textbox").press("Escape");
+    await wim.chat("xena").click();
+    return wim.root.locator(".presence").textContent();
+  };
+  await expect.poll(askAgain, { timeout: TEST_MS_MAX }).toMatch(/^last seen \d\d:\d\d$/);
+});
+
+test("changes wait for a connection, and over a reload; one that is refused is taken back", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=yan&user=zita");
+  const [yan, zita] = sideBySide(page, "yan", "zita");
+  await yan.isState("Online");
+  await zita.isState("Online");
+  await zita.chat("yan").click();
+  await yan.say("one");
+  await yan.say("two");
+  await yan.say("three");
+  await zita.message("three").waitFor();
+  await yan.hasTicks("three", "Read");
+
+  await yan.connection().click();
+  await yan.isState("Offline");
+  await yan.pick("one", "Edit");
+  await yan.say("uno");
+  await yan.pick("two", "Delete");
+  await yan.sayYes();
+  await yan.pick("three", "👍");
+  const waits = yan.root.getByRole("img", { name: "Its change waits for a connection" });
+  await expect.poll(() => waits.count()).toBe(3);
+  expect(await yan.bodies()).toEqual(["uno", "This message was deleted", "three"]);
+  await yan.pick("three", "Reply");
+  await yan.say("four");
+  expect(await zita.bodies()).toEqual(["one", "two", "three"]);
+
+  await page.reload();
+  await yan.isState("Offline: switched off here");
+  await yan.hasTicks("four", "Waiting for a connection");
+  await zita.isState("Online");
+  await zita.message("three").waitFor();
+  // Zita edits nothing of yan's; but she can react to what is deleted by then.
+  await zita.pick("two", "😮");
+  await yan.connection().click();
+  await zita.message("four").getByRole("button", { name: "In answer to yan" }).waitFor();
+  await zita.reaction("three", "👍 1").waitFor();
+  expect(await zita.bodies()).toEqual(["uno", "This message was deleted", "three", "four"]);
+  await yan.hasTicks("four", "Read");
+  expect(await yan.bodies()).toEqual(["uno", "This message was deleted", "three", "four"]);
+  expect(await waits.count()).toBe(0);
+
+  // Between those who have blocked each other nothing changes but by a delete.
+  await zita.choose("Block yan");
+  await zita.root.getByText("You have blocked yan.").waitFor();
+  await yan.pick("uno", "Edit");
+  await yan.say("eins");
+  await yan.message("Not edited: it is not allowed").waitFor();
+  expect((await yan.bodies())[0]).toBe("uno");
+  await yan.root.getByRole("button", { name: "Dismiss" }).click();
+  await yan.message("Not edited").waitFor({ state: "detached" });
+});
+
+test("messages by the keyboard alone", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=abe&user=bea");
+  const [abe, bea] = sideBySide(page, "abe", "bea");
+  await abe.isState("Online");
+  await bea.isState("Online");
+  await bea.chat("abe").click();
+  await abe.say("first");
+  await abe.say("second");
+  await bea.message("second").waitFor();
+  await abe.hasTicks("second", "Read");
+  const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
+
+  // Up in an empty field edits what was said last; Escape gives it up, and what was being written is there again.
+  await abe.field().focus();
+  await page.keyboard.press("ArrowUp");
+  await abe.root.getByText("Edit message").waitFor();
+  await page.keyboard.press("Escape");
+  expect(await abe.field().inputValue()).toBe("");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.type(" and last");
+  await page.keyboard.press("Enter");
+  await bea.message("second and last").waitFor();
+
+  // From message to message, into the menu and out of it.
+  await abe.root.getByRole("list", { name: "Messages with" }).focus();
+  await page.keyboard.press("ArrowUp");
+  expect(await focused()).toContain("second and last");
+  await page.keyboard.press("ArrowUp");
+  expect(await focused()).toContain("first");
+  await page.keyboard.press("Enter");
+  expect(await focused()).toBe("👍");
+  await page.keyboard.press("ArrowRight");
+  expect(await focused()).toBe("❤️");
+  await page.keyboard.press("Escape");
+  expect(await focused()).toContain("first");
+  await page.keyboard.press("ContextMenu");
+  await page.keyboard.press("Enter");
+  await bea.reaction("first", "👍 1").waitFor();
+  expect(await focused()).toContain("first");
+
+  // A reply: the focus goes to the field, and Escape leaves the chat open.
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowDown");
+  expect(await focused()).toBe("Reply");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  expect(await abe.root.getByText("Reply to yourself").isVisible()).toBe(false);
+  expect(await abe.field().isVisible()).toBe(true);
+
+  // A delete asks, and the focus comes back.
+  await abe.root.getByRole("list", { name: "Messages with" }).focus();
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  expect(await focused()).toBe("Cancel");
+  await page.keyboard.press("Escape");
+  expect(await focused()).toContain("second and last");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await bea.message("This message was deleted").waitFor();
+  expect(await focused()).toContain("This message was deleted");
+  await page.keyboard.press("Escape");
+  expect(await abe.field().evaluate((field) => field === document.activeElement)).toBe(true);
+});
+
+test("a message is pressed long, on a phone", async () => {
+  const visitor = await arrive({
+    viewport: { width: 390, height: 780 },
+    deviceScaleFactor: 2,
+    hasTouch: true,
+    isMobile: true,
+  });
+  const page = await visitor.open("?user=cas&with=dot");
+  const cas = new Pane(page, "cas");
+  await cas.say("The bakery closes at six.");
+  await cas.hasTicks("closes at six", "Stored");
+  const session = await visitor.context.newCDPSession(page);
+  const press = async () => {
+    const box = await cas.message("You: The bakery").locator(".bubble").boundingBox();
+    const touchPoints = [{ x: (box?.x ?? 0) + 20, y: (box?.y ?? 0) + 10 }];
+    await session.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints });
+    await cas.item("Edit").waitFor();
+    await session.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  };
+  await press();
+  await screenshot(page, "phone-menu");
+  await cas.item("❤️").tap();
+  await cas.reaction("closes at six", "❤️ 1, one of them yours").waitFor();
+  await press();
+  await cas.item("Reply").tap();
+  await cas.say("Or at seven?");
+  await cas.message("Or at seven?").getByText("closes at six").waitFor();
+  await screenshot(page, "phone-changes");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+  await press();
+  await cas.item("Delete").tap();
+  await cas.sayYes();
+  await cas.message("This message was deleted").first().waitFor();
 });
 
 test("with the keyboard alone", async () => {

@@ -61,6 +61,38 @@ export class Pane {
     return this.root.getByRole("list", { name: "Messages with" }).getByRole("listitem").filter({ hasText: text });
   }
 
+  /** Of a message's menu, opened by the mouse. */
+  async pick(text: string, item: string): Promise<void> {
+    await this.message(text).hover();
+    await this.message(text).getByRole("button", { name: "Message menu" }).click();
+    await this.item(item).click();
+  }
+
+  /** Of the menu that is open. */
+  item(name: string): Locator {
+    return this.root.getByRole("menu").locator("button").filter({ hasText: name });
+  }
+
+  /** The answer to the question before a delete. */
+  async sayYes(): Promise<void> {
+    await this.root.getByRole("dialog").getByRole("button", { name: "Delete for everybody" }).click();
+  }
+
+  /** The reaction of that kind, with its count. */
+  reaction(text: string, name: string): Locator {
+    return this.message(text).getByRole("group", { name: "Reactions" }).getByRole("button", { name, exact: true });
+  }
+
+  /** What the open chat says of the peer. */
+  async isPresent(text: string): Promise<void> {
+    await this.root.locator(".presence").filter({ hasText: text }).waitFor();
+  }
+
+  /** Beside a chat in the list. */
+  async hasPreview(peer: string, text: string): Promise<void> {
+    await this.chat(peer).locator(".preview").filter({ hasText: text }).waitFor();
+  }
+
   /** This message is there, with these ticks. */
   async hasTicks(
     text: string,

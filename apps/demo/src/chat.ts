@@ -1,6 +1,16 @@
 // One chat, as far as this page knows it. No DOM, no network.
 
-import { type Conversation, type HistoryResult, type Message, type Settings, Timeline } from "@pigeonhole/client";
+import {
+  type Conversation,
+  type HistoryResult,
+  type Message,
+  type Presence,
+  type Settings,
+  Timeline,
+} from "@pigeonhole/client";
+
+/** In the place of what was said. */
+export const DELETED = "This message was deleted";
 
 /** What the list shows of a chat. */
 export interface Newest {
@@ -27,6 +37,8 @@ export class Chat {
   refused = "";
   /** Older messages have been asked for, and have not come. */
   isLoading = false;
+  /** Whether the peer is there, when that was asked last. */
+  presence: Presence | undefined;
   #row: Conversation | undefined;
 
   constructor(me: string, peer: string) {
@@ -62,25 +74,50 @@ export class Chat {
     this.isKnown = true;
   }
 
+  /** Whether the peer writes now. */
+  isWriting(): boolean {
+    return this.timeline.writing(performance.now()).length > 0;
+  }
+
+  /** The chat list's line is this message, which is not held here. */
+  isLineBy(seq: number | undefined): boolean {
+    return seq !== undefined && this.#row?.last_message.seq === seq && !this.#last(seq);
+  }
+
+  /** As it is now. */
+  message(seq: number): Message | undefined {
+    return this.#drawn().find(({ message }) => message.seq === seq)?.message;
+  }
+
+  /** What the user said last, and has not deleted. */
+  lastOwn(): Message | undefined {
+    const own = this.#drawn().filter(({ own, message }) => own && message.deleted_at === undefined);
+    return own.at(-1)?.message;
+  }
+
+  #drawn() {
+    return this.timeline.entries(() => "").flatMap((entry) => (entry.type === "message" ? [entry] : []));
+  }
+
   /** What stands last; what the row says, as long as that is newer. */
   newest(): Newest | undefined {
-    const last = this.timeline.entries(() => "").at(-1);
-    if (last?.type === "unsent") {
-      return { text: last.body, at: Date.parse(last.at), own: true };
-    }
     const row = this.#row?.last_message;
-    if (last?.type === "message" && last.message.seq >= (row?.seq ?? 0)) {
-      return {
-        text: isShown(last.message) ? last.message.body : "",
-        at: Date.parse(last.message.sent_at),
-        own: last.own,
-      };
+    const last = this.#last(row?.seq ?? 0);
+    if (last?.type === "unsent") {
+      return { text: last.body, at: Date.parse(last.unsent.at), own: true };
     }
-    return row && { text: row.preview, at: Date.parse(row.sent_at), own: row.sender_id === this.me };
+    if (last) {
+      const { body, sent_at, deleted_at } = last.message;
+      return { text: deleted_at === undefined ? body : DELETED, at: Date.parse(sent_at), own: last.own };
+    }
+    return (
+      row && { text: row.deleted ? DELETED : row.preview, at: Date.parse(row.sent_at), own: row.sender_id === this.me }
+    );
   }
-}
 
-/** Of a kind that this page does not know, nothing is shown. */
-export function isShown({ kind }: Pick<Message, "kind">): boolean {
-  return kind === "text";
+  /** The last one that is drawn, if it is not above this one. */
+  #last(seq: number) {
+    const last = this.timeline.entries(() => "").at(-1);
+    return last?.type === "unsent" || (last?.type === "message" && last.message.seq >= seq) ? last : undefined;
+  }
 }

@@ -1,16 +1,22 @@
 // A user's chats: the client's events go in, what the user does goes out. No DOM.
 
-import type {
-  Client,
-  ClientEvent,
-  Conversation,
-  Message,
-  PigeonholeError,
-  Receipt,
-  ReceiptKind,
-  Settings,
-  Side,
-  State,
+import {
+  type Client,
+  type ClientEvent,
+  type Conversation,
+  counts,
+  limits,
+  type Message,
+  type PigeonholeError,
+  type Queued,
+  type QueuedChange,
+  type Receipt,
+  type ReceiptKind,
+  type Sent,
+  type Settings,
+  type Side,
+  type State,
+  type Typing,
 } from "@pigeonhole/client";
 import { Chat, type Newest } from "./chat.ts";
 
@@ -24,6 +30,12 @@ export interface Watcher {
   said(chat: Chat, message: Message): void;
   /** Whether the user can see the open chat. */
   isLooking(): boolean;
+}
+
+/** Whose each conversation is, kept over a reload: what waits in the outbox may name only the conversation. */
+export interface Peers {
+  get(conversation: string): string | undefined;
+  set(conversation: string, peer: string): void;
 }
 
 /** A chat in the list. */
@@ -45,12 +57,15 @@ export class Chats {
   #isListing = false;
   /** Settings of other devices are told to those only that are connected. */
   #mayHaveMissed = false;
-  /** The chats of the messages sent from here, by `client_msg_id`. */
+  /** The chats of the messages and changes sent from here, by `client_msg_id`. */
   #sent = new Map<string, Chat>();
+  #peers: Peers;
+  #isAskingPresence = false;
 
-  constructor(me: string, client: Client, watcher: Watcher) {
+  constructor(me: string, client: Client, peers: Peers, watcher: Watcher) {
     this.me = me;
     this.#client = client;
+    this.#peers = peers;
     this.#watcher = watcher;
   }
 
@@ -84,9 +99,15 @@ export class Chats {
 
   /** Until the client is closed. */
   async run(): Promise<void> {
-    for (const { clientMsgId, target, body } of this.#client.outbox) {
-      if ("to" in target) {
-        this.#queued(this.with(target.to), clientMsgId, body);
+    for (const queued of this.#client.outbox) {
+      const { target } = queued;
+      const peer = "to" in target ? target.to : this.#peers.get(target.conversation_id);
+      if (peer !== undefined) {
+        const chat = this.with(peer);
+        if ("conversation_id" in target) {
+          this.#name(chat, target.conversation_id);
+        }
+        this.#queued(chat, queued);
       }
     }
     this.listMore();
@@ -104,6 +125,7 @@ export class Chats {
     this.open = chat;
     this.#refresh();
     this.look();
+    this.askPresence();
     this.#watcher.changed();
   }
 
@@ -123,14 +145,14 @@ export class Chats {
     }
   }
 
-  async send(chat: Chat, body: string): Promise<void> {
-    try {
-      const { clientMsgId } = await this.#client.sendTo(chat.peer, body);
-      this.#queued(chat, clientMsgId, body);
-    } catch (error) {
-      const id = crypto.randomUUID();
-      this.#queued(chat, id, body);
-      chat.timeline.failed(id, error instanceof Error ? error.message : String(error));
+  /** `replyTo`: the message that this one answers. */
+  async send(chat: Chat, body: string, replyTo?: number): Promise<void> {
+    const { id, peer } = chat;
+    if (id !== undefined && replyTo !== undefined) {
+      const sent = this.#client.reply(id, replyTo, body);
+      await this.#queue(chat, sent, { target: { conversation_id: id }, body, replyTo });
+    } else {
+      await this.#queue(chat, this.#client.sendTo(peer, body), { target: { to: peer }, body });
     }
     // To answer is to have seen what was unread, so the separator goes.
     chat.timeline.close();
@@ -138,9 +160,68 @@ export class Chats {
     this.#watcher.changed();
   }
 
-  #queued(chat: Chat, clientMsgId: string, body: string): void {
-    this.#sent.set(clientMsgId, chat);
-    chat.timeline.queued(clientMsgId, body, new Date().toISOString());
+  edit(chat: Chat, seq: number, body: string): void {
+    this.#change(chat, (id) => [this.#client.edit(id, seq, body), { edit: { seq, body } }]);
+  }
+
+  delete(chat: Chat, seq: number): void {
+    this.#change(chat, (id) => [this.#client.delete(id, seq), { delete: { seq } }]);
+  }
+
+  /** `null`: no longer. */
+  react(chat: Chat, seq: number, emoji: string | null): void {
+    this.#change(chat, (id) => [this.#client.react(id, seq, emoji), { react: { seq, emoji } }]);
+  }
+
+  async #change(chat: Chat, make: (conversation: string) => [Promise<Sent>, Change]): Promise<void> {
+    if (chat.id !== undefined) {
+      const [sent, change] = make(chat.id);
+      await this.#queue(chat, sent, { target: { conversation_id: chat.id }, ...change });
+      this.#watcher.changed();
+    }
+  }
+
+  /** Shown from now on, also where it can't even be kept. */
+  async #queue(chat: Chat, sent: Promise<Sent>, what: Unnamed<Queued>): Promise<void> {
+    try {
+      const { clientMsgId } = await sent;
+      this.#queued(chat, { clientMsgId, ...what });
+    } catch (error) {
+      const clientMsgId = crypto.randomUUID();
+      this.#queued(chat, { clientMsgId, ...what });
+      chat.timeline.failed(clientMsgId, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #queued(chat: Chat, queued: Queued): void {
+    this.#sent.set(queued.clientMsgId, chat);
+    chat.timeline.queued(queued, new Date().toISOString());
+  }
+
+  /** The user writes. To be called at each key. */
+  typing(chat: Chat): void {
+    if (chat.id !== undefined) {
+      this.#client.typing(chat.id);
+    }
+  }
+
+  /** Asks whether the open chat's peer is there. */
+  async askPresence(): Promise<void> {
+    const { open, me } = this;
+    if (open?.id === undefined || open.peer === me || this.#isAskingPresence || !this.#watcher.isLooking()) {
+      return;
+    }
+    this.#isAskingPresence = true;
+    try {
+      const [presence] = await this.#client.presence([open.peer]);
+      open.presence = presence;
+    } catch {
+      // One that does not know who is there says nothing.
+      open.presence = undefined;
+    } finally {
+      this.#isAskingPresence = false;
+    }
+    this.#watcher.changed();
   }
 
   dismiss(chat: Chat, clientMsgId: string): void {
@@ -219,12 +300,27 @@ export class Chats {
     this.#watcher.changed();
   }
 
+  /** Older messages of the open chat, until this one is there. */
+  async lookBackTo(seq: number): Promise<void> {
+    const chat = this.open;
+    let before = Number.POSITIVE_INFINITY;
+    for (;;) {
+      const oldest = chat?.timeline.moreBefore()?.before_seq;
+      // It is there, or the last page brought nothing.
+      if (chat !== this.open || oldest === undefined || oldest <= seq || oldest >= before) {
+        return;
+      }
+      before = oldest;
+      await this.lookBack();
+    }
+  }
+
   // Events of the client.
 
   #onEvent(event: ClientEvent): void {
     switch (event.type) {
       case "message":
-        this.#onMessage(event.message);
+        this.#onMessage(event.message, event.missed);
         break;
       case "receipt":
         this.#onReceipt(event);
@@ -238,9 +334,31 @@ export class Chats {
       case "settings":
         this.#onSettings(event.settings);
         break;
-      case "failed":
-        this.#sent.get(event.clientMsgId)?.timeline.failed(event.clientMsgId, reason(event.error));
+      case "typing":
+        this.#onTyping(event);
         break;
+      case "failed":
+        this.#onFailed(event);
+        break;
+    }
+  }
+
+  #onTyping({ conversation_id, user_id }: Typing): void {
+    const chat = this.of(conversation_id);
+    if (chat) {
+      chat.timeline.typing(user_id, performance.now());
+      isThere(chat);
+      setTimeout(() => this.#watcher.changed(), limits.TYPING_SHOWN_MS + 1);
+    }
+  }
+
+  #onFailed({ clientMsgId, error, ...queued }: Extract<ClientEvent, { type: "failed" }>): void {
+    const timeline = this.#sent.get(clientMsgId)?.timeline;
+    const isChange = !("body" in queued);
+    timeline?.failed(clientMsgId, reason(error, isChange));
+    if (isChange && error.code === "gone") {
+      // The message is deleted: there is nothing to be told.
+      timeline?.dismiss(clientMsgId);
     }
   }
 
@@ -252,6 +370,7 @@ export class Chats {
     this.#mayHaveMissed ||= state.state === "offline" || state.state === "replaced";
     if (state.state === "caught_up") {
       this.#refresh();
+      this.askPresence();
       if (this.#mayHaveMissed) {
         this.#mayHaveMissed = false;
         this.#listAnew();
@@ -264,7 +383,7 @@ export class Chats {
     chat?.setSettings(settings);
   }
 
-  #onMessage(message: Message): void {
+  #onMessage(message: Message, missed: boolean): void {
     const chat = this.#chatOf(message);
     if (!chat) {
       // Sent by another device, in a conversation that is new here: its members say to whom.
@@ -273,6 +392,15 @@ export class Chats {
     }
     this.#name(chat, message.conversation_id);
     chat.timeline.message(message);
+    if (message.sender_id !== this.me && !missed) {
+      isThere(chat);
+    }
+    if (!counts(message)) {
+      if (message.kind !== "reaction" && chat.isLineBy(message.target_seq)) {
+        this.#listAnew();
+      }
+      return;
+    }
     chat.isArchived = false;
     if (message.sender_id !== this.me && !chat.isMuted()) {
       this.#watcher.said(chat, message);
@@ -295,7 +423,7 @@ export class Chats {
     const page = await this.#client.history(conversation, {}, PAGE);
     const peer = page.members.find(({ user_id }) => user_id !== this.me)?.user_id ?? this.me;
     const chat = this.with(peer);
-    chat.id = conversation;
+    this.#name(chat, conversation);
     chat.addPage(page);
     this.#watcher.changed();
   }
@@ -310,8 +438,14 @@ export class Chats {
   #name(chat: Chat, conversation: string): void {
     const isNew = chat.id === undefined;
     chat.id = conversation;
-    if (isNew && !chat.isKnown && chat === this.open) {
-      this.#refresh();
+    if (isNew) {
+      this.#peers.set(conversation, chat.peer);
+    }
+    if (isNew && chat === this.open) {
+      if (!chat.isKnown) {
+        this.#refresh();
+      }
+      this.askPresence();
     }
   }
 
@@ -347,7 +481,25 @@ export class Chats {
   }
 }
 
-/** Why a message will never be stored, in the user's words where they are known. */
-function reason({ code, message }: PigeonholeError): string {
-  return code === "forbidden" ? "it can’t be delivered" : message;
+/** Without the id that the client gives it. */
+type Unnamed<Q extends Queued> = Q extends Queued ? Omit<Q, "clientMsgId"> : never;
+type Change = QueuedChange extends infer Q
+  ? Q extends QueuedChange
+    ? Omit<Q, "clientMsgId" | "target">
+    : never
+  : never;
+
+/** Who writes is there, whatever was said when that was asked last. */
+function isThere(chat: Chat): void {
+  if (chat.presence) {
+    chat.presence = { ...chat.presence, online: true };
+  }
+}
+
+/** Why a message or a change of one will never be stored, in the user's words where they are known. */
+function reason({ code, message }: PigeonholeError, isChange: boolean): string {
+  if (code === "forbidden") {
+    return isChange ? "it is not allowed" : "it can’t be delivered";
+  }
+  return code === "limit_reached" && isChange ? "it has been changed too often" : message;
 }

@@ -23,11 +23,12 @@ export class Network {
     return this.#isCut;
   }
 
-  /** The client sees what it sees when a phone loses its network. */
+  /** The client sees what it sees when a phone loses its network; the server, that the socket was closed. */
   cut(): void {
     this.#isCut = true;
     for (const socket of this.#sockets) {
       socket.dispatchEvent(new CloseEvent("close", { code: 1006 }));
+      socket.close();
     }
   }
 

@@ -12,6 +12,9 @@ import { Header } from "./view/header.ts";
 import { List } from "./view/list.ts";
 import { LockScreen } from "./view/lock-screen.ts";
 
+/** So often it is asked whether the peer is there, while the user can see it. */
+const PRESENCE_EVERY_MS = 30_000;
+
 export interface PaneOptions {
   user: string;
   /** A user to start a chat with. */
@@ -59,7 +62,11 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   });
 
   const announcer = h("p", { class: "hidden", "aria-live": "polite" });
-  const chats = new Chats(user, client, {
+  const peers = {
+    get: (conversation: string) => kept(`peer of ${user} in ${conversation}`).get() ?? undefined,
+    set: (conversation: string, peer: string) => kept(`peer of ${user} in ${conversation}`).set(peer),
+  };
+  const chats = new Chats(user, client, peers, {
     changed: () => showSoon(),
     said: ({ peer }, { body }) => {
       announcer.textContent = `${peer}: ${body}`;
@@ -75,6 +82,10 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       network.cut();
     }
     show();
+  };
+  const copy = async (text: string) => {
+    await navigator.clipboard.writeText(text);
+    announcer.textContent = "Copied";
   };
   const header = new Header(user, {
     ownTab,
@@ -99,9 +110,15 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     more: () => void chats.listMore(),
   });
   const conversation = new Conversation(user, {
-    send: (chat, body) => void chats.send(chat, body),
+    send: (chat, body, replyTo) => void chats.send(chat, body, replyTo),
+    edit: (chat, seq, body) => chats.edit(chat, seq, body),
+    delete: (chat, seq) => chats.delete(chat, seq),
+    react: (chat, seq, emoji) => chats.react(chat, seq, emoji),
+    typing: (chat) => chats.typing(chat),
+    copy: (text) => void copy(text),
     dismiss: (chat, id) => chats.dismiss(chat, id),
     older: () => void chats.lookBack(),
+    olderTo: (seq) => chats.lookBackTo(seq),
     mute: (chat, until) => chats.mute(chat, until),
     archive: (chat, archived) => chats.archive(chat, archived),
     block: (chat, blocked) => chats.block(chat, blocked),
@@ -113,7 +130,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     lockScreen.lock(network.isCut);
     header.update({ state: chats.state, retryAt: chats.retryAt, isCut: network.isCut });
     list.update(chats.list(), chats.open);
-    conversation.update(chats.open);
+    conversation.update(chats.open, chats.state.state === "caught_up");
     element.classList.toggle("is-open", chats.open !== undefined);
     unread(chats.unread);
   };
@@ -139,7 +156,11 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   });
   // It can be seen again.
   new IntersectionObserver(() => chats.look()).observe(element);
-  document.addEventListener("visibilitychange", () => chats.look());
+  document.addEventListener("visibilitychange", () => {
+    chats.look();
+    chats.askPresence();
+  });
+  setInterval(() => chats.askPresence(), PRESENCE_EVERY_MS);
 
   if (peer !== undefined) {
     chats.with(peer);

@@ -13,14 +13,14 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::INBOX_LIMIT_MAX;
 use wire::{
-    ClientMsgId, ConversationId, DeviceRequest, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Registration,
-    SendResult, Seq, Settings, Side, Target, UserId, body_fits,
+    ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult,
+    Presence, PresenceRequest, Registration, SendResult, Seq, Settings, Side, Target, UserId, body_fits,
 };
 
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
 use crate::session::{Call, Session};
-use crate::storage::Queued;
+use crate::storage::{Outgoing, Queued};
 use crate::{Config, Error, Event, Stats};
 
 /// A user's connection to Pigeonhole. It is closed when its last clone is dropped.
@@ -71,17 +71,19 @@ impl Client {
     /// # Errors
     /// [`Error::TooLarge`], [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox, and will not be sent.
     pub async fn send(&self, target: Target, body: impl Into<String>) -> Result<Sent, Error> {
-        let body = body.into();
-        if !body_fits(&body) {
+        self.queue(Outgoing::Message { target, body: body.into(), reply_to: None }).await
+    }
+
+    async fn queue(&self, outgoing: Outgoing) -> Result<Sent, Error> {
+        if !outgoing.body().is_none_or(body_fits) {
             return Err(Error::TooLarge);
         }
-        let client_msg_id = new_client_msg_id()?;
-        let queued = Queued { client_msg_id: client_msg_id.clone(), target, body };
+        let queued = Queued { client_msg_id: new_client_msg_id()?, outgoing };
         let (kept_tx, kept_rx) = oneshot::channel();
         let (stored_tx, stored_rx) = oneshot::channel();
-        self.command(Command::Send { queued, kept_tx, stored_tx });
+        self.command(Command::Send { queued: queued.clone(), kept_tx, stored_tx });
         kept_rx.await.map_err(|_| Error::Closed)??;
-        Ok(Sent { client_msg_id, stored_rx })
+        Ok(Sent { queued, stored_rx })
     }
 
     /// As [`send`](Self::send), to the direct conversation with this user.
@@ -97,6 +99,57 @@ impl Client {
         let user_id = UserId::parse(id)
             .map_err(|error| Error::InvalidUserId { id: id.to_owned(), problem: error.to_string() })?;
         self.send(Target::User(user_id), body).await
+    }
+
+    /// As [`send`](Self::send), in answer to the message at `seq`.
+    ///
+    /// # Errors
+    /// As those of [`send`](Self::send).
+    pub async fn reply(
+        &self,
+        conversation_id: &ConversationId,
+        seq: Seq,
+        body: impl Into<String>,
+    ) -> Result<Sent, Error> {
+        let target = Target::Conversation(conversation_id.clone());
+        self.queue(Outgoing::Message { target, body: body.into(), reply_to: Some(seq) }).await
+    }
+
+    /// Gives an own message another text, by way of the outbox, as [`send`](Self::send). It is made after what was sent to the
+    /// conversation before.
+    ///
+    /// # Errors
+    /// As those of [`send`](Self::send).
+    pub async fn edit(
+        &self,
+        conversation_id: &ConversationId,
+        seq: Seq,
+        body: impl Into<String>,
+    ) -> Result<Sent, Error> {
+        self.queue(Outgoing::Edit { conversation_id: conversation_id.clone(), seq, body: body.into() }).await
+    }
+
+    /// Deletes an own message for everybody, by way of the outbox, as [`edit`](Self::edit).
+    ///
+    /// # Errors
+    /// [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox.
+    pub async fn delete(&self, conversation_id: &ConversationId, seq: Seq) -> Result<Sent, Error> {
+        self.queue(Outgoing::Delete { conversation_id: conversation_id.clone(), seq }).await
+    }
+
+    /// What the user reacts to a message with, in the place of the one before, by way of the outbox, as [`edit`](Self::edit);
+    /// `None` takes it back.
+    ///
+    /// # Errors
+    /// As those of [`delete`](Self::delete).
+    pub async fn react(&self, conversation_id: &ConversationId, seq: Seq, emoji: Option<Emoji>) -> Result<Sent, Error> {
+        self.queue(Outgoing::React { conversation_id: conversation_id.clone(), seq, emoji }).await
+    }
+
+    /// The user is writing: call it at each key. The other members are told every 4 s at most, and only while there is a
+    /// connection; it is not kept, not repeated and not answered.
+    pub fn typing(&self, conversation_id: &ConversationId) {
+        self.command(Command::Typing(conversation_id.clone()));
     }
 
     /// The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report
@@ -166,6 +219,19 @@ impl Client {
         answer(history_rx)
     }
 
+    /// Who of these users is there, and when the others were: of those with whom there is a direct conversation, at most 20.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::Refused`] or [`Error::Closed`].
+    pub fn presence(
+        &self,
+        user_ids: Vec<UserId>,
+    ) -> impl Future<Output = Result<Vec<Presence>, Error>> + Send + 'static + use<> {
+        let (presence_tx, presence_rx) = oneshot::channel();
+        self.command(Command::Call(Call::Presence(PresenceRequest { user_ids }, presence_tx)));
+        answer(presence_rx)
+    }
+
     /// Tries at once what waits to be tried again: a reconnect does not wait for its time, and a connection that looks alive
     /// is checked. For an app that comes to the foreground or learns that the network has changed. After
     /// [`State::Replaced`](crate::State::Replaced) nothing else connects again, so call it only if the user is there then.
@@ -173,7 +239,7 @@ impl Client {
         self.command(Command::Wake);
     }
 
-    /// Messages that wait for the server's answer, oldest first: after a start, what to show as not sent yet.
+    /// Messages and changes that wait for the server's answer, oldest first: after a start, what to show as not stored yet.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -212,17 +278,22 @@ fn new_client_msg_id() -> Result<ClientMsgId, Error> {
     ClientMsgId::parse(&uuid::Uuid::new_v4().to_string()).map_err(|error| Error::Config(error.to_string()))
 }
 
-/// A message that is in the outbox. It is sent whether this is kept or dropped.
+/// A message or a change that is in the outbox. It is sent whether this is kept or dropped.
 #[derive(Debug)]
 pub struct Sent {
-    client_msg_id: ClientMsgId,
+    queued: Queued,
     stored_rx: oneshot::Receiver<Result<SendResult, Error>>,
 }
 
 impl Sent {
-    /// What this message can be recognised by: its [`Event::Message`] carries the same.
+    /// What this can be recognised by: its [`Event::Message`] carries the same.
     pub fn client_msg_id(&self) -> &ClientMsgId {
-        &self.client_msg_id
+        &self.queued.client_msg_id
+    }
+
+    /// What is in the outbox now, for [`Timeline::queued`](crate::Timeline::queued).
+    pub fn queued(&self) -> &Queued {
+        &self.queued
     }
 
     /// Waits until the server has stored it, however long there is no connection.

@@ -28,6 +28,7 @@ pub(crate) enum Command {
     Send { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter<SendResult> },
     Read { conversation_id: ConversationId, seq: Seq, unread_tx: Waiter<u64> },
     Call(Call),
+    Typing(ConversationId),
     Handled { conversation_id: ConversationId, seq: Seq },
     Wake,
     Outbox { outbox_tx: oneshot::Sender<Vec<Queued>> },
@@ -113,6 +114,7 @@ impl Running {
                     self.session.read(&conversation_id, seq, unread_tx, now);
                 }
                 Command::Call(call) => self.session.call(call, now),
+                Command::Typing(conversation_id) => self.session.typing(conversation_id, now),
                 Command::Handled { conversation_id, seq } => self.session.handled(&conversation_id, seq, now),
                 Command::Wake => self.session.wake(now),
                 Command::Outbox { outbox_tx } => {

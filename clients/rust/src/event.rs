@@ -2,20 +2,22 @@
 
 use std::time::Instant;
 
-use wire::{ClientMsgId, Conversation, Message, Receipt, Settings, Target};
+use wire::{Conversation, ConversationId, Message, Receipt, Settings, Timestamp, UserId};
 
 use crate::Error;
+use crate::storage::Queued;
 
 /// Something the app should know.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The next message of its conversation, in the order of `seq`, each once. The user's own messages are among them,
+    /// The next entry of its conversation, in the order of `seq`, each once: a message, or a silent one, which says what became
+    /// of a message and is nothing to show by itself ([`Kind::counts`](crate::Kind::counts)). The user's own are among them,
     /// once they are stored: `client_msg_id` says which they are.
     Message {
-        /// The message.
+        /// The entry.
         message: Message,
-        /// Somebody else wrote it while this device was not connected.
+        /// Somebody else made it while this device was not connected.
         missed: bool,
     },
     /// How far a member of a conversation has come; the user themselves, if another device of theirs has read. One that
@@ -37,14 +39,20 @@ pub enum Event {
     StorageSetAside(String),
     /// How the connection is doing.
     State(State),
-    /// A message that will never be stored: the server refused it for good. It is out of the outbox.
+    /// Another member writes, for the next [`TYPING_SHOWN_MS`](crate::limits::TYPING_SHOWN_MS). One that ends the writing by
+    /// sending is not told to have ended: their message is.
+    Typing {
+        /// Where.
+        conversation_id: ConversationId,
+        /// Who.
+        user_id: UserId,
+        /// When the server heard of it.
+        at: Timestamp,
+    },
+    /// A message or a change that will never be stored: the server refused it for good. It is out of the outbox.
     Failed {
-        /// The id that [`Sent::client_msg_id`](crate::Sent::client_msg_id) gave.
-        client_msg_id: ClientMsgId,
-        /// Whom it was for.
-        target: Target,
-        /// What it said.
-        body: String,
+        /// What it was.
+        queued: Queued,
         /// Why it was refused.
         error: Error,
     },

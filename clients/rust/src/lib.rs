@@ -23,7 +23,8 @@
 //!
 //! while let Some(event) = events.next().await {
 //!     match event {
-//!         Event::Message { message, .. } => {
+//!         // Those that don't count say what became of a message: `Timeline` knows what to show then.
+//!         Event::Message { message, .. } if message.kind.counts() => {
 //!             println!("{}: {}", message.sender_id, message.body);
 //!             // It is on the screen.
 //!             client.read(&message.conversation_id, message.seq);
@@ -39,11 +40,12 @@
 //!
 //! # What it promises
 //!
-//! * A message that [`Client::send`] took is sent until the server has answered, over reconnects and, with a
-//!   [`FileStorage`], restarts; it is stored once. Those to the same conversation are stored in the order they were sent.
-//!   (The server knows a message again for 7 days: one that waits for longer, after a try whose answer was lost, can be
+//! * What [`Client::send`], [`edit`](Client::edit), [`delete`](Client::delete) or [`react`](Client::react) took is sent until the
+//!   server has answered, over reconnects and, with a [`FileStorage`], restarts; it is stored once. What is for the same
+//!   conversation is stored in the order it was sent.
+//!   (The server knows it again for 7 days: one that waits for longer, after a try whose answer was lost, can be
 //!   stored twice.)
-//! * Each message of a conversation is handed over once, in the order of `seq`, and none is left out. A new device begins
+//! * Each entry of a conversation, a message or a silent one, is handed over once, in the order of `seq`, and none is left out. A new device begins
 //!   where the user's others are.
 //! * A message is acknowledged when the app asks for the event after it, so what it had not finished with when it crashed
 //!   comes again. See [`Events`].
@@ -73,13 +75,14 @@ pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, Why};
 pub use stats::Stats;
-pub use storage::{Change, FileStorage, MemoryStorage, Queued, Saved, Storage};
+pub use storage::{Change, FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage};
 pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
-    ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DeviceToken, HistoryResult,
-    InboxResult, InvalidId, Kind, LastMessage, Member, Message, MessageId, MutedUntil, Platform, Receipt, Registration,
-    SendResult, Seq, Settings, Side, Target, Timestamp, UserId, UserSettings, When,
+    ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DeviceToken, Emoji,
+    HistoryResult, InboxResult, InvalidId, Kind, LastMessage, Member, Message, MessageId, MutedUntil, Platform,
+    Presence, Reaction, Receipt, Registration, SendResult, Seq, Settings, Side, Target, Timestamp, UserId,
+    UserSettings, When,
 };
 
 /// The README's example, so that it compiles.

@@ -19,6 +19,7 @@ mod links;
 mod outbox;
 mod reports;
 mod requests;
+mod typing;
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ use links::Links;
 use outbox::Outbox;
 use reports::Reports;
 use requests::Requests;
+use typing::Typing;
 
 use crate::config::{Timing, TokenNeed};
 use crate::storage::{Change, Queued, Saved};
@@ -89,6 +91,7 @@ pub(crate) struct Session {
     conversations: Conversations,
     catch_up: CatchUp,
     reports: Reports,
+    typing: Typing,
     stats: Stats,
     changes: Vec<Change>,
     outputs: Vec<Output>,
@@ -108,6 +111,7 @@ impl Session {
             conversations: Conversations::new(saved.held),
             catch_up: CatchUp::new(saved.caught_up),
             reports: Reports::default(),
+            typing: Typing::default(),
             stats: Stats::default(),
             changes: Vec::new(),
             outputs: Vec::new(),
@@ -142,7 +146,9 @@ impl Session {
             }
             ServerEvent::ReceiptRead(receipt) => self.tell(Event::Receipt { kind: ReceiptKind::Read, receipt }),
             ServerEvent::Settings(settings) => self.tell(Event::SettingsChanged(settings)),
-            ServerEvent::Typing { .. } => {}
+            ServerEvent::Typing { conversation_id, user_id, at } => {
+                self.tell(Event::Typing { conversation_id, user_id, at });
+            }
             ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
     }

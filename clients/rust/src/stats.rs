@@ -4,17 +4,17 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Messages that went out, each counted once.
+    /// Messages and changes that went out, each counted once.
     pub sent: u64,
-    /// Messages that the server has stored.
+    /// Messages and changes that the server has stored.
     pub answered: u64,
-    /// Messages that went out again.
+    /// Messages and changes that went out again.
     pub resent: u64,
-    /// Messages that the server refused for good.
+    /// Messages and changes that the server refused for good.
     pub failed: u64,
-    /// Messages of others, and of the user's other devices, that were handed to the app.
+    /// Entries of others, and of the user's other devices, that were handed to the app.
     pub received: u64,
-    /// Messages that came again and were dropped.
+    /// Entries that came again and were dropped.
     pub duplicates_dropped: u64,
     /// Times that `history` brought what was missing.
     pub gaps_repaired: u64,

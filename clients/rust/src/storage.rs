@@ -1,4 +1,4 @@
-//! What outlives a restart: the messages that were not answered yet, and how far each conversation has come.
+//! What outlives a restart: the messages and changes that were not answered yet, and how far each conversation has come.
 
 mod file;
 mod memory;
@@ -7,29 +7,98 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use wire::{ClientMsgId, ConversationId, Seq, Target, Timestamp};
+use wire::{ClientMsgId, ConversationId, Emoji, Seq, Target, Timestamp};
 
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
 
-/// A message that waits for its answer.
+/// A message, or a change of one, that waits for its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Queued {
     /// The same at each try, so that the server stores it once.
     pub client_msg_id: ClientMsgId,
+    /// What is to be stored.
+    #[serde(flatten)]
+    pub outgoing: Outgoing,
+}
+
+/// What the app wants stored.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outgoing {
+    /// Another text for an own message.
+    Edit {
+        /// Where it is.
+        conversation_id: ConversationId,
+        /// The message.
+        seq: Seq,
+        /// What it is to say.
+        body: String,
+    },
+    /// An own message, to be deleted for everybody.
+    Delete {
+        /// Where it is.
+        conversation_id: ConversationId,
+        /// The message.
+        seq: Seq,
+    },
+    /// What the user reacts to a message with.
+    React {
+        /// Where it is.
+        conversation_id: ConversationId,
+        /// The message.
+        seq: Seq,
+        /// In the place of the one before. `None` takes that back.
+        emoji: Option<Emoji>,
+    },
+    /// A message.
+    #[serde(untagged)]
+    Message {
+        /// Whom it is for.
+        target: Target,
+        /// What it says.
+        body: String,
+        /// The message that it answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<Seq>,
+    },
+}
+
+impl Outgoing {
     /// Whom it is for.
-    pub target: Target,
-    /// What it says.
-    pub body: String,
+    pub fn target(&self) -> Target {
+        match self {
+            Self::Message { target, .. } => target.clone(),
+            Self::Edit { conversation_id, .. }
+            | Self::Delete { conversation_id, .. }
+            | Self::React { conversation_id, .. } => Target::Conversation(conversation_id.clone()),
+        }
+    }
+
+    /// Of a change: the seq of the message that it is about.
+    pub fn target_seq(&self) -> Option<Seq> {
+        match self {
+            Self::Edit { seq, .. } | Self::Delete { seq, .. } | Self::React { seq, .. } => Some(*seq),
+            Self::Message { .. } => None,
+        }
+    }
+
+    /// What it says, if it is a text.
+    pub fn body(&self) -> Option<&str> {
+        match self {
+            Self::Message { body, .. } | Self::Edit { body, .. } => Some(body),
+            Self::Delete { .. } | Self::React { .. } => None,
+        }
+    }
 }
 
 /// One thing to remember.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// This message waits, after those that wait already.
+    /// This message or change waits, after those that wait already.
     Queued(Queued),
-    /// The message with this `client_msg_id` no longer waits.
+    /// What has this `client_msg_id` no longer waits.
     Done(ClientMsgId),
     /// The app is done with everything of this conversation up to here. Only rises.
     Held {
@@ -45,7 +114,7 @@ pub enum Change {
 /// All that is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// Messages that wait, oldest first.
+    /// Messages and changes that wait, oldest first.
     pub outbox: VecDeque<Queued>,
     /// For each conversation, the last seq that the app is done with.
     pub held: BTreeMap<ConversationId, Seq>,

@@ -1,33 +1,45 @@
 //! The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
+mod changes;
+
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
+use std::time::{Duration, Instant};
 
-use wire::{ClientMsgId, Conversation, HistoryResult, Message, Seq, Side, Timestamp, UserId};
+use wire::limits::TYPING_SHOWN_MS;
+use wire::{ClientMsgId, Conversation, HistoryResult, Kind, Message, Seq, Side, Timestamp, UserId};
 
 use crate::ReceiptKind;
+use crate::storage::{Outgoing, Queued};
+use changes::{Changes, foresee, keep_text};
 
-/// The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet.
+/// The ordered view of one conversation: the messages that are stored, by `seq`, as they are by now, then those that are not
+/// stored yet.
 ///
 /// Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
-/// tick falls. It does not look at the conversation's id, so the app keeps one for each conversation.
+/// tick falls. Silent entries are not shown; the messages that they are about have another text then, or none, or reactions. The
+/// user's own changes are shown at once. It does not look at the conversation's id, so the app keeps one for each conversation.
 ///
 /// ```
-/// use pigeonhole_client::{ClientMsgId, Tick, Timeline, TimelineEntry, Timestamp, UserId};
+/// use pigeonhole_client::{ClientMsgId, Outgoing, Queued, Target, Timeline, TimelineEntry, Timestamp, UserId};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut timeline = Timeline::new(UserId::parse("alice")?);
-/// // After `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
-/// timeline.queued(ClientMsgId::parse("7b0e")?, "hi", Timestamp::from_millis(1_763_632_800_000));
+/// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
+/// let outgoing = Outgoing::Message { target: Target::User(UserId::parse("bob")?), body: "hi".into(), reply_to: None };
+/// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
+/// timeline.queued(queued, Timestamp::from_millis(1_763_632_800_000));
 ///
 /// for entry in timeline.entries(|at| at.to_string()[..10].to_owned()) {
 ///     match entry {
 ///         TimelineEntry::Day(day) => println!("== {day} =="),
 ///         TimelineEntry::Unread(count) => println!("-- {count} new --"),
 ///         TimelineEntry::Gap { .. } => println!("…"),
+///         TimelineEntry::Message { message, .. } if message.deleted_at.is_some() => println!("(deleted)"),
 ///         TimelineEntry::Message { message, tick: Some(tick), .. } => println!("{} {tick:?}", message.body),
 ///         TimelineEntry::Message { message, tick: None, .. } => println!("{}: {}", message.sender_id, message.body),
-///         TimelineEntry::Unsent { unsent, tick } => println!("{} {tick:?}", unsent.body),
+///         TimelineEntry::Unsent { body, tick, .. } => println!("{body} {tick:?}"),
 ///     }
 /// }
 /// // What `client.history(…)` has to bring for the view to be whole, and what to report with `client.read(…)`.
@@ -38,21 +50,26 @@ use crate::ReceiptKind;
 #[derive(Clone, Debug)]
 pub struct Timeline {
     user_id: UserId,
-    messages: BTreeMap<Seq, Message>,
+    /// All that has a seq: messages as they are by now, and silent entries without what they say.
+    held: BTreeMap<Seq, Message>,
+    /// What silent entries say, by the message that they are about, held or not.
+    changes: BTreeMap<Seq, Changes>,
     unsent: Vec<Unsent>,
-    /// The ids of own messages that are stored.
+    /// The ids of own messages and changes that are stored.
     stored: BTreeSet<ClientMsgId>,
     marks: BTreeMap<UserId, Marks>,
-    /// The newest message that is known of, held or not.
+    /// The newest entry that is known of, held or not.
     last_seq: Seq,
     row: Option<Conversation>,
     /// The server has said how far the conversation goes.
     is_known: bool,
     opened: Option<Opened>,
+    writing: BTreeMap<UserId, Writing>,
 }
 
 /// One thing to draw.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are messages, and none is kept")]
 pub enum TimelineEntry<'a, D> {
     /// The day of what follows. Wherever the day changes, and before the first message.
     Day(D),
@@ -65,21 +82,32 @@ pub enum TimelineEntry<'a, D> {
         /// The first one behind it.
         before_seq: Seq,
     },
-    /// A stored message. One of a [`Kind`](crate::Kind) that the app does not know is drawn as nothing.
+    /// A stored message.
     Message {
-        /// The message.
-        message: &'a Message,
+        /// As it is by now, own changes that wait included. One with a `version` is edited; one with a `deleted_at` is deleted,
+        /// and has neither text nor reactions.
+        message: Cow<'a, Message>,
         /// The user wrote it, on any device.
         own: bool,
         /// How far an own message has come; others' have none.
         tick: Option<Tick>,
+        /// What it answers, as that is by now, deleted perhaps. `None` where `reply_to` is: it is not held.
+        quote: Option<Cow<'a, Message>>,
+        /// Own changes of it wait for the server's answer.
+        changing: bool,
+        /// The last own change of it that was refused for good, until it is dismissed.
+        refused: Option<&'a Unsent>,
     },
     /// An own message that is not stored.
     Unsent {
         /// The message.
         unsent: &'a Unsent,
+        /// What it says.
+        body: &'a str,
         /// [`Tick::Waiting`] or [`Tick::Failed`].
         tick: Tick,
+        /// What it answers.
+        quote: Option<Cow<'a, Message>>,
     },
 }
 
@@ -98,14 +126,12 @@ pub enum Tick {
     Read,
 }
 
-/// An own message that is not stored.
+/// An own message or change that is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsent {
-    /// The id that [`Sent::client_msg_id`](crate::Sent::client_msg_id) gave.
-    pub client_msg_id: ClientMsgId,
-    /// What it says.
-    pub body: String,
-    /// When the user wrote it.
+    /// What it is. Its id is the one that [`Sent::client_msg_id`](crate::Sent::client_msg_id) gave.
+    pub queued: Queued,
+    /// When the user made it.
     pub at: Timestamp,
     /// Why it will never be stored.
     pub error: Option<String>,
@@ -115,6 +141,20 @@ pub struct Unsent {
 struct Marks {
     delivered: Seq,
     read: Seq,
+}
+
+impl Unsent {
+    fn is(&self, client_msg_id: &ClientMsgId) -> bool {
+        self.queued.client_msg_id == *client_msg_id
+    }
+}
+
+/// Somebody writes.
+#[derive(Clone, Copy, Debug)]
+struct Writing {
+    until: Instant,
+    /// Where the conversation ended when this was heard of.
+    last_seq: Seq,
 }
 
 /// Where the unread separator is: before the first message of others above this mark.
@@ -132,7 +172,8 @@ impl Timeline {
     pub fn new(user_id: UserId) -> Self {
         Self {
             user_id,
-            messages: BTreeMap::new(),
+            held: BTreeMap::new(),
+            changes: BTreeMap::new(),
             unsent: Vec::new(),
             stored: BTreeSet::new(),
             marks: BTreeMap::new(),
@@ -140,6 +181,7 @@ impl Timeline {
             row: None,
             is_known: false,
             opened: None,
+            writing: BTreeMap::new(),
         }
     }
 
@@ -155,36 +197,77 @@ impl Timeline {
         self.known(last_seq);
     }
 
-    /// The next message, or any other. An own one takes the place of the unsent one with the same id.
+    /// The next entry, or any other. An own one takes the place of the unsent one with the same id.
     pub fn message(&mut self, message: Message) {
         if self.is_own(&message)
             && let Some(id) = &message.client_msg_id
         {
             self.stored.insert(id.clone());
-            self.unsent.retain(|unsent| unsent.client_msg_id != *id);
+            self.unsent.retain(|unsent| !unsent.is(id));
+        }
+        if self.writing.get(&message.sender_id).is_some_and(|writing| writing.last_seq < message.seq) {
+            self.writing.remove(&message.sender_id);
         }
         self.last_seq = self.last_seq.max(message.seq);
-        self.messages.entry(message.seq).or_insert(message);
+        if message.kind.counts() { self.hold(message) } else { self.change(message) }
     }
 
-    /// An own message that is not stored yet: from `send`, or from the client's `outbox` after a start.
-    pub fn queued(&mut self, client_msg_id: ClientMsgId, body: impl Into<String>, at: Timestamp) {
-        let is_known = |unsent: &Unsent| unsent.client_msg_id == client_msg_id;
-        if !self.stored.contains(&client_msg_id) && !self.unsent.iter().any(is_known) {
-            self.unsent.push(Unsent { client_msg_id, body: body.into(), at, error: None });
+    /// A message, as it was when it was read. What is known of it already may be newer.
+    fn hold(&mut self, mut message: Message) {
+        let seq = message.seq;
+        if let Some(at) = message.deleted_at {
+            let by = message.deleted_by.as_ref().unwrap_or(&message.sender_id).clone();
+            self.changes.entry(seq).or_default().delete(at, by);
+        }
+        if let Some(held) = self.held.remove(&seq) {
+            keep_text(&mut message, held);
+        }
+        if let Some(changes) = self.changes.get(&seq) {
+            changes.apply(&mut message, &self.user_id);
+        }
+        self.held.insert(seq, message);
+    }
+
+    /// A silent entry: what it says is kept with the message that it is about, which may come later.
+    fn change(&mut self, mut entry: Message) {
+        if let Some(target_seq) = entry.target_seq {
+            let changes = self.changes.entry(target_seq).or_default();
+            changes.add(&entry);
+            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| target.kind.counts()) {
+                changes.apply(target, &self.user_id);
+            }
+        }
+        entry.body.clear();
+        self.held.insert(entry.seq, entry);
+    }
+
+    /// An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start.
+    pub fn queued(&mut self, queued: Queued, at: Timestamp) {
+        let id = &queued.client_msg_id;
+        if !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
+            self.unsent.push(Unsent { queued, at, error: None });
         }
     }
 
-    /// An own message will never be stored. It stays, marked, until it is dismissed.
+    /// An own message or change will never be stored. The message stays, marked, until it is dismissed; the change is taken
+    /// back, and its message is marked.
     pub fn failed(&mut self, client_msg_id: &ClientMsgId, error: impl Into<String>) {
-        if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.client_msg_id == *client_msg_id) {
+        if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.is(client_msg_id)) {
             unsent.error = Some(error.into());
         }
     }
 
-    /// The user has seen that this message failed, and wants it gone. One that waits stays: it is sent all the same.
+    /// The user has seen that this message or change failed, and wants it gone. One that waits stays: it is sent all the same.
     pub fn dismiss(&mut self, client_msg_id: &ClientMsgId) {
-        self.unsent.retain(|unsent| unsent.client_msg_id != *client_msg_id || unsent.error.is_none());
+        self.unsent.retain(|unsent| !unsent.is(client_msg_id) || unsent.error.is_none());
+    }
+
+    /// A member writes, as [`Event::Typing`](crate::Event::Typing) says, and it is now.
+    pub fn typing(&mut self, user_id: &UserId, now: Instant) {
+        if *user_id != self.user_id {
+            let until = now + Duration::from_millis(TYPING_SHOWN_MS);
+            self.writing.insert(user_id.clone(), Writing { until, last_seq: self.last_seq });
+        }
     }
 
     /// A member has everything up to here, or has read it. So has the user, by another device or by this one.
@@ -252,10 +335,13 @@ impl Timeline {
         };
         let (first_unread, all) = (self.first_unread(), self.all_others());
         let mut before: Option<Seq> = None;
-        for message in self.messages.values() {
+        for message in self.held.values() {
             let before_seq = message.seq;
             if let Some(after_seq) = before.replace(before_seq).filter(|before| before.next() != before_seq) {
                 entries.push(TimelineEntry::Gap { after_seq, before_seq });
+            }
+            if !message.kind.counts() {
+                continue;
             }
             turn(&mut entries, message.sent_at);
             if let Some((_, count)) = first_unread.filter(|(first, _)| *first == message.seq) {
@@ -263,64 +349,118 @@ impl Timeline {
             }
             let own = self.is_own(message);
             let tick = if own { Some(tick(message.seq, all)) } else { None };
-            entries.push(TimelineEntry::Message { message, own, tick });
+            let (quote, seq) = (self.quote(message.reply_to), message.seq);
+            let (changing, refused) = (self.waiting(seq).next().is_some(), self.refused(seq));
+            let message = self.foreseen(message);
+            entries.push(TimelineEntry::Message { message, own, tick, quote, changing, refused });
         }
         for unsent in &self.unsent {
+            let Outgoing::Message { body, reply_to, .. } = &unsent.queued.outgoing else { continue };
             turn(&mut entries, unsent.at);
             let tick = if unsent.error.is_some() { Tick::Failed } else { Tick::Waiting };
-            entries.push(TimelineEntry::Unsent { unsent, tick });
+            entries.push(TimelineEntry::Unsent { unsent, body, tick, quote: self.quote(*reply_to) });
         }
         entries
     }
 
+    /// Who else writes now, in the order of their ids.
+    pub fn writing(&self, now: Instant) -> Vec<&UserId> {
+        self.writing.iter().filter(|(_, writing)| now < writing.until).map(|(user_id, _)| user_id).collect()
+    }
+
+    fn get(&self, seq: Seq) -> Option<Cow<'_, Message>> {
+        self.held.get(&seq).filter(|message| message.kind.counts()).map(|message| self.foreseen(message))
+    }
+
+    fn quote(&self, reply_to: Option<Seq>) -> Option<Cow<'_, Message>> {
+        reply_to.and_then(|seq| self.get(seq))
+    }
+
+    fn foreseen<'a>(&'a self, message: &'a Message) -> Cow<'a, Message> {
+        let mut foreseen = Cow::Borrowed(message);
+        for unsent in self.waiting(message.seq) {
+            foresee(foreseen.to_mut(), &unsent.queued.outgoing, unsent.at, &self.user_id);
+        }
+        foreseen
+    }
+
+    /// Own changes of this message that are not stored, oldest first.
+    fn own_changes(&self, seq: Seq) -> impl DoubleEndedIterator<Item = &Unsent> {
+        self.unsent.iter().filter(move |unsent| unsent.queued.outgoing.target_seq() == Some(seq))
+    }
+
+    fn waiting(&self, seq: Seq) -> impl Iterator<Item = &Unsent> {
+        self.own_changes(seq).filter(|unsent| unsent.error.is_none())
+    }
+
+    fn refused(&self, seq: Seq) -> Option<&Unsent> {
+        self.own_changes(seq).rfind(|unsent| unsent.error.is_some())
+    }
+
     /// What to ask `history` for next, so that nothing is missing; `None`: nothing is.
     pub fn missing(&self) -> Option<Side> {
-        let Some(newest) = self.messages.keys().next_back().copied() else {
+        let Some(newest) = self.held.keys().next_back().copied() else {
             return if self.last_seq > Seq::ZERO { Some(Side::Newest) } else { None };
         };
         if newest < self.last_seq {
             return Some(Side::After(newest));
         }
-        let above = self.messages.keys().rev();
-        let below = self.messages.keys().rev().skip(1);
+        let above = self.held.keys().rev();
+        let below = self.held.keys().rev().skip(1);
         below.zip(above).find(|(below, above)| below.next() != **above).map(|(below, _)| Side::After(*below))
     }
 
     /// What to ask `history` for when the user scrolls up; `None`: nothing is older than what is held.
     pub fn more_before(&self) -> Option<Side> {
-        let oldest = self.messages.keys().next()?;
+        let oldest = self.held.keys().next()?;
         if oldest.previous() > Seq::ZERO { Some(Side::Before(*oldest)) } else { None }
     }
 
-    /// How many messages of others the user has not read, as far as known: while some of those are missing, what the row says
-    /// and what has come since.
+    /// How many messages of others the user has not read, and are not deleted, as far as known: while some of those are missing,
+    /// what the row says and what has come since.
     pub fn unread(&self) -> u64 {
         let mark = self.own_read();
-        let above = self.above(mark).count() as u64;
-        let of_others = |mark| self.above(mark).filter(|message| !self.is_own(message)).count() as u64;
-        let count = self.last_seq.above(mark);
+        let of_others = |mark| self.above(mark).filter(|message| self.awaits_reading(message)).count() as u64;
+        let held = of_others(mark);
+        let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
         match &self.row {
-            Some(row) if above != count => (row.unread + of_others(mark.max(row.last_seq))).min(count),
-            _ => of_others(mark),
+            Some(row) if missing > 0 => {
+                // It can be fewer than are held: the row may know of a delete that is missing here.
+                let known = row.unread.saturating_sub(self.deleted_since(row.last_seq, mark));
+                (known + of_others(mark.max(row.last_seq))).min(held + missing)
+            }
+            _ => held,
         }
     }
 
-    /// What to report with `read` when the user has seen all that is shown: the last message of others that has no gap before
-    /// it, of what is not read yet; `None`: there is nothing to report.
+    /// How many messages of others, unread and not above `last_seq`, were deleted by entries above it.
+    fn deleted_since(&self, last_seq: Seq, mark: Seq) -> u64 {
+        let deletes = self.above(last_seq).filter(|entry| entry.kind == Kind::Delete && !self.is_own(entry));
+        let targets = deletes.filter_map(|entry| entry.target_seq);
+        targets.filter(|target| *target > mark && *target <= last_seq).count() as u64
+    }
+
+    /// What to report with `read` when the user has seen all that is shown: the last message of others that is not deleted and
+    /// has no gap before it, of what is not read yet; `None`: there is nothing to report.
     pub fn read_up_to(&self) -> Option<Seq> {
         let mark = self.own_read();
         let mut last = None;
         let mut before: Option<Seq> = None;
-        for message in self.messages.values() {
+        for message in self.held.values() {
             let seq = message.seq;
             if before.replace(seq).is_some_and(|before| before.next() != seq) && seq.previous() > mark {
                 break;
             }
-            if seq > mark && !self.is_own(message) {
+            if seq > mark && self.awaits_reading(message) {
                 last = Some(seq);
             }
         }
         last
+    }
+
+    /// Above the own read mark, it is unread.
+    fn awaits_reading(&self, message: &Message) -> bool {
+        message.kind.counts() && message.deleted_at.is_none() && !self.is_own(message)
     }
 
     fn is_own(&self, message: &Message) -> bool {
@@ -332,7 +472,7 @@ impl Timeline {
     }
 
     fn above(&self, mark: Seq) -> impl Iterator<Item = &Message> {
-        self.messages.range((Excluded(mark), Unbounded)).map(|(_, message)| message)
+        self.held.range((Excluded(mark), Unbounded)).map(|(_, message)| message)
     }
 
     /// The message that the separator is before, once it is certain which one that is, and how many were unread.
@@ -343,7 +483,7 @@ impl Timeline {
             if message.seq != next {
                 return None;
             }
-            if !self.is_own(message) {
+            if self.awaits_reading(message) {
                 return Some((next, *count));
             }
             next = next.next();
@@ -371,3 +511,6 @@ fn tick(seq: Seq, all: Option<Marks>) -> Tick {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod folding;

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use data_encoding::BASE64URL_NOPAD;
 use pigeonhole_client::limits::BODY_BYTES_MAX;
 use pigeonhole_client::{
-    Client, Config, Error, Event, Events, FileStorage, MemoryStorage, State, Timing, TokenNeed, Why,
+    Client, Config, ConversationId, Emoji, Error, Event, Events, FileStorage, MemoryStorage, Outgoing, Seq, State,
+    Target, Timing, TokenNeed, UserId, Why,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -35,7 +36,13 @@ async fn until_offline(events: &mut Events) {
 }
 
 async fn outbox(client: &Client) -> Vec<String> {
-    client.outbox().await.unwrap().into_iter().map(|queued| queued.body).collect()
+    client
+        .outbox()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|queued| queued.outgoing.body().unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -53,6 +60,36 @@ async fn what_is_sent_without_a_network_is_in_the_outbox_and_stays_there() {
 
     let (client, _events) = Client::connect(offline().0.storage(storage)).await.unwrap();
     assert_eq!(outbox(&client).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_change_goes_into_the_outbox_as_a_message_does() {
+    let storage = MemoryStorage::default();
+    let (client, _events) = Client::connect(offline().0.storage(storage.clone())).await.unwrap();
+    let (id, seq) = (ConversationId::parse("dm_ab").unwrap(), Seq::new(4).unwrap());
+    let thumb = Emoji::parse("👍").ok();
+    client.reply(&id, seq, "sure").await.unwrap();
+    client.edit(&id, seq, "better").await.unwrap();
+    client.react(&id, seq, thumb.clone()).await.unwrap();
+    client.react(&id, seq, None).await.unwrap();
+    client.delete(&id, seq).await.unwrap();
+    // Nobody hears of it now, nor later.
+    client.typing(&id);
+    client.close().await;
+    let (client, _events) = Client::connect(offline().0.storage(storage)).await.unwrap();
+    let waiting: Vec<Outgoing> = client.outbox().await.unwrap().into_iter().map(|queued| queued.outgoing).collect();
+    let conversation_id = || id.clone();
+    let target = Target::Conversation(id.clone());
+    assert_eq!(
+        waiting,
+        [
+            Outgoing::Message { target, body: "sure".to_owned(), reply_to: Some(seq) },
+            Outgoing::Edit { conversation_id: conversation_id(), seq, body: "better".to_owned() },
+            Outgoing::React { conversation_id: conversation_id(), seq, emoji: thumb },
+            Outgoing::React { conversation_id: conversation_id(), seq, emoji: None },
+            Outgoing::Delete { conversation_id: conversation_id(), seq },
+        ]
+    );
 }
 
 #[tokio::test]
@@ -75,7 +112,12 @@ async fn what_can_never_be_sent_is_refused_at_once() {
     let (client, _events) = Client::connect(offline().0).await.unwrap();
     let refused = client.send_to("not a user", "hi").await.unwrap_err();
     assert!(matches!(&refused, Error::InvalidUserId { id, .. } if id == "not a user"), "{refused}");
-    assert_eq!(client.send_to("bob", "x".repeat(BODY_BYTES_MAX + 1)).await.unwrap_err(), Error::TooLarge);
+    let (too_large, id) = ("x".repeat(BODY_BYTES_MAX + 1), ConversationId::parse("dm_ab").unwrap());
+    assert_eq!(client.send_to("bob", too_large.clone()).await.unwrap_err(), Error::TooLarge);
+    assert_eq!(client.edit(&id, Seq::default(), too_large.clone()).await.unwrap_err(), Error::TooLarge);
+    assert_eq!(client.reply(&id, Seq::default(), too_large).await.unwrap_err(), Error::TooLarge);
+    let everybody = vec![UserId::parse("bob").unwrap(); 21];
+    assert_eq!(client.presence(everybody).await.unwrap_err(), Error::TooLarge);
     assert!(outbox(&client).await.is_empty());
 }
 

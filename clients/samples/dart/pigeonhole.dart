@@ -27,7 +27,7 @@ class _Conversation {
 }
 
 class Pigeonhole {
-  Pigeonhole(this.url, this.me, this.token, {required this.show, required this.tick, required this.failed}) {
+  Pigeonhole(this.url, this.me, this.token, {required this.show, required this.change, required this.tick, required this.failed}) {
     _run();
     _timer = Timer.periodic(const Duration(seconds: 1), (_) => _everySecond());
   }
@@ -35,7 +35,8 @@ class Pigeonhole {
   final Uri url; // wss://….amazonaws.com/v1?device_id=…, one id for each installation
   final String me;
   final Future<String> Function() token; // asked before each connection
-  final void Function(Fields message) show; // each message once, in order; acknowledged after this. Draw nothing for an unknown kind
+  final void Function(Fields message) show; // each message once, in order; acknowledged after this. With a `deleted_at` it says nothing
+  final void Function(Fields entry) change; // a silent entry, in order among the messages: what to make of `target_seq`, or nothing
   final void Function(String conversation, String user, int seq, bool read) tick; // what is read is delivered, too
   final void Function(String clientMsgId, String why) failed;
 
@@ -338,7 +339,7 @@ class Pigeonhole {
     for (var shown = it.shown; shown != null; shown = it.shown) {
       final message = it.early.remove(shown + 1);
       if (message == null) return;
-      show(message);
+      message['kind'] == 'text' ? show(message) : change(message);
       it.shown = shown + 1;
       _unacked[message['conversation_id'] as String] = shown + 1;
     }

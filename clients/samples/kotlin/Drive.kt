@@ -1,15 +1,20 @@
 // Lets tools/scripts/samples.py use the class: a command a line in, what the class says a line out, fields parted by tabs.
 
 import kotlin.system.exitProcess
+import org.json.JSONObject
 
 @Synchronized
 private fun say(vararg fields: Any) = println(fields.joinToString("\t"))
+
+private fun shown(user: String, entry: JSONObject) =
+    say(user, "shown", entry.getString("conversation_id"), entry.getLong("seq"), entry.getString("body"))
 
 private fun client(url: String, user: String) = Pigeonhole(
     url,
     user,
     token = { user },
-    show = { say(user, "shown", it.getString("conversation_id"), it.getLong("seq"), it.getString("body")) },
+    show = { shown(user, it) },
+    change = { shown(user, it) },
     tick = { conversation, from, seq, read -> say(user, "tick", conversation, from, seq, read) },
     failed = { _, why -> say(user, "failed", why) }
 )

@@ -16,7 +16,8 @@ class Pigeonhole(
     private val url: String, // wss://….amazonaws.com/v1?device_id=…, one id for each installation
     private val me: String,
     private val token: () -> String, // asked before each connection
-    private val show: (JSONObject) -> Unit, // each message once, in order; acknowledged after this. Draw nothing for an unknown kind
+    private val show: (JSONObject) -> Unit, // each message once, in order; acknowledged after this. With a `deleted_at` it says nothing
+    private val change: (JSONObject) -> Unit, // a silent entry, in order among the messages: what to make of `target_seq`, or nothing
     private val tick: (conversation: String, user: String, seq: Long, read: Boolean) -> Unit, // what is read is delivered, too
     private val failed: (clientMsgId: String, why: String) -> Unit
 ) : WebSocketListener() {
@@ -300,7 +301,7 @@ class Pigeonhole(
     private fun showNext(it: Conversation) {
         while (it.shown != null && it.early.keys.firstOrNull() == it.shown!! + 1) {
             val message = it.early.pollFirstEntry().value
-            show(message)
+            if (message.getString("kind") == "text") show(message) else change(message)
             it.shown = message.getLong("seq")
             unacked[message.getString("conversation_id")] = message.getLong("seq")
         }

@@ -17,6 +17,7 @@ final class NotificationService: UNNotificationServiceExtension {
         }
         Task {
             // Your own: asks `history` with `after_seq` over a short connection, or a store that app and extension share (an app group).
+            // The last `text` there that is not deleted.
             if let message = await latest(in: conversation, upTo: seq) {
                 content.title = message.name
                 content.body = message.text

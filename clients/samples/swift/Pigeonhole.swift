@@ -25,7 +25,8 @@ final class Pigeonhole {
     private let url: URL // wss://….amazonaws.com/v1?device_id=…, one id for each installation
     private let me: String
     private let token: () async throws -> String // asked before each connection
-    private let show: (Fields) -> Void // each message once, in order; acknowledged after this. Draw nothing for an unknown kind
+    private let show: (Fields) -> Void // each message once, in order; acknowledged after this. With a `deleted_at` it says nothing
+    private let change: (Fields) -> Void // a silent entry, in order among the messages: what to make of `target_seq`, or nothing
     private let tick: (_ conversation: String, _ user: String, _ seq: Int, _ read: Bool) -> Void // what is read is delivered, too
     private let failed: (_ clientMsgId: String, _ why: String) -> Void
 
@@ -52,8 +53,10 @@ final class Pigeonhole {
     private var isListed = false
 
     init(url: URL, me: String, token: @escaping () async throws -> String, show: @escaping (Fields) -> Void,
-         tick: @escaping (String, String, Int, Bool) -> Void, failed: @escaping (String, String) -> Void) {
-        (self.url, self.me, self.token, self.show, self.tick, self.failed) = (url, me, token, show, tick, failed)
+         change: @escaping (Fields) -> Void, tick: @escaping (String, String, Int, Bool) -> Void,
+         failed: @escaping (String, String) -> Void) {
+        (self.url, self.me, self.token, self.tick, self.failed) = (url, me, token, tick, failed)
+        (self.show, self.change) = (show, change)
         tasks = [
             Task { await self.run() },
             Task {
@@ -336,7 +339,7 @@ final class Pigeonhole {
 
     private func showNext(_ it: Conversation) {
         while let shown = it.shown, let message = it.early.removeValue(forKey: shown + 1) {
-            show(message)
+            if message["kind"] as? String == "text" { show(message) } else { change(message) }
             it.shown = shown + 1
             if let id = message["conversation_id"] as? String { unacked[id] = shown + 1 }
         }

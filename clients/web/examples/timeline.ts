@@ -9,7 +9,10 @@ export async function open(client: Client, userId: string, conversation: string)
   return timeline;
 }
 
-/** To be drawn anew after each event: `timeline.message(event.message)`, `receipt(event)`, `row(event.conversation)`. */
+/**
+ * To be drawn anew after each event: `timeline.message(event.message)`, `receipt(event)`, `row(event.conversation)`,
+ * `failed(event.clientMsgId, event.error.code)`, and `typing(event.user_id, performance.now())`.
+ */
 export function lines(timeline: Timeline): string[] {
   return timeline.entries((at) => new Date(at).toLocaleDateString()).map(line);
 }
@@ -23,11 +26,23 @@ function line(entry: TimelineEntry): string {
     case "gap":
       // `timeline.missing()` is what to ask `client.history` for.
       return "…";
-    case "message":
-      return `${entry.message.sender_id}: ${entry.message.body} ${entry.tick ?? ""}`;
+    case "message": {
+      const { sender_id, body, edited_at, deleted_at, reactions = [] } = entry.message;
+      const answer = entry.quote ? `> ${entry.quote.body} ` : "";
+      const said = deleted_at ? "(deleted)" : `${answer}${body}${edited_at ? " (edited)" : ""}`;
+      const liked = reactions.map(({ emoji, count }) => `${emoji} ${count}`).join(" ");
+      // What the user has just changed is shown at once; `entry.changing` says so, and `entry.refused` what was not stored.
+      return `${sender_id}: ${said} ${liked} ${entry.tick ?? ""}`;
+    }
     case "unsent":
       return `${entry.body} ${entry.tick}`;
   }
+}
+
+/** The user writes something else in the place of what they said. */
+export async function edit(client: Client, timeline: Timeline, conversation: string, seq: number, body: string) {
+  const { queued } = await client.edit(conversation, seq, body);
+  timeline.queued(queued, new Date().toISOString());
 }
 
 /** The user has seen it all. */

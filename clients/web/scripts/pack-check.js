@@ -44,9 +44,9 @@ function use(archive) {
     `import { connect, limits, Timeline } from "@pigeonhole/client";
      const webSocket = () => { throw new Error("no network"); };
      const client = await connect({ url: "ws://localhost/v1", userId: "alice", token: () => "a.b.c", webSocket });
-     const { clientMsgId } = await client.sendTo("bob", "hi");
+     await client.sendTo("bob", "hi");
      const timeline = new Timeline("alice");
-     timeline.queued(clientMsgId, "hi", "2026-11-20T10:00:00.000Z");
+     timeline.queued(client.outbox[0], "2026-11-20T10:00:00.000Z");
      console.log(client.outbox.length, timeline.entries((at) => at).length, limits.BODY_BYTES_MAX);
      await client.close();`,
   );

@@ -4,8 +4,8 @@ import { type Config, defaultTiming } from "./config.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
-import { type HistoryResult, type InboxResult, limits, type SendResult } from "./frames.ts";
-import { checkSize, type Registration, type Settings, type Side, type Target } from "./protocol.ts";
+import { type HistoryResult, type InboxResult, limits, type Presence, type SendResult } from "./frames.ts";
+import { checkSize, type Registration, requestFor, type Settings, type Side, type Target } from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
@@ -70,17 +70,52 @@ export class Client {
    *
    * @throws `too_large`, `storage` or `closed`: it is not in the outbox, and will not be sent.
    */
-  async send(target: Target, body: string): Promise<Sent> {
-    const queued: Queued = { clientMsgId: uuid(), target, body };
-    const { clientMsgId } = queued;
-    checkSize({ action: "send", ...target, client_msg_id: clientMsgId, kind: "text", body });
-    const { stored } = await this.#driver.send(queued);
-    return { clientMsgId, stored };
+  send(target: Target, body: string): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), target, body });
   }
 
   /** As `send`, to the direct conversation with this user. */
   sendTo(user: string, body: string): Promise<Sent> {
     return this.send({ to: user }, body);
+  }
+
+  /** As `send`, of an answer to the message with this `seq`. */
+  reply(conversation: string, seq: number, body: string): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, body, replyTo: seq });
+  }
+
+  /**
+   * Gives the user's own message with this `seq` another text. It goes by the outbox as a message does, after what waits there
+   * for the same conversation.
+   *
+   * @throws As `send`. `stored` of the result throws `gone` if the message is deleted by then.
+   */
+  edit(conversation: string, seq: number, body: string): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, edit: { seq, body } });
+  }
+
+  /** Deletes the user's own message with this `seq` for everybody. Otherwise as `edit`. */
+  delete(conversation: string, seq: number): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, delete: { seq } });
+  }
+
+  /** The user's reaction to the message with this `seq`, in the place of the one before; `null`: none. Otherwise as `edit`. */
+  react(conversation: string, seq: number, emoji: string | null): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, react: { seq, emoji } });
+  }
+
+  /**
+   * The user writes there: to be called at each key. Told to the others at most every 4 s, and only while there is a
+   * connection; never kept, nor answered.
+   */
+  typing(conversation: string): void {
+    checkSize({ action: "typing", conversation_id: conversation });
+    this.#driver.act((session, now) => session.type(conversation, now));
+  }
+
+  /** Who of these (1 to 20) is there now, or when they were. Those with whom there is no direct conversation are left out. */
+  presence(users: string[]): Promise<Presence[]> {
+    return this.#call({ action: "presence", user_ids: users });
   }
 
   /**
@@ -140,7 +175,7 @@ export class Client {
     this.#driver.act((session, now) => session.wake(now));
   }
 
-  /** Messages that wait for the server's answer, oldest first: after a reload, what is to be shown as not sent yet. */
+  /** Messages and changes that wait for the server's answer, oldest first: after a reload, what is to be shown as not sent yet. */
   get outbox(): readonly Queued[] {
     return this.#driver.session.outbox.waiting();
   }
@@ -160,17 +195,27 @@ export class Client {
     this.events.end();
   }
 
+  async #queue(queued: Queued): Promise<Sent> {
+    const { clientMsgId } = queued;
+    checkSize(requestFor(queued));
+    const { stored } = await this.#driver.send(queued);
+    return { clientMsgId, queued, stored };
+  }
+
   #call<R extends CallRequest>(request: R): Promise<CallResult<R>> {
     return this.#driver.ask((session, waiter, now) => session.call(request, waiter, now));
   }
 }
 
-/** A message that is in the outbox. */
+/** A message or a change that is in the outbox. */
 export interface Sent {
   /** Its event carries the same, as `client_msg_id`. */
   clientMsgId: string;
+  /** What is in the outbox, for `Timeline.queued`. */
+  queued: Queued;
   /**
-   * Resolves once the server has stored it, however long there is no connection. May be ignored.
+   * Resolves once the server has stored it, however long there is no connection: of a change, with the place of its own entry.
+   * May be ignored.
    *
    * @throws A code of the protocol: it will never be stored. `closed`: it is still in the outbox.
    */

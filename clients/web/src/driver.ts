@@ -73,7 +73,7 @@ export class Driver {
     return answer;
   }
 
-  /** Resolves once the message is in the storage; `stored` resolves once the server has stored it. */
+  /** Resolves once it is in the storage; `stored` resolves once the server has stored it. */
   async send(queued: Queued): Promise<{ stored: Promise<SendResult> }> {
     if (this.#isClosed) {
       throw closed();

@@ -2,20 +2,22 @@
 
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
-import type { Receipt, ReceiptKind, Settings, Target } from "./protocol.ts";
+import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
+import type { Queued } from "./storage/storage.ts";
 
 export type ClientEvent =
   | MessageEvent
   | ReceiptEvent
   | ConversationEvent
+  | TypingEvent
   | SettingsEvent
   | StateEvent
   | FailedEvent
   | StorageEvent;
 
 /**
- * The next message of its conversation, in the order of `seq`, each once. The user's own messages are among them, once
- * they are stored: `client_msg_id` says which they are.
+ * The next entry of its conversation, in the order of `seq`, each once: a message, or what became of one (`edit`, `delete`,
+ * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are.
  */
 interface MessageEvent {
   type: "message";
@@ -43,6 +45,11 @@ interface ConversationEvent {
   conversation: Conversation;
 }
 
+/** Somebody writes there, for some seconds from now on: to be shown until an entry of theirs comes, or 6 s are over. */
+interface TypingEvent extends Typing {
+  type: "typing";
+}
+
 /**
  * The user has changed settings, here or on another device: the server has them now. What is left out stays as it was. One
  * that another device changed while this one was not connected is only in the rows of `inbox`.
@@ -67,14 +74,8 @@ export type State =
   | { state: "connecting" | "online" | "caught_up" | "replaced" }
   | { state: "offline"; why: Why; retryInMs: number };
 
-/** A message that will never be stored: the server refused it for good. It is out of the outbox. */
-interface FailedEvent {
-  type: "failed";
-  clientMsgId: string;
-  target: Target;
-  body: string;
-  error: PigeonholeError;
-}
+/** A message or a change that will never be stored: the server refused it for good. It is out of the outbox. */
+type FailedEvent = { type: "failed"; error: PigeonholeError } & Queued;
 
 /**
  * The first event, where what an earlier run has stored can't be read. It is set aside, under the name `setAside`, and this

@@ -274,7 +274,7 @@ export interface ReactRequest {
   /**
    * In the place of what the user reacted with before. `null` takes it back.
    */
-  emoji: (Emoji | null) | null;
+  emoji: Emoji | null;
   /**
    * Echoed by the answer.
    */
@@ -465,6 +465,10 @@ export interface SendResult {
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
    */
   seq: number;
+  /**
+   * Only of an edit: which version of the text it made.
+   */
+  version?: number;
 }
 /**
  * The answer to `edit`, if it succeeded.
@@ -1132,7 +1136,8 @@ export function isSendResult(value: unknown): value is SendResult {
     typeof value.duplicate === "boolean" &&
     typeof value.message_id === "string" &&
     typeof value.sent_at === "string" &&
-    Number.isSafeInteger(value.seq);
+    Number.isSafeInteger(value.seq) &&
+    (value.version === undefined || Number.isSafeInteger(value.version));
 }
 
 export function isSettingsEvent(value: unknown): value is SettingsEvent {

@@ -18,14 +18,34 @@ export type {
   Member,
   Message,
   MutedUntil,
+  Presence,
+  Reaction,
   SendResult,
   UserSettings,
 } from "./frames.ts";
 export { limits } from "./frames.ts";
-export type { Receipt, ReceiptKind, Registration, Settings, Side, Target } from "./protocol.ts";
+export {
+  counts,
+  type Receipt,
+  type ReceiptKind,
+  type Registration,
+  type Settings,
+  type Side,
+  type Target,
+  type Typing,
+} from "./protocol.ts";
 export type { Stats } from "./session/session.ts";
 export { indexedDbStorage } from "./storage/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
 export { memoryStorage } from "./storage/memory.ts";
-export { apply, type Change, nothingSaved, type Queued, type Saved, type Storage } from "./storage/storage.ts";
+export {
+  apply,
+  type Change,
+  nothingSaved,
+  type Queued,
+  type QueuedChange,
+  type QueuedMessage,
+  type Saved,
+  type Storage,
+} from "./storage/storage.ts";
 export { type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

@@ -4,7 +4,9 @@ import { PigeonholeError } from "./errors.ts";
 import {
   type AckEntry,
   type ConversationSettings,
+  type DeleteRequest,
   type DeviceRequest1,
+  type EditRequest,
   type InboxResult,
   isConnectionReplacedEvent,
   isErrorFrame,
@@ -13,13 +15,18 @@ import {
   isReceiptDeliveredEvent,
   isReceiptReadEvent,
   isSettingsEvent,
+  isTypingEvent,
   limits,
   type Message,
   type Problem,
+  type ReactRequest,
   type ReceiptReadEvent,
   type Request,
+  type SendRequest,
+  type TypingEvent,
   type UserSettings,
 } from "./frames.ts";
+import type { Queued } from "./storage/storage.ts";
 
 /** Whom a message is for: the direct conversation with a user, created by the first message, or one that is known. */
 export type Target = { to: string } | { conversation_id: string };
@@ -41,12 +48,34 @@ export function requestFrame(request: Request, id: number): string {
   return JSON.stringify({ ...request, id: String(id) });
 }
 
+/** What asks the server to store this. */
+export function requestFor(queued: Queued): SendRequest | EditRequest | DeleteRequest | ReactRequest {
+  const { clientMsgId: client_msg_id, target } = queued;
+  if ("edit" in queued) {
+    return { action: "edit", ...queued.target, ...queued.edit, client_msg_id };
+  }
+  if ("delete" in queued) {
+    return { action: "delete", ...queued.target, ...queued.delete, client_msg_id };
+  }
+  if ("react" in queued) {
+    return { action: "react", ...queued.target, ...queued.react, client_msg_id };
+  }
+  const { body, replyTo } = queued;
+  const reply = replyTo === undefined ? {} : { reply_to: replyTo };
+  return { action: "send", ...target, client_msg_id, kind: "text", body, ...reply };
+}
+
+/** Whether a user said it: it counts as unread, and is drawn. Other entries say what became of one that does, or are not known. */
+export function counts({ kind }: Pick<Message, "kind">): boolean {
+  return kind === "text";
+}
+
 /** Refuses what is too large: API Gateway would close the socket, at each try. */
 export function checkSize(request: Request): void {
   const bytes = (text: string) => new TextEncoder().encode(text).length;
   const bodyFits = (body: string) =>
     bytes(body) <= limits.BODY_BYTES_MAX && bytes(JSON.stringify(body)) <= limits.BODY_JSON_BYTES_MAX;
-  const fits = request.action !== "send" || bodyFits(request.body);
+  const fits = !("body" in request) || bodyFits(request.body);
   if (!fits || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
     throw new PigeonholeError("too_large", "a message has at most 16 KiB, and 24 KiB once written as JSON");
   }
@@ -58,12 +87,16 @@ export type ReceiptKind = "delivered" | "read";
 /** How far a member has come, and when. */
 export type Receipt = Omit<ReceiptReadEvent, "type">;
 
+/** Who writes where, and since when. */
+export type Typing = Omit<TypingEvent, "type">;
+
 /** A frame from the server. `gateway`: it has no `type`, so it is from API Gateway itself. */
 export type Incoming =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
   | { is: "messages"; messages: Message[] }
   | { is: "receipt"; kind: ReceiptKind; receipt: Receipt }
+  | { is: "typing"; typing: Typing }
   | { is: "settings"; settings: Settings }
   | { is: "replaced" }
   | { is: "gateway" }
@@ -89,6 +122,10 @@ export function parseFrame(text: string): Incoming {
     const { conversation_id, user_id, seq, at } = frame;
     const kind = frame.type === "receipt.read" ? "read" : "delivered";
     return { is: "receipt", kind, receipt: { conversation_id, user_id, seq, at } };
+  }
+  if (isTypingEvent(frame)) {
+    const { conversation_id, user_id, at } = frame;
+    return { is: "typing", typing: { conversation_id, user_id, at } };
   }
   if (isSettingsEvent(frame)) {
     const { type: _, ...settings } = frame;

@@ -1,7 +1,9 @@
 // The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
-import type { Conversation, HistoryResult, Message } from "./frames.ts";
-import type { Receipt, ReceiptKind, Side } from "./protocol.ts";
+import { Changes } from "./changes.ts";
+import { type Conversation, type HistoryResult, limits, type Message } from "./frames.ts";
+import { counts, type Receipt, type ReceiptKind, type Side } from "./protocol.ts";
+import type { Queued } from "./storage/storage.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -14,17 +16,26 @@ export type TimelineEntry =
   | { type: "unread"; count: number }
   /** Messages between these two are missing. */
   | { type: "gap"; afterSeq: number; beforeSeq: number }
-  /** A stored message; others' have no tick. */
-  | { type: "message"; message: Message; own: boolean; tick: "stored" | "delivered" | "read" | undefined }
+  /** A stored message, as it is now, own changes that wait included; others' have no tick. */
+  | {
+      type: "message";
+      message: Message;
+      own: boolean;
+      tick: "stored" | "delivered" | "read" | undefined;
+      /** What it answers, as that is now, if that is held. */
+      quote: Message | undefined;
+      /** Own changes of it wait for the server's answer. */
+      changing: boolean;
+      /** The last own change of it that was refused for good, until it is dismissed. */
+      refused: Unsent | undefined;
+    }
   /** An own message that is not stored. */
-  | ({ type: "unsent"; tick: "waiting" | "failed" } & Unsent);
+  | { type: "unsent"; unsent: Unsent; body: string; tick: "waiting" | "failed"; quote: Message | undefined };
 
-/** An own message that is not stored. */
+/** An own message or change that is not stored. */
 export interface Unsent {
-  /** What `send` gave. */
-  clientMsgId: string;
-  body: string;
-  /** When the user wrote it: RFC 3339, as `sent_at` of a message. */
+  queued: Queued;
+  /** When the user made it: RFC 3339, as `sent_at` of a message. */
   at: string;
   /** Why it will never be stored: what `failed` was called with. */
   error?: string;
@@ -33,6 +44,13 @@ export interface Unsent {
 interface Marks {
   delivered: number;
   read: number;
+}
+
+/** Somebody writes. */
+interface Writing {
+  until: number;
+  /** Where the conversation ended when that was heard of. */
+  lastSeq: number;
 }
 
 /** Where the unread separator stands: before the first message of others above this mark. */
@@ -44,18 +62,22 @@ interface Opened {
 }
 
 /**
- * The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet.
+ * The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet. Entries that say what became of a
+ * message are not drawn themselves: the message is, as it is by then.
  *
  * Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
  * tick falls. It does not look at the conversation's id, so the app keeps one for each conversation.
  */
 export class Timeline {
   #userId: string;
-  /** By `seq`. */
-  #messages: Message[] = [];
+  /** By `seq`. What became of a message, and so what it says, is in the changes. */
+  #log: Message[] = [];
+  #changes: Changes;
+  /** Oldest first. */
   #unsent: Unsent[] = [];
-  /** The `client_msg_id`s of own messages that are stored. */
+  /** The `client_msg_id`s of own entries that are stored. */
   #stored = new Set<string>();
+  #writing = new Map<string, Writing>();
   #marks = new Map<string, Marks>();
   #lastSeq = 0;
   #row: Conversation | undefined;
@@ -65,14 +87,15 @@ export class Timeline {
   /** The user whose view this is. */
   constructor(userId: string) {
     this.#userId = userId;
+    this.#changes = new Changes(userId);
   }
 
   // Input.
 
   /** A page of the conversation: any, and pages may overlap. */
   history({ messages, last_seq, members }: Pick<HistoryResult, "messages" | "last_seq" | "members">): void {
-    for (const message of messages) {
-      this.message(message);
+    for (const entry of messages) {
+      this.#take(entry, last_seq);
     }
     for (const { user_id, delivered_seq, read_seq } of members) {
       this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
@@ -80,41 +103,40 @@ export class Timeline {
     this.#known(last_seq);
   }
 
-  /** The next message, or any other. An own one takes the place of the unsent one with the same `client_msg_id`. */
-  message(message: Message): void {
-    const { seq, client_msg_id } = message;
-    if (this.#isOwn(message) && client_msg_id !== undefined) {
-      this.#stored.add(client_msg_id);
-      this.#unsent = this.#unsent.filter(({ clientMsgId }) => clientMsgId !== client_msg_id);
-    }
-    this.#lastSeq = Math.max(this.#lastSeq, seq);
-    let place = this.#messages.length;
-    while ((this.#messages[place - 1]?.seq ?? 0) > seq) {
-      place -= 1;
-    }
-    if (this.#messages[place - 1]?.seq !== seq) {
-      this.#messages.splice(place, 0, message);
+  /** The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. */
+  message(entry: Message): void {
+    this.#take(entry, entry.seq);
+  }
+
+  /** An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start. */
+  queued(queued: Queued, at: string): void {
+    const { clientMsgId } = queued;
+    const isKnown = this.#unsent.some((unsent) => unsent.queued.clientMsgId === clientMsgId);
+    if (!isKnown && !this.#stored.has(clientMsgId)) {
+      this.#unsent.push({ queued, at });
     }
   }
 
-  /** An own message that is not stored yet: from `send`, or from the client's `outbox` after a start. */
-  queued(clientMsgId: string, body: string, at: string): void {
-    if (!this.#stored.has(clientMsgId) && !this.#unsent.some((unsent) => unsent.clientMsgId === clientMsgId)) {
-      this.#unsent.push({ clientMsgId, body, at });
-    }
-  }
-
-  /** An own message will never be stored. It stays, marked, until it is dismissed. */
+  /** An own message or change will never be stored. Its mark stays until it is dismissed; a change is taken back. */
   failed(clientMsgId: string, error: string): void {
-    const unsent = this.#unsent.find((candidate) => candidate.clientMsgId === clientMsgId);
+    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
     if (unsent) {
       unsent.error = error;
     }
   }
 
-  /** The user has seen that this message failed, and wants it gone. One that waits stays: it is sent all the same. */
+  /** The user has seen that this failed, and wants it gone. What waits stays: it is sent all the same. */
   dismiss(clientMsgId: string): void {
-    this.#unsent = this.#unsent.filter((unsent) => unsent.clientMsgId !== clientMsgId || unsent.error === undefined);
+    this.#unsent = this.#unsent.filter(
+      ({ queued, error }) => queued.clientMsgId !== clientMsgId || error === undefined,
+    );
+  }
+
+  /** Somebody writes, by a clock of the app's, in milliseconds. */
+  typing(userId: string, now: number): void {
+    if (userId !== this.#userId) {
+      this.#writing.set(userId, { until: now + limits.TYPING_SHOWN_MS, lastSeq: this.#lastSeq });
+    }
   }
 
   /** A member has everything up to here, or has read it. So has the user, by another device or by this one. */
@@ -157,29 +179,50 @@ export class Timeline {
     const firstUnread = this.#firstUnread();
     const all = this.#ofOthers();
     let before: number | undefined;
-    for (const message of this.#messages) {
-      const { seq } = message;
+    for (const entry of this.#log) {
+      const { seq, reply_to } = entry;
       if (before !== undefined && seq > before + 1) {
         entries.push({ type: "gap", afterSeq: before, beforeSeq: seq });
       }
       before = seq;
-      turn(message.sent_at);
+      if (!counts(entry)) {
+        continue;
+      }
+      turn(entry.sent_at);
       if (seq === firstUnread) {
         entries.push({ type: "unread", count: this.#opened?.count ?? 0 });
       }
-      const own = this.#isOwn(message);
-      entries.push({ type: "message", message, own, tick: own ? tick(seq, all) : undefined });
+      const own = this.#isOwn(entry);
+      const [message, quote] = [this.#shown(entry), this.#quote(reply_to)];
+      const mark = own ? tick(seq, all) : undefined;
+      entries.push({ type: "message", message, own, tick: mark, quote, ...this.#changing(seq) });
     }
     for (const unsent of this.#unsent) {
-      turn(unsent.at);
-      entries.push({ type: "unsent", tick: unsent.error === undefined ? "waiting" : "failed", ...unsent });
+      const { queued, at, error } = unsent;
+      if ("body" in queued) {
+        turn(at);
+        const quote = this.#quote(queued.replyTo);
+        entries.push({
+          type: "unsent",
+          unsent,
+          body: queued.body,
+          tick: error === undefined ? "waiting" : "failed",
+          quote,
+        });
+      }
     }
     return entries;
   }
 
+  /** Who writes now, by the same clock as `typing`, in the order of their ids. */
+  writing(now: number): string[] {
+    const writing = [...this.#writing].filter(([, { until }]) => now < until);
+    return writing.map(([userId]) => userId).sort();
+  }
+
   /** What to ask `history` for next, so that nothing is missing; `undefined`: nothing is. */
   missing(): Side | undefined {
-    const newest = this.#messages.at(-1)?.seq;
+    const newest = this.#log.at(-1)?.seq;
     if (newest === undefined) {
       return this.#lastSeq > 0 ? {} : undefined;
     }
@@ -188,7 +231,7 @@ export class Timeline {
     }
     let missing: Side | undefined;
     let before: number | undefined;
-    for (const { seq } of this.#messages) {
+    for (const { seq } of this.#log) {
       if (before !== undefined && seq > before + 1) {
         missing = { after_seq: before };
       }
@@ -199,46 +242,106 @@ export class Timeline {
 
   /** What to ask `history` for when the user scrolls up; `undefined`: nothing is older than what is held. */
   moreBefore(): { before_seq: number } | undefined {
-    const [oldest] = this.#messages;
+    const [oldest] = this.#log;
     return oldest && oldest.seq > 1 ? { before_seq: oldest.seq } : undefined;
   }
 
   /**
-   * How many messages of others the user has not read, as far as known: while some of those are missing, what the row says and
-   * what has come since.
+   * How many messages of others the user has not read, without deleted ones, as far as known: while some of those are missing,
+   * what the row says and what has become of it since.
    */
   unread(): number {
     const mark = this.#ownRead();
-    const above = this.#messages.filter(({ seq }) => seq > mark);
-    const ofOthers = above.filter((message) => !this.#isOwn(message));
-    const count = Math.max(this.#lastSeq - mark, 0);
+    const above = this.#log.filter(({ seq }) => seq > mark);
+    const ofOthers = above.filter((entry) => this.#isUnread(entry));
+    const missing = Math.max(this.#lastSeq - mark, 0) - above.length;
     const row = this.#row;
-    if (!row || above.length === count) {
+    if (!row || missing === 0) {
       return ofOthers.length;
     }
-    const since = ofOthers.filter(({ seq }) => seq > row.last_seq);
-    return Math.min(row.unread + since.length, count);
+    const since = (seq: number) => seq > row.last_seq;
+    const come = ofOthers.filter(({ seq }) => since(seq)).length;
+    const gone = above.filter(({ seq, kind, sender_id, target_seq = 0 }) => {
+      const ofOther = kind === "delete" && sender_id !== this.#userId;
+      return ofOther && since(seq) && !since(target_seq) && target_seq > mark;
+    });
+    // It can be less than what is held: the row may know of deletes that are among what is missing.
+    return Math.min(Math.max(row.unread - gone.length, 0) + come, ofOthers.length + missing);
   }
 
   /**
    * What to report with `read` when the user has seen all that is shown: the last message of others that has no gap before it,
-   * of what is not read yet; `undefined`: there is nothing to report.
+   * of what is not read yet, nor deleted; `undefined`: there is nothing to report.
    */
   readUpTo(): number | undefined {
     const mark = this.#ownRead();
     let last: number | undefined;
     let before: number | undefined;
-    for (const message of this.#messages) {
-      const { seq } = message;
+    for (const entry of this.#log) {
+      const { seq } = entry;
       if (before !== undefined && seq > before + 1 && seq - 1 > mark) {
         break;
       }
       before = seq;
-      if (seq > mark && !this.#isOwn(message)) {
+      if (seq > mark && this.#isUnread(entry)) {
         last = seq;
       }
     }
     return last;
+  }
+
+  /** An entry, as it was when the conversation had come so far. */
+  #take(entry: Message, asOf: number): void {
+    const { seq, client_msg_id } = entry;
+    this.#changes.take(entry, asOf);
+    if (this.#isOwn(entry) && client_msg_id !== undefined) {
+      this.#stored.add(client_msg_id);
+      this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== client_msg_id);
+    }
+    if (seq > (this.#writing.get(entry.sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
+      this.#writing.delete(entry.sender_id);
+    }
+    this.#lastSeq = Math.max(this.#lastSeq, seq);
+    const place = this.#placeOf(seq);
+    if (this.#log[place - 1]?.seq !== seq) {
+      this.#log.splice(place, 0, { ...entry, body: "" });
+    }
+  }
+
+  /** After what is not above this `seq`. */
+  #placeOf(seq: number): number {
+    let place = this.#log.length;
+    while ((this.#log[place - 1]?.seq ?? 0) > seq) {
+      place -= 1;
+    }
+    return place;
+  }
+
+  /** The message as it is now, own changes that wait included. */
+  #shown(message: Message): Message {
+    const waiting = this.#changesOf(message.seq).filter(({ error }) => error === undefined);
+    return this.#changes.apply(message, waiting);
+  }
+
+  #quote(seq: number | undefined): Message | undefined {
+    const held = seq === undefined ? undefined : this.#log[this.#placeOf(seq) - 1];
+    return held && held.seq === seq && counts(held) ? this.#shown(held) : undefined;
+  }
+
+  #changing(seq: number): { changing: boolean; refused: Unsent | undefined } {
+    const changes = this.#changesOf(seq);
+    const refused = changes.filter(({ error }) => error !== undefined);
+    return { changing: changes.length > refused.length, refused: refused.at(-1) };
+  }
+
+  /** Own ones that are not stored, oldest first. */
+  #changesOf(seq: number): Unsent[] {
+    return this.#unsent.filter(({ queued }) => targetOf(queued) === seq);
+  }
+
+  /** Whether it is unread, if it is above the mark. */
+  #isUnread(entry: Message): boolean {
+    return counts(entry) && !this.#isOwn(entry) && !this.#changes.isDeleted(entry.seq);
   }
 
   #isOwn({ sender_id }: Message): boolean {
@@ -277,8 +380,8 @@ export class Timeline {
       return undefined;
     }
     const { mark } = this.#opened;
-    const above = this.#messages.filter(({ seq }) => seq > mark);
-    const at = above.findIndex((message) => !this.#isOwn(message));
+    const above = this.#log.filter(({ seq }) => seq > mark);
+    const at = above.findIndex((entry) => this.#isUnread(entry));
     return above[at]?.seq === mark + 1 + at ? above[at]?.seq : undefined;
   }
 
@@ -299,4 +402,15 @@ function tick(seq: number, all: Marks | undefined): "stored" | "delivered" | "re
     return "stored";
   }
   return seq > all.read ? "delivered" : "read";
+}
+
+/** Of a change: the message that it is about. */
+function targetOf(queued: Queued): number | undefined {
+  if ("edit" in queued) {
+    return queued.edit.seq;
+  }
+  if ("delete" in queued) {
+    return queued.delete.seq;
+  }
+  return "react" in queued ? queued.react.seq : undefined;
 }

@@ -7,6 +7,7 @@ import {
   type ClientEvent,
   type Config,
   connect,
+  type Message,
   memoryStorage,
   nothingSaved,
   PigeonholeError,
@@ -85,7 +86,7 @@ it("keeps what was written without a network, sends it once there is one, and in
   const offline = await start({ url, storage: memoryStorage(saved) });
   await until(offline, isState("offline"));
   const [one] = await Promise.all(["one", "two", "three"].map((body) => offline.sendTo("bob", body)));
-  expect(saved.outbox.map(({ body }) => body)).toEqual(["one", "two", "three"]);
+  expect(saved.outbox).toMatchObject([{ body: "one" }, { body: "two" }, { body: "three" }]);
   await offline.close();
   // It is still in the outbox.
   await expect(one?.stored).rejects.toMatchObject({ code: "closed" });
@@ -93,7 +94,7 @@ it("keeps what was written without a network, sends it once there is one, and in
 
   server = await Server.start();
   const client = await start({ storage: memoryStorage(saved) });
-  expect(client.outbox.map(({ body }) => body)).toEqual(["one", "two", "three"]);
+  expect(client.outbox).toMatchObject([{ body: "one" }, { body: "two" }, { body: "three" }]);
   const bodies = [];
   for (let seq = 1; seq <= 3; seq += 1) {
     bodies.push((await server.answer("send", { ...message(seq), duplicate: false })).body);
@@ -101,6 +102,100 @@ it("keeps what was written without a network, sends it once there is one, and in
   expect(bodies).toEqual(["one", "two", "three"]);
   await until(client, (event) => event.type === "message" && event.message.seq === 3);
   expect(client.outbox).toEqual([]);
+});
+
+it("keeps changes as it keeps messages, sends them in the same lane, and tells each as the entry that it became", async () => {
+  const { url } = server;
+  await server.stop();
+  const saved = { ...nothingSaved(), held: new Map([["dm_ab", 4]]) };
+  const offline = await start({ url, storage: memoryStorage(saved) });
+  await until(offline, isState("offline"));
+  await Promise.all([
+    offline.reply("dm_ab", 4, "an answer"),
+    offline.edit("dm_ab", 3, "better"),
+    offline.react("dm_ab", 4, "👍"),
+    offline.react("dm_ab", 4, null),
+    offline.delete("dm_ab", 2),
+  ]);
+  await expect(offline.edit("dm_ab", 3, "x".repeat(17_000))).rejects.toMatchObject({ code: "too_large" });
+  await offline.close();
+
+  server = await Server.start();
+  const client = await start({ storage: memoryStorage(saved) });
+  const target = { conversation_id: "dm_ab" };
+  expect(client.outbox).toMatchObject([
+    { target, body: "an answer", replyTo: 4 },
+    { target, edit: { seq: 3, body: "better" } },
+    { target, react: { seq: 4, emoji: "👍" } },
+    { target, react: { seq: 4, emoji: null } },
+    { target, delete: { seq: 2 } },
+  ]);
+  const asked = [];
+  for (const [at, action] of ["send", "edit", "react", "react", "delete"].entries()) {
+    const version = action === "edit" ? { version: 2 } : {};
+    const { client_msg_id: _, ...request } = await server.answer(action, {
+      ...message(5 + at),
+      ...version,
+      duplicate: false,
+    });
+    asked.push(request);
+  }
+  expect(asked).toEqual([
+    { action: "send", ...target, kind: "text", body: "an answer", reply_to: 4 },
+    { action: "edit", ...target, seq: 3, body: "better" },
+    { action: "react", ...target, seq: 4, emoji: "👍" },
+    { action: "react", ...target, seq: 4, emoji: null },
+    { action: "delete", ...target, seq: 2 },
+  ]);
+  const told: Message[] = [];
+  while (told.length < 5) {
+    const event = await until(client, ({ type }) => type === "message");
+    told.push(...(event.type === "message" ? [event.message] : []));
+  }
+  const entries = told.map(({ message_id: _, sent_at: __, client_msg_id: ___, sender_id, ...entry }) => entry);
+  expect(entries).toEqual([
+    { ...target, seq: 5, kind: "text", body: "an answer", reply_to: 4 },
+    { ...target, seq: 6, kind: "edit", body: "better", target_seq: 3, version: 2 },
+    { ...target, seq: 7, kind: "reaction", body: "", target_seq: 4, emoji: "👍" },
+    { ...target, seq: 8, kind: "reaction", body: "", target_seq: 4 },
+    { ...target, seq: 9, kind: "delete", body: "", target_seq: 2 },
+  ]);
+});
+
+it("tells of a change that is refused, with all that it was to be", async () => {
+  const client = await start();
+  await server.catchUp();
+  const { clientMsgId, stored } = await client.edit("dm_ab", 3, "better");
+  const { id } = await server.asked("edit");
+  server.say({ type: "error", action: "edit", id, error: { code: "gone", message: "deleted", retryable: false } });
+  await expect(stored).rejects.toMatchObject({ code: "gone" });
+  expect(await until(client, ({ type }) => type === "failed")).toMatchObject({
+    clientMsgId,
+    target: { conversation_id: "dm_ab" },
+    edit: { seq: 3, body: "better" },
+    error: { code: "gone" },
+  });
+  expect(client.outbox).toEqual([]);
+});
+
+it("asks who is there, tells that its user writes, and hears that others do", async () => {
+  const client = await start();
+  // There is no connection, so nobody is told.
+  client.typing("dm_ab");
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+  client.typing("dm_ab");
+  client.typing("dm_ab");
+  client.typing("dm_ac");
+  expect(await server.asked("typing")).toEqual({ action: "typing", conversation_id: "dm_ab" });
+  expect(await server.asked("typing")).toEqual({ action: "typing", conversation_id: "dm_ac" });
+  const users = client.presence(["bob"]);
+  const found = [{ user_id: "bob", online: false, last_seen_at: "2026-11-20T10:00:05.000Z" }];
+  expect(await server.answer("presence", { users: found })).toEqual({ action: "presence", user_ids: ["bob"] });
+  expect(await users).toEqual(found);
+  const typing = { type: "typing", conversation_id: "dm_ab", user_id: "bob", at: "2026-11-20T10:00:05.000Z" };
+  server.say(typing);
+  expect(await until(client, ({ type }) => type === "typing")).toEqual(typing);
 });
 
 it.each([1000, 1001, 1008, 1009, 1011, 4000])("comes back after the server has closed with %i", async (code) => {

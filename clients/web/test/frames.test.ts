@@ -25,6 +25,7 @@ const texts: Record<string, fc.Arbitrary<string>> = {
     .date({ min: new Date(0), max: new Date("2100-01-01"), noInvalidDate: true })
     .map((at) => at.toISOString()),
   "^[!-~]+$": fc.stringMatching(/^[!-~]{1,64}$/),
+  "^[^\\s\\x00-\\x1f\\x7f-\\x9f]+$": fc.constantFrom("👍", "❤️", "ok"),
   "^[A-Za-z0-9_-]+$": fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
 };
 
@@ -95,7 +96,7 @@ const wrongs = [null, true, "wrong", 5, 1.5, {}, []];
 
 function isOfType(field: Schema, value: unknown): boolean {
   const part = resolved(field);
-  const { type, const: only, oneOf } = part;
+  const { type, const: only, anyOf, oneOf = type === "object" ? undefined : anyOf } = part;
   if (only !== undefined) {
     return value === only;
   }
@@ -159,5 +160,7 @@ it("a number that JavaScript can't hold is none", () => {
 
 it("has a guard for everything that the client relies on", () => {
   const answers = Object.keys(schema.definitions).filter((name) => /(Result|Event)$|^ErrorFrame$/.test(name));
-  expect(guards.map(({ definition }) => definition)).toEqual(expect.arrayContaining(answers));
+  // Some are another name for one that has a guard.
+  const own = answers.filter((name) => resolved(schema.definitions[name]) === schema.definitions[name]);
+  expect(guards.map(({ definition }) => definition)).toEqual(expect.arrayContaining(own));
 });

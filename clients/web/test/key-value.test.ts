@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type Change, connect, type KeyValueStore, keyValueStorage } from "../src/index.ts";
+import { type Change, connect, type KeyValueStore, keyValueStorage, type Queued } from "../src/index.ts";
 
 const queued = (clientMsgId: string): Change => ({ queued: { clientMsgId, target: { to: "bob" }, body: "hi" } });
 
@@ -27,6 +27,30 @@ it("keeps everything in one text, or nothing of what could not be written", asyn
   expect([...held, caughtUp]).toEqual([["dm_ab", 4], "now"]);
 });
 
+it("reads the outbox of a version that knew messages only, and keeps changes", async () => {
+  const old = '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi"}],"held":[["dm_ab",4]]}';
+  const kept = new Map([["pigeonhole:alice", old]]);
+  const store: KeyValueStore = {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+  };
+  const storage = keyValueStorage(store, "alice");
+  const message = { clientMsgId: "a", target: { to: "bob" }, body: "hi" };
+  expect((await storage.load()).outbox).toEqual([message]);
+  const target = { conversation_id: "dm_ab" };
+  const more: Queued[] = [
+    { clientMsgId: "b", target, body: "an answer", replyTo: 4 },
+    { clientMsgId: "c", target, edit: { seq: 4, body: "better" } },
+    { clientMsgId: "d", target, delete: { seq: 4 } },
+    { clientMsgId: "e", target, react: { seq: 4, emoji: "👍" } },
+    { clientMsgId: "f", target, react: { seq: 4, emoji: null } },
+  ];
+  await storage.write(more.map((queued) => ({ queued })));
+  const next = keyValueStorage(store, "alice");
+  expect((await next.load()).outbox).toEqual([message, ...more]);
+  expect(next.setAside?.()).toBeUndefined();
+});
+
 it.each([
   "",
   "{",
@@ -34,6 +58,12 @@ it.each([
   "5",
   "{}",
   '{"outbox":[],"held":5}',
+  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"edit":{"seq":"4","body":"hi"}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"edit":{"seq":4}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"delete":{}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"react":{"seq":4}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"react":null}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi","replyTo":"4"}],"held":[]}',
   '{"outbox":[{"clientMsgId":"a"}],"held":[]}',
   '{"outbox":[],"held":[["dm_ab","4"]]}',
   '{"outbox":[],"held":[],"caughtUp":5}',
@@ -56,6 +86,6 @@ it.each([
   expect(kept.get("pigeonhole:alice:unreadable")).toBe(text);
   const next = await start();
   expect((await next.events.next()).value).toMatchObject({ type: "state" });
-  expect(next.outbox.map(({ body }) => body)).toEqual(["hi"]);
+  expect(next.outbox).toMatchObject([{ body: "hi" }]);
   await next.close();
 });

@@ -93,6 +93,12 @@ export class Server {
     switch (request.action) {
       case "send":
         return this.#send(request);
+      case "edit":
+        return this.#change(request, { kind: "edit", version: 2 });
+      case "react":
+        return this.#change(request, { kind: "reaction" });
+      case "delete":
+        return this.#change(request, { kind: "delete" });
       case "ack":
         this.#acknowledge(request.up_to);
         return {};
@@ -124,6 +130,15 @@ export class Server {
     return { conversation_id, seq, message_id, sent_at, duplicate: known !== undefined };
   }
 
+  /** As a message, but silent. */
+  #change({ conversation_id: id, client_msg_id, seq: target_seq, body = "" }: Frame, change: Frame): unknown {
+    const known = this.said.get(id)?.messages.find((message) => message.client_msg_id === client_msg_id);
+    const entry = known ?? Object.assign(this.append(id, "alice", client_msg_id, body), { ...change, target_seq });
+    const { conversation_id, seq, message_id, sent_at, version } = entry;
+    const made = version === undefined ? {} : { version };
+    return { conversation_id, seq, message_id, sent_at, ...made, duplicate: known !== undefined };
+  }
+
   #acknowledge(marks: Frame[]): void {
     for (const { conversation_id, seq } of marks) {
       const said = this.#said(conversation_id);
@@ -149,7 +164,7 @@ export class Server {
 
   #inbox({ cursor }: Frame): unknown {
     // `since` is a minute before the time it is made of, and this model's clock does not run for as long.
-    const last = ({ messages }: Said) => messages[messages.length - 1];
+    const last = ({ messages }: Said) => messages.filter(({ kind }) => kind === "text").at(-1);
     const all = [...this.said].sort(([, one], [, other]) => (last(one).sent_at < last(other).sent_at ? 1 : -1));
     const from = Number(cursor ?? 0);
     const rows = all.slice(from, from + PAGE_MAX).map(([conversation_id, said]) => {
@@ -162,7 +177,7 @@ export class Server {
         unread: this.#unread(said),
         delivered_seq: said.delivered,
         read_seq: said.read,
-        last_seq: seq,
+        last_seq: said.messages.length,
         ...(said.archived ? { archived: true } : {}),
       };
     });
@@ -181,7 +196,7 @@ export class Server {
   }
 
   #unread({ messages, read }: Said): number {
-    return messages.slice(read).filter(({ sender_id }) => sender_id !== "alice").length;
+    return messages.slice(read).filter(({ sender_id, kind }) => sender_id !== "alice" && kind === "text").length;
   }
 
   #time(): string {

@@ -66,6 +66,7 @@ const step = fc.oneof(
           world.send(who, id),
     ),
   },
+  { weight: 2, arbitrary: fc.tuple(peer, fc.nat(2)).map((of) => (world: World) => world.change(...of)) },
   { weight: 8, arbitrary: fc.constant((world: World) => world.handle()) },
   { weight: 1, arbitrary: fc.constant((world: World) => world.read()) },
   { weight: 1, arbitrary: fc.constant((world: World) => world.wake()) },
@@ -256,8 +257,26 @@ class World {
     const conversation_id = conversationWith(peer);
     const known = this.server.said.has(conversation_id);
     const target: Target = byConversation && known ? { conversation_id } : { to: peer };
-    const queued: Queued = { clientMsgId: `m${this.count}`, target, body: "hi" };
-    this.#sent.push({ target, id: queued.clientMsgId });
+    this.#queue({ clientMsgId: `m${this.count}`, target, body: "hi" });
+  }
+
+  /** Of the first message. */
+  change(peer: string, way: number): void {
+    const conversation_id = conversationWith(peer);
+    const place = { clientMsgId: `m${this.count}`, target: { conversation_id } };
+    const ways: Queued[] = [
+      { ...place, edit: { seq: 1, body: "hello" } },
+      { ...place, delete: { seq: 1 } },
+      { ...place, react: { seq: 1, emoji: null } },
+    ];
+    const queued = ways[way];
+    if (queued && this.server.said.has(conversation_id)) {
+      this.#queue(queued);
+    }
+  }
+
+  #queue(queued: Queued): void {
+    this.#sent.push({ target: queued.target, id: queued.clientMsgId });
     apply(this.#saved, { queued });
     this.#session.send(queued, undefined, this.#now);
   }

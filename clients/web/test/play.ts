@@ -5,8 +5,19 @@ import { defaultTiming, type Timing } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import { type LinkId, type Output, Session, type Waiter } from "../src/session/session.ts";
 import { whyClosed } from "../src/socket.ts";
-import { apply, copy, nothingSaved, type Saved } from "../src/storage/storage.ts";
-import { camel, comparable, fail, fits, type Json, plain, type Scenario, type Step } from "./script.ts";
+import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
+import {
+  camel,
+  comparable,
+  fail,
+  fits,
+  type Json,
+  plain,
+  queuedAsWritten,
+  queuedOf,
+  type Scenario,
+  type Step,
+} from "./script.ts";
 
 export class Play {
   #session: Session;
@@ -136,10 +147,17 @@ export class Play {
     } else if (typeof does === "string") {
       throw new Error("an app can't do that");
     } else if (does.send) {
-      const { client_msg_id: clientMsgId, body, ...target } = does.send;
-      const queued = { clientMsgId, target, body };
-      apply(this.#saved, { queued });
-      session.send(queued, this.#waiter(clientMsgId), this.#now);
+      this.#queue(queuedOf(does.send));
+    } else if (does.reply) {
+      const { seq: reply_to, ...message } = does.reply;
+      this.#queue(queuedOf({ ...message, reply_to }));
+    } else if (does.edit || does.delete || does.react) {
+      const [[action = "", { client_msg_id, conversation_id, ...what }] = []] = Object.entries(does);
+      this.#queue(queuedOf({ client_msg_id, conversation_id, [action]: what }));
+    } else if (does.typing) {
+      session.type(does.typing.conversation_id, this.#now);
+    } else if (does.presence) {
+      session.call({ action: "presence", ...does.presence }, this.#waiter(as), this.#now);
     } else if (does.read) {
       session.read(does.read.conversation_id, does.read.seq, this.#waiter(as), this.#now);
     } else if (does.done) {
@@ -153,6 +171,11 @@ export class Play {
     } else if (does.inbox) {
       session.call({ action: "inbox", ...does.inbox }, this.#waiter(as), this.#now);
     }
+  }
+
+  #queue(queued: Queued): void {
+    apply(this.#saved, { queued });
+    this.#session.send(queued, this.#waiter(queued.clientMsgId), this.#now);
   }
 
   #waiter(name: string): Waiter<unknown> {
@@ -226,13 +249,15 @@ export class Play {
       this.#answers.delete(step.answered);
       const { error, ok } = step;
       expect(Object.keys(answer)).toEqual([error ? "error" : "ok"]);
-      if (typeof ok === "object" || error) {
+      if ((typeof ok === "object" && !Array.isArray(ok)) || error) {
         expect(answer).toMatchObject(error ? { error } : { ok });
       } else if (ok !== undefined) {
         expect(answer).toEqual({ ok });
       }
     } else if ("outbox" in step) {
-      expect(this.#session.outbox.waiting().map(({ clientMsgId }) => clientMsgId)).toEqual(step.outbox);
+      const waiting = this.#session.outbox.waiting().map(queuedAsWritten);
+      const isNamed = (at: number) => typeof step.outbox[at] === "string";
+      expect(waiting.map((queued, at) => (isNamed(at) ? queued.client_msg_id : queued))).toEqual(step.outbox);
     } else if ("stats" in step) {
       const stats = Object.entries(step.stats).map(([name, count]) => [camel(name), count]);
       expect(this.#session.stats).toMatchObject(Object.fromEntries(stats));

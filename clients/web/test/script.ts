@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
+import type { Queued } from "../src/storage/storage.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -37,26 +38,53 @@ function expand(script: unknown, name: string, value: unknown): unknown {
   return script === name ? value : expandMessage(script);
 }
 
-/** `$bob 5`, `$carol 1 in dm_ac`, `$alice 6 as m1`, `$bob 5 on 2026-11-21`, `$stored 5`. */
+/** `$bob 5`, `$stored 5`, and with pairs of words about fields: `$bob 6 edits 5 body new version 2`. */
 function expandMessage(script: unknown): unknown {
-  const found = /^\$(\w+) (\d+)(?: in (\w+))?(?: as (\w+))?(?: on (\S+))?$/.exec(String(script));
+  const found = /^\$(\w+) (\d+)((?: \S+ \S+)*)$/.exec(String(script));
   if (!found) {
     return script;
   }
-  const [, who, number, conversation_id = "dm_ab", client_msg_id, day = "2026-11-20"] = found;
-  const digits = String(number).padStart(2, "0");
-  const place = {
-    conversation_id,
+  const [, who, number, words] = found;
+  const pairs = [...String(words).matchAll(/ (\S+) (\S+)/g)].map(([, word = "", value = ""]) => [word, value] as const);
+  const named = new Map(pairs);
+  const time = (seq: string) => `${named.get("on") ?? "2026-11-20"}T10:00:${seq.padStart(2, "0")}.000Z`;
+  const message: Json = {
+    conversation_id: named.get("in") ?? "dm_ab",
     seq: Number(number),
-    message_id: `0198b7a0-0000-7000-8000-0000000000${digits}`,
-    sent_at: `${day}T10:00:${digits}.000Z`,
+    message_id: `0198b7a0-0000-7000-8000-0000000000${String(number).padStart(2, "0")}`,
+    sent_at: time(String(number)),
+    ...(who === "stored" ? { duplicate: false } : { sender_id: who, kind: "text", body: `${who} ${number}` }),
   };
-  if (who === "stored") {
-    return { ...place, duplicate: false };
+  // `body` may stand before the word that empties it.
+  for (const [word, value] of pairs.sort(([one], [other]) => Number(one === "body") - Number(other === "body"))) {
+    Object.assign(message, (fields[word] ?? fail(`no word of a message: ${word}`))(value, time, who));
   }
-  const message = { ...place, sender_id: who, kind: "text", body: `${who} ${number}` };
-  return client_msg_id === undefined ? message : { ...message, client_msg_id };
+  return message;
 }
+
+const change = (kind: string) => (target: string) => ({ kind, target_seq: Number(target), body: "" });
+
+/** What each word makes of a message. */
+const fields: Record<string, (value: string, time: (seq: string) => string, who?: string) => Json> = {
+  in: () => ({}),
+  on: () => ({}),
+  as: (client_msg_id) => ({ client_msg_id }),
+  body: (body) => ({ body }),
+  answers: (seq) => ({ reply_to: Number(seq) }),
+  version: (version) => ({ version: Number(version) }),
+  edited: (seq, time) => ({ edited_at: time(seq) }),
+  deleted: (seq, time, who) => ({ body: "", deleted_at: time(seq), deleted_by: who }),
+  reactions: (all) => ({
+    reactions: all.split("+").map((one) => {
+      const [emoji, count, mine] = one.split(":");
+      return { emoji, count: Number(count), mine: mine !== undefined };
+    }),
+  }),
+  edits: change("edit"),
+  deletes: change("delete"),
+  reacts: change("reaction"),
+  emoji: (emoji) => ({ emoji }),
+};
 
 export function camel(name: string): string {
   return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -74,6 +102,19 @@ export function comparable(request: Json): string {
   return JSON.stringify(Object.entries(sorted).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+/** What scripts put into the outbox: as `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id, edit: {…}}`. */
+export function queuedOf(script: Step): Queued {
+  const { client_msg_id: clientMsgId, body, reply_to: replyTo, edit, delete: deleted, react, ...target } = script;
+  const what = edit ? { edit } : deleted ? { delete: deleted } : react ? { react } : { body };
+  return { clientMsgId, target, ...what, ...(replyTo === undefined ? {} : { replyTo }) } as Queued;
+}
+
+export function queuedAsWritten(queued: Queued): Json {
+  const { clientMsgId: client_msg_id, target, ...what } = queued;
+  const { replyTo: reply_to, ...rest } = { replyTo: undefined, ...what };
+  return { client_msg_id, ...target, ...rest, ...(reply_to === undefined ? {} : { reply_to }) };
+}
+
 /** An event as the scripts write it. */
 export function plain(event: ClientEvent): Json {
   switch (event.type) {
@@ -88,8 +129,12 @@ export function plain(event: ClientEvent): Json {
     case "settings":
       return { settings: event.settings };
     case "failed": {
-      const { clientMsgId, target, body, error } = event;
-      return { failed: { client_msg_id: clientMsgId, ...target, body, code: error.code } };
+      const { type: _, error, ...queued } = event;
+      return { failed: { ...queuedAsWritten(queued), code: error.code } };
+    }
+    case "typing": {
+      const { type: _, ...typing } = event;
+      return { typing };
     }
     case "state":
       return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };

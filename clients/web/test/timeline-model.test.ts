@@ -92,7 +92,8 @@ class World {
   queued(at: Place): void {
     const id = this.#id(at);
     if (id !== undefined) {
-      this.timeline.queued(id, this.#at(at).body, this.#at(at).sent_at);
+      const { body, sent_at } = this.#at(at);
+      this.timeline.queued({ clientMsgId: id, target: { to: "bob" }, body }, sent_at);
     }
   }
 
@@ -179,7 +180,7 @@ class World {
           }
           seq = entry.message.seq;
         }
-        const next = dayOf(entry.type === "message" ? entry.message.sent_at : entry.at);
+        const next = dayOf(entry.type === "message" ? entry.message.sent_at : entry.unsent.at);
         if (next !== day) {
           before.push({ type: "day", day: next });
         }
@@ -226,6 +227,6 @@ function idOf(entry: TimelineEntry): string | undefined {
   return entry.type === "message"
     ? entry.message.client_msg_id
     : entry.type === "unsent"
-      ? entry.clientMsgId
+      ? entry.unsent.queued.clientMsgId
       : undefined;
 }

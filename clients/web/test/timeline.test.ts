@@ -3,8 +3,9 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
+import type { Message } from "../src/index.ts";
 import { Timeline, type TimelineEntry } from "../src/timeline.ts";
-import { fail, fits, folder, type Json, type Scenario, type Step, variants } from "./script.ts";
+import { fail, fits, folder, type Json, queuedOf, type Scenario, type Step, variants } from "./script.ts";
 
 const scenarios = parse(readFileSync(new URL("timeline.yaml", folder), "utf8")) as (Scenario & { user: string })[];
 
@@ -13,7 +14,7 @@ for (const scenario of scenarios) {
     const timeline = new Timeline(scenario.user);
     for (const step of variants(scenario).flat()) {
       if ("expect" in step) {
-        expect(seen(timeline, Object.keys(step.expect)), JSON.stringify(step)).toEqual(step.expect);
+        expect(seen(timeline, step.expect), JSON.stringify(step)).toEqual(step.expect);
       } else {
         happen(timeline, step);
       }
@@ -31,7 +32,7 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Message", message);
       timeline.message(message);
     },
-    queued: ({ client_msg_id, body, at }) => timeline.queued(client_msg_id, body, at),
+    queued: ({ at, ...queued }) => timeline.queued(queuedOf({ conversation_id: "dm_ab", ...queued }), at),
     failed: ({ client_msg_id, code }) => timeline.failed(client_msg_id, code),
     dismiss: (id) => timeline.dismiss(id),
     receipt: (receipt) => timeline.receipt(receipt),
@@ -39,6 +40,7 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Conversation", row);
       timeline.row(row);
     },
+    typing: ({ user_id, now }) => timeline.typing(user_id, now),
     open: () => timeline.open(),
     close: () => timeline.close(),
   };
@@ -48,15 +50,18 @@ function happen(timeline: Timeline, step: Step): void {
 }
 
 /** What a script asks of it, as scripts write it. */
-function seen(timeline: Timeline, names: string[]): Json {
+function seen(timeline: Timeline, expected: Step): Json {
   const all: Record<string, () => unknown> = {
     entries: () => timeline.entries((at) => at.slice(0, "2026-11-20".length)).map(brief),
     missing: () => timeline.missing() ?? null,
     more_before: () => timeline.moreBefore() ?? null,
     unread: () => timeline.unread(),
     read_up_to: () => timeline.readUpTo() ?? null,
+    writing: () => ({ now: expected.writing.now, users: timeline.writing(expected.writing.now) }),
   };
-  return Object.fromEntries(names.map((name) => [name, (all[name] ?? fail(`a timeline has no ${name}`))()]));
+  return Object.fromEntries(
+    Object.keys(expected).map((name) => [name, (all[name] ?? fail(`a timeline has no ${name}`))()]),
+  );
 }
 
 function brief(entry: TimelineEntry): string {
@@ -67,9 +72,36 @@ function brief(entry: TimelineEntry): string {
       return `unread ${entry.count}`;
     case "gap":
       return `gap ${entry.afterSeq}..${entry.beforeSeq}`;
-    case "message":
-      return `${entry.message.seq} ${entry.own ? `own ${entry.tick}` : entry.message.sender_id}`;
-    case "unsent":
-      return [entry.clientMsgId, "own", entry.tick, entry.error].filter(Boolean).join(" ");
+    case "message": {
+      const { seq, sender_id, reply_to } = entry.message;
+      const who = `${seq} ${entry.own ? `own ${entry.tick}` : sender_id}`;
+      return [who, ...became(entry.message), quoted(reply_to, entry.quote), ...unsent(entry)].filter(Boolean).join(" ");
+    }
+    case "unsent": {
+      const { queued, error } = entry.unsent;
+      const replyTo = "replyTo" in queued ? queued.replyTo : undefined;
+      return [queued.clientMsgId, "own", entry.tick, error, quoted(replyTo, entry.quote)].filter(Boolean).join(" ");
+    }
   }
+}
+
+function became({ body, version, deleted_at, reactions = [] }: Message): string[] {
+  if (deleted_at !== undefined) {
+    expect({ body, version, reactions }).toEqual({ body: "", version: undefined, reactions: [] });
+    return ["deleted"];
+  }
+  const each = reactions.map(({ emoji, count, mine }) => `${emoji}:${count}${mine ? ":mine" : ""}`);
+  return [version === undefined ? "" : `edited ${body}`, each.length > 0 ? `with ${each.join("+")}` : ""];
+}
+
+function quoted(replyTo: number | undefined, quote: Message | undefined): string {
+  if (replyTo === undefined) {
+    expect(quote).toBeUndefined();
+    return "";
+  }
+  return quote ? `to ${quote.seq} ${quote.deleted_at === undefined ? quote.body : "deleted"}` : "to nothing";
+}
+
+function unsent({ changing, refused }: Extract<TimelineEntry, { type: "message" }>): string[] {
+  return [changing ? "changing" : "", refused ? `refused ${refused.error}` : ""];
 }

@@ -19,6 +19,8 @@ pub struct Appended {
     /// What is to be told of it. Of a duplicate, the entry as it is by now: it may have been edited or deleted since.
     pub entry: Option<StoredMessage>,
     pub concerned: Concerned,
+    /// Of an edit: which version of the text it made.
+    pub version: Option<u64>,
     /// It had been stored before, under the same idempotency key.
     pub duplicate: bool,
 }
@@ -63,7 +65,7 @@ pub async fn append(
     if has_mentions {
         return Err(Refusal::bad_request("mentions", "must be left out: this is no group").into());
     }
-    let (place, audience, duplicate) = retry(conflicts, async || {
+    let written = retry(conflicts, async || {
         let now = now();
         let standing = inbox::standing(store, sender, &draft.conversation_id).await?;
         let previous = standing.membership.as_ref();
@@ -79,27 +81,39 @@ pub async fn append(
         let place = Place::following(previous.map(|row| row.end), now, random_bytes());
         let appended = match allow(store, limits, &standing, &audience, now).await? {
             Ok(Allowed { sends_until, first_message }) => {
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
+                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, version: None };
                 message_append::append(store, &Append { entry, previous, first_message }).await?
             }
             // What was stored before keeps its answer.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, audience)
+        attempted(appended, place, None, audience)
     })
     .await?;
-    finished(store, draft, None, place, Concerned::Audience(audience), duplicate).await
+    finished(store, draft, written).await
 }
 
-/// What an attempt at an entry came to: its place, its audience, and whether it had been stored before.
+/// An entry that is stored, now or before.
+pub(crate) struct Written {
+    pub(crate) place: Place,
+    pub(crate) version: Option<u64>,
+    pub(crate) concerned: Concerned,
+    pub(crate) duplicate: bool,
+}
+
+/// What an attempt at an entry came to, if it is `place` and, of an edit, `version` that it tried.
 pub(crate) fn attempted(
     appended: message_append::Appended,
     place: Place,
+    version: Option<u64>,
     audience: Audience,
-) -> Result<Attempt<(Place, Audience, bool)>, Failure> {
+) -> Result<Attempt<Written>, Failure> {
+    let concerned = Concerned::Audience(audience);
     match appended {
-        message_append::Appended::Stored => Ok(Attempt::Done((place, audience, false))),
-        message_append::Appended::Duplicate(first) => Ok(Attempt::Done((first, audience, true))),
+        message_append::Appended::Stored => Ok(Attempt::Done(Written { place, version, concerned, duplicate: false })),
+        message_append::Appended::Duplicate(place, version) => {
+            Ok(Attempt::Done(Written { place, version, concerned, duplicate: true }))
+        }
         message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
         message_append::Appended::Full => Err(Refusal::LimitReached.into()),
         message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
@@ -107,21 +121,15 @@ pub(crate) fn attempted(
 }
 
 /// With what is to be told. A duplicate is read: what the request says may be deleted by now.
-pub(crate) async fn finished(
-    store: &Store,
-    draft: Draft,
-    version: Option<u64>,
-    place: Place,
-    concerned: Concerned,
-    duplicate: bool,
-) -> Result<Appended, Failure> {
+pub(crate) async fn finished(store: &Store, draft: Draft, written: Written) -> Result<Appended, Failure> {
+    let Written { place, version, concerned, duplicate } = written;
     let conversation_id = draft.conversation_id.clone();
     let entry = if duplicate {
         messages::get(store, &conversation_id, place.seq).await?
     } else {
         Some(draft.stored(place.clone(), version))
     };
-    Ok(Appended { conversation_id, place, entry, concerned, duplicate })
+    Ok(Appended { conversation_id, place, entry, concerned, version, duplicate })
 }
 
 /// What the limits say once the message is sent.

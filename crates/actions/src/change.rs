@@ -7,7 +7,7 @@ use store::message_change::{self, Alter};
 use store::{Store, inbox, messages};
 use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp};
 
-use crate::append::{Appended, Concerned, attempted, finished, random_bytes};
+use crate::append::{Appended, attempted, finished, random_bytes};
 use crate::group::{Writer, append_to_group};
 use crate::retry::retry;
 use crate::sends::{SendLimits, take};
@@ -40,8 +40,7 @@ pub async fn change(
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }
-    let mut version = None;
-    let (place, audience, duplicate) = retry(conflicts, async || {
+    let written = retry(conflicts, async || {
         let now = now();
         let standing = inbox::standing(store, user, &draft.conversation_id).await?;
         let previous = standing.membership.as_ref().ok_or(Refusal::NotMember)?;
@@ -52,22 +51,23 @@ pub async fn change(
             others(store, &audience, &draft)
         )?;
         let place = Place::following(Some(previous.end), now, random_bytes());
+        let mut version = None;
         let allowed = change.check(user, found.as_ref(), Rights { blocked: standing.blocked, moderates: false });
         let appended = match allowed.and_then(|found| Ok((found, take(&limits.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {
                 let kept_until = (!limits.kept_for.is_zero()).then(|| place.sent_at.plus(limits.kept_for));
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until };
                 version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
+                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, version };
                 let alter = Alter { entry, change: &change, previous, target, others: &others, kept_until };
                 message_change::change(store, &alter).await?
             }
             // What was stored before keeps its answer.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, audience)
+        attempted(appended, place, version, audience)
     })
     .await?;
-    finished(store, draft, version, place, Concerned::Audience(audience), duplicate).await
+    finished(store, draft, written).await
 }
 
 /// The rows of those for whom a message may be unread no more: nothing else asks for them.

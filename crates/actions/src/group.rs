@@ -9,7 +9,7 @@ use store::message_append::{self, Appended as Outcome};
 use store::{Store, entry_append, heads, inbox, messages, roster};
 use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
 
-use crate::append::{Appended, Concerned, finished, random_bytes};
+use crate::append::{Appended, Concerned, Written, finished, random_bytes};
 use crate::retry::{Attempt, retry_times};
 use crate::sends::SendLimits;
 
@@ -71,7 +71,9 @@ pub(crate) async fn append_to_group(
                     Outcome::Stored => {
                         limits.count(writer.user, conversation, now);
                         let member_count = head_after.group.member_count;
-                        return Ok(Attempt::Done(Some((place, plan.version, Some(plan.entry), member_count))));
+                        let concerned = Concerned::Group { member_count };
+                        let written = Written { place, version: plan.version, concerned, duplicate: false };
+                        return Ok(Attempt::Done(Some((written, Some(plan.entry)))));
                     }
                     other => other,
                 }
@@ -84,18 +86,19 @@ pub(crate) async fn append_to_group(
             Err(Failure::Refused(refusal)) => message_append::find(store, &draft).await?.ok_or(refusal)?,
             Err(failure) => return Err(failure),
         };
-        let member_count = head.map_or(0, |head| head.group.member_count);
+        let concerned = Concerned::Group { member_count: head.map_or(0, |head| head.group.member_count) };
         match outcome {
-            Outcome::Duplicate(first) => Ok(Attempt::Done(Some((first, None, None, member_count)))),
+            Outcome::Duplicate(place, version) => {
+                Ok(Attempt::Done(Some((Written { place, version, concerned, duplicate: true }, None))))
+            }
             Outcome::IdReused => Err(Refusal::IdReused.into()),
             Outcome::Full => Err(Refusal::LimitReached.into()),
             Outcome::Stored | Outcome::Taken => Ok(Attempt::AgainAfterPause),
         }
     })
     .await?;
-    let Some((place, version, entry, member_count)) = written else { return Ok(None) };
-    let is_duplicate = entry.is_none();
-    let mut appended = finished(store, draft, version, place, Concerned::Group { member_count }, is_duplicate).await?;
+    let Some((written, entry)) = written else { return Ok(None) };
+    let mut appended = finished(store, draft, written).await?;
     if entry.is_some() {
         appended.entry = entry;
     }

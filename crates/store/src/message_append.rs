@@ -23,6 +23,8 @@ pub struct Entry<'a> {
     pub audience: &'a Audience,
     /// Until when the sender's entries in this conversation fill their rate, this one included.
     pub sends_until: Option<Timestamp>,
+    /// Of an edit: which version of the text it makes.
+    pub version: Option<u64>,
 }
 
 /// A message.
@@ -46,8 +48,8 @@ pub struct FirstMessage {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Appended {
     Stored,
-    /// The same was stored before under this `client_msg_id`, as this.
-    Duplicate(Place),
+    /// The same was stored before under this `client_msg_id`: here, and an edit as this version.
+    Duplicate(Place, Option<u64>),
     /// Something else was stored before under this `client_msg_id`.
     IdReused,
     /// The place was taken meanwhile, or someone was just taking it. Nothing was written.
@@ -78,13 +80,13 @@ const IDEMPOTENCY: usize = 1;
 
 /// What every entry's transaction begins with: the entry, and its idempotency row.
 pub(crate) fn begin(store: &Store, draft: &Draft, entry: &StoredMessage) -> Result<Vec<TransactWriteItem>, BuildError> {
-    Ok(vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place))?])
+    Ok(vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place, entry.version))?])
 }
 
 impl Entry<'_> {
     /// As it is stored. What an edit says is not in it, but in its target.
     pub(crate) fn stored(&self) -> StoredMessage {
-        self.draft.clone().stored(self.place.clone(), None)
+        self.draft.clone().stored(self.place.clone(), self.version)
     }
 }
 
@@ -142,11 +144,12 @@ fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<App
     if row.text("body_hash")? != body_hash(draft) {
         return Ok(Appended::IdReused);
     }
-    Ok(Appended::Duplicate(Place {
+    let place = Place {
         seq: row.seq("seq")?,
         message_id: MessageId::stored(row.text("message_id")?),
         sent_at: row.time("sent_at")?,
-    }))
+    };
+    Ok(Appended::Duplicate(place, row.optional("version", Reader::count)?))
 }
 
 fn entry_put(store: &Store, entry: &StoredMessage) -> PutBuilder {
@@ -156,10 +159,13 @@ fn entry_put(store: &Store, entry: &StoredMessage) -> PutBuilder {
         .condition_expression("attribute_not_exists(seq)")
 }
 
-fn idempotency_put(store: &Store, draft: &Draft, place: &Place) -> PutBuilder {
+fn idempotency_put(store: &Store, draft: &Draft, place: &Place, of_text: Option<u64>) -> PutBuilder {
     let Place { seq, message_id, sent_at } = place;
-    Put::builder()
-        .table_name(&store.tables.idempotency)
+    let put = match of_text {
+        Some(version) => Put::builder().item("version", number(version)),
+        None => Put::builder(),
+    };
+    put.table_name(&store.tables.idempotency)
         .item("conversation_id", text(draft.conversation_id.as_str()))
         .item("sender_key", text(sender_key(draft)))
         .item("seq", number(seq))

@@ -58,7 +58,13 @@ async fn apply(
     line.measures.store_ms = Some(millis_between(started, stored_at));
     line.measures.fanout_ms = Some(millis_between(stored_at, deps.clock.now()));
     line.frames(delivered.iter().map(|to| to.frames));
-    let result =
-        SendResult { conversation_id, seq: place.seq, message_id: place.message_id, sent_at: place.sent_at, duplicate };
+    let result = SendResult {
+        conversation_id,
+        seq: place.seq,
+        message_id: place.message_id,
+        sent_at: place.sent_at,
+        version: None,
+        duplicate,
+    };
     Ok(Some((result, entry.and_then(|entry| entry.system))))
 }

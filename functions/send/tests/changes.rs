@@ -39,6 +39,7 @@ async fn an_edit_replaces_the_text_everywhere_and_moves_nothing() {
     bench.operations();
     let answer = bench.ok("alice", edit(&id, 2, "e1", "hello")).await;
     assert_eq!((&answer["seq"], &answer["duplicate"], &answer["conversation_id"]), (&json!(3), &json!(false), &id));
+    assert_eq!(answer["version"], 2);
     // Where the conversation ends; only then what the message is; the commit; where the two are connected.
     assert_eq!(bench.operations(), ["GetItem", "GetItem", "TransactWriteItems", "Query", "Query"]);
 
@@ -198,6 +199,7 @@ async fn a_repeated_change_has_its_first_answer_and_is_told_as_it_is_by_now() {
         (&again["seq"], &again["message_id"], &again["duplicate"]),
         (&first["seq"], &first["message_id"], &json!(true))
     );
+    assert_eq!((&first["version"], &again["version"]), (&json!(2), &json!(2)), "the version that it made");
     let told = bench.aws.frames("bob=").last().unwrap()["messages"][0].clone();
     assert_eq!((&told["seq"], &told["body"], &told["version"]), (&json!(2), &json!("second"), &json!(3)));
 
@@ -207,6 +209,7 @@ async fn a_repeated_change_has_its_first_answer_and_is_told_as_it_is_by_now() {
     for (seq, repeated) in [(2, edit(&id, 1, "e1", "first")), (4, delete(&id, 1, "d1")), (1, message_to_bob("m1"))] {
         let again = bench.ok("alice", repeated).await;
         assert_eq!((&again["seq"], &again["duplicate"]), (&json!(seq), &json!(true)));
+        assert_eq!(again.get("version"), (seq == 2).then_some(&json!(2)), "only an edit makes one");
         let told = bench.aws.frames("bob=").last().unwrap()["messages"][0].clone();
         assert_eq!((&told["seq"], &told["body"]), (&json!(seq), &json!("")), "{told}");
     }

@@ -40,8 +40,8 @@ pub(crate) struct Drill {
 
 /// The namespace, the name and the dimensions of a metric.
 type Metric = (String, String, BTreeMap<String, String>);
-/// The sum and the number of the samples of each metric.
-type Counts = BTreeMap<Metric, (u64, u64)>;
+/// The samples of each metric, in their order.
+type Counts = BTreeMap<Metric, Vec<u64>>;
 
 impl Drill {
     /// On a server on which one period has passed already, in which all was well.
@@ -136,11 +136,11 @@ impl Drill {
     /// Notes what was counted since the last period.
     pub(crate) async fn end_period(&mut self) {
         let now = timeout(PATIENCE, self.settled()).await.expect("each event that was answered has its line");
-        let since = now.iter().map(|(metric, (sum, samples))| {
-            let (sum_before, samples_before) = self.counted.get(metric).copied().unwrap_or_default();
-            (metric.clone(), (sum - sum_before, samples - samples_before))
+        let since = now.iter().map(|(metric, samples)| {
+            let before = self.counted.get(metric).map_or(0, Vec::len);
+            (metric.clone(), samples[before..].to_vec())
         });
-        self.periods.push(since.filter(|(_, (_, samples))| *samples > 0).collect());
+        self.periods.push(since.filter(|(_, samples)| !samples.is_empty()).collect());
         self.counted = now;
     }
 
@@ -150,7 +150,7 @@ impl Drill {
             let fits = |(_, found, dimensions): &Metric| {
                 found == name && !dimensions.contains_key("route") && dimensions.values().any(|value| value == of)
             };
-            counts.iter().filter(|(metric, _)| fits(metric)).map(|(_, (sum, _))| sum).sum()
+            counts.iter().filter(|(metric, _)| fits(metric)).flat_map(|(_, samples)| samples).sum()
         };
         sum(&self.counts(&self.lines().await)) - sum(&self.counted)
     }
@@ -212,7 +212,10 @@ impl Drill {
                 "AWS/ApiGateway" => &[("ApiId", &of), ("Stage", "v1")],
                 _ => &[("FunctionName", &of)],
             };
-            counts.insert(metric(namespace, name, dimensions), (times, times));
+            counts.insert(metric(namespace, name, dimensions), vec![1; usize::try_from(times).unwrap()]);
+        }
+        for (function, ages) in self.server.local().iterator_ages() {
+            counts.insert(metric("AWS/Lambda", "IteratorAge", &[("FunctionName", &function)]), ages);
         }
         counts
     }
@@ -225,7 +228,7 @@ pub(crate) async fn ask(phone: &mut Phone, request: Value) -> Frame {
 }
 
 fn to_json(counts: &Counts) -> Vec<Value> {
-    let metric = |((namespace, name, dimensions), (sum, samples)): (&Metric, &(u64, u64))| json!({"namespace": namespace, "name": name, "dimensions": dimensions, "sum": sum, "samples": samples});
+    let metric = |((namespace, name, dimensions), samples): (&Metric, &Vec<u64>)| json!({"namespace": namespace, "name": name, "dimensions": dimensions, "samples": samples});
     counts.iter().map(metric).collect()
 }
 
@@ -277,7 +280,5 @@ fn metric(namespace: &str, name: &str, dimensions: &[(&str, &str)]) -> Metric {
 }
 
 fn count(counts: &mut Counts, metric: Metric, value: u64) {
-    let (sum, samples) = counts.entry(metric).or_default();
-    *sum += value;
-    *samples += 1;
+    counts.entry(metric).or_default().push(value);
 }

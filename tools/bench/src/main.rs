@@ -91,6 +91,7 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
         Part::Money => {
             vec![
                 ("money", counted()?.block_on(money::table())),
+                ("changing", counted()?.block_on(money::changing())),
                 ("ringing", counted()?.block_on(money::ringing())),
                 ("monthly", counted()?.block_on(money::monthly())),
             ]

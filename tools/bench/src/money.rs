@@ -6,6 +6,7 @@ use serde_json::json;
 use testkit::up_to;
 
 use crate::app::{App, Cost};
+use crate::units::{changing as changes, connecting};
 
 /// List prices in us-east-1 in US dollars, without the free tier, as of November 2026.
 mod price {
@@ -157,6 +158,34 @@ pub async fn ringing() -> String {
             let percent = offline * 100.0;
             let _ = writeln!(table, "| {percent:.0} % ring | {records:.0} | {cells} | **${all:.2}** |");
         }
+    }
+    table
+}
+
+/// What a million of these cost, beside messages: each with two people who have one device online.
+pub async fn changing() -> String {
+    let mut counted = changes().await;
+    counted.extend(connecting().await);
+    let ack = "ack: of the last entry, a silent one";
+    let mut table = String::from(
+        "| a million | API Gateway | Lambda | logs | reads | writes | all |\n|---|---|---|---|---|---|---|\n",
+    );
+    for (name, operations) in [
+        ("edits, told and acknowledged", &["edit", ack][..]),
+        ("reactions, told and acknowledged", &["react", ack]),
+        ("deletes of what is unread, told and acknowledged", &["delete: of what is unread and pending", ack]),
+        ("`typing`, told", &["typing"]),
+        ("`presence` of one user", &["presence: of one"]),
+        ("connects", &["connect"]),
+        ("connects, with `Presence`", &["connect, with presence"]),
+    ] {
+        let bills = counted.iter().filter(|(counted, _)| operations.contains(counted));
+        let bills: Vec<Bill> = bills.map(|(_, cost)| Bill::of_a_million(cost)).collect();
+        assert_eq!(bills.len(), operations.len(), "{operations:?} are counted under these names");
+        let sum = |part: fn(&Bill) -> f64| format!("${:.2}", bills.iter().map(part).sum::<f64>());
+        let parts = [sum(|bill| bill.gateway), sum(|bill| bill.lambda), sum(|bill| bill.logs), sum(|bill| bill.reads)];
+        let (parts, writes, all) = (parts.join(" | "), sum(|bill| bill.writes), sum(Bill::total));
+        let _ = writeln!(table, "| {name} | {parts} | {writes} | **{all}** |");
     }
     table
 }

@@ -47,7 +47,7 @@ pub async fn table() -> String {
     table
 }
 
-type Rows = Vec<(&'static str, Cost)>;
+pub(crate) type Rows = Vec<(&'static str, Cost)>;
 
 async fn sending() -> Rows {
     let mut app = App::new(None);
@@ -130,7 +130,7 @@ async fn marking() -> Rows {
 }
 
 /// Of messages of forty characters, to somebody who is connected.
-async fn changing() -> Rows {
+pub(crate) async fn changing() -> Rows {
     let mut app = App::limited(None, Limits { presence: true, ..Limits::default() });
     app.online(&["alice", "bob"]).await;
     let _ = app.say("alice", "bob", "a message of some forty characters, say").await;
@@ -268,7 +268,7 @@ async fn ringing() -> Rows {
     rows
 }
 
-async fn connecting() -> Rows {
+pub(crate) async fn connecting() -> Rows {
     let app = App::new(None);
     app.online(&["alice"]).await;
     let calls = app.aws.calls();

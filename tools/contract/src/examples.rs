@@ -81,14 +81,14 @@ fn replies() -> Vec<Example> {
         first_seq: None,
         members: vec![member(alice(), 42), member(bob(), 41)],
     };
-    let sent = SendResult { conversation_id, seq, message_id: message_id(), sent_at, duplicate: false };
+    let sent = SendResult { conversation_id, seq, message_id: message_id(), sent_at, duplicate: false, version: None };
     ACTIONS
         .iter()
         .filter(|action| action.replies)
         .map(|action| {
             let result: Reply = match action.name {
                 "send" => sent.clone().into(),
-                "edit" => EditResult(sent.clone()).into(),
+                "edit" => EditResult(SendResult { version: Some(2), ..sent.clone() }).into(),
                 "delete" => DeleteResult(sent.clone()).into(),
                 "react" => ReactResult(sent.clone()).into(),
                 "ack" => AckResult {}.into(),

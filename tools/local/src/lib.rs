@@ -22,7 +22,7 @@ pub use functions::{FunctionError, RuntimeApi};
 pub use gateway::Limits;
 pub use logs::Logs;
 pub use mappings::{StreamLimits, Switches};
-pub use metrics::Counts;
+pub use metrics::{Counts, IteratorAges};
 pub use server::{Options, Server};
 pub use sns::serve_sns;
 pub use tokens::Tokens;

@@ -24,6 +24,7 @@ use crate::database::DatabaseServer;
 use crate::functions::{FunctionError, Functions};
 use crate::lock;
 use crate::logs::Log;
+use crate::metrics::Metrics;
 
 /// Lambda reads a shard four times a second.
 const READ_EVERY: Duration = Duration::from_millis(250);
@@ -53,6 +54,7 @@ pub struct Switches {
     /// It has stopped for that.
     stopped: watch::Sender<bool>,
     delay: Mutex<Duration>,
+    behind: Mutex<Duration>,
     duplicates: AtomicBool,
     /// When the last read began that found nothing, with nothing left to deliver.
     idle: watch::Sender<Option<Instant>>,
@@ -72,6 +74,11 @@ impl Switches {
     /// Each batch comes that much later.
     pub fn delay(&self, by: Duration) {
         *lock(&self.delay) = by;
+    }
+
+    /// Each record counts as that much older, as if the mapping had been off for so long.
+    pub fn behind(&self, by: Duration) {
+        *lock(&self.behind) = by;
     }
 
     /// Each batch comes twice.
@@ -107,6 +114,7 @@ pub(crate) struct Poller {
     functions: Arc<Functions>,
     switches: Arc<Switches>,
     log: Log,
+    metrics: Arc<Metrics>,
 }
 
 /// Some records in a row, and how often they have failed.
@@ -137,6 +145,7 @@ impl Poller {
         functions: &Arc<Functions>,
         limits: StreamLimits,
         log: &Log,
+        metrics: &Arc<Metrics>,
     ) -> anyhow::Result<Self> {
         let at = || format!("the mapping {}", mapping.logical_id);
         let table = template.tables.iter().find(|table| table.logical_id == mapping.table);
@@ -147,6 +156,7 @@ impl Poller {
             functions: Arc::clone(functions),
             switches: Arc::default(),
             log: log.clone(),
+            metrics: Arc::clone(metrics),
         })
     }
 
@@ -228,7 +238,7 @@ impl Poller {
 
     fn drop_old(&self, records: &mut Vec<Value>) {
         let before = records.len();
-        let now = OffsetDateTime::now_utc();
+        let now = self.now();
         records.retain(|record| self.mapping.age_max.is_none_or(|age_max| is_younger(record, age_max, now)));
         if records.len() < before {
             self.log("WARN", &format!("{} records given up: they are too old", before - records.len()));
@@ -239,6 +249,10 @@ impl Poller {
     async fn invoke(&self, records: &[Value]) -> Option<usize> {
         let delay = *lock(&self.switches.delay);
         sleep(delay).await;
+        if let Some(last) = records.last() {
+            let age = (self.now() - stream::created_at(last)).whole_milliseconds();
+            self.metrics.add_iterator_age(&self.mapping.function, u64::try_from(age).unwrap_or_default());
+        }
         let event = json!({ "Records": records });
         let answer = self.functions.invoke(&self.mapping.function, &event).await;
         if self.switches.duplicates.load(Ordering::Relaxed) {
@@ -255,6 +269,10 @@ impl Poller {
         }
     }
 
+    fn now(&self) -> OffsetDateTime {
+        OffsetDateTime::now_utc() + *lock(&self.switches.behind)
+    }
+
     fn log_failure(&self, error: &FunctionError) {
         self.log.line(&self.mapping.function, &json!({ "level": "ERROR", "message": error.to_string() }).to_string());
     }
@@ -265,7 +283,7 @@ impl Poller {
 }
 
 fn is_younger(record: &Value, age_max: Duration, now: OffsetDateTime) -> bool {
-    stream::created_at(record) >= (now - age_max).unix_timestamp()
+    stream::created_at(record) >= now - age_max
 }
 
 /// The first records, as many as an invocation takes.

@@ -21,7 +21,7 @@ use crate::gateway::{Connections, Gateway, Limits, Throttles};
 use crate::lock;
 use crate::logs::{Log, Logs};
 use crate::mappings::{Poller, StreamLimits, Switches};
-use crate::metrics::{Counts, Metrics};
+use crate::metrics::{Counts, IteratorAges, Metrics};
 use crate::sns::{self, Platform, Sns};
 use crate::tokens::{self, Tokens};
 
@@ -101,7 +101,8 @@ impl Server {
         let functions = Functions::new(&template, &binaries, &common(address, &database, environment), &log, &metrics)?;
         let functions = Arc::new(functions);
         let pollers = template.mappings.iter();
-        let pollers = pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &log));
+        let pollers =
+            pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &log, &metrics));
         let pollers = pollers.collect::<anyhow::Result<Vec<_>>>()?;
 
         let gateway = Arc::new(Gateway {
@@ -181,6 +182,11 @@ impl Server {
     /// AWS's metrics of the API and of the functions.
     pub fn metrics(&self) -> Counts {
         self.gateway.metrics.counts()
+    }
+
+    /// AWS's metric `IteratorAge`.
+    pub fn iterator_ages(&self) -> IteratorAges {
+        self.gateway.metrics.iterator_ages()
     }
 
     /// What `aws lambda put-function-concurrency` does; `None`: `delete-function-concurrency`.

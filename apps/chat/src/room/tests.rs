@@ -1,8 +1,11 @@
 //! The room against a client played by hand.
 
-use pigeonhole_client::{ConversationKind, ConversationSettings, Kind, LastMessage, Member, MessageId, UserSettings};
+use pigeonhole_client::{
+    ConversationKind, ConversationSettings, Kind, LastMessage, Member, MessageId, Outgoing, Target, UserSettings,
+};
 
 use super::*;
+use crate::command::Setting;
 
 const NOW: Timestamp = Timestamp::from_millis(1_795_168_800_123);
 
@@ -90,6 +93,11 @@ fn history(seqs: impl IntoIterator<Item = u64>, alice_read: u64) -> HistoryResul
     }
 }
 
+pub(crate) fn queued(client_msg_id: &ClientMsgId) -> Queued {
+    let outgoing = Outgoing::Message { target: Target::User(user("bob")), body: "hi".to_owned(), reply_to: None };
+    Queued { client_msg_id: client_msg_id.clone(), outgoing }
+}
+
 fn told(room: &mut Room) -> Vec<String> {
     let text = |news| match news {
         News::Message { message, missed } => format!("{} {missed}", message.seq),
@@ -141,7 +149,7 @@ fn a_peer_far_down_the_chat_list_is_looked_for_and_one_who_is_not_there_too() {
 
     // The first message opens the conversation. The receipt for it may have come before: history knows.
     let id = ClientMsgId::parse("a").unwrap();
-    room.said(id.clone(), "hi".into(), NOW);
+    room.said(queued(&id), NOW);
     let mut own = message("dm_ab", 1, "alice");
     own.client_msg_id = Some(id);
     room.event(Event::Message { message: own, missed: false });
@@ -199,14 +207,13 @@ fn a_reconnect_asks_only_how_far_everybody_is() {
 #[test]
 fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
     let mut room = caught_up(4);
-    room.not_said("x".into(), &Error::TooLarge);
+    room.not_said("x", &Error::TooLarge);
     assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: false, .. }]));
     let id = |name| ClientMsgId::parse(name).unwrap();
-    room.said(id("a"), "hi".into(), NOW);
+    room.said(queued(&id("a")), NOW);
     assert!(!room.is_at_rest());
     let error = Error::Refused { code: "id_reused".into(), message: "already used".into() };
-    let target = pigeonhole_client::Target::User(user("bob"));
-    room.event(Event::Failed { client_msg_id: id("a"), target, body: "hi".into(), error });
+    room.event(Event::Failed { queued: queued(&id("a")), error });
     assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: true, .. }]));
     assert!(room.is_at_rest());
     // It stays on the screen until the user writes on.
@@ -215,16 +222,16 @@ fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
         entries.iter().filter(|entry| matches!(entry, TimelineEntry::Unsent { .. })).count()
     };
     assert_eq!(unsent(&room), 1);
-    room.said(id("b"), "again".into(), NOW);
+    room.said(queued(&id("b")), NOW);
     assert_eq!(unsent(&room), 1);
 }
 
 #[test]
 fn what_is_set_is_told_once_by_whoever_sets_it() {
     let mut room = Room::new(user("alice"), user("bob"));
-    room.set(Command::Mute);
+    room.command(Command::Set(Setting::Mute));
     assert!(matches!(room.take_news()[..], [News::Notice(_)]), "there is no conversation yet");
-    room.set(Command::Block);
+    room.command(Command::Set(Setting::Block));
     let blocked = |blocked| Settings::User { user_id: user("bob"), set: UserSettings { blocked } };
     assert_eq!(room.take_asks(), [Ask::Settings(blocked(true))]);
     room.event(Event::SettingsChanged(blocked(true)));
@@ -266,9 +273,94 @@ fn a_device_that_is_one_too_many_waits_for_its_user() {
 fn who_is_blocked_learns_only_that_it_can_not_be_delivered() {
     let mut room = caught_up(4);
     let id = ClientMsgId::parse("a").unwrap();
-    room.said(id.clone(), "hi".into(), NOW);
+    room.said(queued(&id), NOW);
     let error = Error::Refused { code: "forbidden".into(), message: "you may not do this".into() };
-    let target = pigeonhole_client::Target::User(user("bob"));
-    room.event(Event::Failed { client_msg_id: id, target, body: "hi".into(), error });
+    room.event(Event::Failed { queued: queued(&id), error });
     assert!(matches!(&room.take_news()[..], [News::Failed { why, .. }] if why == "it can't be delivered"));
+}
+
+#[test]
+fn a_change_is_about_the_message_with_that_number_or_the_last_one() {
+    let mut room = caught_up(4);
+    let line = |text: &str| Command::parse(text).unwrap();
+    assert_eq!(room.command(line("/edit better")), None, "nothing is alice's own");
+    assert!(matches!(room.take_news()[..], [News::Notice(_)]));
+    room.event(heard("dm_ab", 5, "alice", false));
+    room.event(heard("dm_ab", 6, "bob", false));
+    room.event(heard("dm_ab", 7, "alice", false));
+    let mut target = |text: &str| room.command(line(text)).map(|(id, seq, _)| (id.to_string(), seq.value()));
+    let at = |seq| Some(("dm_ab".to_owned(), seq));
+    assert_eq!((target("/edit better"), target("/delete")), (at(7), at(7)));
+    assert_eq!((target("/react 👍"), target("/reply sure")), (at(6), at(6)));
+    assert_eq!((target("/edit 5 better"), target("/react #7 👍"), target("/reply 8 sure")), (at(5), at(7), None));
+    // What is deleted is no longer meant.
+    let mut deleted = message("dm_ab", 8, "alice");
+    (deleted.kind, deleted.target_seq) = (Kind::Delete, Some(number(7)));
+    room.event(Event::Message { message: deleted, missed: false });
+    assert_eq!(room.command(line("/delete")).map(|(_, seq, _)| seq), Some(number(5)));
+    assert_eq!(room.command(line("/delete 7")), None);
+
+    let mut nobody = Room::new(user("alice"), user("bob"));
+    assert_eq!(nobody.command(line("/delete 1")), None);
+    assert_eq!(nobody.command(line("/edit")), None);
+    assert!(matches!(nobody.take_news()[..], [News::Notice(_), News::Notice(_)]));
+}
+
+#[test]
+fn what_became_of_messages_elsewhere_is_no_news() {
+    let mut room = caught_up(4);
+    let mut reaction = message("dm_ac", 2, "carol");
+    reaction.kind = Kind::Reaction;
+    room.event(Event::Message { message: reaction, missed: false });
+    assert!(told(&mut room).is_empty());
+}
+
+#[test]
+fn a_change_that_is_refused_says_what_it_was() {
+    let mut room = caught_up(4);
+    let outgoing = Outgoing::Delete { conversation_id: conversation("dm_ab"), seq: number(3) };
+    let queued = Queued { client_msg_id: ClientMsgId::parse("a").unwrap(), outgoing };
+    room.said(queued.clone(), NOW);
+    assert!(!room.is_at_rest());
+    let error = Error::Refused { code: "gone".into(), message: "it is gone".into() };
+    room.event(Event::Failed { queued, error });
+    let what = |news: &News| match news {
+        News::Failed { what, why, .. } => format!("{what}: {why}"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(room.take_news().iter().map(what).collect::<Vec<_>>(), ["#3 not deleted: the message is deleted"]);
+    assert!(room.is_at_rest());
+}
+
+#[test]
+fn the_peer_s_presence_is_asked_for_and_told() {
+    let mut room = caught_up(4);
+    room.command(Command::Who);
+    assert_eq!(room.take_asks(), [Ask::Presence(user("bob"))]);
+    let seen = |online, last_seen_at| Presence { user_id: user("bob"), online, last_seen_at };
+    for (presence, text) in [
+        (vec![seen(true, Some(NOW))], "bob is online"),
+        (vec![seen(false, Some(NOW))], "bob was last seen at 2026-11-20T10:00:00.123Z"),
+        (vec![seen(false, None)], "nobody knows when bob was here"),
+        (vec![], "nobody knows when bob was here"),
+    ] {
+        room.present(Ok(presence));
+        assert_eq!(room.take_news(), [News::Told(text.to_owned())]);
+    }
+}
+
+#[test]
+fn a_phone_rings_until_it_is_taken_out() {
+    let mut room = caught_up(4);
+    room.command(Command::parse("/ring my-token").unwrap());
+    let asks = room.take_asks();
+    assert!(
+        matches!(&asks[..], [Ask::Ring(Some(Registration { token, preview: true, .. }))] if token.as_str() == "my-token")
+    );
+    room.rings(true, Ok(()));
+    assert_eq!(room.take_news(), [News::Told("what alice misses rings a phone".to_owned())]);
+    room.command(Command::parse("/ring off").unwrap());
+    assert_eq!(room.take_asks(), [Ask::Ring(None)]);
+    room.rings(false, Ok(()));
+    assert_eq!(room.take_news(), [News::Told("this phone no longer rings".to_owned())]);
 }

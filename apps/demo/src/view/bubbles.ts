@@ -1,9 +1,20 @@
-// What stands in a conversation: messages, days between them, and where the unread ones begin.
+// What stands in a conversation: messages as they are now, days between them, and where the unread ones begin.
 
-import type { Tick, TimelineEntry } from "@pigeonhole/client";
-import { type Chat, isShown } from "../chat.ts";
-import { h, type Item, icon } from "./dom.ts";
+import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client";
+import { type Chat, DELETED } from "../chat.ts";
+import { fill, h, type Item, icon, put } from "./dom.ts";
 import { clock, day } from "./time.ts";
+
+export interface BubbleActions {
+  /** The user has seen that this failed. */
+  dismiss(clientMsgId: string): void;
+  react(seq: number, emoji: string | null): void;
+  /** Shows another message. */
+  goTo(seq: number): void;
+  menu(seq: number): void;
+}
+
+type Entry<T> = Extract<TimelineEntry, { type: T }>;
 
 const meanings: Record<Tick, string> = {
   waiting: "Waiting for a connection",
@@ -13,7 +24,7 @@ const meanings: Record<Tick, string> = {
   read: "Read",
 };
 
-export function bubbles(chat: Chat, dismiss: (clientMsgId: string) => void): Item[] {
+export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
   /** Whose message stands directly above. */
   let last: string | undefined;
   const follows = (sender: string | undefined) => {
@@ -23,15 +34,15 @@ export function bubbles(chat: Chat, dismiss: (clientMsgId: string) => void): Ite
   };
   const items = chat.timeline
     .entries((at) => day(Date.parse(at)))
-    .flatMap((entry): Item[] => {
+    .map((entry): Item => {
       switch (entry.type) {
         case "message":
-          return isShown(entry.message) ? [stored(entry, follows(entry.message.sender_id))] : [];
+          return stored(entry, follows(entry.message.sender_id), actions);
         case "unsent":
-          return [unsent(entry, follows(chat.me), dismiss)];
+          return waiting(entry, follows(chat.me), chat.me, actions);
         default:
           follows(undefined);
-          return [separator(entry.type, words(entry))];
+          return separator(entry.type, words(entry));
       }
     });
   if (!chat.isKnown) {
@@ -41,8 +52,6 @@ export function bubbles(chat: Chat, dismiss: (clientMsgId: string) => void): Ite
   }
   return items;
 }
-
-type Entry<T> = Extract<TimelineEntry, { type: T }>;
 
 function words(entry: Entry<"day" | "unread" | "gap">): string {
   switch (entry.type) {
@@ -59,53 +68,201 @@ function separator(kind: string, text: string): Item {
   return { key: `${kind} ${text}`, create: () => h("li", { class: `separator ${kind}` }, h("span", {}, text)) };
 }
 
-function stored({ message, own, tick }: Entry<"message">, isNext: boolean): Item {
-  const { seq, sender_id, client_msg_id, sent_at } = message;
+function stored(entry: Entry<"message">, isNext: boolean, actions: BubbleActions): Item {
+  const { message, own, tick, quote, changing, refused } = entry;
+  const { seq, sender_id, client_msg_id, sent_at, edited_at, deleted_at, reply_to, reactions = [] } = message;
+  const isDeleted = deleted_at !== undefined;
   return {
     // The same as while it waited, so that it stays and only its ticks turn.
     key: client_msg_id ?? String(seq),
-    create: () => bubble(own, sender_id, message.body),
-    update: (element) => mark(element, Date.parse(sent_at), tick, isNext),
-  };
-}
-
-function unsent(entry: Entry<"unsent">, isNext: boolean, dismiss: (clientMsgId: string) => void): Item {
-  const { clientMsgId, body, at, tick, error } = entry;
-  return {
-    key: clientMsgId,
-    create: () => bubble(true, "", body),
+    create: () => bubble(own, sender_id),
     update: (element) => {
-      mark(element, Date.parse(at), tick, isNext);
-      if (error !== undefined && !element.querySelector(".why")) {
-        const forget = h("button", { type: "button", click: () => dismiss(clientMsgId) }, "Discard");
-        element.append(h("p", { class: "why", role: "alert" }, `Not sent: ${error}. `, forget));
-      }
+      element.classList.toggle("next", isNext);
+      element.classList.toggle("deleted", isDeleted);
+      element.dataset.seq = String(seq);
+      say(element, isDeleted ? DELETED : message.body);
+      answer(element, isDeleted ? undefined : reply_to, quote, actions);
+      mark(element, {
+        at: Date.parse(sent_at),
+        ticks: tick,
+        isEdited: edited_at !== undefined,
+        isChanging: changing,
+      });
+      chips(element, seq, reactions, actions);
+      complain(element, refused, "Dismiss", actions);
+      offerMenu(element, isDeleted ? undefined : () => actions.menu(seq));
     },
   };
 }
 
-function bubble(isMine: boolean, sender: string, body: string): HTMLElement {
+function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: BubbleActions): Item {
+  const { unsent, body, tick, quote } = entry;
+  const { queued, at, error } = unsent;
+  return {
+    key: queued.clientMsgId,
+    create: () => bubble(true, me),
+    update: (element) => {
+      element.classList.toggle("next", isNext);
+      say(element, body);
+      answer(element, "replyTo" in queued ? queued.replyTo : undefined, quote, actions);
+      mark(element, { at: Date.parse(at), ticks: tick, isEdited: false, isChanging: false });
+      complain(element, error === undefined ? undefined : unsent, "Discard", actions);
+    },
+  };
+}
+
+/** The parts of a message, all of which may change. It takes the focus, from which the keyboard goes on. */
+function bubble(isMine: boolean, sender: string): HTMLElement {
   const who = h("span", { class: "hidden" }, isMine ? "You: " : `${sender}: `);
-  const text = h("p", { class: "body", dir: "auto" }, who, body);
+  const body = h("p", { class: "body", dir: "auto" }, who, "");
+  const inner = h("div", { class: "bubble" }, body, h("span", { class: "meta" }));
+  const reactions = h("div", { class: "reactions", role: "group", "aria-label": "Reactions", hidden: true });
   return h(
     "li",
-    { class: `message ${isMine ? "mine" : "theirs"}` },
-    h("div", { class: "bubble" }, text, h("span", { class: "meta" })),
+    { class: `message ${isMine ? "mine" : "theirs"}`, tabindex: -1 },
+    h("div", { class: "line" }, inner),
+    reactions,
   );
 }
 
-function mark(element: HTMLElement, at: number, ticks: Tick | undefined, isNext: boolean): void {
-  element.classList.toggle("next", isNext);
-  const meta = element.querySelector(".meta");
-  const now = `${at} ${ticks}`;
+function part(element: HTMLElement, selector: string): HTMLElement | null {
+  return element.querySelector<HTMLElement>(selector);
+}
+
+function say(element: HTMLElement, text: string): void {
+  const last = part(element, ".body")?.lastChild;
+  if (last && last.textContent !== text) {
+    last.textContent = text;
+  }
+}
+
+/** What it answers, above it. */
+function answer(
+  element: HTMLElement,
+  replyTo: number | undefined,
+  quote: Message | undefined,
+  { goTo }: BubbleActions,
+): void {
+  const found = part(element, ".quote");
+  if (replyTo === undefined) {
+    found?.remove();
+    return;
+  }
+  const whose = quote?.sender_id ?? "";
+  const text = quote ? (quote.deleted_at === undefined ? quote.body : DELETED) : "An earlier message";
+  if (found && found.dataset.says === `${whose} ${text}`) {
+    return;
+  }
+  const button = { type: "button", class: "quote", tabindex: -1, click: () => goTo(replyTo) };
+  const label = h("span", { class: "hidden" }, "In answer to ");
+  const made = h("button", button, label, h("strong", {}, whose), h("span", { dir: "auto" }, text));
+  made.dataset.says = `${whose} ${text}`;
+  found?.remove();
+  part(element, ".bubble")?.prepend(made);
+}
+
+interface Mark {
+  at: number;
+  ticks: Tick | undefined;
+  isEdited: boolean;
+  isChanging: boolean;
+}
+
+function mark(element: HTMLElement, { at, ticks, isEdited, isChanging }: Mark): void {
+  const meta = part(element, ".meta");
+  const now = `${at} ${ticks} ${isEdited} ${isChanging}`;
   if (!meta || element.dataset.mark === now) {
     return;
   }
   element.dataset.mark = now;
-  meta.replaceChildren(h("time", { datetime: new Date(at).toISOString() }, clock(at)));
-  if (ticks) {
-    meta.append(
-      h("span", { class: "ticks", role: "img", "aria-label": meanings[ticks], title: meanings[ticks] }, icon(ticks)),
-    );
+  meta.replaceChildren(
+    ...(isEdited ? [h("span", {}, "edited")] : []),
+    h("time", { datetime: new Date(at).toISOString() }, clock(at)),
+    ...(isChanging ? [sign("Its change waits for a connection", "waiting")] : []),
+    ...(ticks ? [sign(meanings[ticks], ticks)] : []),
+  );
+}
+
+function sign(name: string, shape: Tick): HTMLElement {
+  return h("span", { class: "ticks", role: "img", "aria-label": name, title: name }, icon(shape));
+}
+
+/** Each of them takes one's own reaction back, or makes it the same. */
+function chips(
+  element: HTMLElement,
+  seq: number,
+  reactions: NonNullable<Message["reactions"]>,
+  { react }: BubbleActions,
+): void {
+  const list = part(element, ".reactions");
+  if (!list) {
+    return;
+  }
+  list.hidden = reactions.length === 0;
+  const items = reactions.map(({ emoji, count, mine }) => ({
+    key: emoji,
+    create: () => {
+      const toggle = () => react(seq, chip.getAttribute("aria-pressed") === "true" ? null : emoji);
+      const chip = h("button", { type: "button", class: "chip", tabindex: -1, click: toggle });
+      return chip;
+    },
+    update: (chip: HTMLElement) => {
+      put(chip, "aria-pressed", String(mine));
+      put(chip, "aria-label", `${emoji} ${count}${mine ? ", one of them yours" : ""}`);
+      const text = count > 1 ? `${emoji} ${count}` : emoji;
+      if (chip.textContent !== text) {
+        chip.textContent = text;
+      }
+    },
+  }));
+  fill(list, items);
+}
+
+/** What was not stored, and why, until it is dismissed. */
+function complain(
+  element: HTMLElement,
+  refused: Unsent | undefined,
+  dismissal: string,
+  { dismiss }: BubbleActions,
+): void {
+  const found = part(element, ".why");
+  const id = refused?.queued.clientMsgId;
+  if (found?.dataset.of === id) {
+    return;
+  }
+  found?.remove();
+  if (refused && id !== undefined) {
+    const forget = h("button", { type: "button", click: () => dismiss(id) }, dismissal);
+    const why = `${failure(refused.queued)}: ${refused.error}. `;
+    const complaint = h("p", { class: "why", role: "alert" }, why, forget);
+    complaint.dataset.of = id;
+    element.append(complaint);
+  }
+}
+
+function failure(queued: Queued): string {
+  if ("edit" in queued) {
+    return "Not edited";
+  }
+  if ("delete" in queued) {
+    return "Not deleted";
+  }
+  return "react" in queued ? "Reaction not stored" : "Not sent";
+}
+
+/** A button beside the bubble, for the mouse. Otherwise a message is asked for its menu itself. */
+function offerMenu(element: HTMLElement, open: (() => void) | undefined): void {
+  const found = part(element, ".offer");
+  if (!open) {
+    found?.remove();
+  } else if (!found) {
+    const attributes = {
+      type: "button",
+      class: "button offer",
+      tabindex: -1,
+      "aria-label": "Message menu",
+      "aria-haspopup": "menu",
+    };
+    part(element, ".line")?.append(h("button", { ...attributes, click: open }, icon("more")));
   }
 }

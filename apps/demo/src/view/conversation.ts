@@ -2,15 +2,23 @@
 
 import type { Chat } from "../chat.ts";
 import { avatar } from "./avatar.ts";
-import { bubbles } from "./bubbles.ts";
-import { fill, h, icon } from "./dom.ts";
+import { Composer } from "./composer.ts";
+import { h, icon } from "./dom.ts";
 import { Menu, type MenuItem } from "./menu.ts";
+import { Messages } from "./messages.ts";
 import { brief } from "./time.ts";
 
 export interface ConversationActions {
-  send(chat: Chat, body: string): void;
+  send(chat: Chat, body: string, replyTo: number | undefined): void;
+  edit(chat: Chat, seq: number, body: string): void;
+  delete(chat: Chat, seq: number): void;
+  react(chat: Chat, seq: number, emoji: string | null): void;
+  typing(chat: Chat): void;
   dismiss(chat: Chat, clientMsgId: string): void;
+  copy(text: string): void;
   older(): void;
+  /** Older ones, until this one is there. */
+  olderTo(seq: number): Promise<void>;
   leave(): void;
   /** `until`: a time, `forever`, or `null`, not at all. */
   mute(chat: Chat, until: string | null): void;
@@ -19,28 +27,19 @@ export interface ConversationActions {
 }
 
 const MUTE_MS = 8 * 60 * 60 * 1000;
-/** Nearer to the top than this, older messages are asked for. */
-const NEAR_PX = 300;
-/** Nearer to the bottom than this, one is at the bottom. */
-const BOTTOM_PX = 40;
 
 export class Conversation {
   readonly element: HTMLElement;
   #actions: ConversationActions;
   #chat: Chat | undefined;
-  /** Unsent texts in the field, by peer. */
-  #drafts = new Map<string, string>();
   #title = h("div", { class: "title" });
+  /** Whether the peer is there, or writes. Not read out whenever it changes. */
+  #presence = h("p", { class: "presence" });
   #set = h("p", { class: "set", "aria-live": "polite" });
   #menu = new Menu("Chat menu", () => this.#choices());
-  #composer: HTMLElement;
+  #messages: Messages;
+  #composer: Composer;
   #blocked: HTMLElement;
-  #messages = h("ol", { class: "messages", tabindex: 0, "aria-label": "Messages" });
-  #loading = h("p", { class: "loading" }, "Loading older messages …");
-  #scroller = h("div", { class: "scroller", scroll: () => this.#scrolled() }, this.#loading, this.#messages);
-  #toEnd: HTMLButtonElement;
-  #field: HTMLTextAreaElement;
-  #isAtEnd = true;
 
   constructor(user: string, actions: ConversationActions) {
     this.#actions = actions;
@@ -50,22 +49,28 @@ export class Conversation {
       "aria-label": "Back to the chats",
       click: () => actions.leave(),
     };
-    this.#toEnd = h(
-      "button",
-      { type: "button", class: "button to-end", "aria-label": "To the newest message" },
-      icon("down"),
-    );
-    this.#toEnd.addEventListener("click", () => this.#goToEnd());
-    this.#field = h("textarea", {
-      rows: 1,
-      "aria-label": "Message",
-      autocomplete: "off",
-      keydown: (event: KeyboardEvent) => this.#typed(event),
+    this.#messages = new Messages(user, {
+      reply: ({ seq, sender_id, body }) => {
+        this.#composer.reply(seq, sender_id === this.#chat?.me ? "yourself" : sender_id, body);
+      },
+      edit: ({ seq, body }) => this.#composer.edit(seq, body),
+      react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
+      delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
+      copy: (text) => actions.copy(text),
+      dismiss: (id) => this.#chat && actions.dismiss(this.#chat, id),
+      older: () => actions.older(),
+      olderTo: (seq) => actions.olderTo(seq),
+      leave: () => this.focus(),
     });
-    const submit = (event: SubmitEvent) => {
-      event.preventDefault();
-      this.#send();
-    };
+    this.#composer = new Composer(user, {
+      send: (body, replyTo) => {
+        this.#messages.goToEnd();
+        this.#chat && actions.send(this.#chat, body, replyTo);
+      },
+      edit: (seq, body) => this.#chat && actions.edit(this.#chat, seq, body),
+      typing: () => this.#chat && actions.typing(this.#chat),
+      editLast: () => this.#editLast(),
+    });
     const unblock = () => this.#chat && actions.block(this.#chat, false);
     this.#blocked = h(
       "p",
@@ -73,21 +78,18 @@ export class Conversation {
       h("span"),
       h("button", { type: "button", class: "link", click: unblock }),
     );
-    const send = h("button", { class: "button primary", "aria-label": "Send" }, icon("send"));
-    this.#composer = h("form", { class: "composer", submit }, this.#field, send);
     this.element = h(
       "section",
       { class: "conversation", "aria-label": `The open chat of ${user}` },
       h("header", {}, h("button", back, icon("back")), this.#title, this.#set, this.#menu.element),
-      h("div", { class: "view" }, this.#scroller, this.#toEnd),
-      this.#composer,
+      this.#messages.element,
+      this.#composer.element,
       this.#blocked,
     );
-    // When the view gets smaller, by a keyboard on the screen for example, the end stays visible.
-    new ResizeObserver(() => this.#isAtEnd && this.#goToEnd()).observe(this.#scroller);
   }
 
-  update(chat: Chat | undefined): void {
+  /** `isConnected`: what is said of the peer is true now. */
+  update(chat: Chat | undefined, isConnected: boolean): void {
     this.element.hidden = !chat;
     if (chat !== this.#chat) {
       this.#turnTo(chat);
@@ -95,46 +97,35 @@ export class Conversation {
     if (!chat) {
       return;
     }
-    this.#loading.hidden = !chat.isLoading;
-    this.#composer.hidden = chat.isBlocked;
+    this.#composer.element.hidden = chat.isBlocked;
     this.#blocked.hidden = !chat.isBlocked;
     const set = standing(chat);
     if (this.#set.textContent !== set) {
       this.#set.textContent = set;
     }
-    const anchor = this.#messages.querySelector<HTMLElement>(".message");
-    const before = anchor?.offsetTop ?? 0;
-    const items = bubbles(chat, (id) => this.#actions.dismiss(chat, id));
-    fill(this.#messages, items);
-    if (this.#isAtEnd) {
-      this.#goToEnd();
-    } else if (anchor) {
-      // What was visible stays where it is, below the older messages.
-      this.#scroller.scrollTop += anchor.offsetTop - before;
+    const presence = presenceOf(chat, isConnected);
+    if (this.#presence.textContent !== presence) {
+      this.#presence.textContent = presence;
     }
+    this.#composer.forget((seq) => chat.message(seq)?.deleted_at !== undefined);
+    this.#messages.update();
   }
 
   focus(): void {
-    this.#field.focus();
+    this.#composer.focus();
   }
 
   #turnTo(chat: Chat | undefined): void {
-    if (this.#chat) {
-      this.#drafts.set(this.#chat.peer, this.#field.value);
-    }
     this.#chat = chat;
     this.#menu.close();
-    this.#messages.replaceChildren();
-    this.#isAtEnd = true;
+    this.#composer.turnTo(chat?.peer);
+    this.#messages.turnTo(chat);
     if (chat) {
       const name = chat.peer === chat.me ? `${chat.peer} (you)` : chat.peer;
-      this.#title.replaceChildren(avatar(chat.peer), h("h3", {}, name));
-      this.#messages.setAttribute("aria-label", `Messages with ${chat.peer}`);
+      this.#title.replaceChildren(avatar(chat.peer), h("div", {}, h("h3", {}, name), this.#presence));
       const [words, unblock] = this.#blocked.children;
       words?.replaceChildren(`You have blocked ${chat.peer}.`);
       unblock?.replaceChildren(`Unblock ${chat.peer}`);
-      this.#field.placeholder = `Message ${chat.peer}`;
-      this.#field.value = this.#drafts.get(chat.peer) ?? "";
     }
   }
 
@@ -164,37 +155,27 @@ export class Conversation {
     return items;
   }
 
-  #typed(event: KeyboardEvent): void {
-    // Enter may also choose a character of an input method.
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      this.#send();
+  #editLast(): void {
+    const last = this.#chat?.lastOwn();
+    if (last) {
+      this.#composer.edit(last.seq, last.body);
     }
   }
+}
 
-  #send(): void {
-    const body = this.#field.value.trim();
-    if (this.#chat && body) {
-      this.#field.value = "";
-      this.#isAtEnd = true;
-      this.#actions.send(this.#chat, body);
-    }
+/** Whether the peer writes, or is there, or when they were. */
+function presenceOf(chat: Chat, isConnected: boolean): string {
+  const { presence } = chat;
+  if (!isConnected) {
+    return "";
   }
-
-  #scrolled(): void {
-    const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
-    this.#isAtEnd = scrollHeight - scrollTop - clientHeight < BOTTOM_PX;
-    this.#toEnd.hidden = this.#isAtEnd;
-    if (scrollTop < NEAR_PX) {
-      this.#actions.older();
-    }
+  if (chat.isWriting()) {
+    return "writes …";
   }
-
-  #goToEnd(): void {
-    this.#scroller.scrollTop = this.#scroller.scrollHeight;
-    this.#isAtEnd = true;
-    this.#toEnd.hidden = true;
+  if (presence?.online) {
+    return "online";
   }
+  return presence?.last_seen_at ? `last seen ${brief(Date.parse(presence.last_seen_at))}` : "";
 }
 
 /** What is set for a chat, in words. */

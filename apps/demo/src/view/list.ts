@@ -134,7 +134,9 @@ function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void
     }
   };
   set("time", newest ? brief(newest.at) : "");
-  set(".preview", newest ? `${newest.own ? "You: " : ""}${newest.text}` : nothing);
+  const isWriting = chat.isWriting();
+  set(".preview", isWriting ? "writes …" : newest ? `${newest.own ? "You: " : ""}${newest.text}` : nothing);
+  row.querySelector(".preview")?.classList.toggle("writing", isWriting);
   set(".badge", unread > 0 ? String(unread) : "");
   const isMuted = chat.isMuted();
   const button = row.querySelector(".chat");

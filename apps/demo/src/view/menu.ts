@@ -1,71 +1,126 @@
-// A button with a menu below it, for mouse, touch and keyboard.
+// Menus for mouse, touch and keyboard: one below a button, and one beside whatever asks for it.
 
 import { h, icon, put } from "./dom.ts";
 
 export interface MenuItem {
   name: string;
   choose(): void;
+  /** One of several, of which at most one is chosen. */
+  isChecked?: boolean;
 }
 
-export class Menu {
-  readonly element: HTMLElement;
-  #items: () => MenuItem[];
-  #button: HTMLButtonElement;
-  #list = h("div", { class: "menu-items", role: "menu", hidden: true });
+/** What can be chosen: rows, most of which have one item. Up and Down go from row to row, Left and Right within one. */
+export class Choices {
+  readonly element = h("div", { class: "menu-items", role: "menu", hidden: true });
+  #rows: HTMLElement[][] = [];
+  #returnFocus = () => {};
+  #closed = () => {};
 
-  /** `items`: what can be chosen, at each time it opens. */
-  constructor(name: string, items: () => MenuItem[]) {
-    this.#items = items;
-    const toggle = () => (this.#list.hidden ? this.#open() : this.close());
-    const attributes = { type: "button", class: "button", "aria-label": name, "aria-haspopup": "menu", click: toggle };
-    this.#button = h("button", attributes, icon("more"));
-    put(this.#list, "aria-label", name);
-    const typed = (event: KeyboardEvent) => this.#typed(event);
-    this.element = h("div", { class: "menu", keydown: typed }, this.#button, this.#list);
+  constructor(name: string) {
+    put(this.element, "aria-label", name);
+    this.element.addEventListener("keydown", (event) => this.#typed(event));
     document.addEventListener("pointerdown", ({ target }) => {
-      if (!this.element.contains(target as Node)) {
+      // What opens it stands beside it.
+      if (!this.element.parentElement?.contains(target as Node)) {
         this.close();
       }
     });
   }
 
-  close(): void {
-    this.#list.hidden = true;
-    put(this.#button, "aria-expanded", "false");
+  get isOpen(): boolean {
+    return !this.element.hidden;
   }
 
-  #open(): void {
+  /** `returnFocus`: where the focus goes when something is chosen, or nothing by Escape. */
+  open(rows: MenuItem[][], { returnFocus, closed }: { returnFocus(): void; closed(): void }): void {
+    this.close();
     const choose = (item: MenuItem) => {
       this.close();
-      this.#button.focus();
+      returnFocus();
       item.choose();
     };
-    const buttons = this.#items().map((item) =>
-      h("button", { type: "button", role: "menuitem", tabindex: -1, click: () => choose(item) }, item.name),
+    this.#returnFocus = returnFocus;
+    this.#closed = closed;
+    this.#rows = rows.map((row) =>
+      row.map((item) => {
+        const { name, isChecked } = item;
+        const role = isChecked === undefined ? "menuitem" : "menuitemradio";
+        const button = h("button", { type: "button", role, tabindex: -1, click: () => choose(item) }, name);
+        put(button, "aria-checked", isChecked === undefined ? undefined : String(isChecked));
+        return button;
+      }),
     );
-    this.#list.replaceChildren(...buttons);
-    this.#list.hidden = false;
-    put(this.#button, "aria-expanded", "true");
-    buttons[0]?.focus();
+    const elements = this.#rows.map((row) =>
+      row.length > 1 ? h("div", { class: "row", role: "group" }, ...row) : row,
+    );
+    this.element.replaceChildren(...elements.flat());
+    this.element.hidden = false;
+    this.#rows[0]?.[0]?.focus({ preventScroll: true });
+  }
+
+  close(): void {
+    if (this.isOpen) {
+      this.element.hidden = true;
+      this.#closed();
+    }
   }
 
   #typed(event: KeyboardEvent): void {
-    if (this.#list.hidden) {
-      return;
-    }
-    const items = [...this.#list.children] as HTMLElement[];
-    const at = items.indexOf(document.activeElement as HTMLElement);
-    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
-    if (next !== undefined) {
+    const focused = document.activeElement as HTMLElement;
+    const at = this.#rows.findIndex((row) => row.includes(focused));
+    const row = this.#rows[at] ?? [];
+    const places: Record<string, HTMLElement | undefined> = {
+      ArrowDown: this.#rows.at((at + 1) % this.#rows.length)?.[0],
+      ArrowUp: this.#rows.at(at - 1)?.[0],
+      ArrowRight: row.at((row.indexOf(focused) + 1) % row.length),
+      ArrowLeft: row.at(row.indexOf(focused) - 1),
+      Home: this.#rows[0]?.[0],
+      End: this.#rows.at(-1)?.[0],
+    };
+    const next = places[event.key];
+    if (next) {
       event.preventDefault();
-      items.at(next % items.length)?.focus();
+      event.stopPropagation();
+      next.focus();
     } else if (event.key === "Escape") {
       // Only the menu: the chat stays open.
       event.stopPropagation();
       this.close();
-      this.#button.focus();
+      this.#returnFocus();
     } else if (event.key === "Tab") {
       this.close();
     }
+  }
+}
+
+/** A button with a menu below it. */
+export class Menu {
+  readonly element: HTMLElement;
+  #items: () => MenuItem[];
+  #button: HTMLButtonElement;
+  #choices: Choices;
+
+  /** `items`: what can be chosen, at each time it opens. */
+  constructor(name: string, items: () => MenuItem[]) {
+    this.#items = items;
+    this.#choices = new Choices(name);
+    const attributes = { type: "button", class: "button", "aria-label": name, "aria-haspopup": "menu" };
+    this.#button = h("button", { ...attributes, click: () => this.#toggle() }, icon("more"));
+    this.element = h("div", { class: "menu" }, this.#button, this.#choices.element);
+  }
+
+  close(): void {
+    this.#choices.close();
+  }
+
+  #toggle(): void {
+    if (this.#choices.isOpen) {
+      this.close();
+      return;
+    }
+    const rows = this.#items().map((item) => [item]);
+    const closed = () => put(this.#button, "aria-expanded", "false");
+    this.#choices.open(rows, { returnFocus: () => this.#button.focus(), closed });
+    put(this.#button, "aria-expanded", "true");
   }
 }

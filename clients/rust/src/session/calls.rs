@@ -1,14 +1,14 @@
-//! What the app asks for itself: pages of the chat list and of conversations, settings, and notifications.
+//! What the app asks for itself: pages of the chat list and of conversations, settings, notifications, and who is there.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wire::limits::FRAME_BYTES_MAX;
+use wire::limits::{FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
 use wire::{
     Action, ConversationKind, DeviceRequest, DeviceResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult,
-    Settings, SettingsResult,
+    Presence, PresenceRequest, PresenceResult, Settings, SettingsResult,
 };
 
 use super::requests::Errand;
@@ -25,6 +25,7 @@ pub(crate) enum Call {
     History(HistoryRequest, Waiter<HistoryResult>),
     Settings(Settings, Waiter<()>),
     Device(DeviceRequest, Waiter<()>),
+    Presence(PresenceRequest, Waiter<Vec<Presence>>),
 }
 
 impl Call {
@@ -34,6 +35,7 @@ impl Call {
             Self::History(request, _) => Action::History(request.clone()),
             Self::Settings(settings, _) => Action::Settings(settings.clone()),
             Self::Device(request, _) => Action::Device(request.clone()),
+            Self::Presence(request, _) => Action::Presence(request.clone()),
         }
     }
 
@@ -50,7 +52,9 @@ impl Call {
                 | (Settings::Conversation { .. }, Settings::User { .. }) => false,
             },
             (Self::Device(..), Self::Device(..)) => true,
-            (Self::Inbox(..) | Self::History(..) | Self::Settings(..) | Self::Device(..), _) => false,
+            (Self::Inbox(..) | Self::History(..) | Self::Settings(..) | Self::Device(..) | Self::Presence(..), _) => {
+                false
+            }
         }
     }
 }
@@ -72,6 +76,10 @@ impl Session {
     pub(crate) fn call(&mut self, call: Call, now: Instant) {
         match call {
             Call::Inbox(InboxRequest { cursor: Some(cursor), .. }, waiter) if cursor.len() > CURSOR_BYTES_MAX => {
+                self.answer(waiter, Err(Error::TooLarge));
+            }
+            // As many as no frame holds would close the socket each time.
+            Call::Presence(PresenceRequest { user_ids }, waiter) if user_ids.len() > PRESENCE_USERS_MAX => {
                 self.answer(waiter, Err(Error::TooLarge));
             }
             call => self.calls.waiting.push_back(call),
@@ -106,6 +114,10 @@ impl Session {
                 let read = serde_json::from_value(result).map(|DeviceResult { .. }| ());
                 self.answer(waiter, read.map_err(unreadable));
             }
+            Call::Presence(_, waiter) => {
+                let read = serde_json::from_value(result).map(|PresenceResult { users }| users);
+                self.answer(waiter, read.map_err(unreadable));
+            }
         }
     }
 
@@ -114,6 +126,7 @@ impl Session {
             Call::Inbox(_, waiter) => self.answer(waiter, Err(error)),
             Call::History(_, waiter) => self.answer(waiter, Err(error)),
             Call::Settings(_, waiter) | Call::Device(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Presence(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
 }

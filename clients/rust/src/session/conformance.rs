@@ -18,6 +18,11 @@ fn catching_up() {
 }
 
 #[test]
+fn changing() {
+    play_file("changing");
+}
+
+#[test]
 fn connecting() {
     play_file("connecting");
 }
@@ -56,7 +61,17 @@ fn all_files_are_played() {
     names.sort();
     assert_eq!(
         names,
-        ["catching-up", "connecting", "receiving", "registering", "replacing", "sending", "settings", "timeline"]
+        [
+            "catching-up",
+            "changing",
+            "connecting",
+            "receiving",
+            "registering",
+            "replacing",
+            "sending",
+            "settings",
+            "timeline"
+        ]
     );
 }
 

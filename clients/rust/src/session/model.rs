@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use wire::{
     AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeviceId, DeviceRequest, DeviceResult, DrainResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind,
-    LastMessage, Member, Message, MessageId, PingResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest,
-    SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UserId, error_frame, reply_frame,
+    DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, DrainResult, EditRequest, EditResult,
+    HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message, MessageId,
+    PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult,
+    Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UserId, error_frame, reply_frame,
 };
 
 use super::*;
 use crate::Why;
+use crate::storage::Outgoing;
 
 const PEERS: [&str; 3] = ["bob", "carol", "dave"];
 /// Small pages, so that there are several.
@@ -67,7 +69,14 @@ enum Failure {
 }
 
 impl Server {
-    fn append(&mut self, conversation: &ConversationId, sender: &str, client_msg_id: &str, body: &str) -> Message {
+    fn append(
+        &mut self,
+        conversation: &ConversationId,
+        sender: &str,
+        client_msg_id: &str,
+        kind: Kind,
+        body: &str,
+    ) -> Message {
         self.clock_ms += 1;
         let said = self.said.entry(conversation.clone()).or_default();
         let message = Message {
@@ -75,7 +84,7 @@ impl Server {
             seq: said.last().next(),
             message_id: MessageId::stored("x"),
             sender_id: user(sender),
-            kind: Kind::Text,
+            kind,
             body: body.to_owned(),
             sent_at: Timestamp::from_millis(1_763_632_800_000 + self.clock_ms),
             client_msg_id: ClientMsgId::parse(client_msg_id).ok(),
@@ -117,7 +126,22 @@ impl Server {
             None => {}
         }
         let reply: Reply = match action {
-            Action::Send(request) => self.send(request).into(),
+            Action::Send(SendRequest { target: Target::User(peer), client_msg_id, body, .. }) => {
+                self.store(&conversation_with(peer.as_str()), &client_msg_id, Kind::Text, &body).into()
+            }
+            Action::Send(SendRequest { target: Target::Conversation(id), client_msg_id, body, .. }) => {
+                self.store(&id, &client_msg_id, Kind::Text, &body).into()
+            }
+            Action::Edit(EditRequest { conversation_id, client_msg_id, body, .. }) => {
+                EditResult(self.store(&conversation_id, &client_msg_id, Kind::Edit, &body)).into()
+            }
+            Action::Delete(DeleteRequest { conversation_id, client_msg_id, .. }) => {
+                DeleteResult(self.store(&conversation_id, &client_msg_id, Kind::Delete, "")).into()
+            }
+            Action::React(ReactRequest { conversation_id, client_msg_id, .. }) => {
+                ReactResult(self.store(&conversation_id, &client_msg_id, Kind::Reaction, "")).into()
+            }
+            Action::Typing(_) | Action::Presence(_) => panic!("nobody asks for it here: {frame}"),
             Action::Ack(request) => {
                 self.acknowledge(&request.up_to);
                 AckResult {}.into()
@@ -151,17 +175,19 @@ impl Server {
         reply_frame(name, id.as_ref(), &reply)
     }
 
-    fn send(&mut self, SendRequest { target, client_msg_id, body, .. }: SendRequest) -> SendResult {
-        let conversation = match target {
-            Target::User(peer) => conversation_with(peer.as_str()),
-            Target::Conversation(id) => id,
-        };
+    fn store(
+        &mut self,
+        conversation: &ConversationId,
+        client_msg_id: &ClientMsgId,
+        kind: Kind,
+        body: &str,
+    ) -> SendResult {
         let mut messages = self.said.entry(conversation.clone()).or_default().messages.iter();
-        let known = messages.find(|message| message.client_msg_id.as_ref() == Some(&client_msg_id)).cloned();
+        let known = messages.find(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).cloned();
         let duplicate = known.is_some();
-        let message = known.unwrap_or_else(|| self.append(&conversation, "alice", client_msg_id.as_str(), &body));
+        let message = known.unwrap_or_else(|| self.append(conversation, "alice", client_msg_id.as_str(), kind, body));
         let Message { conversation_id, seq, message_id, sent_at, .. } = message;
-        SendResult { conversation_id, seq, message_id, sent_at, duplicate }
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version: None }
     }
 
     fn set(&mut self, settings: &Settings) {
@@ -340,7 +366,7 @@ impl World {
         let mut server = Server::default();
         for (peer, (said, held)) in PEERS.iter().zip(before) {
             for number in 0..*said {
-                server.append(&conversation_with(peer), peer, &format!("before-{number}"), "old");
+                server.append(&conversation_with(peer), peer, &format!("before-{number}"), Kind::Text, "old");
             }
             if let Some(known) = server.said.get_mut(&conversation_with(peer)) {
                 known.delivered = Seq::new(*held.min(said)).unwrap();
@@ -492,7 +518,14 @@ impl World {
             if by_conversation && known { Target::Conversation(conversation) } else { Target::User(user(peer)) };
         let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
         self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
-        let queued = Queued { client_msg_id, target, body: "hi".into() };
+        let (seq, body) = (Seq::ZERO.next(), "hi".to_owned());
+        let outgoing = match (target, self.count % 4) {
+            (Target::Conversation(conversation_id), 0) => Outgoing::Edit { conversation_id, seq, body },
+            (Target::Conversation(conversation_id), 1) => Outgoing::Delete { conversation_id, seq },
+            (Target::Conversation(conversation_id), 2) => Outgoing::React { conversation_id, seq, emoji: None },
+            (target, _) => Outgoing::Message { target, body, reply_to: None },
+        };
+        let queued = Queued { client_msg_id, outgoing };
         self.saved.apply(&Change::Queued(queued.clone()));
         self.session.send(queued, None, self.now);
     }
@@ -525,12 +558,14 @@ impl World {
             Step::FailToOpen(how) => self.fail_to_open(how),
             Step::PeerSays(peer) => {
                 let id = format!("p{}", self.count);
-                let message = self.server.append(&conversation_with(PEERS[peer]), PEERS[peer], &id, "hello");
+                let kind = if self.count.is_multiple_of(3) { Kind::Reaction } else { Kind::Text };
+                let message = self.server.append(&conversation_with(PEERS[peer]), PEERS[peer], &id, kind, "hello");
                 self.push(&message);
             }
             Step::OtherDeviceSays(peer) => {
                 let id = format!("o{}", self.count);
-                let message = self.server.append(&conversation_with(PEERS[peer]), "alice", &id, "from my tablet");
+                let message =
+                    self.server.append(&conversation_with(PEERS[peer]), "alice", &id, Kind::Text, "from my tablet");
                 self.push(&message);
             }
             Step::OtherDeviceHolds(peer) => {

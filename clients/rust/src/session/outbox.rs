@@ -1,13 +1,16 @@
-//! Messages on their way to the server, in a lane per conversation.
+//! Messages and changes on their way to the server, in a lane per conversation.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use wire::{ClientMsgId, ConversationId, Kind, Message, SendRequest, SendResult, Seq, Target, UserId};
+use wire::{
+    Action, ClientMsgId, ConversationId, DeleteRequest, EditRequest, Kind, Message, ReactRequest, SendRequest,
+    SendResult, Seq, Target, UserId,
+};
 
 use super::requests::Errand;
 use super::{Session, Waiter};
-use crate::storage::{Change, Queued};
+use crate::storage::{Change, Outgoing, Queued};
 use crate::{Error, Event};
 
 #[derive(Default)]
@@ -54,7 +57,7 @@ impl Outbox {
 
     fn push(&mut self, queued: Queued, waiter: Option<Waiter<SendResult>>, tries: u32) {
         self.last_order += 1;
-        let lane = self.lane_of(&queued.target);
+        let lane = self.lane_of(&queued.outgoing.target());
         let entry = Entry { order: self.last_order, queued, waiter, under_way: false, acked_before: None, tries };
         self.lanes.entry(lane.clone()).or_default().entries.push_back(entry);
         self.ready.insert(lane);
@@ -76,20 +79,20 @@ impl Outbox {
     }
 
     /// No answer to it will come any more.
-    fn lost(&mut self, target: &Target, client_msg_id: &ClientMsgId) {
-        let key = self.lane_of(target);
+    fn lost(&mut self, queued: &Queued) {
+        let key = self.lane_of(&queued.outgoing.target());
         let Some(lane) = self.lanes.get_mut(&key) else { return };
-        let entry = lane.entries.iter_mut().find(|entry| entry.queued.client_msg_id == *client_msg_id);
+        let entry = lane.entries.iter_mut().find(|entry| entry.queued.client_msg_id == queued.client_msg_id);
         if entry.is_some_and(|entry| std::mem::take(&mut entry.under_way)) {
             lane.under_way -= 1;
         }
         self.ready.insert(key);
     }
 
-    fn remove(&mut self, target: &Target, client_msg_id: &ClientMsgId) -> Option<Entry> {
-        let key = self.lane_of(target);
+    fn remove(&mut self, queued: &Queued) -> Option<Entry> {
+        let key = self.lane_of(&queued.outgoing.target());
         let lane = self.lanes.get_mut(&key)?;
-        let at = lane.entries.iter().position(|entry| entry.queued.client_msg_id == *client_msg_id)?;
+        let at = lane.entries.iter().position(|entry| entry.queued.client_msg_id == queued.client_msg_id)?;
         let entry = lane.entries.remove(at)?;
         lane.under_way -= usize::from(entry.under_way);
         if lane.entries.is_empty() {
@@ -167,64 +170,33 @@ impl Session {
                 self.stats.resent += 1;
             }
             entry.tries = entry.tries.saturating_add(1);
-            let Queued { client_msg_id, target, body } = entry.queued.clone();
-            self.ask(
-                Errand::Send(SendRequest {
-                    target,
-                    client_msg_id,
-                    kind: Kind::Text,
-                    body,
-                    reply_to: None,
-                    mentions: vec![],
-                }),
-                now,
-            );
+            let queued = entry.queued.clone();
+            self.ask(Errand::Send(queued), now);
         }
     }
 
-    pub(super) fn send_lost(&mut self, target: &Target, client_msg_id: &ClientMsgId) {
-        self.outbox.lost(target, client_msg_id);
+    pub(super) fn send_lost(&mut self, queued: &Queued) {
+        self.outbox.lost(queued);
     }
 
-    pub(super) fn stored(&mut self, request: &SendRequest, stored: SendResult, now: Instant) {
-        let SendRequest { target, client_msg_id, .. } = request;
-        let Some(entry) = self.outbox.remove(target, client_msg_id) else { return };
-        if let Target::User(user) = target {
-            self.outbox.remember_direct(user, &stored.conversation_id);
+    pub(super) fn stored(&mut self, queued: Queued, stored: SendResult, now: Instant) {
+        let Some(entry) = self.outbox.remove(&queued) else { return };
+        if let Target::User(user) = queued.outgoing.target() {
+            self.outbox.remember_direct(&user, &stored.conversation_id);
         }
         self.stats.answered += 1;
         let early = self.outbox.answered_early.entry(stored.conversation_id.clone()).or_default();
-        early.push(client_msg_id.clone());
+        early.push(queued.client_msg_id.clone());
         if self.conversations.has_begun(&stored.conversation_id) {
             self.forget_sent(&stored.conversation_id);
         }
         if let Some(waiter) = entry.waiter {
             self.answer(waiter, Ok(stored.clone()));
         }
-        let SendResult { conversation_id, seq, message_id, sent_at, .. } = stored;
         // If the user held everything before it, the server has raised the delivered mark to it.
-        let acknowledged = entry.acked_before.is_some_and(|acked| seq == acked.next());
-        self.conversations.stored(&conversation_id, seq, acknowledged);
-        let own = Message {
-            conversation_id,
-            seq,
-            message_id,
-            sender_id: self.me.clone(),
-            kind: Kind::Text,
-            body: entry.queued.body,
-            sent_at,
-            client_msg_id: Some(entry.queued.client_msg_id),
-            reply_to: None,
-            version: None,
-            edited_at: None,
-            deleted_at: None,
-            deleted_by: None,
-            reactions: vec![],
-            target_seq: None,
-            emoji: None,
-            mentions: vec![],
-            system: None,
-        };
+        let acknowledged = entry.acked_before.is_some_and(|acked| stored.seq == acked.next());
+        self.conversations.stored(&stored.conversation_id, stored.seq, acknowledged);
+        let own = own_entry(queued, stored, self.me.clone());
         self.arrived(own, false, now);
     }
 
@@ -235,14 +207,64 @@ impl Session {
         }
     }
 
-    pub(super) fn send_refused(&mut self, target: &Target, client_msg_id: &ClientMsgId, error: Error) {
-        let Some(entry) = self.outbox.remove(target, client_msg_id) else { return };
+    pub(super) fn send_refused(&mut self, queued: Queued, error: Error) {
+        let Some(entry) = self.outbox.remove(&queued) else { return };
         self.stats.failed += 1;
-        self.save(Change::Done(client_msg_id.clone()));
+        self.save(Change::Done(queued.client_msg_id.clone()));
         if let Some(waiter) = entry.waiter {
             self.answer(waiter, Err(error.clone()));
         }
-        let Queued { client_msg_id, target, body } = entry.queued;
-        self.tell(Event::Failed { client_msg_id, target, body, error });
+        self.tell(Event::Failed { queued, error });
+    }
+}
+
+/// What to ask the server for.
+pub(super) fn action(queued: &Queued) -> Action {
+    let Queued { client_msg_id, outgoing } = queued.clone();
+    match outgoing {
+        Outgoing::Message { target, body, reply_to } => {
+            Action::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body, reply_to, mentions: vec![] })
+        }
+        Outgoing::Edit { conversation_id, seq, body } => {
+            Action::Edit(EditRequest { conversation_id, seq, client_msg_id, body })
+        }
+        Outgoing::Delete { conversation_id, seq } => {
+            Action::Delete(DeleteRequest { conversation_id, seq, client_msg_id })
+        }
+        Outgoing::React { conversation_id, seq, emoji } => {
+            Action::React(ReactRequest { conversation_id, seq, client_msg_id, emoji })
+        }
+    }
+}
+
+/// The entry that it became.
+fn own_entry(queued: Queued, stored: SendResult, sender_id: UserId) -> Message {
+    let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
+    let target_seq = queued.outgoing.target_seq();
+    let (kind, body, reply_to, emoji) = match queued.outgoing {
+        Outgoing::Message { body, reply_to, .. } => (Kind::Text, body, reply_to, None),
+        Outgoing::Edit { body, .. } => (Kind::Edit, body, None, None),
+        Outgoing::Delete { .. } => (Kind::Delete, String::new(), None, None),
+        Outgoing::React { emoji, .. } => (Kind::Reaction, String::new(), None, emoji),
+    };
+    Message {
+        conversation_id,
+        seq,
+        message_id,
+        sender_id,
+        kind,
+        body,
+        sent_at,
+        client_msg_id: Some(queued.client_msg_id),
+        reply_to,
+        version,
+        edited_at: None,
+        deleted_at: None,
+        deleted_by: None,
+        reactions: vec![],
+        target_seq,
+        emoji,
+        mentions: vec![],
+        system: None,
     }
 }

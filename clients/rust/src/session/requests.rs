@@ -7,11 +7,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::{
     AckEntry, AckRequest, Action, DrainRequest, HistoryRequest, InboxRequest, PingRequest, PingResult, Problem,
-    ReadRequest, ReadResult, Request, RequestId, SendRequest, Seq,
+    ReadRequest, ReadResult, Request, RequestId, Seq,
 };
 
 use super::calls::{Call, read_inbox};
+use super::outbox;
 use super::{LinkId, Output, Session, jitter};
+use crate::storage::Queued;
 use crate::{Error, Timing};
 
 /// Upper bound on the server's `retry_after_ms`. Of first messages to strangers it lets one through in 3 minutes.
@@ -40,7 +42,8 @@ struct Asked {
 /// compile before its answer, its refusal and its loss are handled.
 #[derive(Debug)]
 pub(super) enum Errand {
-    Send(SendRequest),
+    /// A message, or a change of one.
+    Send(Queued),
     Ack(AckRequest),
     /// Once it is answered, the server counts the conversation as acknowledged up to `covers`.
     Read {
@@ -59,7 +62,7 @@ pub(super) enum Errand {
 impl Errand {
     fn frame(&self, id: u64) -> String {
         let action = match self {
-            Self::Send(request) => Action::Send(request.clone()),
+            Self::Send(queued) => outbox::action(queued),
             Self::Ack(request) => Action::Ack(request.clone()),
             Self::Read { request, .. } => Action::Read(request.clone()),
             Self::Drain(request) => Action::Drain(request.clone()),
@@ -92,6 +95,13 @@ impl Requests {
 }
 
 impl Session {
+    /// Asks for what has no answer, if there is a connection.
+    pub(super) fn say(&mut self, action: Action) -> bool {
+        let Some(link) = self.links.current() else { return false };
+        self.outputs.push(Output::Frame { link, text: Request { id: None, action }.to_frame() });
+        true
+    }
+
     /// Only while there is a connection.
     pub(super) fn ask(&mut self, errand: Errand, now: Instant) {
         let Some(link) = self.links.current() else { return };
@@ -138,7 +148,7 @@ impl Session {
         // In reverse, because calls are put back at the front of their queue.
         for asked in gone.into_values().rev() {
             match asked.errand {
-                Errand::Send(SendRequest { target, client_msg_id, .. }) => self.send_lost(&target, &client_msg_id),
+                Errand::Send(queued) => self.send_lost(&queued),
                 Errand::Ack(AckRequest { up_to }) => self.ack_lost(&up_to),
                 Errand::Read { request, .. } => self.read_lost(&request.conversation_id),
                 Errand::Drain(DrainRequest { ack }) => self.drain_lost(&ack, now),
@@ -163,9 +173,9 @@ impl Session {
     /// Gives the errand back if its result can't be read. The request is sent again.
     fn apply(&mut self, errand: Errand, result: Value, now: Instant) -> Result<(), Errand> {
         match errand {
-            Errand::Send(request) => {
-                let Some(stored) = readable(result) else { return Err(Errand::Send(request)) };
-                self.stored(&request, stored, now);
+            Errand::Send(queued) => {
+                let Some(stored) = readable(result) else { return Err(Errand::Send(queued)) };
+                self.stored(queued, stored, now);
             }
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, covers } => {
@@ -213,9 +223,7 @@ impl Session {
         let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
         let error = Error::Refused { code, message };
         match errand {
-            Errand::Send(SendRequest { target, client_msg_id, .. }) => {
-                self.send_refused(&target, &client_msg_id, error);
-            }
+            Errand::Send(queued) => self.send_refused(queued, error),
             // It would be refused again. The valid entries are applied.
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, .. } => self.read_refused(&request.conversation_id, &error),

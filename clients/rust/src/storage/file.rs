@@ -204,7 +204,7 @@ mod tests {
     use wire::{ClientMsgId, Seq, Target, Timestamp};
 
     use super::*;
-    use crate::storage::Queued;
+    use crate::storage::{Outgoing, Queued};
 
     /// Gone with the test.
     struct Folder(PathBuf);
@@ -237,7 +237,8 @@ mod tests {
 
     fn queued(id: &str) -> Change {
         let target = Target::User(UserId::parse("bob").unwrap());
-        Change::Queued(Queued { client_msg_id: msg(id), target, body: format!("body\nof {id}") })
+        let outgoing = Outgoing::Message { target, body: format!("body\nof {id}"), reply_to: None };
+        Change::Queued(Queued { client_msg_id: msg(id), outgoing })
     }
 
     fn held(id: &str, seq: u64) -> Change {
@@ -345,9 +346,52 @@ mod tests {
         fs::write(&path, OF_THE_FIRST_VERSION).unwrap();
         let saved = FileStorage::open(&path).unwrap().load().unwrap();
         let target = Target::Conversation(conversation("dm_ab"));
-        assert_eq!(saved.outbox, [Queued { client_msg_id: msg("7b10"), target, body: "hello".to_owned() }]);
+        let outgoing = Outgoing::Message { target, body: "hello".to_owned(), reply_to: None };
+        assert_eq!(saved.outbox, [Queued { client_msg_id: msg("7b10"), outgoing }]);
         assert_eq!(saved.held, [(conversation("dm_ab"), Seq::new(4).unwrap())].into());
         assert_eq!(saved.caught_up, Timestamp::parse("2026-11-20T10:00:06.000Z"));
+    }
+
+    #[test]
+    fn what_waits_is_written_as_it_always_was_and_changes_beside_it() {
+        let (conversation_id, seq) = (conversation("dm_ab"), Seq::new(4).unwrap());
+        let target = Target::Conversation(conversation_id.clone());
+        let emoji = wire::Emoji::parse("👍").ok();
+        for (outgoing, expected) in [
+            (
+                Outgoing::Message { target: target.clone(), body: "hi".to_owned(), reply_to: None },
+                r#""target":{"conversation_id":"dm_ab"},"body":"hi""#,
+            ),
+            (
+                Outgoing::Message { target, body: "hi".to_owned(), reply_to: Some(seq) },
+                r#""target":{"conversation_id":"dm_ab"},"body":"hi","reply_to":4"#,
+            ),
+            (
+                Outgoing::Edit { conversation_id: conversation_id.clone(), seq, body: "hi".to_owned() },
+                r#""edit":{"conversation_id":"dm_ab","seq":4,"body":"hi"}"#,
+            ),
+            (
+                Outgoing::Delete { conversation_id: conversation_id.clone(), seq },
+                r#""delete":{"conversation_id":"dm_ab","seq":4}"#,
+            ),
+            (
+                Outgoing::React { conversation_id: conversation_id.clone(), seq, emoji },
+                r#""react":{"conversation_id":"dm_ab","seq":4,"emoji":"👍"}"#,
+            ),
+            (
+                Outgoing::React { conversation_id, seq, emoji: None },
+                r#""react":{"conversation_id":"dm_ab","seq":4,"emoji":null}"#,
+            ),
+        ] {
+            let change = Change::Queued(Queued { client_msg_id: msg("a"), outgoing });
+            let mut text = Vec::new();
+            line(&mut text, &change).unwrap();
+            assert_eq!(
+                String::from_utf8(text.clone()).unwrap(),
+                format!("{{\"queued\":{{\"client_msg_id\":\"a\",{expected}}}}}\n")
+            );
+            assert_eq!(serde_json::from_slice::<Change>(&text).unwrap(), change);
+        }
     }
 
     #[test]

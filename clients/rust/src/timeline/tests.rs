@@ -2,27 +2,28 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::{ConversationId, Kind, Member, MessageId};
+use wire::{ConversationId, Kind, Member, MessageId, Reaction, Target};
 
 use super::*;
 use crate::session::conformance::frames::check;
 use crate::session::conformance::scenarios;
-use crate::session::conformance::script::{read, variants};
+use crate::session::conformance::script::{queued_of, read, variants};
 
 #[test]
 fn the_scripts_for_the_timeline() {
+    let start = Instant::now();
     for scenario in scenarios("timeline") {
         let mut timeline = Timeline::new(read(&scenario["user"]));
         for step in variants(&scenario).iter().flatten() {
             match step.get("expect") {
-                Some(expected) => expect(&timeline, expected, &format!("{}: {step}", scenario["name"])),
-                None => happen(&mut timeline, step),
+                Some(expected) => expect(&timeline, expected, start, &format!("{}: {step}", scenario["name"])),
+                None => happen(&mut timeline, step, start),
             }
         }
     }
 }
 
-fn happen(timeline: &mut Timeline, step: &Value) {
+fn happen(timeline: &mut Timeline, step: &Value, start: Instant) {
     let (name, what) = step.as_object().unwrap().iter().next().unwrap();
     match name.as_str() {
         "history" => {
@@ -33,7 +34,12 @@ fn happen(timeline: &mut Timeline, step: &Value) {
             check::<Message>(what);
             timeline.message(read(what));
         }
-        "queued" => timeline.queued(read(&what["client_msg_id"]), read::<String>(&what["body"]), read(&what["at"])),
+        "queued" => {
+            let mut fields = what.clone();
+            fields["conversation_id"] = json!("dm_ab");
+            timeline.queued(queued_of(&fields), read(&what["at"]));
+        }
+        "typing" => timeline.typing(&read(&what["user_id"]), start + millis(&what["now"])),
         "failed" => timeline.failed(&read(&what["client_msg_id"]), read::<String>(&what["code"])),
         "dismiss" => timeline.dismiss(&read(what)),
         "receipt" => {
@@ -50,7 +56,11 @@ fn happen(timeline: &mut Timeline, step: &Value) {
     }
 }
 
-fn expect(timeline: &Timeline, expected: &Value, place: &str) {
+fn millis(value: &Value) -> Duration {
+    Duration::from_millis(value.as_u64().unwrap())
+}
+
+fn expect(timeline: &Timeline, expected: &Value, start: Instant, place: &str) {
     for (name, expected) in expected.as_object().unwrap() {
         let found = match name.as_str() {
             "entries" => timeline.entries(date).iter().map(brief).collect(),
@@ -58,6 +68,10 @@ fn expect(timeline: &Timeline, expected: &Value, place: &str) {
             "more_before" => json!(timeline.more_before()),
             "unread" => json!(timeline.unread()),
             "read_up_to" => json!(timeline.read_up_to()),
+            "writing" => {
+                let now = &expected["now"];
+                json!({"now": now, "users": timeline.writing(start + millis(now))})
+            }
             other => panic!("a timeline has no {other}"),
         };
         assert_eq!(found, *expected, "{place}: {name}");
@@ -73,11 +87,49 @@ fn brief(entry: &TimelineEntry<'_, String>) -> String {
         TimelineEntry::Day(day) => format!("day {day}"),
         TimelineEntry::Unread(count) => format!("unread {count}"),
         TimelineEntry::Gap { after_seq, before_seq } => format!("gap {after_seq}..{before_seq}"),
-        TimelineEntry::Message { message, tick: None, .. } => format!("{} {}", message.seq, message.sender_id),
-        TimelineEntry::Message { message, tick: Some(tick), .. } => format!("{} own {}", message.seq, word(*tick)),
-        TimelineEntry::Unsent { unsent, tick } => {
+        TimelineEntry::Message { message, tick, quote, changing, refused, .. } => {
+            let who = tick.map_or(message.sender_id.to_string(), |tick| format!("own {}", word(tick)));
+            let changing = if *changing { " changing" } else { "" };
+            let refused = refused.and_then(|unsent| unsent.error.clone());
+            let refused = refused.map_or(String::new(), |error| format!(" refused {error}"));
+            let (what, quote) = (said(message), quoted(message.reply_to, quote.as_deref()));
+            format!("{} {who}{what}{quote}{changing}{refused}", message.seq)
+        }
+        TimelineEntry::Unsent { unsent, tick, quote, .. } => {
             let error = unsent.error.as_ref().map_or(String::new(), |error| format!(" {error}"));
-            format!("{} own {}{error}", unsent.client_msg_id, word(*tick))
+            let Outgoing::Message { reply_to, .. } = unsent.queued.outgoing else { panic!("no message: {unsent:?}") };
+            let quote = quoted(reply_to, quote.as_deref());
+            format!("{} own {}{error}{quote}", unsent.queued.client_msg_id, word(*tick))
+        }
+    }
+}
+
+/// What became of it.
+fn said(message: &Message) -> String {
+    let mut text = message.version.map_or(String::new(), |_| format!(" edited {}", message.body));
+    if message.deleted_at.is_some() {
+        assert!(message.deleted_by.is_some() && message.body.is_empty() && message.version.is_none(), "{message:?}");
+        text.push_str(" deleted");
+    }
+    let reaction = |Reaction { emoji, count, mine }: &Reaction| {
+        let mine = if *mine { ":mine" } else { "" };
+        format!("{}:{count}{mine}", emoji.as_str())
+    };
+    let reactions: Vec<String> = message.reactions.iter().map(reaction).collect();
+    if !reactions.is_empty() {
+        text = format!("{text} with {}", reactions.join("+"));
+    }
+    text
+}
+
+fn quoted(reply_to: Option<Seq>, quote: Option<&Message>) -> String {
+    match (reply_to, quote) {
+        (None, None) => String::new(),
+        (Some(_), None) => " to nothing".to_owned(),
+        (seq, Some(quote)) => {
+            assert_eq!(seq, Some(quote.seq));
+            let says = if quote.deleted_at.is_some() { "deleted" } else { &*quote.body };
+            format!(" to {} {says}", quote.seq)
         }
     }
 }
@@ -156,6 +208,11 @@ fn message(own: u16, number: u64) -> Message {
     }
 }
 
+fn queued_message(client_msg_id: ClientMsgId, reply_to: Option<Seq>) -> Queued {
+    let target = Target::Conversation(ConversationId::parse("dm_ab").unwrap());
+    Queued { client_msg_id, outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to } }
+}
+
 fn page(own: u16, from: u64, length: u64, last: u64) -> HistoryResult {
     let until = (from + length - 1).min(last);
     HistoryResult {
@@ -183,7 +240,7 @@ fn take(timeline: &mut Timeline, own: u16, step: &Step) {
             let kind = if read { ReceiptKind::Read } else { ReceiptKind::Delivered };
             timeline.receipt(kind, &user(if own { "alice" } else { "bob" }), seq(number));
         }
-        Step::Queued(number) => timeline.queued(own_id(number), "hi", Timestamp::from_millis(0)),
+        Step::Queued(number) => timeline.queued(queued_message(own_id(number), None), Timestamp::from_millis(0)),
         Step::Failed(number) => timeline.failed(&own_id(number), "id_reused"),
         Step::Row { last, read } => timeline.row(&row(own, last, read)),
         Step::Open => timeline.open(),
@@ -210,11 +267,11 @@ fn check_entries(timeline: &Timeline, ticks: &mut BTreeMap<Seq, Tick>) {
                 }
             }
             TimelineEntry::Unsent { unsent, .. } => {
-                assert!(unsent_seen.insert(unsent.client_msg_id.clone()), "twice");
+                assert!(unsent_seen.insert(unsent.queued.client_msg_id.clone()), "twice");
                 let held = timeline
-                    .messages
+                    .held
                     .values()
-                    .any(|message| message.client_msg_id.as_ref() == Some(&unsent.client_msg_id));
+                    .any(|message| message.client_msg_id.as_ref() == Some(&unsent.queued.client_msg_id));
                 assert!(!held, "stored, and still shown as not stored");
             }
         }
@@ -232,7 +289,7 @@ proptest! {
             take(&mut timeline, own, step);
             check_entries(&timeline, &mut ticks);
             if let Some(read) = timeline.read_up_to() {
-                prop_assert!(read > timeline.own_read() && timeline.messages.contains_key(&read));
+                prop_assert!(read > timeline.own_read() && timeline.held.contains_key(&read));
             }
             prop_assert!(timeline.unread() <= timeline.last_seq.above(timeline.own_read()));
         }
@@ -250,7 +307,7 @@ proptest! {
             prop_assert!(asked <= 2 * LAST);
         }
         check_entries(&timeline, &mut ticks);
-        prop_assert_eq!(timeline.messages.len() as u64, last);
+        prop_assert_eq!(timeline.held.len() as u64, last);
         let unread = (timeline.own_read().value() + 1..=last).filter(|number| !is_own(own, *number));
         prop_assert_eq!(timeline.unread(), unread.clone().count() as u64);
         prop_assert_eq!(timeline.read_up_to().map(Seq::value), unread.max());

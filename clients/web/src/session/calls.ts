@@ -1,4 +1,4 @@
-// What the app asks for itself: pages of the chat list and of conversations, settings, and notifications.
+// What the app asks for itself: pages of the chat list and of conversations, who is there, settings, and notifications.
 
 import { PigeonholeError } from "../errors.ts";
 import {
@@ -9,18 +9,23 @@ import {
   type InboxResult,
   isDeviceResult,
   isHistoryResult,
+  isPresenceResult,
   isSettingsResult,
+  type Presence,
+  type PresenceRequest,
   type SettingsRequest,
 } from "../frames.ts";
 import { checkSize, readInbox } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
-export type CallRequest = InboxRequest | HistoryRequest | SettingsRequest | DeviceRequest;
+export type CallRequest = InboxRequest | HistoryRequest | PresenceRequest | SettingsRequest | DeviceRequest;
 export type CallResult<R extends CallRequest> = R extends InboxRequest
   ? InboxResult
   : R extends HistoryRequest
     ? HistoryResult
-    : undefined;
+    : R extends PresenceRequest
+      ? Presence[]
+      : undefined;
 
 interface Call {
   request: CallRequest;
@@ -93,6 +98,10 @@ export class Calls {
       this.#session.answer(waiter, undefined);
       return;
     }
+    if (request.action === "presence" && isPresenceResult(result)) {
+      this.#session.answer(waiter, result.users);
+      return;
+    }
     const page = request.action === "inbox" ? readInbox(result) : readHistory(result);
     if (page && (request.action === "inbox" || request.action === "history")) {
       this.#session.answer(waiter, page);
@@ -111,6 +120,7 @@ function subject(request: CallRequest): string {
       return "device";
     case "inbox":
     case "history":
+    case "presence":
       return "";
   }
 }

@@ -1,8 +1,8 @@
-// Messages on their way to the server, in a lane per conversation.
+// Messages, and changes of messages, on their way to the server, in a lane per conversation.
 
 import type { PigeonholeError } from "../errors.ts";
-import { isSendResult, type SendResult } from "../frames.ts";
-import type { Target } from "../protocol.ts";
+import { isSendResult, type Message, type SendResult } from "../frames.ts";
+import { requestFor, type Target } from "../protocol.ts";
 import type { Queued } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
 
@@ -85,29 +85,25 @@ export class Outbox {
       stats.resent += 1;
     }
     entry.tries += 1;
-    const { clientMsgId: client_msg_id, target, body } = entry.queued;
-    requests.ask(
-      { action: "send", ...target, client_msg_id, kind: "text", body },
-      {
-        answered: (result) => {
-          const readable = isSendResult(result);
-          if (readable) {
-            this.#stored(entry, result);
-          }
-          return readable;
-        },
-        refused: (error) => this.#refused(entry, error),
-        lost: () => {
-          entry.underWay = false;
-          this.#ready.add(this.#laneOf(target));
-        },
+    requests.ask(requestFor(entry.queued), {
+      answered: (result) => {
+        const readable = isSendResult(result);
+        if (readable) {
+          this.#stored(entry, result);
+        }
+        return readable;
       },
-    );
+      refused: (error) => this.#refused(entry, error),
+      lost: () => {
+        entry.underWay = false;
+        this.#ready.add(this.#laneOf(entry.queued.target));
+      },
+    });
   }
 
   #stored(entry: Entry, stored: SendResult): void {
-    const { clientMsgId, target, body } = entry.queued;
-    const { conversation_id, seq, message_id, sent_at } = stored;
+    const { clientMsgId, target } = entry.queued;
+    const { conversation_id, seq } = stored;
     const { conversations, stats, me } = this.#session;
     this.#remove(entry);
     if ("to" in target) {
@@ -121,26 +117,15 @@ export class Outbox {
     this.#session.answer(entry.waiter, stored);
     // If the user held everything before it, the server has raised the delivered mark to it.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
-    const own = {
-      conversation_id,
-      seq,
-      message_id,
-      sender_id: me,
-      kind: "text",
-      body,
-      sent_at,
-      client_msg_id: clientMsgId,
-    };
-    conversations.arrived(own, false);
+    conversations.arrived(ownEntry(me, entry.queued, stored), false);
   }
 
   #refused(entry: Entry, error: PigeonholeError): void {
-    const { clientMsgId, target, body } = entry.queued;
     this.#remove(entry);
     this.#session.stats.failed += 1;
-    this.#session.save({ done: clientMsgId });
+    this.#session.save({ done: entry.queued.clientMsgId });
     this.#session.refuse(entry.waiter, error);
-    this.#session.tell({ type: "failed", clientMsgId, target, body, error });
+    this.#session.tell({ type: "failed", ...entry.queued, error });
   }
 
   /** What was answered in this conversation need not be remembered any longer. */
@@ -208,4 +193,25 @@ export class Outbox {
       this.#ready.add(key);
     }
   }
+}
+
+/** The entry as the server has stored it. */
+function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
+  const { conversation_id, seq, message_id, sent_at } = stored;
+  const { clientMsgId: client_msg_id } = queued;
+  const entry = { conversation_id, seq, message_id, sender_id: me, body: "", sent_at, client_msg_id };
+  if ("edit" in queued) {
+    const { seq: target_seq, body } = queued.edit;
+    const { version } = stored;
+    return { ...entry, kind: "edit", target_seq, body, ...(version === undefined ? {} : { version }) };
+  }
+  if ("delete" in queued) {
+    return { ...entry, kind: "delete", target_seq: queued.delete.seq };
+  }
+  if ("react" in queued) {
+    const { seq: target_seq, emoji } = queued.react;
+    return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
+  }
+  const { body, replyTo } = queued;
+  return { ...entry, kind: "text", body, ...(replyTo === undefined ? {} : { reply_to: replyTo }) };
 }

@@ -81,7 +81,7 @@ export class Requests {
         asked.since = now;
         asked.isPutOff = false;
       }
-      if (asked.request.action === "send") {
+      if (isOfOutbox(asked.request)) {
         stats.resent += 1;
       }
       this.#session.output({ do: "send", link: current, frame: requestFrame(asked.request, id) });
@@ -97,8 +97,8 @@ export class Requests {
   }
 
   forgetAskedOn(link: LinkId): void {
-    // A message waits for its time on the next connection, too. All else is asked anew there.
-    const gone = this.#on(link).filter(([, { isPutOff, request }]) => !(isPutOff && request.action === "send"));
+    // What is of the outbox waits for its time on the next connection, too. All else is asked anew there.
+    const gone = this.#on(link).filter(([, { isPutOff, request }]) => !(isPutOff && isOfOutbox(request)));
     for (const [id] of gone) {
       this.#asked.delete(id);
     }
@@ -151,4 +151,8 @@ export class Requests {
   #on(link: LinkId): [number, Asked][] {
     return [...this.#asked].filter(([, asked]) => asked.link === link);
   }
+}
+
+function isOfOutbox(request: Request): boolean {
+  return "client_msg_id" in request;
 }

@@ -7,7 +7,8 @@
 //   protocol may be repeated, so a lost answer needs no code of its own.
 // - Messages wait in their conversation's buffer until everything before them has come, and leave it once, in the order
 //   of their `seq`.
-// - Of the messages to one conversation only the oldest is under way. Two at once could be stored the other way round.
+// - Of the messages to one conversation, and of changes of those, only the oldest is under way. Two at once could be stored
+//   the other way round.
 // - A message is held, and so acknowledged, once the app is done with it: what it had before a crash comes again.
 //
 // The Rust client's session works in the same way, and both pass the scripts in conformance/.
@@ -25,6 +26,7 @@ import { Links } from "./links.ts";
 import { Outbox } from "./outbox.ts";
 import { Reports } from "./reports.ts";
 import { Requests } from "./requests.ts";
+import { Typing } from "./typing.ts";
 
 /** One connection, dialled or open. Later ones have higher numbers. */
 export type LinkId = number;
@@ -47,17 +49,17 @@ export type Output =
 
 /** Counters. They only rise. */
 export interface Stats {
-  /** Messages that went out, each counted once. */
+  /** Messages and changes that went out, each counted once. */
   sent: number;
-  /** Messages that the server has stored. */
+  /** Messages and changes that the server has stored. */
   answered: number;
-  /** Messages that went out again. */
+  /** Messages and changes that went out again. */
   resent: number;
-  /** Messages that the server refused for good. */
+  /** Messages and changes that the server refused for good. */
   failed: number;
-  /** Messages of others, and of the user's other devices, that were handed to the app. */
+  /** Entries of others, and of the user's other devices, that were handed to the app. */
   received: number;
-  /** Messages that came again and were dropped. */
+  /** Entries that came again and were dropped. */
   duplicatesDropped: number;
   /** Times that `history` brought what was missing. */
   gapsRepaired: number;
@@ -88,6 +90,7 @@ export class Session {
   readonly conversations: Conversations;
   readonly catchUp: CatchUp;
   readonly reports: Reports;
+  readonly typing: Typing;
   readonly stats: Stats = {
     sent: 0,
     answered: 0,
@@ -113,6 +116,7 @@ export class Session {
     this.conversations = new Conversations(this, saved.held);
     this.catchUp = new CatchUp(this, saved.caughtUp);
     this.reports = new Reports(this);
+    this.typing = new Typing(this);
   }
 
   // Events of connections.
@@ -150,6 +154,8 @@ export class Session {
           return;
         case "receipt":
           return this.tell({ type: "receipt", kind: incoming.kind, ...incoming.receipt });
+        case "typing":
+          return this.tell({ type: "typing", ...incoming.typing });
         case "settings":
           return this.tell({ type: "settings", settings: incoming.settings });
         case "replaced":
@@ -172,6 +178,11 @@ export class Session {
   /** The user has read everything up to here. */
   read(conversation: string, seq: number, waiter: Waiter<number> | undefined, now: number): void {
     this.#at(now, () => this.reports.read(conversation, seq, waiter));
+  }
+
+  /** The user writes there: told to the others now, or not at all. */
+  type(conversation: string, now: number): void {
+    this.#at(now, () => this.typing.send(conversation));
   }
 
   /** Asks, now or once there is a connection. */

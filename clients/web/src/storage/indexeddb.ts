@@ -37,7 +37,7 @@ class IndexedDbStorage implements Storage {
   }
 
   async write(changes: Change[]): Promise<void> {
-    // A queued message must survive a power failure; if the rest is lost, a message comes again at most.
+    // What is queued must survive a power failure; if the rest is lost, a message comes again at most.
     const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
     const database = await this.#open();
     const transaction = database.transaction(["outbox", "held", "rest"], "readwrite", { durability });

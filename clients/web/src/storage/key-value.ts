@@ -39,12 +39,33 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
   };
 }
 
+function isQueued(queued: Queued): boolean {
+  const { clientMsgId, target } = queued;
+  return typeof clientMsgId === "string" && typeof target === "object" && target !== null && isSaid(queued);
+}
+
+function isSaid(queued: Queued): boolean {
+  if ("edit" in queued) {
+    return isSeq(queued.edit.seq) && typeof queued.edit.body === "string";
+  }
+  if ("delete" in queued) {
+    return isSeq(queued.delete.seq);
+  }
+  if ("react" in queued) {
+    const { seq, emoji } = queued.react;
+    return isSeq(seq) && (emoji === null || typeof emoji === "string");
+  }
+  return typeof queued.body === "string" && (queued.replyTo === undefined || isSeq(queued.replyTo));
+}
+
+function isSeq(seq: unknown): boolean {
+  return Number.isSafeInteger(seq);
+}
+
 /** `undefined`: no version of this client has written that. */
 function parse(text: string): Saved | undefined {
   try {
     const { outbox, held, caughtUp } = JSON.parse(text);
-    const isQueued = ({ clientMsgId, target, body }: Queued) =>
-      typeof clientMsgId === "string" && typeof target === "object" && target !== null && typeof body === "string";
     const isMark = ([id, seq]: [unknown, unknown]) => typeof id === "string" && Number.isSafeInteger(seq);
     const isTime = caughtUp === undefined || typeof caughtUp === "string";
     if (!isTime || !outbox.every(isQueued) || !held.every(isMark)) {

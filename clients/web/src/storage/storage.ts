@@ -2,19 +2,46 @@
 
 import type { Target } from "../protocol.ts";
 
-/** A message that waits for its answer. */
-export interface Queued {
+/** What waits for its answer: a message, or a change of one. */
+export type Queued = QueuedMessage | QueuedEdit | QueuedDelete | QueuedReaction;
+
+export interface QueuedMessage {
   /** The same at each try, so that the server stores it once. */
   clientMsgId: string;
   target: Target;
   body: string;
+  /** The message that this one answers. */
+  replyTo?: number;
 }
+
+interface OfMessage {
+  clientMsgId: string;
+  target: { conversation_id: string };
+}
+
+/** The message with this `seq` is to say something else. */
+export interface QueuedEdit extends OfMessage {
+  edit: { seq: number; body: string };
+}
+
+/** The message with this `seq` is to be deleted for everybody. */
+export interface QueuedDelete extends OfMessage {
+  delete: { seq: number };
+}
+
+/** The user's reaction to the message with this `seq`. `null` takes it back. */
+export interface QueuedReaction extends OfMessage {
+  react: { seq: number; emoji: string | null };
+}
+
+/** Of what is stored without a message of its own: the change of another. */
+export type QueuedChange = QueuedEdit | QueuedDelete | QueuedReaction;
 
 /** One thing to remember. */
 export type Change =
-  /** This message waits, after those that wait already. */
+  /** This waits, after what waits already. */
   | { queued: Queued }
-  /** The message with this `clientMsgId` no longer waits. */
+  /** What has this `clientMsgId` no longer waits. */
   | { done: string }
   /** The app is done with everything of this conversation up to here. Only rises. */
   | { held: { conversation_id: string; seq: number } }
@@ -23,7 +50,7 @@ export type Change =
 
 /** All that is remembered. */
 export interface Saved {
-  /** Messages that wait, oldest first. */
+  /** What waits, oldest first. */
   outbox: Queued[];
   /** For each conversation, the last seq that the app is done with. */
   held: Map<string, number>;
@@ -38,7 +65,7 @@ export interface Storage {
   setAside?(): string | undefined;
   /**
    * Remembers these, in this order, all or none. Where one of them is `queued`, all are safe once this is done. If it
-   * fails they are written again with the next ones; a message is refused instead.
+   * fails they are written again with the next ones; what is `queued` is refused instead.
    */
   write(changes: Change[]): Promise<void>;
   /** The client is closed: another one may use what is kept. */

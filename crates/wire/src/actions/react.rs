@@ -17,7 +17,6 @@ pub struct ReactRequest {
     /// The idempotency key: unique per sender and conversation, across all actions.
     pub client_msg_id: ClientMsgId,
     /// In the place of what the user reacted with before. `null` takes it back.
-    #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     pub emoji: Option<Emoji>,
 }
 

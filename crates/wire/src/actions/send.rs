@@ -56,6 +56,10 @@ pub struct SendResult {
     pub sent_at: Timestamp,
     /// It had been stored before, under the same `client_msg_id`.
     pub duplicate: bool,
+    /// Only of an edit: which version of the text it made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 2)))]
+    pub version: Option<u64>,
 }
 
 impl SendRequest {

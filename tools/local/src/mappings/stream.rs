@@ -5,6 +5,7 @@ use dynoxide::actions::describe_table::DescribeTableRequest;
 use dynoxide::actions::get_records::GetRecordsRequest;
 use dynoxide::actions::get_shard_iterator::GetShardIteratorRequest;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 use crate::database::{DatabaseServer, failed, request};
 
@@ -62,11 +63,11 @@ impl Stream {
     }
 }
 
-/// In seconds since 1970.
-pub(super) fn created_at(record: &Value) -> i64 {
-    let seconds = record.pointer("/dynamodb/ApproximateCreationDateTime").and_then(Value::as_f64);
+/// To the second.
+pub(super) fn created_at(record: &Value) -> OffsetDateTime {
+    let seconds = record.pointer("/dynamodb/ApproximateCreationDateTime").and_then(Value::as_f64).unwrap_or_default();
     #[expect(clippy::cast_possible_truncation, reason = "seconds are far below where it matters")]
-    seconds.map_or(0, |seconds| seconds as i64)
+    OffsetDateTime::from_unix_timestamp(seconds as i64).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
 pub(super) fn sequence_number(record: &Value) -> &str {

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use wire::{ConversationId, DeviceRequest, HistoryRequest, InboxRequest, Registration, Seq, Side, UserId, When};
+use wire::{
+    ConversationId, DeviceRequest, HistoryRequest, InboxRequest, PresenceRequest, Registration, Seq, Side, UserId, When,
+};
 
 use super::frames::{check_request, check_server_frame};
 use super::script::{
-    assert_answer, assert_within, comparable, need_name, plain_event, plain_stats, read, saved, target_of, timing,
-    verb, why_not_opened,
+    assert_answer, assert_within, comparable, need_name, plain_event, plain_queued, plain_stats, queued_of, read,
+    saved, timing, verb, why_not_opened,
 };
 use crate::session::{Call, LinkId, Output, Session, Waiter};
 use crate::storage::{Change, Queued, Saved};
@@ -160,16 +162,28 @@ impl Play {
         if what == "wake" {
             return self.session.wake(self.now);
         }
-        let (call, fields) = verb(what, &["send", "read", "done", "history", "settings", "register", "inbox"]);
+        let calls = ["send", "reply", "edit", "delete", "react", "typing", "presence", "read", "done", "history"];
+        let (call, fields) = verb(what, &[&calls[..], &["settings", "register", "inbox"]].concat());
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
-            "send" => {
-                let client_msg_id = read(&fields["client_msg_id"]);
-                let queued = Queued { client_msg_id, target: target_of(fields), body: read(&fields["body"]) };
-                self.saved.apply(&Change::Queued(queued.clone()));
-                let waiter = self.waiter(queued.client_msg_id.as_str());
-                self.session.send(queued, Some(waiter), self.now);
+            "send" => self.send(queued_of(fields)),
+            "reply" => {
+                let mut message = fields.clone();
+                message["reply_to"] = fields["seq"].clone();
+                self.send(queued_of(&message));
+            }
+            "edit" | "delete" | "react" => {
+                let mut change =
+                    json!({"client_msg_id": fields["client_msg_id"], "conversation_id": fields["conversation_id"]});
+                change[call] = fields.clone();
+                self.send(queued_of(&change));
+            }
+            "typing" => self.session.typing(conversation(), self.now),
+            "presence" => {
+                let waiter = self.waiter(name);
+                let request = PresenceRequest { user_ids: read(&fields["user_ids"]) };
+                self.session.call(Call::Presence(request, waiter), self.now);
             }
             "read" => {
                 let waiter = self.waiter(name);
@@ -186,17 +200,7 @@ impl Play {
             }
             "register" => {
                 let waiter = self.waiter(name);
-                let request = if fields["token"].is_null() {
-                    DeviceRequest::Off { token: () }
-                } else {
-                    DeviceRequest::On(Registration {
-                        platform: read(&fields["platform"]),
-                        token: read(&fields["token"]),
-                        preview: false,
-                        badge: false,
-                        when: When::Pending,
-                    })
-                };
+                let request = registration(fields);
                 self.session.call(Call::Device(request, waiter), self.now);
             }
             "settings" => {
@@ -209,6 +213,12 @@ impl Play {
                 self.session.call(Call::Inbox(request, waiter), self.now);
             }
         }
+    }
+
+    fn send(&mut self, queued: Queued) {
+        self.saved.apply(&Change::Queued(queued.clone()));
+        let waiter = self.waiter(queued.client_msg_id.as_str());
+        self.session.send(queued, Some(waiter), self.now);
     }
 
     fn waiter<T: Serialize + 'static>(&mut self, name: &str) -> Waiter<T> {
@@ -254,6 +264,19 @@ impl Play {
     }
 }
 
+fn registration(fields: &Value) -> DeviceRequest {
+    if fields["token"].is_null() {
+        return DeviceRequest::Off { token: () };
+    }
+    DeviceRequest::On(Registration {
+        platform: read(&fields["platform"]),
+        token: read(&fields["token"]),
+        preview: false,
+        badge: false,
+        when: When::Pending,
+    })
+}
+
 /// What the client must do about it.
 impl Play {
     /// `false`: the step expects nothing.
@@ -277,8 +300,12 @@ impl Play {
         } else if let Some(saved) = step.get("saved") {
             self.expect_saved(saved);
         } else if let Some(outbox) = step.get("outbox") {
-            let waiting: Vec<_> = self.session.outbox().into_iter().map(|queued| queued.client_msg_id).collect();
-            assert_eq!(json!(waiting), *outbox, "{step}");
+            let (waiting, expected) = (self.session.outbox(), outbox.as_array().unwrap());
+            assert_eq!(waiting.len(), expected.len(), "{step}: {waiting:?}");
+            for (queued, expected) in waiting.iter().zip(expected) {
+                let found = if expected.is_string() { json!(queued.client_msg_id) } else { plain_queued(queued) };
+                assert_eq!(found, *expected, "{step}");
+            }
         } else if let Some(stats) = step.get("stats") {
             assert_within(stats, &plain_stats(self.session.stats()), &step.to_string());
         } else {

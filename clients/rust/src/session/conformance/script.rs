@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wire::Target;
 
-use crate::storage::Saved;
+use crate::storage::{Outgoing, Queued, Saved};
 use crate::{Error, Event, ReceiptKind, State, Stats, Timing, TokenNeed, Why};
 
 /// The steps for each value of `each`, with everything written out.
@@ -34,30 +34,65 @@ fn expand(script: &Value, name: &str, value: &Value) -> Value {
     }
 }
 
-/// `$bob 5`, `$carol 1 in dm_ac`, `$alice 6 as m1`, `$bob 5 on 2026-11-21`, `$stored 5`.
+/// `$bob 5`, `$carol 1 in dm_ac`, `$alice 6 as m1`, `$bob 5 on 2026-11-21`, `$stored 5`, and what may follow: see the README.
 fn expand_message(text: &str) -> Option<Value> {
     let mut words = text.strip_prefix('$')?.split(' ');
     let (who, seq) = (words.next()?, words.next()?.parse::<u64>().ok()?);
-    let (mut conversation, mut client_msg_id, mut day) = ("dm_ab", None, "2026-11-20");
+    let mut pairs = Vec::new();
     while let Some(word) = words.next() {
-        match (word, words.next()?) {
-            ("in", id) => conversation = id,
-            ("as", id) => client_msg_id = Some(id),
-            ("on", date) => day = date,
-            _ => return None,
-        }
+        pairs.push((word, words.next()?));
     }
-    let mut message = json!({"conversation_id": conversation, "seq": seq,
-        "message_id": format!("0198b7a0-0000-7000-8000-0000000000{seq:02}"),
-        "sent_at": format!("{day}T10:00:{seq:02}.000Z")});
+    // `body` may stand before the word that empties it.
+    pairs.sort_by_key(|(word, _)| *word == "body");
+    let named = |name: &str| pairs.iter().find(|(word, _)| *word == name).map(|(_, value)| *value);
+    let day = named("on").unwrap_or("2026-11-20");
+    let at = |seq: u64| json!(format!("{day}T10:00:{seq:02}.000Z"));
+    let mut message = json!({"conversation_id": named("in").unwrap_or("dm_ab"), "seq": seq,
+        "message_id": format!("0198b7a0-0000-7000-8000-0000000000{seq:02}"), "sent_at": at(seq)});
     let rest = match who {
         "stored" => json!({"duplicate": false}),
         who => json!({"sender_id": who, "kind": "text", "body": format!("{who} {seq}")}),
     };
-    let fields = message.as_object_mut()?;
-    fields.extend(rest.as_object()?.clone());
-    fields.extend(client_msg_id.map(|id| ("client_msg_id".to_owned(), json!(id))));
+    message.set(rest);
+    for (word, value) in &pairs {
+        let number = value.parse::<u64>();
+        let mut change = |kind: &str, target: u64| message.set(json!({"kind": kind, "target_seq": target, "body": ""}));
+        match *word {
+            "in" | "on" => {}
+            "as" => message["client_msg_id"] = json!(value),
+            "body" => message["body"] = json!(value),
+            "answers" => message["reply_to"] = json!(number.ok()?),
+            "version" => message["version"] = json!(number.ok()?),
+            "edited" => message["edited_at"] = at(number.ok()?),
+            "deleted" => {
+                let deleted_at = at(number.ok()?);
+                message.set(json!({"body": "", "deleted_at": deleted_at, "deleted_by": who}));
+            }
+            "reactions" => message["reactions"] = value.split('+').map(reaction).collect(),
+            "edits" => change("edit", number.ok()?),
+            "deletes" => change("delete", number.ok()?),
+            "reacts" => change("reaction", number.ok()?),
+            "emoji" => message["emoji"] = json!(value),
+            _ => return None,
+        }
+    }
     Some(message)
+}
+
+trait Fields {
+    fn set(&mut self, fields: Value);
+}
+
+impl Fields for Value {
+    fn set(&mut self, fields: Value) {
+        self.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    }
+}
+
+/// `👍:2:mine`.
+fn reaction(text: &str) -> Value {
+    let parts: Vec<&str> = text.split(':').collect();
+    json!({"emoji": parts[0], "count": parts[1].parse::<u64>().unwrap(), "mine": parts.get(2) == Some(&"mine")})
 }
 
 /// What a script writes, as the client's type.
@@ -91,7 +126,45 @@ pub(super) fn saved(saved: &Value) -> Saved {
     Saved { outbox: VecDeque::new(), held: read(&held), caught_up: read(&saved["caught_up"]) }
 }
 
-pub(super) fn target_of(fields: &Value) -> Target {
+/// What the outbox holds, by the fields that a script writes.
+pub(crate) fn queued_of(fields: &Value) -> Queued {
+    let (client_msg_id, conversation_id) = (read(&fields["client_msg_id"]), || read(&fields["conversation_id"]));
+    let seq = |what: &str| read(&fields[what]["seq"]);
+    let outgoing = if let Some(edit) = fields.get("edit") {
+        Outgoing::Edit { conversation_id: conversation_id(), seq: seq("edit"), body: read(&edit["body"]) }
+    } else if fields.get("delete").is_some() {
+        Outgoing::Delete { conversation_id: conversation_id(), seq: seq("delete") }
+    } else if let Some(react) = fields.get("react") {
+        Outgoing::React { conversation_id: conversation_id(), seq: seq("react"), emoji: read(&react["emoji"]) }
+    } else {
+        Outgoing::Message {
+            target: target_of(fields),
+            body: read(&fields["body"]),
+            reply_to: read(&fields["reply_to"]),
+        }
+    };
+    Queued { client_msg_id, outgoing }
+}
+
+/// And the other way round.
+pub(super) fn plain_queued(Queued { client_msg_id, outgoing }: &Queued) -> Value {
+    let mut fields = json!(outgoing.target());
+    fields["client_msg_id"] = json!(client_msg_id);
+    match outgoing {
+        Outgoing::Message { body, reply_to, .. } => {
+            fields["body"] = json!(body);
+            if let Some(reply_to) = reply_to {
+                fields["reply_to"] = json!(reply_to);
+            }
+        }
+        Outgoing::Edit { seq, body, .. } => fields["edit"] = json!({"seq": seq, "body": body}),
+        Outgoing::Delete { seq, .. } => fields["delete"] = json!({"seq": seq}),
+        Outgoing::React { seq, emoji, .. } => fields["react"] = json!({"seq": seq, "emoji": emoji}),
+    }
+    fields
+}
+
+fn target_of(fields: &Value) -> Target {
     match fields.get("to") {
         Some(to) => Target::User(read(to)),
         None => Target::Conversation(read(&fields["conversation_id"])),
@@ -166,10 +239,12 @@ pub(super) fn plain_event(event: &Event) -> Value {
         Event::State(State::CaughtUp) => json!({"state": "caught_up"}),
         Event::State(State::Replaced) => json!({"state": "replaced"}),
         Event::State(State::Offline { why, .. }) => json!({"state": "offline", "why": why_name(why)}),
-        Event::Failed { client_msg_id, target, body, error } => {
-            let code = if let Error::Refused { code, .. } = error { code } else { "" };
-            let mut failed = json!({"client_msg_id": client_msg_id, "body": body, "code": code});
-            failed.as_object_mut().unwrap().extend(json!(target).as_object().unwrap().clone());
+        Event::Typing { conversation_id, user_id, at } => {
+            json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at}})
+        }
+        Event::Failed { queued, error } => {
+            let mut failed = plain_queued(queued);
+            failed["code"] = json!(if let Error::Refused { code, .. } = error { code } else { "" });
             json!({"failed": failed})
         }
     }

@@ -1,0 +1,93 @@
+// What can be done with a message.
+
+import type { Message } from "@pigeonhole/client";
+import type { Chat } from "../chat.ts";
+import { Confirm } from "./confirm.ts";
+import { h } from "./dom.ts";
+import { Choices, type MenuItem } from "./menu.ts";
+
+export interface MessageActions {
+  reply(message: Message): void;
+  react(seq: number, emoji: string | null): void;
+  edit(message: Message): void;
+  delete(seq: number): void;
+  copy(text: string): void;
+  /** Shows the message that it answers. */
+  goTo(seq: number): void;
+}
+
+const QUICK = ["👍", "❤️", "😂", "😮", "😢", "🙏"];
+/** From the edge of the window. */
+const MARGIN_PX = 8;
+const GAP_PX = 4;
+
+export class MessageMenu {
+  readonly element: HTMLElement;
+  #actions: MessageActions;
+  #choices = new Choices("Message");
+  /** Above all else, so that nothing cuts it off. */
+  #popover = h("div", { class: "message-menu", popover: "manual" }, this.#choices.element);
+  #confirm = new Confirm();
+
+  constructor(actions: MessageActions) {
+    this.#actions = actions;
+    this.element = h("div", {}, this.#popover, this.#confirm.element);
+    addEventListener("resize", () => this.close());
+  }
+
+  close(): void {
+    this.#choices.close();
+  }
+
+  /** `shown`: where the message stands. */
+  open(chat: Chat, message: Message, shown: HTMLElement): void {
+    const closed = () => {
+      this.#popover.hidePopover();
+      shown.classList.remove("asked");
+    };
+    this.close();
+    this.#popover.showPopover();
+    shown.classList.add("asked");
+    this.#choices.open(this.#rows(chat, message), { returnFocus: () => shown.focus(), closed });
+    const bubble = shown.querySelector(".bubble") ?? shown;
+    place(this.#popover, bubble.getBoundingClientRect(), message.sender_id === chat.me);
+  }
+
+  #rows(chat: Chat, message: Message): MenuItem[][] {
+    const { reply, react, edit, copy, goTo } = this.#actions;
+    const { seq, reply_to, body, reactions = [] } = message;
+    const isOwn = message.sender_id === chat.me;
+    const mine = reactions.find(({ mine }) => mine)?.emoji;
+    // One's own may be another than the quick ones.
+    const emoji = mine === undefined || QUICK.includes(mine) ? QUICK : [mine, ...QUICK];
+    const quick = emoji.map((emoji) => ({
+      name: emoji,
+      isChecked: emoji === mine,
+      choose: () => react(seq, emoji === mine ? null : emoji),
+    }));
+    const item = (name: string, choose: () => void) => [{ name, choose }];
+    const remove = async () => {
+      if (await this.#confirm.ask("Delete this message for everybody?", "Delete for everybody")) {
+        this.#actions.delete(seq);
+      }
+    };
+    return [
+      // To who is blocked nothing can be said.
+      ...(chat.isBlocked ? [] : [quick, item("Reply", () => reply(message))]),
+      ...(reply_to === undefined ? [] : [item("Show what it answers", () => goTo(reply_to))]),
+      item("Copy", () => copy(body)),
+      ...(isOwn && !chat.isBlocked ? [item("Edit", () => edit(message))] : []),
+      ...(isOwn ? [item("Delete for everybody", remove)] : []),
+    ];
+  }
+}
+
+/** Below, or above where there is no room, and always inside the window. */
+function place(element: HTMLElement, { top, bottom, left, right }: DOMRect, isMine: boolean): void {
+  const { width, height } = element.getBoundingClientRect();
+  const within = (wanted: number, max: number) => Math.max(MARGIN_PX, Math.min(wanted, max - MARGIN_PX));
+  const below = bottom + GAP_PX;
+  const y = below + height > innerHeight - MARGIN_PX ? top - GAP_PX - height : below;
+  element.style.left = `${within(isMine ? right - width : left, innerWidth - width)}px`;
+  element.style.top = `${within(y, innerHeight - height)}px`;
+}

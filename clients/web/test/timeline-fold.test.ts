@@ -1,0 +1,371 @@
+// Random logs of alice and bob, in which messages are edited, deleted, reacted to and answered; and entries, pages, rows and own
+// changes that wait, in any order, repeated, and as they were at any moment since. Once everything has come, the view is what a
+// plain fold of the log says.
+
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Message, Reaction } from "../src/index.ts";
+import { Timeline } from "../src/timeline.ts";
+import { fits } from "./script.ts";
+
+const EMOJI = ["👍", "❤️", "\uFB00", "😮"];
+
+interface Did {
+  who: "alice" | "bob";
+  what: "say" | "reply" | "edit" | "delete" | "react";
+  /** Which of the messages. */
+  to: number;
+  emoji: string | undefined;
+}
+
+const did: fc.Arbitrary<Did> = fc.record({
+  who: fc.constantFrom("alice" as const, "bob" as const),
+  what: fc.constantFrom(
+    "say" as const,
+    "say" as const,
+    "reply" as const,
+    "edit" as const,
+    "delete" as const,
+    "react" as const,
+  ),
+  to: fc.nat({ max: 5 }),
+  emoji: fc.constantFrom(...EMOJI, undefined),
+});
+
+/** One entry of the log, as it was made. */
+interface Op extends Omit<Did, "to"> {
+  seq: number;
+  target: number;
+  at: string;
+}
+
+/** What each message is, after so many ops. */
+interface State {
+  body: string;
+  version: number;
+  edited_at?: string;
+  deleted?: { deleted_at: string; deleted_by: string };
+  reactions: Map<string, string>;
+}
+
+function timeOf(seq: number): string {
+  return new Date(Date.UTC(2026, 10, 20, 10, 0, seq)).toISOString();
+}
+
+const isMessage = ({ what }: Op) => what === "say" || what === "reply";
+
+/** What the server would have stored: what it refuses is said instead. */
+function logOf(all: Did[]): Op[] {
+  const ops: Op[] = [];
+  for (const { who, what, to, emoji } of all) {
+    const seq = ops.length + 1;
+    const messages = ops.filter(isMessage);
+    const target = messages[to % Math.max(messages.length, 1)];
+    const isThere = target && !fold(ops).get(target.seq)?.deleted;
+    const may = what === "reply" ? target : isThere && (what === "react" || target.who === who);
+    ops.push({ who, what: may ? what : "say", target: target?.seq ?? 0, emoji, seq, at: timeOf(seq) });
+  }
+  return ops;
+}
+
+function fold(ops: Op[]): Map<number, State> {
+  const states = new Map<number, State>();
+  for (const op of ops) {
+    const state = states.get(op.target);
+    if (isMessage(op)) {
+      states.set(op.seq, { body: `said ${op.seq}`, version: 1, reactions: new Map() });
+    } else if (op.what === "edit" && state) {
+      Object.assign(state, { body: `edited ${op.seq}`, version: state.version + 1, edited_at: op.at });
+    } else if (op.what === "delete") {
+      const deleted = { deleted_at: op.at, deleted_by: op.who };
+      states.set(op.target, { body: "", version: 1, deleted, reactions: new Map() });
+    } else if (op.emoji === undefined) {
+      state?.reactions.delete(op.who);
+    } else {
+      state?.reactions.set(op.who, op.emoji);
+    }
+  }
+  return states;
+}
+
+/** As the server gives it to alice, when there were so many entries. */
+function seen(ops: Op[], seq: number, moment: number): Message {
+  const states = fold(ops.slice(0, moment));
+  const op = ops[seq - 1];
+  if (!op) {
+    throw new Error(`there is no ${seq}`);
+  }
+  const { who, what, target, emoji, at: sent_at } = op;
+  const place = {
+    conversation_id: "dm_ab",
+    seq,
+    message_id: `0198b7a0-0000-7000-8000-${String(seq).padStart(12, "0")}`,
+  };
+  const entry = {
+    ...place,
+    sender_id: who,
+    sent_at,
+    body: "",
+    ...(who === "alice" ? { client_msg_id: `m${seq}` } : {}),
+  };
+  const of = states.get(isMessage(op) ? seq : target);
+  switch (what) {
+    case "edit":
+      return {
+        ...entry,
+        kind: "edit",
+        target_seq: target,
+        ...(of?.deleted ? {} : { body: of?.body ?? "", version: of?.version ?? 1 }),
+      };
+    case "delete":
+      return { ...entry, kind: "delete", target_seq: target };
+    case "react":
+      return { ...entry, kind: "reaction", target_seq: target, ...(emoji === undefined ? {} : { emoji }) };
+    default:
+      return { ...entry, kind: "text", ...(what === "reply" ? { reply_to: target } : {}), ...(of && asShown(of)) };
+  }
+}
+
+function asShown({ body, version, edited_at, deleted, reactions }: State) {
+  const shown = reactionsOf(reactions);
+  return {
+    body,
+    ...(version > 1 ? { version } : {}),
+    ...(edited_at === undefined ? {} : { edited_at }),
+    ...deleted,
+    ...(shown.length > 0 ? { reactions: shown } : {}),
+  };
+}
+
+/** The most frequent first, then by their bytes. */
+function reactionsOf(by: Map<string, string>): Reaction[] {
+  const bytes = (emoji: string) => Buffer.from(emoji).toString("hex");
+  return [...new Set(by.values())]
+    .map((emoji) => ({
+      emoji,
+      count: [...by.values()].filter((one) => one === emoji).length,
+      mine: by.get("alice") === emoji,
+    }))
+    .sort((one, other) => other.count - one.count || (bytes(one.emoji) < bytes(other.emoji) ? -1 : 1));
+}
+
+class World {
+  readonly timeline = new Timeline("alice");
+  readonly ops: Op[];
+  #read = 0;
+  #deleted = new Set<number>();
+  #versions = new Map<number, number>();
+  #held = new Set<number>();
+  /** The newest row: how many entries there were, and how far alice had read. */
+  #row: { moment: number; read: number } | undefined;
+
+  constructor(all: Did[]) {
+    this.ops = logOf(all);
+  }
+
+  get #last(): number {
+    return this.ops.length;
+  }
+
+  /** Some moment since there was this entry. */
+  #since(seq: number, later: number): number {
+    return seq + (later % (this.#last - seq + 1));
+  }
+
+  event(place: number, later: number): void {
+    const seq = (place % this.#last) + 1;
+    const entry = seen(this.ops, seq, this.#since(seq, later));
+    fits("Message", { ...entry });
+    this.timeline.message(entry);
+    this.#note(entry);
+  }
+
+  page(place: number, count: number, later: number): void {
+    const first = (place % this.#last) + 1;
+    const moment = this.#since(first, later);
+    const seqs = this.ops.map(({ seq }) => seq).filter((seq) => seq >= first && seq < first + count && seq <= moment);
+    const messages = seqs.map((seq) => seen(this.ops, seq, moment));
+    this.timeline.history({ messages, last_seq: moment, members: [] });
+    messages.forEach((entry) => {
+      this.#note(entry);
+    });
+  }
+
+  /** What is known from now on, and must not be forgotten. */
+  #note({ seq, target_seq = seq, kind, version = 1, deleted_at }: Message): void {
+    this.#held.add(seq);
+    if (deleted_at !== undefined || kind === "delete") {
+      this.#deleted.add(target_seq);
+    }
+    this.#versions.set(target_seq, Math.max(this.#versions.get(target_seq) ?? 1, version));
+  }
+
+  row(place: number): void {
+    const moment = (place % this.#last) + 1;
+    if (moment < this.#read) {
+      return;
+    }
+    if (moment >= (this.#row?.moment ?? 0)) {
+      this.#row = { moment, read: this.#read };
+    }
+    const line = this.ops.slice(0, moment).filter(isMessage).at(-1);
+    this.timeline.row({
+      conversation_id: "dm_ab",
+      kind: "direct",
+      peer_id: "bob",
+      last_message: {
+        seq: line?.seq ?? 1,
+        sender_id: line?.who ?? "bob",
+        kind: "text",
+        preview: "",
+        sent_at: timeOf(1),
+      },
+      unread: this.#unread(moment),
+      delivered_seq: moment,
+      read_seq: this.#read,
+      last_seq: moment,
+    });
+  }
+
+  read(place: number): void {
+    this.#read = Math.max(this.#read, place % (this.#last + 1));
+    this.timeline.receipt({ kind: "read", user_id: "alice", seq: this.#read });
+  }
+
+  /** As the server counts. */
+  #unread(moment: number): number {
+    const states = fold(this.ops.slice(0, moment));
+    const isUnread = (op: Op) =>
+      isMessage(op) && op.who === "bob" && op.seq > this.#read && !states.get(op.seq)?.deleted;
+    return this.ops.slice(0, moment).filter(isUnread).length;
+  }
+
+  /** An own change or message, before it is stored, or at the start from an outbox that has it still. */
+  queued(place: number): void {
+    const op = this.ops[place % this.#last];
+    if (op?.who === "alice") {
+      this.#queue(`m${op.seq}`, op);
+    }
+  }
+
+  /** One that the server refuses. */
+  refused(place: number, isDismissed: boolean): void {
+    const op = this.ops[place % this.#last];
+    if (op && !isMessage(op)) {
+      this.#queue(`refused ${op.seq}`, op);
+      this.timeline.failed(`refused ${op.seq}`, "gone");
+      if (isDismissed) {
+        this.timeline.dismiss(`refused ${op.seq}`);
+      }
+    }
+  }
+
+  #queue(clientMsgId: string, { what, target: seq, emoji, at }: Op): void {
+    const queued = { clientMsgId, target: { conversation_id: "dm_ab" } };
+    const whats = {
+      say: { body: "waits" },
+      reply: { body: "waits", replyTo: seq },
+      edit: { edit: { seq, body: "waits" } },
+      delete: { delete: { seq } },
+      react: { react: { seq, emoji: emoji ?? null } },
+    };
+    this.timeline.queued({ ...queued, ...whats[what] }, at);
+  }
+
+  #messages() {
+    return this.timeline.entries(() => "").filter((entry) => entry.type === "message");
+  }
+
+  /** Nothing is forgotten: no deleted text comes back, and no older one. */
+  check(): void {
+    for (const { message, changing } of this.#messages()) {
+      const { seq, body, deleted_at, version = 1 } = message;
+      // What waits is shown as if it were stored.
+      if (!changing) {
+        expect(deleted_at !== undefined, `whether ${seq} is deleted`).toBe(this.#deleted.has(seq));
+      }
+      if (deleted_at === undefined && !changing) {
+        expect([version, body.length > 0], `the text of ${seq}`).toEqual([this.#versions.get(seq), true]);
+      } else if (deleted_at !== undefined) {
+        expect([body, message.reactions, message.version]).toEqual(["", undefined, undefined]);
+      }
+    }
+    expect(this.timeline.unread()).toBeGreaterThanOrEqual(0);
+    const row = this.#row;
+    const isSince = (seq: number) => row && seq > row.moment;
+    if (row?.read === this.#read && this.ops.every(({ seq }) => !isSince(seq) || this.#held.has(seq))) {
+      expect(this.timeline.unread(), "the row's, and what has become of it since").toBe(this.#unread(this.#last));
+    }
+  }
+
+  finish(): void {
+    const entries = this.timeline.entries(() => "");
+    expect(entries.filter(({ type }) => type === "gap" || type === "unsent")).toEqual([]);
+    expect([this.timeline.missing(), this.timeline.moreBefore()]).toEqual([undefined, undefined]);
+    const expected = this.ops.filter(isMessage).map(({ seq, what, target }) => {
+      const message = seen(this.ops, seq, this.#last);
+      return { message, quote: what === "reply" ? seen(this.ops, target, this.#last) : undefined };
+    });
+    expect(this.#messages().map(({ message, quote }) => ({ message, quote }))).toEqual(expected);
+    expect(this.#messages().filter(({ changing }) => changing)).toEqual([]);
+    expect(this.timeline.unread()).toBe(this.#unread(this.#last));
+    const unread = this.#messages().filter(({ own, message }) => !own && message.deleted_at === undefined);
+    const last = unread.filter(({ message }) => message.seq > this.#read).at(-1);
+    expect(this.timeline.readUpTo()).toBe(last?.message.seq);
+  }
+}
+
+const place = fc.nat({ max: 1000 });
+const input: fc.Arbitrary<(world: World) => void> = fc.oneof(
+  { weight: 6, arbitrary: fc.tuple(place, place).map((at) => (world: World) => world.event(...at)) },
+  { weight: 3, arbitrary: fc.tuple(place, fc.nat({ max: 5 }), place).map((at) => (world: World) => world.page(...at)) },
+  { weight: 1, arbitrary: place.map((at) => (world: World) => world.row(at)) },
+  { weight: 1, arbitrary: place.map((at) => (world: World) => world.read(at)) },
+  { weight: 2, arbitrary: place.map((at) => (world: World) => world.queued(at)) },
+  { weight: 1, arbitrary: fc.tuple(place, fc.boolean()).map((of) => (world: World) => world.refused(...of)) },
+);
+
+it("what is shown is the fold of the log, whatever order it comes in", { timeout: 60_000 }, () => {
+  const some = fc.array(input, { maxLength: 30, size: "max" });
+  const all = fc.array(did, { minLength: 1, maxLength: 14, size: "max" }).chain((log) => {
+    const seqs = log.map((_, at) => at);
+    return fc.record({
+      log: fc.constant(log),
+      // Each once, in any order, at any moment, with other things between them.
+      order: fc.shuffledSubarray(seqs, { minLength: seqs.length }),
+      between: fc.array(fc.tuple(place, some), { minLength: seqs.length, maxLength: seqs.length }),
+    });
+  });
+  const property = fc.property(all, ({ log, order, between }) => {
+    const world = new World(log);
+    for (const [at, seq] of order.entries()) {
+      const [later, others] = between[at] ?? [0, []];
+      for (const take of others.slice(0, 6)) {
+        take(world);
+        world.check();
+      }
+      world.event(seq, later);
+      world.check();
+    }
+    world.finish();
+  });
+  fc.assert(property, { numRuns: 500 });
+});
+
+it("shows the reactions of the page that was read last, as long as no entry says more", () => {
+  const timeline = new Timeline("alice");
+  const [text] = [seen(logOf([{ who: "bob", what: "say", to: 0, emoji: undefined }]), 1, 1)];
+  const page = (last_seq: number, ...reactions: Reaction[]) =>
+    timeline.history({
+      messages: [{ ...text, ...(reactions.length > 0 ? { reactions } : {}) }],
+      last_seq,
+      members: [],
+    });
+  const shown = () =>
+    timeline.entries(() => "").flatMap((entry) => (entry.type === "message" ? [entry.message.reactions] : []));
+  page(5, { emoji: "👍", count: 2, mine: true });
+  page(4, { emoji: "😮", count: 1, mine: false });
+  expect(shown()).toEqual([[{ emoji: "👍", count: 2, mine: true }]]);
+  page(6);
+  expect(shown()).toEqual([undefined]);
+});

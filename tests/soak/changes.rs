@@ -1,0 +1,175 @@
+//! Users who edit, delete and react to what was said lately; and at the end, whether everybody sees what the log says, and nobody what
+//! was deleted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use pigeonhole_client::{
+    Client, ConversationId, Emoji, Error, Message, Outgoing, Queued, Seq, Side, Target, Timeline, TimelineEntry,
+    Timestamp,
+};
+
+use crate::user::{Shown, User};
+
+/// One action in so many is a change.
+pub(crate) const CHANGE_ONE_IN: u32 = 5;
+/// Changed are the last so many messages of a conversation.
+const RECENT_MAX: usize = 8;
+const EMOJIS: [&str; 3] = ["👍", "🎉", "❤"];
+
+/// A message that is not deleted, as far as the user knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    seq: Seq,
+    own: bool,
+    /// What is in every text of this message, and in no other.
+    mark: String,
+}
+
+impl Said {
+    pub(crate) fn is(&self, seq: Seq) -> bool {
+        self.seq == seq
+    }
+}
+
+/// What the message with this number says. Every text of it begins so.
+pub(crate) fn text(from: &str, to: &str, number: u64) -> String {
+    format!("{number} <{from} {to} {number}>")
+}
+
+fn mark(body: &str) -> Option<&str> {
+    body.split_once('<')?.1.split_once('>').map(|(mark, _)| mark)
+}
+
+/// Whether it can be the message with this number: one that is deleted says nothing.
+pub(crate) fn is_number(message: &Message, number: u64) -> bool {
+    message.deleted_at.is_some() || message.body.split(' ').next() == Some(number.to_string().as_str())
+}
+
+impl User {
+    /// Changes some message, if there is one; whether there was.
+    pub(crate) async fn change(&mut self) -> bool {
+        let known = self.conversations.iter().filter(|(_, shown)| !shown.said.is_empty());
+        let known: Vec<ConversationId> = known.map(|(id, _)| id.clone()).collect();
+        if known.is_empty() {
+            return false;
+        }
+        let id = &known[self.rng.usize(..known.len())];
+        let shown = self.conversations.get_mut(id).expect("it is known");
+        let back = self.rng.usize(..shown.said.len().min(RECENT_MAX));
+        let Said { seq, own, mark } = &shown.said[shown.said.len() - 1 - back];
+        let client = &self.app.client;
+        let sent = match (own, self.rng.usize(..10)) {
+            (true, 0..5) => {
+                let number = mark.rsplit(' ').next().unwrap_or_default();
+                client.edit(id, *seq, format!("{number} <{mark}> edited {}", self.rng.u32(..))).await
+            }
+            (true, 5..7) => client.delete(id, *seq).await,
+            (_, any) => {
+                let emoji = EMOJIS.get(any % (EMOJIS.len() + 1)).and_then(|emoji| Emoji::parse(emoji).ok());
+                client.react(id, *seq, emoji).await
+            }
+        };
+        let queued = sent.expect("it goes into the outbox").queued().clone();
+        shown.timeline.queued(queued, Timestamp::from_millis(0));
+        self.counts.changes.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// It will never be stored. A change of what was deleted meanwhile, or edited too often, rightly so.
+    pub(crate) fn refused(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
+        let is_change = !matches!(outgoing, Outgoing::Message { .. });
+        let is_right = matches!(error, Error::Refused { code, .. } if code == "gone" || code == "limit_reached");
+        let count = if is_change && is_right { &self.counts.declined } else { &self.counts.refused };
+        count.fetch_add(1, Relaxed);
+        self.under_way -= 1;
+        if let Target::Conversation(id) = outgoing.target()
+            && let Some(shown) = self.conversations.get_mut(&id)
+        {
+            shown.timeline.failed(client_msg_id, error.to_string());
+            shown.timeline.dismiss(client_msg_id);
+        }
+    }
+
+    /// An own delete is stored: no answer to what is asked from now on has the text.
+    pub(crate) fn look_for(&mut self, id: ConversationId, Said { seq, mark, .. }: Said) {
+        let (client, counts) = (self.app.client.clone(), Arc::clone(&self.counts));
+        counts.deleted.lock().expect("nobody has panicked").insert(mark.clone());
+        self.looking.spawn(async move {
+            let answers = tokio::join!(client.history(&id, Side::After(seq.previous()), 100), client.inbox(None));
+            // An app that is restarted meanwhile has no answer.
+            if let (Ok(history), Ok(inbox)) = answers {
+                counts.looked_for.fetch_add(1, Relaxed);
+                let bodies = history.messages.iter().map(|message| &message.body);
+                let previews = inbox.conversations.iter().map(|row| &row.last_message.preview);
+                let found = bodies.chain(previews).filter(|text| text.contains(&mark)).count() as u64;
+                counts.not_deleted.fetch_add(found, Relaxed);
+            }
+        });
+    }
+
+    /// Compares what is shown of each conversation with what the server has of it, which is nothing of what was deleted.
+    pub(crate) async fn check_views(&mut self) {
+        while self.looking.join_next().await.is_some() {}
+        for (id, shown) in &self.conversations {
+            let log = whole(&self.app.client, id).await;
+            let deleted = self.counts.deleted.lock().expect("nobody has panicked");
+            let found = log.iter().filter_map(|entry| mark(&entry.body)).filter(|mark| deleted.contains(*mark)).count();
+            self.counts.not_deleted.fetch_add(found as u64, Relaxed);
+            drop(deleted);
+            let expected: Vec<Message> = log.into_iter().filter(|entry| entry.kind.counts()).collect();
+            if view(&shown.timeline) != expected || shown.timeline.missing().is_some() {
+                println!("{} sees another {id} than there is", self.name());
+                self.counts.wrong_views.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+impl Shown {
+    /// An entry that is shown for the first time; an own delete gives what it deleted.
+    pub(crate) fn fold(&mut self, entry: &Message, own: bool) -> Option<Said> {
+        self.timeline.message(entry.clone());
+        if let Some(mark) = mark(&entry.body).filter(|_| entry.kind.counts()) {
+            self.said.push(Said { seq: entry.seq, own, mark: mark.to_owned() });
+        }
+        if entry.kind != pigeonhole_client::Kind::Delete {
+            return None;
+        }
+        let at = self.said.iter().rposition(|said| Some(said.seq) == entry.target_seq)?;
+        let deleted = self.said.remove(at);
+        own.then_some(deleted)
+    }
+
+    /// How many messages of others above this one are there to be read.
+    pub(crate) fn unread_above(&self, seq: Seq, own: &str) -> u64 {
+        let view = view(&self.timeline);
+        let unread = view
+            .iter()
+            .filter(|message| message.seq > seq && message.deleted_at.is_none() && message.sender_id != *own);
+        unread.count() as u64
+    }
+}
+
+/// The messages as they are drawn.
+fn view(timeline: &Timeline) -> Vec<Message> {
+    let entries = timeline.entries(|_| ()).into_iter();
+    entries
+        .filter_map(|entry| match entry {
+            TimelineEntry::Message { message, changing: false, refused: None, .. } => Some(message.into_owned()),
+            _ => None,
+        })
+        .collect()
+}
+
+async fn whole(client: &Client, id: &ConversationId) -> Vec<Message> {
+    let mut log: Vec<Message> = Vec::new();
+    loop {
+        let last = log.last().map_or(Seq::ZERO, |last| last.seq);
+        let page = client.history(id, Side::After(last), 100).await.expect("it is there");
+        log.extend(page.messages);
+        if !page.more {
+            return log;
+        }
+    }
+}
