@@ -418,8 +418,11 @@ impl Inner {
 
     /// Copies for a user's own other devices are not promised, and may miss one that is just connecting.
     fn is_of_own_devices(&self, actor: usize, call: &AwsCall) -> bool {
-        let (body, user) = (call.body(), self.scenario.at_once[actor].user());
-        body["TableName"] == "ConnectionsTable" && body["ExpressionAttributeValues"][":user"]["S"] == user
+        let of = &call.body()["ExpressionAttributeValues"][":user"]["S"];
+        // Whoever brings a group's members along also has the copies of what they wrote themselves.
+        let writers = self.scenario.at_once.iter().filter(|doing| self.is_group() && doing.verb() != "connect");
+        let mut users = writers.map(|doing| doing.user()).chain([self.scenario.at_once[actor].user()]);
+        call.body()["TableName"] == "ConnectionsTable" && users.any(|user| *of == user)
     }
 
     /// Those who had no answer, or one that said so, ask again.
