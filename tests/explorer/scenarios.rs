@@ -276,7 +276,7 @@ pub(crate) const SCENARIOS: [Scenario; 77] = [
     ),
     scenario("g-remove-other", &[THREE, Fanout, Connect("carol")], &[remove("alice", "carol", "x1"), Say("bob", "b1")]),
     scenario("g-remove-history", &[THREE, Fanout], &[remove("alice", "carol", "x1"), Catch("carol"), Say("bob", "b1")]),
-    scenario("g-leave-rejoin", &[THREE, Fanout, leave("carol", "l1")], &[add("alice", "carol", "n1"), Fanout]),
+    scenario("g-leave-rejoin", &[THREE, Fanout, leave("carol", "l1")], &[Fanout, add("alice", "carol", "n1")]),
     scenario("g-leave-add", &[THREE, Fanout, Connect("carol")], &[leave("carol", "l1"), add("alice", "carol", "n1")]),
     scenario(
         "g-demote-remove",
