@@ -13,6 +13,9 @@ pub(crate) struct Tables {
     pub(crate) inbox: Vec<Value>,
     /// Whether one of the two blocks the other.
     pub(crate) blocked: bool,
+    /// Of a group: its head, and its roster.
+    pub(crate) heads: Vec<Value>,
+    pub(crate) members: Vec<Value>,
 }
 
 /// The seqs of what a user's devices have received.
@@ -39,6 +42,9 @@ impl Tables {
     /// All that holds at any moment.
     pub(crate) fn check(&self, before: &Self, held: &Held) -> Result<(), String> {
         self.dense()?;
+        if !self.heads.is_empty() {
+            return self.check_group(before, held);
+        }
         self.all_or_nothing()?;
         for row in &self.inbox {
             self.marks(row)?;
@@ -153,7 +159,7 @@ impl Tables {
         Ok(())
     }
 
-    fn risen(&self, before: &Self) -> Result<(), String> {
+    pub(crate) fn risen(&self, before: &Self) -> Result<(), String> {
         for old in &before.inbox {
             let new = self.inbox.iter().find(|row| row["user_id"] == old["user_id"]);
             let Some(new) = new else { return Err(format!("a row went away: {old}")) };
@@ -200,7 +206,7 @@ impl Tables {
 }
 
 /// What changes write into a message's row.
-const MAY_CHANGE: [&str; 6] = ["body", "version", "edited_at", "deleted_at", "deleted_by", "reactions"];
+const MAY_CHANGE: [&str; 7] = ["body", "version", "edited_at", "deleted_at", "deleted_by", "deleted_seq", "reactions"];
 
 /// Whether it is the chat list's line, and counts as unread.
 pub(crate) fn counts(message: &Value) -> bool {

@@ -16,6 +16,7 @@ use testkit::schedule::Step;
 use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
 use wire::Timestamp;
 
+use crate::groups::history_of;
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
 use crate::scenarios::{Doing, Scenario};
 
@@ -62,6 +63,9 @@ struct State {
     /// What was written to them, as records of the stream, and how many of these were handed on for good.
     records: Vec<Value>,
     handed_on: usize,
+    /// Which groups moved, as records of the heads' stream, and how many of these were handed on for good.
+    moved: Vec<Value>,
+    moved_handed_on: usize,
     /// By actor: up to where the user had acknowledged when it looked, before it rang.
     seen_delivered: BTreeMap<usize, u64>,
 }
@@ -130,7 +134,9 @@ impl Model for ChatModel {
 
     fn after(&self, passed: &Passed) -> Result<(), String> {
         match &passed.call {
-            Some(call) if call.is_stale_read() && !self.0.is_of_own_devices(passed.actor, call) => {
+            Some(call)
+                if call.is_stale_read() && !self.0.is_of_own_devices(passed.actor, call) && !may_be_stale(call) =>
+            {
                 return Err(format!("not a consistent read: {}", passed.what));
             }
             Some(AwsCall::Post { connection, frame }) if passed.status == Some(200) => {
@@ -147,10 +153,15 @@ impl Model for ChatModel {
     async fn end(&self, faults: &[Step]) -> Result<(), String> {
         self.0.unbroken()?;
         self.0.ask_again().await?;
+        self.0.hand_on_all_heads().await?;
         let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict));
-        if faults.iter().all(killed) {
+        // Who dies in a group between a member's row and the post leaves it pending, until a ping says so: nobody is told twice.
+        let is_told = |step: &Step| !self.0.is_group() || step.fault == Some(Fault::Conflict);
+        if faults.iter().all(|step| killed(step) && is_told(step)) {
             self.0.everybody_connected_has_everything()?;
-            self.0.senders_have_their_ticks()?;
+            if !self.0.is_group() {
+                self.0.senders_have_their_ticks()?;
+            }
         }
         self.0.hand_on_the_rest().await?;
         self.0.who_lacks_something_was_rung()?;
@@ -169,7 +180,8 @@ impl Model for ChatModel {
         }
         // Whoever comes back is newer than whoever was there.
         self.0.clock.advance(Duration::from_millis(1));
-        for user in ["alice", "bob"] {
+        let users: &[&'static str] = if self.0.is_group() { &["alice", "bob", "carol"] } else { &["alice", "bob"] };
+        for user in users.iter().copied() {
             self.0.come_back(user).await?;
             if faults.iter().all(killed) {
                 self.0.nobody_has_too_many_sockets(user)?;
@@ -210,6 +222,28 @@ impl Inner {
             Doing::React { user, seq, id } => {
                 self.change(n, user, seq, id, json!({ "action": "react", "emoji": id })).await
             }
+            Doing::Create(user, members) => {
+                let create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
+                self.entry(n, user, "c1", &create).await
+            }
+            Doing::Say(user, id) => {
+                let say = json!({ "action": "send", "kind": "text", "body": id, "client_msg_id": id });
+                self.entry(n, user, id, &self.in_group(say)).await
+            }
+            Doing::Manage { user, action, whom, id } => {
+                let (action, more) = match action {
+                    "add" => ("add", json!({ "members": [whom] })),
+                    "promote" => ("role", json!({ "user_id": whom, "role": "admin" })),
+                    "demote" => ("role", json!({ "user_id": whom, "role": "member" })),
+                    action => (action, json!({ "user_id": whom })),
+                };
+                let mut frame = json!({ "action": action, "client_msg_id": id });
+                frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                self.entry(n, user, id, &self.in_group(frame)).await
+            }
+            Doing::Fanout => self.hand_on_heads(n).await,
+            Doing::Look(user) => self.ask(n, user, &json!({ "action": "inbox" })).await.is_some(),
+            Doing::Catch(user) => self.catch(n, user).await,
             Doing::Read(user, seq) => {
                 let read = json!({ "action": "read", "conversation_id": self.conversation(), "seq": seq });
                 self.ask(n, user, &read).await.is_some()
@@ -232,6 +266,45 @@ impl Inner {
         }
         self.now.borrow_mut().sent.push((from, id, result));
         true
+    }
+
+    fn in_group(&self, mut frame: Value) -> Value {
+        frame["conversation_id"] = self.conversation();
+        frame
+    }
+
+    /// An entry of a group, whose answer is kept.
+    async fn entry(&self, n: usize, user: &'static str, id: &'static str, frame: &Value) -> bool {
+        let Some(result) = self.ask(n, user, frame).await else { return false };
+        // Refused, or nobody was new.
+        if result.get("seq").is_some() {
+            self.now.borrow_mut().sent.push((user, id, result));
+        }
+        true
+    }
+
+    /// Which groups moved and were not handed on yet. Whether it was answered with nothing to hand on again.
+    async fn hand_on_heads(&self, n: usize) -> bool {
+        let (records, handed_on) = (self.now.borrow().moved.clone(), self.now.borrow().moved_handed_on);
+        let batch: Vec<_> = records.iter().skip(handed_on).cloned().collect();
+        let done = batch.is_empty() || self.functions(n).fanout(json!({ "Records": batch })).await == json!([]);
+        if done {
+            let mut state = self.now.borrow_mut();
+            state.moved_handed_on = state.moved_handed_on.max(records.len());
+        }
+        done
+    }
+
+    /// A device that finds by itself what it lacks, and says that it was read.
+    async fn catch(&self, n: usize, user: &str) -> bool {
+        let history = self.in_group(json!({ "action": "history" }));
+        let Some(page) = self.ask(n, user, &history).await else { return false };
+        let Some(messages) = page["messages"].as_array().filter(|messages| !messages.is_empty()) else { return true };
+        for message in messages {
+            self.hold(user, message);
+        }
+        let read = self.in_group(json!({ "action": "read", "seq": page["last_seq"] }));
+        self.ask(n, user, &read).await.is_some()
     }
 
     async fn change(&self, n: usize, user: &'static str, seq: u64, id: &'static str, mut frame: Value) -> bool {
@@ -285,7 +358,10 @@ impl Inner {
 
     /// Whether somebody is blocked or suspended here, so that what others do may be refused.
     fn may_refuse(&self) -> bool {
-        self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Block(..) | Doing::Suspend(_)))
+        self.scenario
+            .at_once
+            .iter()
+            .any(|doing| matches!(doing, Doing::Block(..) | Doing::Suspend(_) | Doing::Manage { .. }))
     }
 
     /// Whether somebody deletes here, so that what others change may be gone.
@@ -329,7 +405,9 @@ impl Inner {
         let mut answer = frame_of(&self.functions(n).handle(action, event).await);
         self.gate.pass(n, "has its answer", Vec::new()).await;
         let is_refused = |code: &str| answer["error"]["code"] == code;
-        if (is_refused("forbidden") && self.may_refuse()) || (is_refused("gone") && self.may_be_gone()) {
+        if ((is_refused("forbidden") || is_refused("not_member") || is_refused("gone")) && self.may_refuse())
+            || (is_refused("gone") && self.may_be_gone())
+        {
             return Some(Value::Null);
         }
         if answer["type"] == "error" && answer["error"]["retryable"] != true {
@@ -340,8 +418,11 @@ impl Inner {
 
     /// Copies for a user's own other devices are not promised, and may miss one that is just connecting.
     fn is_of_own_devices(&self, actor: usize, call: &AwsCall) -> bool {
-        let (body, user) = (call.body(), self.scenario.at_once[actor].user());
-        body["TableName"] == "ConnectionsTable" && body["ExpressionAttributeValues"][":user"]["S"] == user
+        let of = &call.body()["ExpressionAttributeValues"][":user"]["S"];
+        // Whoever brings a group's members along also has the copies of what they wrote themselves.
+        let writers = self.scenario.at_once.iter().filter(|doing| self.is_group() && doing.verb() != "connect");
+        let mut users = writers.map(|doing| doing.user()).chain([self.scenario.at_once[actor].user()]);
+        call.body()["TableName"] == "ConnectionsTable" && users.any(|user| *of == user)
     }
 
     /// Those who had no answer, or one that said so, ask again.
@@ -374,6 +455,26 @@ impl Inner {
                 return Ok(());
             }
         }
+    }
+
+    fn is_group(&self) -> bool {
+        !self.now.borrow().tables.heads.is_empty()
+    }
+
+    /// The heads' stream is handed on to its end, and then every view is where it belongs.
+    async fn hand_on_all_heads(&self) -> Result<(), String> {
+        if !self.is_group() {
+            return Ok(());
+        }
+        ensure!(self.hand_on_heads(0).await, "handed on again, a batch still fails");
+        self.note_frames()?;
+        self.look()?;
+        // Who left may be settled by what comes after.
+        let all = self.now.borrow().moved.clone();
+        self.functions(0).fanout(json!({ "Records": all })).await;
+        self.note_frames()?;
+        self.look()?;
+        self.now.borrow().tables.settled()
     }
 
     fn checks(&self, actor: usize) {
@@ -465,7 +566,8 @@ impl Inner {
         let connected = |user: &str| sockets.iter().any(|id| owner(id) == user);
         for row in state.tables.inbox.iter().filter(|row| connected(string(row, "user_id"))) {
             let user = string(row, "user_id");
-            let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
+            let owed = state.tables.owed(user).into_iter();
+            let missing: Vec<_> = owed.filter(|seq| !holds(&state, user, *seq)).collect();
             ensure!(missing.is_empty(), "{user} is connected and never received {missing:?}");
         }
         Ok(())
@@ -519,12 +621,24 @@ impl Inner {
         let history = self.ask(0, user, &json!({ "action": "history", "conversation_id": conversation })).await;
         let told = history.map(|mut history| history["messages"].take()).unwrap_or_default();
         for shown in told.as_array().into_iter().flatten() {
-            ensure!(is_as_stored(&messages, shown), "{user}'s history has {shown}, stored is {messages:#?}");
+            let is_hidden = shown["target_seq"].as_u64().is_some_and(|target| {
+                self.is_group() && !history_of(&self.now.borrow().tables, user).contains(&target)
+            });
+            ensure!(
+                is_hidden || is_as_stored(&messages, shown),
+                "{user}'s history has {shown}, stored is {messages:#?}"
+            );
         }
         let ids = |messages: &[Value]| -> Vec<_> {
             messages.iter().map(|message| (number(message, "seq"), string(message, "message_id").to_owned())).collect()
         };
         let told = told.as_array().map(|told| ids(told)).unwrap_or_default();
+        if self.is_group() {
+            let seen = history_of(&self.now.borrow().tables, user);
+            let told: BTreeSet<u64> = told.into_iter().map(|(seq, _)| seq).collect();
+            ensure!(told == seen, "{user}'s history is {told:?}, and they see {seen:?}");
+            return Ok(());
+        }
         ensure!(told == ids(&messages), "{user}'s history is {told:?}, stored is {messages:#?}");
         Ok(())
     }
@@ -534,7 +648,8 @@ impl Inner {
         let state = self.now.borrow();
         let Some(row) = state.tables.inbox.iter().find(|row| row["user_id"] == user) else { return Ok(None) };
         ensure!(row.get("pending_since").is_none(), "drained, and still pending: {row}");
-        let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
+        let owed = state.tables.owed(user).into_iter();
+        let missing: Vec<_> = owed.filter(|seq| !holds(&state, user, *seq)).collect();
         ensure!(missing.is_empty(), "{user} drained and never received {missing:?}");
         Ok(Some((state.tables.messages.clone(), row["conversation_id"].clone())))
     }
@@ -547,7 +662,9 @@ impl Inner {
             let (Doing::Send { from, id, .. }
             | Doing::Edit { user: from, id, .. }
             | Doing::Delete { user: from, id, .. }
-            | Doing::React { user: from, id, .. }) = *doing
+            | Doing::React { user: from, id, .. }
+            | Doing::Say(from, id)
+            | Doing::Manage { user: from, id, .. }) = *doing
             else {
                 continue;
             };
@@ -576,6 +693,11 @@ impl Inner {
         self.tokens_have_one_owner()?;
         let (tables, inbox) = (self.tables(), self.gate.with_cloud(|cloud| cloud.scan("InboxTable")));
         let mut state = self.now.borrow_mut();
+        for head in tables.heads.iter().filter(|head| !state.tables.heads.contains(head)).cloned().collect::<Vec<_>>() {
+            let keys = json!({ "conversation_id": { "S": head["conversation_id"] } });
+            let number = state.moved.len().to_string();
+            state.moved.push(json!({ "dynamodb": { "Keys": keys, "SequenceNumber": number } }));
+        }
         let State { records, inbox: before, .. } = &mut *state;
         for row in inbox.iter().filter(|row| !before.contains(row)) {
             let old = before.iter().find(|old| ["user_id", "conversation_id"].iter().all(|key| old[*key] == row[*key]));
@@ -602,7 +724,8 @@ impl Inner {
         let (inbox, settings): (Vec<_>, Vec<_>) =
             self.rows("InboxTable").into_iter().partition(|row| row.get("last_seq").is_some());
         let blocked = settings.iter().chain(&inbox).any(|row| row.get("blocked").is_some());
-        Tables { blocked, messages, idempotency: self.rows("IdempotencyTable"), inbox }
+        let (heads, members) = (self.rows("ConversationsTable"), self.rows("MembersTable"));
+        Tables { blocked, messages, idempotency: self.rows("IdempotencyTable"), inbox, heads, members }
     }
 
     fn rows(&self, table: &str) -> Vec<Value> {
@@ -642,7 +765,8 @@ impl Inner {
 
     fn conversation(&self) -> Value {
         let state = self.now.borrow();
-        state.tables.inbox.first().map(|row| row["conversation_id"].clone()).expect("there is a conversation")
+        let of_group = state.tables.heads.first().or(state.tables.inbox.first());
+        of_group.map(|row| row["conversation_id"].clone()).expect("there is a conversation")
     }
 
     fn event(&self, user: &str, connection: &str, route: &str, kind: &str) -> Event {
@@ -682,6 +806,15 @@ fn is_as_stored(stored: &[Value], shown: &Value) -> bool {
 /// How many members are shown to have reacted.
 fn reactions(shown: &Value) -> u64 {
     shown["reactions"].as_array().into_iter().flatten().map(|reaction| number(reaction, "count")).sum()
+}
+
+/// In groups: rows that are only written if they are still so, and what ticks go by.
+fn may_be_stale(call: &AwsCall) -> bool {
+    match call.operation() {
+        "BatchGetItem" => call.body()["RequestItems"].get("InboxTable").is_some(),
+        "GetItem" => call.body()["TableName"] == "ConversationsTable",
+        _ => call.body()["ProjectionExpression"] == "sender_id",
+    }
 }
 
 fn owner(connection: &str) -> &str {

@@ -42,6 +42,23 @@ pub(crate) enum Doing {
     Register(&'static str, &'static str),
     /// The mapping hands on what was written to the user's rows since it last did.
     Notify(&'static str),
+    /// The user makes the group, with these members.
+    Create(&'static str, &'static [&'static str]),
+    /// The user writes the id into the group.
+    Say(&'static str, &'static str),
+    /// The user adds or removes somebody, or says what they may.
+    Manage {
+        user: &'static str,
+        action: &'static str,
+        whom: &'static str,
+        id: &'static str,
+    },
+    /// The mapping hands on which groups moved since it last did.
+    Fanout,
+    /// The user opens the chat list.
+    Look(&'static str),
+    /// The user reads the whole history, and says so.
+    Catch(&'static str),
 }
 
 impl Doing {
@@ -59,7 +76,15 @@ impl Doing {
         | Self::Suspend(user)
         | Self::Register(user, _)
         | Self::Notify(user)
-        | Self::Kick(user)) = self;
+        | Self::Create(user, _)
+        | Self::Say(user, _)
+        | Self::Manage { user, .. }
+        | Self::Look(user)
+        | Self::Catch(user)
+        | Self::Kick(user)) = self
+        else {
+            return "stream";
+        };
         user
     }
 
@@ -79,6 +104,12 @@ impl Doing {
             Self::Kick(_) => "kick",
             Self::Register(..) => "register",
             Self::Notify(_) => "notify",
+            Self::Create(..) => "create",
+            Self::Say(..) => "say",
+            Self::Manage { action, .. } => action,
+            Self::Fanout => "fanout",
+            Self::Look(_) => "look",
+            Self::Catch(_) => "catch",
         }
     }
 }
@@ -96,7 +127,9 @@ pub(crate) struct Scenario {
     pub(crate) connections_max: usize,
 }
 
-use Doing::{Ack, Block, Connect, Disconnect, Drain, Kick, Notify, Read, Register, Suspend};
+use Doing::{
+    Ack, Block, Catch, Connect, Create, Disconnect, Drain, Fanout, Kick, Look, Notify, Read, Register, Say, Suspend,
+};
 
 const fn to_bob(id: &'static str) -> Doing {
     Doing::Send { from: "alice", to: "bob", id }
@@ -123,6 +156,29 @@ const ALICE: Doing = Connect("alice");
 const BOB: Doing = Connect("bob");
 const PHONE: Doing = Register("bob", "aa01");
 
+const fn add(user: &'static str, whom: &'static str, id: &'static str) -> Doing {
+    Doing::Manage { user, action: "add", whom, id }
+}
+
+const fn remove(user: &'static str, whom: &'static str, id: &'static str) -> Doing {
+    Doing::Manage { user, action: "remove", whom, id }
+}
+
+const fn leave(user: &'static str, id: &'static str) -> Doing {
+    Doing::Manage { user, action: "leave", whom: user, id }
+}
+
+const fn role(user: &'static str, whom: &'static str, action: &'static str, id: &'static str) -> Doing {
+    Doing::Manage { user, action, whom, id }
+}
+
+const fn delete_of(user: &'static str, seq: u64, id: &'static str) -> Doing {
+    Doing::Delete { user, seq, id }
+}
+
+const PAIR: Doing = Create("alice", &["bob"]);
+const THREE: Doing = Create("alice", &["bob", "carol"]);
+
 const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
     Scenario { name, before, at_once, remembering: false, connections_max: 16 }
 }
@@ -136,7 +192,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 51] = [
+pub(crate) const SCENARIOS: [Scenario; 77] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -199,5 +255,43 @@ pub(crate) const SCENARIOS: [Scenario; 51] = [
     scenario("react-react", &[ALICE, BOB, to_bob("a1")], &[react("alice", 1, "r1"), react("bob", 1, "r1")]),
     scenario("edit-block", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), Block("bob", "alice")]),
     scenario("notify-delete", &[BOB, PHONE, to_bob("a1")], &[Notify("bob"), delete(1, "d1")]),
+    scenario("g-send-fanout", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Fanout]),
+    scenario("g-send-connect", &[PAIR, Fanout], &[Say("alice", "a1"), BOB]),
+    scenario("g-send-fanout-connect", &[PAIR], &[Say("alice", "a1"), Fanout, BOB]),
+    scenario("g-send-send", &[PAIR, Fanout, ALICE, BOB], &[Say("alice", "a1"), Say("bob", "b1")]),
+    scenario("g-send-retry", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Say("alice", "a1")]),
+    scenario("g-fanout-fanout", &[THREE, BOB, Say("alice", "a1")], &[Fanout, Fanout]),
+    scenario("g-send-ack", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Ack("bob", 1)]),
+    scenario("g-send-read", &[PAIR, BOB, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
+    scenario("g-send-drain", &[PAIR, BOB, Say("alice", "a1")], &[Say("alice", "a2"), Drain("bob")]),
+    scenario("g-read-above", &[PAIR, BOB], &[Say("alice", "a1"), Catch("bob")]),
+    scenario("g-inbox-send", &[PAIR, BOB], &[Say("alice", "a1"), Look("bob")]),
+    scenario("g-add-send", &[PAIR, Fanout], &[add("alice", "carol", "n1"), Say("bob", "b1")]),
+    scenario("g-add-connect", &[PAIR, Fanout], &[add("alice", "carol", "n1"), Connect("carol")]),
+    scenario("g-add-add", &[PAIR, Fanout], &[add("alice", "carol", "n1"), add("bob", "carol", "n2")]),
+    scenario(
+        "g-remove-send",
+        &[THREE, Fanout, Connect("carol")],
+        &[remove("alice", "carol", "x1"), Say("carol", "s1")],
+    ),
+    scenario("g-remove-other", &[THREE, Fanout, Connect("carol")], &[remove("alice", "carol", "x1"), Say("bob", "b1")]),
+    scenario("g-remove-history", &[THREE, Fanout], &[remove("alice", "carol", "x1"), Catch("carol"), Say("bob", "b1")]),
+    scenario("g-leave-rejoin", &[THREE, Fanout, leave("carol", "l1")], &[Fanout, add("alice", "carol", "n1")]),
+    scenario("g-leave-add", &[THREE, Fanout, Connect("carol")], &[leave("carol", "l1"), add("alice", "carol", "n1")]),
+    scenario(
+        "g-demote-remove",
+        &[THREE, Fanout, role("alice", "bob", "promote", "o1")],
+        &[role("alice", "bob", "demote", "o2"), remove("bob", "carol", "x1")],
+    ),
+    scenario("g-create-retry", &[BOB], &[PAIR, PAIR]),
+    scenario("g-delete-send", &[PAIR, BOB, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Say("bob", "b1")]),
+    scenario(
+        "g-delete-read",
+        &[PAIR, BOB, Say("alice", "a1"), Say("alice", "a2")],
+        &[delete_of("alice", 3, "d1"), Read("bob", 2)],
+    ),
+    scenario("g-delete-retry", &[PAIR, BOB, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Say("alice", "a1")]),
+    scenario("g-react-react", &[PAIR, Say("alice", "a1")], &[react("alice", 2, "r1"), react("bob", 2, "r1")]),
+    scenario("g-edit-delete", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), delete_of("alice", 2, "d1")]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

@@ -41,13 +41,14 @@ fn without_a_variable_that_it_needs() {
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
-            "admin" => [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
+            "admin" | "fanout" => {
+                [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat()
+            }
             "notify" => [&tables[..], &["API_ID", "PUSH_GRACE_SECONDS", "CONNECTIONS_PER_USER_MAX"]].concat(),
             "connect" => {
                 let own = ["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "PRESENCE"];
                 [&tables[..], &["API_ID"], &own].concat()
             }
-            "fanout" => [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat(),
             binary @ ("send" | "group") => {
                 let limits = ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE"];
                 let own: &[&str] =

@@ -68,7 +68,6 @@ HANDLERS = [
     "push",
     "raise",
     "read",
-    "reconcile",
     "send",
     "settings",
 ]

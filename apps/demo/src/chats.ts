@@ -429,6 +429,10 @@ export class Chats {
   }
 
   #onRow(row: Conversation): void {
+    // Of a group.
+    if (row.peer_id === undefined) {
+      return;
+    }
     const chat = this.with(row.peer_id);
     this.#name(chat, row.conversation_id);
     chat.setRow(row);

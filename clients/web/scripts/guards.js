@@ -79,6 +79,10 @@ function check(schema, value, definitions) {
     schema.oneOf ??
     schema.anyOf ??
     (Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : []);
+  // What happens to a group: a later server knows other events, which are passed on.
+  if (alternatives.length > 0 && alternatives.every(({ type }) => type === "object")) {
+    return `isObject(${value})`;
+  }
   if (alternatives.length > 0) {
     const each = alternatives.map((one) => check(one, value, definitions));
     return each.length === 1 ? each[0] : `(${each.join(" || ")})`;
@@ -91,8 +95,11 @@ function check(schema, value, definitions) {
       return `typeof ${value} === "${schema.type}"`;
     case "integer":
       return `Number.isSafeInteger(${value})`;
-    case "array":
-      return `isListOf(${value}, is${nameOf(schema.items.$ref)})`;
+    case "array": {
+      const name = nameOf(schema.items.$ref);
+      const isObjects = definitions[name].type === "object";
+      return `isListOf(${value}, ${isObjects ? `is${name}` : `(item) => ${check(definitions[name], "item", definitions)}`})`;
+    }
     default:
       throw new Error(`no guard for ${value}: ${JSON.stringify(schema)}`);
   }

@@ -19,6 +19,15 @@ export type Request =
   | HistoryRequest
   | SettingsRequest
   | DeviceRequest
+  | CreateRequest
+  | AddRequest
+  | RemoveRequest
+  | LeaveRequest
+  | RoleRequest
+  | UpdateRequest
+  | MembersRequest
+  | ReceiptsRequest
+  | ReactionsRequest
   | TypingRequest
   | PresenceRequest
   | PingRequest;
@@ -44,6 +53,12 @@ export type SendRequest = {
    */
   kind: "text";
   /**
+   * In a group: whom it names, or `*` for all members, which admins and the owner may.
+   *
+   * @maxItems 20
+   */
+  mentions?: UserId[];
+  /**
    * The message that this one answers: one of the conversation that there is.
    */
   reply_to?: number;
@@ -56,6 +71,10 @@ export type ClientMsgId = string;
  * What a request is called by its client, so that the answer can be told from others.
  */
 export type RequestId = string;
+/**
+ * Who: the `sub` of the token, as any issuer writes it.
+ */
+export type UserId = string;
 export type SendRequest1 =
   | {
       to: UserId;
@@ -63,10 +82,6 @@ export type SendRequest1 =
   | {
       conversation_id: ConversationId;
     };
-/**
- * Who: the `sub` of the token, as any issuer writes it.
- */
-export type UserId = string;
 /**
  * Which conversation. Opaque.
  */
@@ -141,6 +156,41 @@ export type DeviceRequest1 =
  */
 export type DeviceToken = string;
 /**
+ * What a group is called.
+ */
+export type Title = string;
+/**
+ * Changes what a group is called, and what its members may do.
+ */
+export type UpdateRequest = UpdateRequest1 & {
+  action: "update";
+  /**
+   * Who may add members.
+   */
+  add?: "all" | "admins";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * For those who join from now on.
+   */
+  history?: "joined" | "all";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * Who may write messages.
+   */
+  post?: "all" | "admins";
+  title?: Title;
+};
+export type UpdateRequest1 = {
+  [k: string]: unknown;
+};
+/**
  * What a client receives.
  */
 export type ServerFrame =
@@ -155,6 +205,15 @@ export type ServerFrame =
   | HistoryReply
   | SettingsReply
   | DeviceReply
+  | CreateReply
+  | AddReply
+  | RemoveReply
+  | LeaveReply
+  | RoleReply
+  | UpdateReply
+  | MembersReply
+  | ReceiptsReply
+  | ReactionsReply
   | PresenceReply
   | PingReply
   | ErrorFrame
@@ -182,9 +241,85 @@ export type DeleteResult = SendResult;
  */
 export type ReactResult = SendResult;
 /**
+ * What happened to a group: the entry's `sender_id` did it.
+ */
+export type System =
+  | {
+      event: "created";
+      /**
+       * @minItems 1
+       * @maxItems 51
+       */
+      members: UserId[];
+      title: Title;
+    }
+  | {
+      event: "members.added";
+      /**
+       * @minItems 1
+       * @maxItems 50
+       */
+      members: UserId[];
+    }
+  | {
+      event: "members.removed";
+      /**
+       * @minItems 1
+       * @maxItems 50
+       */
+      members: UserId[];
+    }
+  | {
+      event: "member.left";
+    }
+  | {
+      event: "role.changed";
+      /**
+       * What a member of a group may do.
+       */
+      role: "owner" | "admin" | "member" | "none";
+      user_id: UserId;
+    }
+  | {
+      /**
+       * Who of a group may do something.
+       */
+      add?: "all" | "admins";
+      event: "info.changed";
+      /**
+       * From where on those who join see what was said.
+       */
+      history?: "joined" | "all";
+      /**
+       * Who of a group may do something.
+       */
+      post?: "all" | "admins";
+      title?: Title;
+    };
+/**
  * One installation of an app.
  */
 export type DeviceId = string;
+/**
+ * The group is there, and its first entry says so.
+ */
+export type CreateResult = SendResult;
+/**
+ * The removal is stored, as an entry, which is the last that the user gets.
+ */
+export type RemoveResult = SendResult;
+/**
+ * It is stored, as an entry, which is the last that the user gets.
+ */
+export type LeaveResult = SendResult;
+/**
+ * The change is stored, as an entry.
+ */
+export type RoleResult = SendResult;
+/**
+ * The change is stored, as an entry.
+ */
+export type UpdateResult = SendResult;
 /**
  * Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
  * carry nothing of the request's content and no internal details.
@@ -403,6 +538,165 @@ export interface UserSettings {
   blocked: boolean;
 }
 /**
+ * Makes a group.
+ */
+export interface CreateRequest {
+  action: "create";
+  /**
+   * Who may add members.
+   */
+  add?: "all" | "admins";
+  /**
+   * The idempotency key: unique per user.
+   */
+  client_msg_id: ClientMsgId;
+  /**
+   * From where on those who join see what was said.
+   */
+  history?: "joined" | "all";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * Whoever else is a member from the first entry on.
+   *
+   * @maxItems 50
+   */
+  members: UserId[];
+  /**
+   * Who may write messages.
+   */
+  post?: "all" | "admins";
+  /**
+   * At most 192 bytes of UTF-8.
+   */
+  title: Title;
+}
+/**
+ * Adds members to a group.
+ */
+export interface AddRequest {
+  action: "add";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * @minItems 1
+   * @maxItems 50
+   */
+  members: UserId[];
+}
+/**
+ * Removes a member from a group.
+ */
+export interface RemoveRequest {
+  action: "remove";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  user_id: UserId;
+}
+/**
+ * Leaves a group.
+ */
+export interface LeaveRequest {
+  action: "leave";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * Says what a member of a group may do.
+ */
+export interface RoleRequest {
+  action: "role";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * `owner` hands the group over: who does so is an admin from then on.
+   */
+  role: "owner" | "admin" | "member";
+  user_id: UserId;
+}
+/**
+ * Who is in a group.
+ */
+export interface MembersRequest {
+  action: "members";
+  conversation_id: ConversationId;
+  /**
+   * The `next_cursor` of the page before.
+   */
+  cursor?: UserId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  limit?: number;
+}
+/**
+ * How far the other members of a group have come.
+ */
+export interface ReceiptsRequest {
+  action: "receipts";
+  conversation_id: ConversationId;
+  /**
+   * The `next_cursor` of the page before.
+   */
+  cursor?: UserId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  limit?: number;
+}
+/**
+ * Who reacted to a message.
+ */
+export interface ReactionsRequest {
+  action: "reactions";
+  conversation_id: ConversationId;
+  /**
+   * The `next_cursor` of the page before.
+   */
+  cursor?: UserId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  limit?: number;
+  /**
+   * The message.
+   */
+  seq: number;
+}
+/**
  * The user is writing. Neither stored nor answered.
  */
 export interface TypingRequest {
@@ -565,9 +859,16 @@ export interface Message {
    */
   emoji?: Emoji;
   /**
-   * `text`, `edit`, `delete`, `reaction`, or one that came later: a client shows nothing for a kind that it does not know.
+   * `text`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
+  /**
+   * Whom it names, or `*` for all members.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  mentions?: UserId[];
   message_id: MessageId;
   /**
    * The most frequent ones.
@@ -589,6 +890,10 @@ export interface Message {
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
    */
   seq: number;
+  /**
+   * Of a system entry: what happened.
+   */
+  system?: System;
   /**
    * Of an edit, a delete or a reaction: the message that it is about.
    */
@@ -622,6 +927,10 @@ export interface ReadReply {
   type: "reply";
 }
 export interface ReadResult {
+  /**
+   * Of a group: how many of those name the user.
+   */
+  mentions?: number;
   /**
    * How many messages are left unread.
    */
@@ -661,26 +970,43 @@ export interface Conversation {
    */
   delivered_seq: number;
   /**
+   * Below it nothing is shown, and nothing is a gap.
+   */
+  first_seq?: number;
+  /**
    * What a conversation is between. More will come.
    */
-  kind: "direct";
+  kind: "direct" | "group";
   last_message: LastMessage;
   /**
    * The newest entry's `seq`, which can be one that the chat list does not show.
    */
   last_seq: number;
+  member_count?: number;
+  /**
+   * Of a group: how many of those name the member.
+   */
+  mentions?: number;
   /**
    * What the member has set, each only where it is set.
    */
   muted_until?: MutedUntil;
   /**
-   * The other member; the member itself in a note to oneself.
+   * Of a direct conversation, the other member; the member itself in a note to oneself.
    */
-  peer_id: UserId;
+  peer_id?: UserId;
   /**
    * The member has read everything up to here.
    */
   read_seq: number;
+  /**
+   * What the member may do; `none`: they were removed, or have left.
+   */
+  role?: "owner" | "admin" | "member" | "none";
+  /**
+   * Of a group, and so are the next three.
+   */
+  title?: string;
   /**
    * How many of others' messages are above `read_seq`.
    */
@@ -708,6 +1034,10 @@ export interface LastMessage {
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
    */
   seq: number;
+  /**
+   * Of a system entry: what happened.
+   */
+  system?: System;
 }
 /**
  * The answer to `history`, if it succeeded.
@@ -726,9 +1056,16 @@ export interface HistoryReply {
  */
 export interface HistoryResult {
   /**
+   * Of a group: below it nothing is shown, and nothing is a gap.
+   */
+  first_seq?: number;
+  /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
    */
   last_seq: number;
+  /**
+   * Of a direct conversation. Of a group, `receipts` tells.
+   */
   members: Member[];
   /**
    * In the order of their `seq`.
@@ -781,6 +1118,188 @@ export interface DeviceReply {
 export interface DeviceResult {
   device_id: DeviceId;
   registered: boolean;
+}
+/**
+ * The answer to `create`, if it succeeded.
+ */
+export interface CreateReply {
+  action: "create";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: CreateResult;
+  type: "reply";
+}
+/**
+ * The answer to `add`, if it succeeded.
+ */
+export interface AddReply {
+  action: "add";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: AddResult;
+  type: "reply";
+}
+/**
+ * Who is a member now.
+ */
+export interface AddResult {
+  added: UserId[];
+  /**
+   * Those who were members before.
+   */
+  already: UserId[];
+  conversation_id?: ConversationId;
+  /**
+   * It had been stored before, under the same `client_msg_id`.
+   */
+  duplicate?: boolean;
+  message_id?: MessageId;
+  sent_at?: Timestamp;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq?: number;
+}
+/**
+ * The answer to `remove`, if it succeeded.
+ */
+export interface RemoveReply {
+  action: "remove";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: RemoveResult;
+  type: "reply";
+}
+/**
+ * The answer to `leave`, if it succeeded.
+ */
+export interface LeaveReply {
+  action: "leave";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: LeaveResult;
+  type: "reply";
+}
+/**
+ * The answer to `role`, if it succeeded.
+ */
+export interface RoleReply {
+  action: "role";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: RoleResult;
+  type: "reply";
+}
+/**
+ * The answer to `update`, if it succeeded.
+ */
+export interface UpdateReply {
+  action: "update";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: UpdateResult;
+  type: "reply";
+}
+/**
+ * The answer to `members`, if it succeeded.
+ */
+export interface MembersReply {
+  action: "members";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: MembersResult;
+  type: "reply";
+}
+export interface MembersResult {
+  members: GroupMember[];
+  /**
+   * `null`: this was the last page.
+   */
+  next_cursor: UserId | null;
+}
+/**
+ * A member of a group.
+ */
+export interface GroupMember {
+  /**
+   * The entry with which they joined.
+   */
+  joined_seq: number;
+  /**
+   * What a member of a group may do.
+   */
+  role: "owner" | "admin" | "member" | "none";
+  user_id: UserId;
+}
+/**
+ * The answer to `receipts`, if it succeeded.
+ */
+export interface ReceiptsReply {
+  action: "receipts";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ReceiptsResult;
+  type: "reply";
+}
+export interface ReceiptsResult {
+  /**
+   * Devices of all other members hold everything up to here.
+   */
+  delivered_seq: number;
+  /**
+   * A page of the others.
+   */
+  members: Member[];
+  /**
+   * `null`: this was the last page.
+   */
+  next_cursor: UserId | null;
+  /**
+   * All other members have read everything up to here.
+   */
+  read_seq: number;
+}
+/**
+ * The answer to `reactions`, if it succeeded.
+ */
+export interface ReactionsReply {
+  action: "reactions";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ReactionsResult;
+  type: "reply";
+}
+export interface ReactionsResult {
+  /**
+   * `null`: this was the last page.
+   */
+  next_cursor: UserId | null;
+  reactions: Reactor[];
+}
+/**
+ * Who reacted with what.
+ */
+export interface Reactor {
+  emoji: Emoji;
+  user_id: UserId;
 }
 /**
  * The answer to `presence`, if it succeeded.
@@ -941,16 +1460,24 @@ export const limits = {
   EDITS_MAX: 20,
   EMOJI_BYTES_MAX: 32,
   FRAME_BYTES_MAX: 32768,
+  GROUP_CHANGE_MEMBERS_MAX: 50,
   HISTORY_LIMIT_DEFAULT: 50,
   HISTORY_LIMIT_MAX: 100,
   INBOX_LIMIT_DEFAULT: 20,
   INBOX_LIMIT_MAX: 50,
+  MEMBERS_LIMIT_DEFAULT: 50,
+  MEMBERS_LIMIT_MAX: 100,
+  MENTIONS_JSON_BYTES_MAX: 3072,
+  MENTIONS_MAX: 20,
   PRESENCE_USERS_MAX: 20,
   PREVIEW_CHARS_MAX: 100,
   REACTIONS_SHOWN_MAX: 20,
   REACTORS_MAX: 100,
   REQUEST_ID_CHARS_MAX: 64,
   SEQ_MAX: 9007199254740991,
+  SMALL_GROUP_MEMBERS_MAX: 32,
+  TITLE_BYTES_MAX: 192,
+  TITLE_CHARS_MAX: 64,
   TYPING_PAUSE_MS: 4000,
   TYPING_SHOWN_MS: 6000,
   USER_ID_CHARS_MAX: 128,
@@ -970,6 +1497,17 @@ export function isAckResult(value: unknown): value is AckResult {
   return isObject(value);
 }
 
+export function isAddResult(value: unknown): value is AddResult {
+  return isObject(value) &&
+    isListOf(value.added, (item) => typeof item === "string") &&
+    isListOf(value.already, (item) => typeof item === "string") &&
+    (value.conversation_id === undefined || typeof value.conversation_id === "string") &&
+    (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
+    (value.message_id === undefined || typeof value.message_id === "string") &&
+    (value.sent_at === undefined || typeof value.sent_at === "string") &&
+    (value.seq === undefined || Number.isSafeInteger(value.seq));
+}
+
 export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
   return isObject(value) &&
     value.type === "connection.replaced";
@@ -981,12 +1519,17 @@ export function isConversation(value: unknown): value is Conversation {
     (value.blocked === undefined || typeof value.blocked === "boolean") &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.delivered_seq) &&
-    value.kind === "direct" &&
+    (value.first_seq === undefined || Number.isSafeInteger(value.first_seq)) &&
+    typeof value.kind === "string" &&
     isLastMessage(value.last_message) &&
     Number.isSafeInteger(value.last_seq) &&
+    (value.member_count === undefined || Number.isSafeInteger(value.member_count)) &&
+    (value.mentions === undefined || Number.isSafeInteger(value.mentions)) &&
     (value.muted_until === undefined || (typeof value.muted_until === "string" || value.muted_until === "forever")) &&
-    typeof value.peer_id === "string" &&
+    (value.peer_id === undefined || typeof value.peer_id === "string") &&
     Number.isSafeInteger(value.read_seq) &&
+    (value.role === undefined || typeof value.role === "string") &&
+    (value.title === undefined || typeof value.title === "string") &&
     Number.isSafeInteger(value.unread);
 }
 
@@ -1016,8 +1559,16 @@ export function isErrorFrame(value: unknown): value is ErrorFrame {
     value.type === "error";
 }
 
+export function isGroupMember(value: unknown): value is GroupMember {
+  return isObject(value) &&
+    Number.isSafeInteger(value.joined_seq) &&
+    typeof value.role === "string" &&
+    typeof value.user_id === "string";
+}
+
 export function isHistoryResult(value: unknown): value is HistoryResult {
   return isObject(value) &&
+    (value.first_seq === undefined || Number.isSafeInteger(value.first_seq)) &&
     Number.isSafeInteger(value.last_seq) &&
     isListOf(value.members, isMember) &&
     isListOf(value.messages, isMessage) &&
@@ -1037,7 +1588,8 @@ export function isLastMessage(value: unknown): value is LastMessage {
     typeof value.preview === "string" &&
     typeof value.sender_id === "string" &&
     typeof value.sent_at === "string" &&
-    Number.isSafeInteger(value.seq);
+    Number.isSafeInteger(value.seq) &&
+    (value.system === undefined || isObject(value.system));
 }
 
 export function isMember(value: unknown): value is Member {
@@ -1045,6 +1597,12 @@ export function isMember(value: unknown): value is Member {
     Number.isSafeInteger(value.delivered_seq) &&
     Number.isSafeInteger(value.read_seq) &&
     typeof value.user_id === "string";
+}
+
+export function isMembersResult(value: unknown): value is MembersResult {
+  return isObject(value) &&
+    isListOf(value.members, isGroupMember) &&
+    (typeof value.next_cursor === "string" || value.next_cursor === null);
 }
 
 export function isMessage(value: unknown): value is Message {
@@ -1057,12 +1615,14 @@ export function isMessage(value: unknown): value is Message {
     (value.edited_at === undefined || typeof value.edited_at === "string") &&
     (value.emoji === undefined || typeof value.emoji === "string") &&
     typeof value.kind === "string" &&
+    (value.mentions === undefined || isListOf(value.mentions, (item) => typeof item === "string")) &&
     typeof value.message_id === "string" &&
     (value.reactions === undefined || isListOf(value.reactions, isReaction)) &&
     (value.reply_to === undefined || Number.isSafeInteger(value.reply_to)) &&
     typeof value.sender_id === "string" &&
     typeof value.sent_at === "string" &&
     Number.isSafeInteger(value.seq) &&
+    (value.system === undefined || isObject(value.system)) &&
     (value.target_seq === undefined || Number.isSafeInteger(value.target_seq)) &&
     (value.version === undefined || Number.isSafeInteger(value.version));
 }
@@ -1107,8 +1667,21 @@ export function isReaction(value: unknown): value is Reaction {
     typeof value.mine === "boolean";
 }
 
+export function isReactionsResult(value: unknown): value is ReactionsResult {
+  return isObject(value) &&
+    (typeof value.next_cursor === "string" || value.next_cursor === null) &&
+    isListOf(value.reactions, isReactor);
+}
+
+export function isReactor(value: unknown): value is Reactor {
+  return isObject(value) &&
+    typeof value.emoji === "string" &&
+    typeof value.user_id === "string";
+}
+
 export function isReadResult(value: unknown): value is ReadResult {
   return isObject(value) &&
+    (value.mentions === undefined || Number.isSafeInteger(value.mentions)) &&
     Number.isSafeInteger(value.unread);
 }
 
@@ -1128,6 +1701,14 @@ export function isReceiptReadEvent(value: unknown): value is ReceiptReadEvent {
     Number.isSafeInteger(value.seq) &&
     value.type === "receipt.read" &&
     typeof value.user_id === "string";
+}
+
+export function isReceiptsResult(value: unknown): value is ReceiptsResult {
+  return isObject(value) &&
+    Number.isSafeInteger(value.delivered_seq) &&
+    isListOf(value.members, isMember) &&
+    (typeof value.next_cursor === "string" || value.next_cursor === null) &&
+    Number.isSafeInteger(value.read_seq);
 }
 
 export function isSendResult(value: unknown): value is SendResult {

@@ -34,6 +34,9 @@ function values(part: Schema): fc.Arbitrary<unknown> {
   if (only !== undefined) {
     return fc.constant(only);
   }
+  if (rest.enum) {
+    return fc.constantFrom(...rest.enum);
+  }
   const choices = oneOf ?? (type === "object" ? undefined : anyOf);
   if (choices || Array.isArray(type)) {
     return fc.oneof(...(choices ?? type.map((one: string) => ({ type: one }))).map(values));
@@ -99,6 +102,9 @@ function isOfType(field: Schema, value: unknown): boolean {
   const { type, const: only, anyOf, oneOf = type === "object" ? undefined : anyOf } = part;
   if (only !== undefined) {
     return value === only;
+  }
+  if (anyOf && type === undefined) {
+    return anyOf.some((one: Schema) => isOfType(one, value));
   }
   // Of error codes, there may be more than the schema has.
   if (oneOf && part !== schema.definitions.ErrorCode) {

@@ -297,7 +297,7 @@ mod tests {
                 content: Content::Message { kind, body: "x".to_owned(), reply_to: None, mentions: vec![] },
             };
             let end = self.entries.last().map(|entry| End { seq: entry.place.seq, sent_at: entry.place.sent_at });
-            let now = Timestamp::from_millis(40_000 * self.entries.len() as i64);
+            let now = Timestamp::from_millis(40_000 * i64::try_from(self.entries.len()).unwrap());
             let mut entry = draft.stored(Place::following(end, now, [0; 10]), None);
             let history = if self.all { HistoryFrom::All } else { HistoryFrom::Joined };
             entry.aside = Aside { history: Some(history), ..Aside::default() };
@@ -342,7 +342,7 @@ mod tests {
                 8 => self.write(who, Kind::Edit, |entry| entry.target_seq = Some(Seq::ZERO.next())),
                 9 => self.all = !self.all,
                 10 => {
-                    self.write(who, Kind::System, system(System::RoleChanged { user_id: subject, role: Role::Admin }))
+                    self.write(who, Kind::System, system(System::RoleChanged { user_id: subject, role: Role::Admin }));
                 }
                 _ => {}
             }

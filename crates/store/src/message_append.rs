@@ -324,13 +324,13 @@ fn hex(digest: impl AsRef<[u8]>) -> String {
 
 /// All that makes two changes of a group the same. Words have no spaces, and a title comes last.
 fn group_change_text(change: &GroupChange) -> String {
-    let names = |members: &[UserId]| members.iter().map(|id| format!(" {id}")).collect::<String>();
+    let names = |members: &[UserId]| members.iter().map(UserId::as_str).collect::<Vec<_>>().join(" ");
     match change {
         GroupChange::Create { title, members, rules: Rules { history, post, add } } => {
             let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
-            format!("create {history} {post} {add}{}\0{}", names(members), title.as_str())
+            format!("create {history} {post} {add} {}\0{}", names(members), title.as_str())
         }
-        GroupChange::Add { members } => format!("add{}", names(members)),
+        GroupChange::Add { members } => format!("add {}", names(members)),
         GroupChange::Remove { user } => format!("remove {user}"),
         GroupChange::Leave => "leave".to_owned(),
         GroupChange::Role { user, role } => format!("role {user} {}", role.as_str()),

@@ -1,5 +1,6 @@
 //! A member's row of a group in `inbox`, which follows the group's log.
 
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{Membership, News, View};
 use wire::{ConversationId, UserId};
@@ -94,6 +95,11 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
     if !removes.is_empty() {
         expression = format!("{expression} REMOVE {}", removes.join(", "));
     }
+    outcome(store, unchanged(write.update_expression(expression), before)).await
+}
+
+/// If the row is still as it was.
+fn unchanged(write: UpdateItemFluentBuilder, before: Option<&Membership>) -> UpdateItemFluentBuilder {
     let (condition, write) = match before {
         None => ("attribute_not_exists(last_seq)".to_owned(), write),
         Some(before) => {
@@ -111,7 +117,7 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
             }
         }
     };
-    outcome(store, write.update_expression(expression).condition_expression(condition)).await
+    write.condition_expression(condition)
 }
 
 /// What is written of an attribute.

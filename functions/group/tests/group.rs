@@ -220,3 +220,53 @@ async fn who_joins_sees_what_comes_and_who_leaves_what_came() {
     );
     assert_eq!(history(&bench, "carol", &group).await, [(10, "members.added".to_owned())]);
 }
+
+#[tokio::test]
+async fn of_two_who_write_at_once_one_comes_second() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob"]).await;
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let second = async {
+        hold.reached().await;
+        let sent = bench.ok("bob", say(&group, "b1", "first")).await;
+        hold.release();
+        sent
+    };
+    let (alices, bobs) = tokio::join!(bench.ok("alice", say(&group, "a1", "second")), second);
+    assert_eq!((&alices["seq"], &bobs["seq"]), (&json!(3), &json!(2)));
+    assert_eq!(bench.aws.rows("MessagesTable").len(), 3);
+}
+
+#[tokio::test]
+async fn who_is_removed_between_the_head_and_the_roster_writes_nothing() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob", "carol"]).await;
+    bench.aws.pass_next("GetItem");
+    let hold = bench.aws.hold_next("GetItem");
+    let removal = async {
+        hold.reached().await;
+        bench.ok("alice", frame("remove", &group, &json!({"client_msg_id": "x1", "user_id": "carol"}))).await;
+        hold.release();
+    };
+    let (refused, ()) = tokio::join!(bench.refused("carol", say(&group, "c1", "still here")), removal);
+    assert_eq!(refused, "not_member");
+    assert_eq!(bench.aws.rows("MessagesTable").len(), 2);
+}
+
+#[tokio::test]
+async fn who_comes_back_while_they_leave_the_roster_is_in_it() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob", "carol"]).await;
+    bench.ok("carol", frame("leave", &group, &json!({"client_msg_id": "l1"}))).await;
+    let hold = bench.aws.hold_next("DeleteItem");
+    let back = async {
+        hold.reached().await;
+        bench.ok("alice", frame("add", &group, &json!({"client_msg_id": "n1", "members": ["carol"]}))).await;
+        hold.release();
+    };
+    let (again, ()) = tokio::join!(bench.fanout(), back);
+    assert_eq!(again, json!([]));
+    let members = bench.ok("alice", frame("members", &group, &json!({}))).await;
+    assert_eq!(members["members"].as_array().unwrap().len(), 3);
+    bench.ok("carol", say(&group, "c1", "here again")).await;
+}

@@ -94,6 +94,15 @@ impl App {
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
+    /// What it costs to bring the members of the groups along that have moved since the last time, as one batch.
+    pub async fn fanout(&self) -> Cost {
+        let batch = json!({ "Records": self.aws.with_cloud(Cloud::heads) });
+        let _ = self.aws.calls();
+        let failed = self.functions.fanout(batch).await;
+        assert_eq!(failed, json!([]), "nothing fails here");
+        Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
+    }
+
     /// What these frames cost, sent one after another.
     pub async fn cost(&self, frames: impl IntoIterator<Item = (&str, Value)>) -> Cost {
         let _ = self.aws.calls();

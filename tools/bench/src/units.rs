@@ -15,7 +15,7 @@ use crate::report;
 /// Every operation and what it costs.
 pub async fn table() -> String {
     // On the heap: all of them in one are more than a test's stack holds.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 8] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 9] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -24,6 +24,7 @@ pub async fn table() -> String {
         Box::pin(listing()),
         Box::pin(connecting()),
         Box::pin(ringing()),
+        Box::pin(grouping()),
     ];
     let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
     for part in parts {
@@ -265,6 +266,76 @@ async fn ringing() -> Rows {
     let _ = app.notify().await;
     let _ = app.say("alice", "bob", "hi").await;
     rows.push(("notify: rings one phone, with a badge over 130 conversations", app.notify().await));
+    rows
+}
+
+/// Alice makes a group of so many, of whom the first third is connected.
+async fn group_of(members: usize) -> (App, Value) {
+    let app = App::new(None);
+    let others: Vec<String> = (1..members).map(|number| format!("u{number}")).collect();
+    app.online(&["alice"]).await;
+    for user in others.iter().take(members / 3) {
+        app.online(&[user]).await;
+    }
+    let mut chunks = others.chunks(50);
+    let create = json!({"action": "create", "client_msg_id": "c", "title": "Trip", "members": chunks.next()});
+    let group = app.ok("alice", create).await["conversation_id"].clone();
+    for (number, chunk) in chunks.enumerate() {
+        let key = format!("a{number}");
+        app.ok("alice", in_group(&group, "add", &key, &json!({"members": chunk}))).await;
+    }
+    let _ = app.fanout().await;
+    (app, group)
+}
+
+fn in_group(group: &Value, action: &str, key: &str, more: &Value) -> Value {
+    let mut frame = json!({"action": action, "conversation_id": group, "client_msg_id": key});
+    if let (Some(frame), Some(more)) = (frame.as_object_mut(), more.as_object()) {
+        frame.extend(more.clone());
+    }
+    frame
+}
+
+/// With a third of the members connected, each with one device, and everything pending from the first entry on.
+async fn grouping() -> Rows {
+    let mut rows = Rows::new();
+    let text = json!({"kind": "text", "body": "hi"});
+    for (members, sent, handed_on) in [
+        (3, "send: in a group of 3", "fanout: behind it"),
+        (32, "send: in a group of 32", "fanout: behind it"),
+        (100, "send: in a group of 100", "fanout: of it, which tells the members"),
+        (500, "send: in a group of 500", "fanout: of it, which tells the members"),
+    ] {
+        let (app, group) = group_of(members).await;
+        rows.push((sent, app.cost([("alice", in_group(&group, "send", "m1", &text))]).await));
+        rows.push((handed_on, app.fanout().await));
+        if members == 32 {
+            rows.push(("ack: in a group of 32", app.cost([("u1", up_to("ack", &group, 2))]).await));
+            rows.push(("read: in a group of 32", app.cost([("u1", up_to("read", &group, 2))]).await));
+            let receipts = in_group(&group, "receipts", "", &json!({}));
+            rows.push(("receipts: of a group of 32", app.cost([("alice", receipts)]).await));
+        }
+    }
+    let (app, group) = group_of(100).await;
+    app.ok("alice", in_group(&group, "send", "m1", &text)).await;
+    let fifty: Vec<String> = (0..50).map(|number| format!("new{number}")).collect();
+    for (name, action, more) in [
+        ("edit: in a group of 100", "edit", json!({"seq": 3, "body": "hello"})),
+        ("react: in a group of 100", "react", json!({"seq": 3, "emoji": "👍"})),
+        ("delete: in a group of 100", "delete", json!({"seq": 3})),
+        ("add: 50 to a group of 100", "add", json!({"members": fifty})),
+        ("remove: from a group of 100", "remove", json!({"user_id": "u1"})),
+    ] {
+        rows.push((name, app.cost([("alice", in_group(&group, action, name.get(..3).unwrap_or(name), &more))]).await));
+    }
+    let app = App::new(None);
+    for number in 0..20 {
+        let create =
+            json!({"action": "create", "client_msg_id": format!("c{number}"), "title": "Trip", "members": ["bob"]});
+        let group = app.ok("alice", create).await["conversation_id"].clone();
+        app.ok("alice", in_group(&group, "send", "m1", &text)).await;
+    }
+    rows.push(("inbox: 20 groups", app.cost([("bob", json!({"action": "inbox", "limit": 20}))]).await));
     rows
 }
 

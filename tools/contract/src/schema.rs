@@ -227,9 +227,9 @@ fn optional_is_not_null(object: &mut Map<String, Value>) {
     let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
     let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
     for (name, property) in properties {
-        let Some(property) = property.as_object_mut().filter(|_| !is_required(name)) else { continue };
+        let Some(property) = property.as_object_mut() else { continue };
         // Where `null` is a value of its own.
-        if property.remove("nullable").is_some() {
+        if property.remove("nullable").is_some() || is_required(name) {
             continue;
         }
         if let Some(Value::Array(types)) = property.get_mut("type") {

@@ -134,7 +134,10 @@ impl Session {
 /// A page of the chat list, without conversations of kinds that this version does not know.
 pub(super) fn read_inbox(mut result: Value) -> serde_json::Result<InboxResult> {
     if let Some(Value::Array(rows)) = result.get_mut("conversations") {
-        rows.retain(|row| row.get("kind").is_some_and(|kind| ConversationKind::deserialize(kind).is_ok()));
+        // Groups are not among them yet.
+        let is_known =
+            |kind: &Value| ConversationKind::deserialize(kind).is_ok_and(|kind| kind == ConversationKind::Direct);
+        rows.retain(|row| row.get("kind").is_some_and(is_known));
     }
     serde_json::from_value(result)
 }

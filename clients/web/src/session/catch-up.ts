@@ -218,7 +218,9 @@ export class CatchUp {
       if (this.#newest === undefined || this.#newest < last_message.sent_at) {
         this.#newest = last_message.sent_at;
       }
-      outbox.rememberDirect(peer_id, conversation_id);
+      if (peer_id !== undefined) {
+        outbox.rememberDirect(peer_id, conversation_id);
+      }
       conversations.row(row);
       this.#awaited.set(conversation_id, last_seq);
       this.#session.tell({ type: "conversation", conversation: row });

@@ -1,0 +1,197 @@
+//! What must hold of a group at any moment: everything in it is what its log says, gone over by hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
+
+/// From which entry to which somebody was a member, and from where on they saw what was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub(crate) joined: u64,
+    pub(crate) first: u64,
+    pub(crate) left: Option<u64>,
+}
+
+/// A log, gone over up to some entry.
+#[derive(Debug, Default)]
+struct Folded {
+    /// By member.
+    roles: BTreeMap<String, &'static str>,
+    intervals: BTreeMap<String, Vec<Interval>>,
+}
+
+fn system(entry: &Value) -> Value {
+    entry["system"].as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+}
+
+fn names(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+impl Tables {
+    fn folded(&self, upto: u64) -> Result<Folded, String> {
+        let mut folded = Folded::default();
+        for entry in self.messages.iter().filter(|entry| number(entry, "seq") <= upto) {
+            folded.step(entry)?;
+        }
+        Ok(folded)
+    }
+
+    /// When the user was a member, by the log.
+    pub(crate) fn intervals(&self, user: &str) -> Vec<Interval> {
+        self.folded(u64::MAX).unwrap().intervals.remove(user).unwrap_or_default()
+    }
+
+    /// Of the last time that the user was a member: others' entries.
+    fn owed_in_group(&self, user: &str) -> Vec<u64> {
+        let Some(last) = self.intervals(user).last().copied() else { return vec![] };
+        let seen = last.joined..=last.left.unwrap_or(u64::MAX);
+        self.by_others(user).filter(|seq| seen.contains(seq)).collect()
+    }
+
+    /// What others wrote for the user, whom a device of theirs must get it to.
+    pub(crate) fn owed(&self, user: &str) -> Vec<u64> {
+        if self.heads.is_empty() { self.by_others(user).collect() } else { self.owed_in_group(user) }
+    }
+
+    pub(crate) fn check_group(&self, before: &Self, held: &Held) -> Result<(), String> {
+        self.group_is_its_log()?;
+        for row in &self.inbox {
+            self.view_is_a_fold(row)?;
+            self.acknowledged_in_group(row, held)?;
+        }
+        for (user, held) in held {
+            let intervals = self.intervals(user);
+            let sees =
+                |seq: u64| intervals.iter().any(|time| (time.first..=time.left.unwrap_or(u64::MAX)).contains(&seq));
+            let outside: Vec<_> = held.iter().filter(|seq| !sees(**seq)).collect();
+            ensure!(outside.is_empty(), "{user} got {outside:?}, and sees {intervals:?}");
+        }
+        self.risen(before)
+    }
+
+    fn group_is_its_log(&self) -> Result<(), String> {
+        let last = self.messages.len() as u64;
+        let folded = self.folded(last)?;
+        let head = self.heads.first().expect("a group has a head");
+        ensure!(number(head, "last_seq") == last, "all or nothing: the head does not say {last}: {head}");
+        ensure!(self.idempotency.len() as u64 == last, "all or nothing: {} idempotency rows", self.idempotency.len());
+        let line = self.messages.iter().rfind(|entry| counts(entry) || entry["kind"] == "system").unwrap();
+        ensure!(head["shown_seq"] == line["seq"], "the line is not {line}: {head}");
+        ensure!(head["shown_preview"] == line["body"], "content is in one place: {head} shows not {line}");
+        ensure!(head.get("shown_deleted").is_some() == is_deleted(line), "whether {line} is deleted: {head}");
+        let roles = &folded.roles;
+        ensure!(number(head, "member_count") == roles.len() as u64, "the members are {roles:?}: {head}");
+        let members = self.members.iter().filter(|row| row.get("left_seq").is_none());
+        let roster: BTreeMap<String, &str> =
+            members.map(|row| (string(row, "user_id").to_owned(), string(row, "member_role"))).collect();
+        ensure!(roster == *roles, "the roster is not {roles:?}: {:#?}", self.members);
+        Ok(())
+    }
+
+    fn view_is_a_fold(&self, row: &Value) -> Result<(), String> {
+        let (user, end) = (string(row, "user_id"), number(row, "last_seq"));
+        ensure!(end <= self.messages.len() as u64, "a view beyond the log: {row}");
+        let folded = self.folded(end)?;
+        let last = folded.intervals.get(user).and_then(|all| all.last()).copied();
+        let Some(Interval { joined, first, left }) = last else {
+            return Err(format!("no member has this view: {row}"));
+        };
+        ensure!(number(row, "first_seq") == first, "they see from {first} on: {row}");
+        ensure!(row.get("left_seq").map(|seq| seq.as_u64().unwrap()) == left, "they left with {left:?}: {row}");
+        ensure!(left.is_none_or(|left| left == end), "a view goes on behind {left:?}: {row}");
+        let role = folded.roles.get(user).copied().unwrap_or("none");
+        ensure!(row["member_role"] == role, "their role is {role}: {row}");
+        let (delivered, read) = (number(row, "delivered_seq"), number(row, "read_seq"));
+        ensure!(joined - 1 <= read && read <= delivered && delivered <= end, "marks: {row}");
+        let pending = row.get("pending_from").map(|from| from.as_u64().unwrap());
+        ensure!(row.get("pending_since").is_some() == pending.is_some(), "pending: half a marker: {row}");
+        ensure!(pending.is_some() == (delivered < end), "pending until acknowledged: {row}");
+        let unread = |entry: &&Value| {
+            let deleted_by = self.messages.iter().find(|by| by["kind"] == "delete" && by["target_seq"] == entry["seq"]);
+            (read + 1..=end).contains(&number(entry, "seq"))
+                && counts(entry)
+                && entry["sender_id"] != user
+                && deleted_by.is_none_or(|by| number(by, "seq") > end)
+        };
+        let counted = self.messages.iter().filter(unread).count() as u64;
+        ensure!(number(row, "unread") == counted, "unread is not {counted}: {row}");
+        Ok(())
+    }
+
+    /// No mark covers an entry of the time as a member that no device has received.
+    fn acknowledged_in_group(&self, row: &Value, held: &Held) -> Result<(), String> {
+        let (user, delivered) = (string(row, "user_id"), number(row, "delivered_seq"));
+        let folded = self.folded(number(row, "last_seq"))?;
+        let joined = folded.intervals.get(user).and_then(|all| all.last()).map_or(0, |last| last.joined);
+        let holds = |seq| held.get(user).is_some_and(|held| held.contains(&seq));
+        let lost = self.by_others(user).find(|seq| (joined..=delivered).contains(seq) && !holds(*seq));
+        ensure!(lost.is_none(), "entry {lost:?} counts as delivered, and no device of {user} has it: {row}");
+        Ok(())
+    }
+
+    /// Once everything has been handed on: each view is where its member's log ends, and who left is out of the roster.
+    pub(crate) fn settled(&self) -> Result<(), String> {
+        let last = self.messages.len() as u64;
+        for (user, intervals) in self.folded(last)?.intervals {
+            let end = intervals.last().and_then(|time| time.left).unwrap_or(last);
+            let row = self.inbox.iter().find(|row| row["user_id"] == user.as_str());
+            ensure!(row.is_some_and(|row| number(row, "last_seq") == end), "{user}'s view is not at {end}: {row:?}");
+        }
+        let left: Vec<_> = self.members.iter().filter(|row| row.get("left_seq").is_some()).collect();
+        ensure!(left.is_empty(), "they left, and are still in the roster: {left:?}");
+        Ok(())
+    }
+}
+
+impl Folded {
+    fn step(&mut self, entry: &Value) -> Result<(), String> {
+        let (seq, sender, system) = (number(entry, "seq"), string(entry, "sender_id").to_owned(), system(entry));
+        let event = system["event"].as_str().unwrap_or_default();
+        ensure!(
+            self.roles.contains_key(&sender) || event == "created",
+            "permitted at its commit: {sender} is no member: {entry}"
+        );
+        let role = self.roles.get(&sender).copied().unwrap_or("owner");
+        match event {
+            "created" | "members.added" => {
+                for user in names(&system["members"]) {
+                    let role = if event == "created" && user == sender { "owner" } else { "member" };
+                    ensure!(self.roles.insert(user.clone(), role).is_none(), "{user} joined twice: {entry}");
+                    let first = if entry["history_from"] == "all" { 1 } else { seq };
+                    self.intervals.entry(user).or_default().push(Interval { joined: seq, first, left: None });
+                }
+            }
+            "members.removed" | "member.left" => {
+                let who = if event == "member.left" { vec![sender] } else { names(&system["members"]) };
+                ensure!(event == "member.left" || role != "member", "permitted at its commit: {entry}");
+                for user in who {
+                    ensure!(self.roles.remove(&user).is_some(), "{user} was no member: {entry}");
+                    self.intervals.get_mut(&user).unwrap().last_mut().unwrap().left = Some(seq);
+                }
+            }
+            "role.changed" => {
+                ensure!(role == "owner", "permitted at its commit: {entry}");
+                let role = ["owner", "admin", "member"].into_iter().find(|role| system["role"] == *role).unwrap();
+                self.roles.insert(string(&system, "user_id").to_owned(), role);
+                if role == "owner" {
+                    self.roles.insert(sender, "admin");
+                }
+            }
+            _ => {}
+        }
+        if entry["kind"] == "delete" {
+            let is_own = entry["target_sender"] == entry["sender_id"];
+            ensure!(is_own || role != "member", "permitted at its commit: {entry}");
+        }
+        Ok(())
+    }
+}
+
+/// The seqs that a history of this member's holds.
+pub(crate) fn history_of(tables: &Tables, user: &str) -> BTreeSet<u64> {
+    let Some(last) = tables.intervals(user).last().copied() else { return BTreeSet::new() };
+    (last.first..=last.left.unwrap_or(tables.messages.len() as u64)).collect()
+}
