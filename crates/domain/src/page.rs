@@ -78,31 +78,17 @@ mod tests {
     use crate::ids::message_id;
     use proptest::prelude::*;
     use wire::limits::{FRAME_BYTES_MAX, SEQ_MAX};
-    use wire::{
-        ConversationId, DrainResult, HistoryResult, Kind, Member, RequestId, Seq, Timestamp, UserId, reply_frame,
-    };
+    use wire::{ConversationId, DrainResult, HistoryResult, Member, RequestId, Seq, Timestamp, UserId, reply_frame};
 
     fn message(conversation: usize, seq: u64, at: i64, body_bytes: usize) -> Message {
-        Message {
-            conversation_id: ConversationId::parse(&format!("dm_{conversation}")).unwrap(),
-            seq: Seq::new(seq).unwrap(),
-            message_id: message_id(Timestamp::from_millis(at), [u8::try_from(conversation).unwrap(); 10]),
-            sender_id: UserId::parse("alice").unwrap(),
-            kind: Kind::Text,
-            body: "x".repeat(body_bytes),
-            sent_at: Timestamp::from_millis(at),
-            client_msg_id: None,
-            reply_to: None,
-            version: None,
-            edited_at: None,
-            deleted_at: None,
-            deleted_by: None,
-            reactions: vec![],
-            target_seq: None,
-            emoji: None,
-            mentions: vec![],
-            system: None,
-        }
+        Message::text(
+            ConversationId::parse(&format!("dm_{conversation}")).unwrap(),
+            Seq::new(seq).unwrap(),
+            message_id(Timestamp::from_millis(at), [u8::try_from(conversation).unwrap(); 10]),
+            UserId::parse("alice").unwrap(),
+            "x".repeat(body_bytes),
+            Timestamp::from_millis(at),
+        )
     }
 
     /// Conversations with times that rise strictly within each, bodies of any size, some cut off.

@@ -63,31 +63,21 @@ impl ServerEvent {
 mod tests {
     use super::*;
     use crate::ids::{ClientMsgId, MessageId};
-    use crate::message::Kind;
     use insta::assert_snapshot;
 
     #[test]
     fn events_have_a_type_and_the_fields_of_the_protocol() {
         let conversation_id = ConversationId::parse("dm_x").unwrap();
         let message = Message {
-            conversation_id: conversation_id.clone(),
-            seq: Seq::new(1).unwrap(),
-            message_id: MessageId::stored("0198"),
-            sender_id: UserId::parse("alice").unwrap(),
-            kind: Kind::Text,
-            body: "hi".to_owned(),
-            sent_at: Timestamp::from_millis(0),
             client_msg_id: Some(ClientMsgId::parse("7b0e").unwrap()),
-            reply_to: None,
-            version: None,
-            edited_at: None,
-            deleted_at: None,
-            deleted_by: None,
-            reactions: vec![],
-            target_seq: None,
-            emoji: None,
-            mentions: vec![],
-            system: None,
+            ..Message::text(
+                conversation_id.clone(),
+                Seq::new(1).unwrap(),
+                MessageId::stored("0198"),
+                UserId::parse("alice").unwrap(),
+                "hi".to_owned(),
+                Timestamp::from_millis(0),
+            )
         };
         let theirs = Message { client_msg_id: None, ..message.clone() };
         assert_snapshot!(ServerEvent::messages_new(message).to_frame(), @r#"{"type":"messages.new","conversation_id":"dm_x","messages":[{"conversation_id":"dm_x","seq":1,"message_id":"0198","sender_id":"alice","kind":"text","body":"hi","sent_at":"1970-01-01T00:00:00.000Z","client_msg_id":"7b0e"}]}"#);

@@ -144,6 +144,39 @@ pub struct Message {
     pub system: Option<System>,
 }
 
+impl Message {
+    /// A message with a text, and nothing beside it. Where a field must not be forgotten, all are written out instead.
+    pub fn text(
+        conversation_id: ConversationId,
+        seq: Seq,
+        message_id: MessageId,
+        sender_id: UserId,
+        body: String,
+        sent_at: Timestamp,
+    ) -> Self {
+        Self {
+            conversation_id,
+            seq,
+            message_id,
+            sender_id,
+            kind: Kind::Text,
+            body,
+            sent_at,
+            client_msg_id: None,
+            reply_to: None,
+            version: None,
+            edited_at: None,
+            deleted_at: None,
+            deleted_by: None,
+            reactions: vec![],
+            target_seq: None,
+            emoji: None,
+            mentions: vec![],
+            system: None,
+        }
+    }
+}
+
 /// How many members reacted with the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,12 +1,13 @@
 //! Dollars per million messages, from what was counted and AWS's list prices.
 
 use std::fmt::Write as _;
+use std::iter::Sum;
 
 use serde_json::json;
 use testkit::up_to;
 
 use crate::app::{App, Cost};
-use crate::units::{changing as changes, connecting};
+use crate::units;
 
 /// List prices in us-east-1 in US dollars, without the free tier, as of November 2026.
 mod price {
@@ -69,6 +70,18 @@ impl Bill {
     }
 }
 
+impl Sum for Bill {
+    fn sum<I: Iterator<Item = Self>>(bills: I) -> Self {
+        bills.fold(Self::default(), |sum, bill| Self {
+            gateway: sum.gateway + bill.gateway,
+            lambda: sum.lambda + bill.lambda,
+            logs: sum.logs + bill.logs,
+            reads: sum.reads + bill.reads,
+            writes: sum.writes + bill.writes,
+        })
+    }
+}
+
 /// A message and everything that comes of it, in the two ways it can go.
 pub struct Ways {
     /// Sent, delivered, acknowledged and read at once: send, then a read that also acknowledges.
@@ -112,13 +125,17 @@ pub async fn table() -> String {
     let mut relay = Cost { calls: 2, invocations: 1, frames_in: 1, frames_out: 1, ..Cost::default() };
     relay.units.table_reads = 1.0;
     rows.push(("a WebSocket relay that stores nothing and answers nothing", Bill::of_a_million(&relay), 1.0));
-    let mut table = String::from(
-        "| a million messages | API Gateway | Lambda | logs | reads | writes | all |\n|---|---|---|---|---|---|---|\n",
-    );
-    for (name, bill, messages) in rows {
+    bills("a million messages", rows)
+}
+
+/// Each with its name, and of how many.
+fn bills(of: &str, rows: impl IntoIterator<Item = (&'static str, Bill, f64)>) -> String {
+    let mut table =
+        format!("| {of} | API Gateway | Lambda | logs | reads | writes | all |\n|---|---|---|---|---|---|---|\n");
+    for (name, bill, count) in rows {
         let Bill { gateway, lambda, logs, reads, writes } = bill;
-        let all = bill.total() / messages;
-        let parts = [gateway, lambda, logs, reads, writes].map(|part| format!("${:.2}", part / messages)).join(" | ");
+        let all = bill.total() / count;
+        let parts = [gateway, lambda, logs, reads, writes].map(|part| format!("${:.2}", part / count)).join(" | ");
         let _ = writeln!(table, "| {name} | {parts} | **${all:.2}** |");
     }
     table
@@ -164,13 +181,10 @@ pub async fn ringing() -> String {
 
 /// What a million of these cost, beside messages: each with two people who have one device online.
 pub async fn changing() -> String {
-    let mut counted = changes().await;
-    counted.extend(connecting().await);
+    let mut counted = units::changing().await;
+    counted.extend(units::connecting().await);
     let ack = "ack: of the last entry, a silent one";
-    let mut table = String::from(
-        "| a million | API Gateway | Lambda | logs | reads | writes | all |\n|---|---|---|---|---|---|---|\n",
-    );
-    for (name, operations) in [
+    let rows = [
         ("edits, told and acknowledged", &["edit", ack][..]),
         ("reactions, told and acknowledged", &["react", ack]),
         ("deletes of what is unread, told and acknowledged", &["delete: of what is unread and pending", ack]),
@@ -178,16 +192,16 @@ pub async fn changing() -> String {
         ("`presence` of one user", &["presence: of one"]),
         ("connects", &["connect"]),
         ("connects, with `Presence`", &["connect, with presence"]),
-    ] {
-        let bills = counted.iter().filter(|(counted, _)| operations.contains(counted));
-        let bills: Vec<Bill> = bills.map(|(_, cost)| Bill::of_a_million(cost)).collect();
-        assert_eq!(bills.len(), operations.len(), "{operations:?} are counted under these names");
-        let sum = |part: fn(&Bill) -> f64| format!("${:.2}", bills.iter().map(part).sum::<f64>());
-        let parts = [sum(|bill| bill.gateway), sum(|bill| bill.lambda), sum(|bill| bill.logs), sum(|bill| bill.reads)];
-        let (parts, writes, all) = (parts.join(" | "), sum(|bill| bill.writes), sum(Bill::total));
-        let _ = writeln!(table, "| {name} | {parts} | {writes} | **{all}** |");
-    }
-    table
+    ];
+    bills(
+        "a million",
+        rows.map(|(name, operations)| {
+            let costs = counted.iter().filter(|(counted, _)| operations.contains(counted));
+            let costs: Vec<&Cost> = costs.map(|(_, cost)| cost).collect();
+            assert_eq!(costs.len(), operations.len(), "{operations:?} are counted under these names");
+            (name, costs.into_iter().map(Bill::of_a_million).sum(), 1.0)
+        }),
+    )
 }
 
 /// What sockets cost that are open for so many hours in all.

@@ -215,24 +215,8 @@ fn quiet() -> Conversation {
 
 fn message() -> Message {
     Message {
-        conversation_id: conversation_id(),
-        seq: seq(42),
-        message_id: message_id(),
-        sender_id: alice(),
-        kind: Kind::Text,
-        body: "hi".to_owned(),
-        sent_at: sent_at(),
         client_msg_id: Some(ClientMsgId::parse("7b0e").expect("it is one")),
-        reply_to: None,
-        version: None,
-        edited_at: None,
-        deleted_at: None,
-        deleted_by: None,
-        reactions: vec![],
-        target_seq: None,
-        emoji: None,
-        mentions: vec![],
-        system: None,
+        ..Message::text(conversation_id(), seq(42), message_id(), alice(), "hi".to_owned(), sent_at())
     }
 }
 

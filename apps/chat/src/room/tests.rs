@@ -22,26 +22,7 @@ fn number(seq: u64) -> Seq {
 }
 
 pub(crate) fn message(id: &str, seq: u64, sender: &str) -> Message {
-    Message {
-        conversation_id: conversation(id),
-        seq: number(seq),
-        message_id: MessageId::stored("x"),
-        sender_id: user(sender),
-        kind: Kind::Text,
-        body: format!("{sender} {seq}"),
-        sent_at: NOW,
-        client_msg_id: None,
-        reply_to: None,
-        version: None,
-        edited_at: None,
-        deleted_at: None,
-        deleted_by: None,
-        reactions: vec![],
-        target_seq: None,
-        emoji: None,
-        mentions: vec![],
-        system: None,
-    }
+    Message::text(conversation(id), number(seq), MessageId::stored("x"), user(sender), format!("{sender} {seq}"), NOW)
 }
 
 fn heard(conversation: &str, seq: u64, sender: &str, missed: bool) -> Event {

@@ -80,24 +80,16 @@ impl Server {
         self.clock_ms += 1;
         let said = self.said.entry(conversation.clone()).or_default();
         let message = Message {
-            conversation_id: conversation.clone(),
-            seq: said.last().next(),
-            message_id: MessageId::stored("x"),
-            sender_id: user(sender),
             kind,
-            body: body.to_owned(),
-            sent_at: Timestamp::from_millis(1_763_632_800_000 + self.clock_ms),
             client_msg_id: ClientMsgId::parse(client_msg_id).ok(),
-            reply_to: None,
-            version: None,
-            edited_at: None,
-            deleted_at: None,
-            deleted_by: None,
-            reactions: vec![],
-            target_seq: None,
-            emoji: None,
-            mentions: vec![],
-            system: None,
+            ..Message::text(
+                conversation.clone(),
+                said.last().next(),
+                MessageId::stored("x"),
+                user(sender),
+                body.to_owned(),
+                Timestamp::from_millis(1_763_632_800_000 + self.clock_ms),
+            )
         };
         let seq = message.seq;
         said.messages.push(message.clone());

@@ -163,24 +163,15 @@ fn counted(by_user: &BTreeMap<UserId, Option<Emoji>>) -> Vec<Reaction> {
 
 fn blank(seq: u64, sender: &str) -> Message {
     Message {
-        conversation_id: ConversationId::parse("dm_ab").unwrap(),
-        seq: Seq::new(seq).unwrap(),
-        message_id: MessageId::stored("x"),
-        sender_id: UserId::parse(sender).unwrap(),
-        kind: Kind::Text,
-        body: String::new(),
-        sent_at: Timestamp::from_millis(i64::try_from(seq).unwrap()),
         client_msg_id: if sender == ME { ClientMsgId::parse(&format!("c{seq}")).ok() } else { None },
-        reply_to: None,
-        version: None,
-        edited_at: None,
-        deleted_at: None,
-        deleted_by: None,
-        reactions: vec![],
-        target_seq: None,
-        emoji: None,
-        mentions: vec![],
-        system: None,
+        ..Message::text(
+            ConversationId::parse("dm_ab").unwrap(),
+            Seq::new(seq).unwrap(),
+            MessageId::stored("x"),
+            UserId::parse(sender).unwrap(),
+            String::new(),
+            Timestamp::from_millis(i64::try_from(seq).unwrap()),
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::{ConversationId, Kind, Member, MessageId, Reaction, Target};
+use wire::{ConversationId, Member, MessageId, Reaction, Target};
 
 use super::*;
 use crate::session::conformance::frames::check;
@@ -187,24 +187,15 @@ fn is_own(own: u16, number: u64) -> bool {
 fn message(own: u16, number: u64) -> Message {
     let own = is_own(own, number);
     Message {
-        conversation_id: ConversationId::parse("dm_ab").unwrap(),
-        seq: seq(number),
-        message_id: MessageId::stored("x"),
-        sender_id: user(if own { "alice" } else { "bob" }),
-        kind: Kind::Text,
-        body: number.to_string(),
-        sent_at: Timestamp::from_millis(i64::try_from(number).unwrap()),
         client_msg_id: if own { Some(own_id(number)) } else { None },
-        reply_to: None,
-        version: None,
-        edited_at: None,
-        deleted_at: None,
-        deleted_by: None,
-        reactions: vec![],
-        target_seq: None,
-        emoji: None,
-        mentions: vec![],
-        system: None,
+        ..Message::text(
+            ConversationId::parse("dm_ab").unwrap(),
+            seq(number),
+            MessageId::stored("x"),
+            user(if own { "alice" } else { "bob" }),
+            number.to_string(),
+            Timestamp::from_millis(i64::try_from(number).unwrap()),
+        )
     }
 }
 
