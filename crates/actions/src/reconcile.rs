@@ -16,11 +16,11 @@ use crate::retry::pause;
 /// Members who are moved at once.
 const MEMBERS_AT_ONCE_MAX: usize = 64;
 /// Entries that are gone over at once, and no more than a frame holds.
-const ENTRIES_AT_ONCE_MAX: usize = 100;
+pub(crate) const ENTRIES_AT_ONCE_MAX: usize = 100;
 /// Times that a row is written which others write meanwhile.
 const MOVES_MAX: u32 = 5;
 /// Times that an entry is looked for which must be there: its transaction shows elsewhere already.
-const LOOKS_MAX: u32 = 4;
+pub(crate) const LOOKS_MAX: u32 = 4;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ fn behind(row: Option<&Membership>, member: Option<&RosterRow>, end: Seq) -> Opt
 }
 
 /// The next entries, as far as they show without a hole: of a transaction that has just been committed, others may show before.
-async fn entries(store: &Store, conversation: &ConversationId, behind: Seq) -> Result<Vec<Logged>, Failure> {
+pub(crate) async fn entries(store: &Store, conversation: &ConversationId, behind: Seq) -> Result<Vec<Logged>, Failure> {
     let listed = messages::list(store, conversation, Side::After(behind), ENTRIES_AT_ONCE_MAX).await?;
     let read = listed.messages.into_iter().map(|entry| Logged::Entry(Box::new(entry)));
     let mut entries: Vec<Logged> = read.chain(listed.unreadable.into_iter().map(Logged::Unreadable)).collect();

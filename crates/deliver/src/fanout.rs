@@ -144,6 +144,25 @@ impl Fanout {
         connections.into_iter().map(Known::Listed).map(Ok).collect()
     }
 
+    /// Posts to one connection, whoever's it is, until it turns out to be gone.
+    pub async fn post_to(&self, connection: &ConnectionId, events: impl Iterator<Item = ServerEvent>) -> Frames {
+        let mut frames = Frames::default();
+        for event in events {
+            match self.connections.post(connection, &event.to_frame()).await {
+                Posted::Accepted => frames.posted += 1,
+                Posted::Gone => {
+                    frames.gone += 1;
+                    break;
+                }
+                Posted::Failed(error) => {
+                    frames.failed += 1;
+                    tracing::warn!(error = error_chain(&*error), "a frame was not posted");
+                }
+            }
+        }
+        frames
+    }
+
     /// Closes those that have ended, and the oldest of more than a user may have, each of which is told why. Whoever lists connections
     /// does so: of two that open at once, the one could not close the other.
     pub async fn tidy(&self, now: Timestamp, user: &UserId, listed: &Connections) {

@@ -84,7 +84,7 @@ mod tests {
     use wire::{ConversationId, Timestamp};
 
     use super::*;
-    use crate::{Aside, Deleted, Place};
+    use crate::{Aside, Deleted, Place, Tally};
 
     fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -103,6 +103,7 @@ mod tests {
             edited_at: None,
             deleted: None,
             reactions: BTreeMap::new(),
+            tally: Tally::default(),
             target_seq: None,
             emoji: None,
             mentions: vec![],

@@ -1,4 +1,5 @@
-//! `fanout`: brings the rows of a group's members to where its log ends, and tells those who are connected.
+//! `fanout`: brings the rows of a group's members to where its log ends, and tells those who are connected; of a channel, tells those who
+//! look at it.
 //!
 //! It runs on the stream of the heads. A record says that a group moved, no more: what there is to do is read from the tables. So one that
 //! is lost, late, doubled or out of order does no harm, and those of one group in a batch are one. Lambda hands on again all from the
@@ -7,9 +8,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use actions::{Reconciled, reconcile};
+use actions::{Reconciled, reconcile, show};
 use deliver::Fanout;
-use domain::Failure;
+use domain::{Failure, is_channel};
 use futures_util::{StreamExt as _, stream as futures};
 use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
 use serde::Serialize;
@@ -104,8 +105,11 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<Answer, Di
     Ok(Answer { batch_item_failures: failures.into_iter().collect() })
 }
 
-/// Brings one group's members along; and who has left, and has been told so, leaves the roster.
+/// Brings one group's members along; and who has left, and has been told so, leaves the roster. Of a channel, tells who looks at it.
 async fn one(deps: &Deps, group: &ConversationId) -> Result<Reconciled, Failure> {
+    if is_channel(group) {
+        return show(&deps.store, &deps.fanout, || deps.clock.now(), group).await;
+    }
     let mut done = reconcile(&deps.store, &deps.fanout, || deps.clock.now(), group).await?;
     for (user, left_seq) in &done.settled {
         if let Err(error) = roster::settle(&deps.store, group, user, *left_seq).await {

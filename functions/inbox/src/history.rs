@@ -1,10 +1,10 @@
 //! A part of a conversation.
 
-use domain::{Failure, fit, fit_last, is_group};
+use domain::{Failure, fit, fit_last, is_channel, is_group};
 use futures_util::future::try_join_all;
 use lambda::EventLine;
 use store::messages::Listed;
-use store::{heads, inbox, messages, roster};
+use store::{channel_reactions, channels, heads, inbox, messages, roster};
 use wire::{ConversationId, HistoryRequest, HistoryResult, Message, Refusal, Reply, Seq, Side, UserId};
 
 use crate::Deps;
@@ -16,7 +16,7 @@ pub(crate) async fn history(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let conversation_id = line.conversation_id.insert(request.conversation_id.clone());
-    let result = if is_group(conversation_id) {
+    let result = if is_group(conversation_id) || is_channel(conversation_id) {
         of_group(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
     } else {
         direct(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
@@ -54,6 +54,10 @@ async fn direct(
 async fn visible(deps: &Deps, user: &UserId, group: &ConversationId) -> Result<(Seq, Seq), Failure> {
     // The head first: who is a member after that may see everything up to there.
     let head = heads::get(&deps.store, group).await?.ok_or(Refusal::NotMember)?;
+    if is_channel(group) {
+        let own = channels::get(&deps.store, user, group).await?.ok_or(Refusal::NotMember)?;
+        return Ok((own.first_seq, head.end.seq));
+    }
     if let Some(own) = roster::get(&deps.store, group, user).await? {
         return Ok((own.from_seq, own.left_seq.unwrap_or(head.end.seq)));
     }
@@ -83,6 +87,9 @@ async fn of_group(
     listed.messages.retain(|message| seen.contains(&message.place.seq));
     listed.unreadable.retain(|seq| seen.contains(seq));
     *unreadable = passed_over(&listed);
+    if is_channel(group) {
+        channel_reactions::with_own(&deps.store, user, &mut listed.messages).await?;
+    }
     let (messages, more) = page(user, &listed, side, first_seq, last_seq);
     Ok(HistoryResult { messages, more, last_seq, first_seq: Some(first_seq), members: vec![] })
 }

@@ -247,6 +247,7 @@ fn tables() -> Tables {
         audit: "AuditTable".to_owned(),
         conversations: "ConversationsTable".to_owned(),
         members: "MembersTable".to_owned(),
+        watchers: "WatchersTable".to_owned(),
     }
 }
 
