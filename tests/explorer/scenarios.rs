@@ -44,6 +44,11 @@ pub(crate) enum Doing {
     Notify(&'static str),
     /// The user makes the group, with these members.
     Create(&'static str, &'static [&'static str]),
+    /// The user makes a channel that everybody may join and post in, with these members.
+    Channel(&'static str, &'static [&'static str]),
+    Join(&'static str),
+    /// The user looks at the channel: watches it, and then reads its history.
+    Watch(&'static str),
     /// The user writes the id into the group.
     Say(&'static str, &'static str),
     /// The user adds or removes somebody, or says what they may.
@@ -77,6 +82,9 @@ impl Doing {
         | Self::Register(user, _)
         | Self::Notify(user)
         | Self::Create(user, _)
+        | Self::Channel(user, _)
+        | Self::Join(user)
+        | Self::Watch(user)
         | Self::Say(user, _)
         | Self::Manage { user, .. }
         | Self::Look(user)
@@ -104,7 +112,9 @@ impl Doing {
             Self::Kick(_) => "kick",
             Self::Register(..) => "register",
             Self::Notify(_) => "notify",
-            Self::Create(..) => "create",
+            Self::Create(..) | Self::Channel(..) => "create",
+            Self::Join(_) => "join",
+            Self::Watch(_) => "watch",
             Self::Say(..) => "say",
             Self::Manage { action, .. } => action,
             Self::Fanout => "fanout",
@@ -128,7 +138,8 @@ pub(crate) struct Scenario {
 }
 
 use Doing::{
-    Ack, Block, Catch, Connect, Create, Disconnect, Drain, Fanout, Kick, Look, Notify, Read, Register, Say, Suspend,
+    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Fanout, Join, Kick, Look, Notify, Read, Register,
+    Say, Suspend, Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -177,6 +188,7 @@ const fn delete_of(user: &'static str, seq: u64, id: &'static str) -> Doing {
 }
 
 const PAIR: Doing = Create("alice", &["bob"]);
+const CHANNEL: Doing = Channel("alice", &["bob"]);
 const THREE: Doing = Create("alice", &["bob", "carol"]);
 
 const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
@@ -192,7 +204,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 77] = [
+pub(crate) const SCENARIOS: [Scenario; 92] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -293,5 +305,24 @@ pub(crate) const SCENARIOS: [Scenario; 77] = [
     scenario("g-delete-retry", &[PAIR, BOB, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Say("alice", "a1")]),
     scenario("g-react-react", &[PAIR, Say("alice", "a1")], &[react("alice", 2, "r1"), react("bob", 2, "r1")]),
     scenario("g-edit-delete", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), delete_of("alice", 2, "d1")]),
+    scenario("ch-post-watch", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob")]),
+    scenario("ch-post-watch-fanout", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob"), Fanout]),
+    scenario("ch-post-fanout", &[CHANNEL, BOB, Watch("bob")], &[Say("alice", "a1"), Fanout]),
+    scenario("ch-fanout-fanout", &[CHANNEL, BOB, Watch("bob"), Say("alice", "a1")], &[Fanout, Fanout]),
+    scenario(
+        "ch-remove-fanout",
+        &[CHANNEL, BOB, Watch("bob")],
+        &[remove("alice", "bob", "x1"), Say("alice", "a1"), Fanout],
+    ),
+    scenario("ch-remove-watch", &[CHANNEL, BOB], &[remove("alice", "bob", "x1"), Watch("bob"), Say("alice", "a1")]),
+    scenario("ch-remove-post", &[CHANNEL], &[remove("alice", "bob", "x1"), Say("bob", "b1")]),
+    scenario("ch-leave-post", &[CHANNEL], &[leave("bob", "l1"), Say("bob", "b1")]),
+    scenario("ch-leave-join", &[CHANNEL], &[leave("bob", "l1"), Join("bob")]),
+    scenario("ch-join-post", &[CHANNEL], &[Join("carol"), Say("alice", "a1")]),
+    scenario("ch-join-add", &[CHANNEL], &[Join("carol"), add("alice", "carol", "n1")]),
+    scenario("ch-post-post", &[CHANNEL], &[Say("alice", "a1"), Say("bob", "b1")]),
+    scenario("ch-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
+    scenario("ch-own-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("bob", "b1"), Read("bob", 2)]),
+    scenario("ch-delete-read", &[CHANNEL, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Read("bob", 2)]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

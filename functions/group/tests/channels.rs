@@ -257,7 +257,10 @@ async fn a_connection_watches_so_many_and_one_that_is_gone_none() {
     }
     for (number, id) in ids.iter().enumerate() {
         let watching = bench.ok("alice", about("watch", id)).await;
-        assert_eq!((&watching["live"], &watching["poll_ms"]), (&json!(number < 8), &json!(if number < 8 { 60_000 } else { 10_000 })));
+        assert_eq!(
+            (&watching["live"], &watching["poll_ms"]),
+            (&json!(number < 8), &json!(if number < 8 { 60_000 } else { 10_000 }))
+        );
     }
     assert_eq!(bench.ok("alice", about("watch", &ids[0])).await["live"], true, "again");
     bench.ok("alice", about("unwatch", &ids[0])).await;
@@ -274,7 +277,8 @@ async fn who_may_what_in_a_channel() {
     let id = channel(&bench, &json!({})).await;
     assert_eq!(bench.refused("bob", about("join", &id)).await, "forbidden");
     let fifty: Vec<String> = (0..49).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
-    let add = |id: &Value, key: &str, members: &Value| frame("add", id, &json!({"client_msg_id": key, "members": members}));
+    let add =
+        |id: &Value, key: &str, members: &Value| frame("add", id, &json!({"client_msg_id": key, "members": members}));
     let added = bench.ok("alice", add(&id, "a1", &json!(fifty))).await;
     assert_eq!((&added["seq"], added["added"].as_array().unwrap().len()), (&json!(2), 50));
     assert_eq!(row(&bench, "bob").await["first_seq"], 2);
@@ -301,7 +305,10 @@ async fn who_may_what_in_a_channel() {
     bench.ok("carol", about("join", &id)).await;
     bench.ok("carol", say(&id, "m1", "hi")).await;
     bench.ok("alice", frame("role", &id, &json!({"client_msg_id": "o1", "user_id": "carol", "role": "owner"}))).await;
-    assert_eq!((&row(&bench, "carol").await["role"], &row(&bench, "alice").await["role"]), (&json!("owner"), &json!("admin")));
+    assert_eq!(
+        (&row(&bench, "carol").await["role"], &row(&bench, "alice").await["role"]),
+        (&json!("owner"), &json!("admin"))
+    );
     bench.ok("alice", about("leave", &id)).await;
     let gone = frame("role", &id, &json!({"client_msg_id": "o2", "user_id": "alice", "role": "admin"}));
     assert_eq!(bench.refused("carol", gone).await, "gone");
@@ -323,7 +330,10 @@ async fn reactions_are_counted_once_for_each_member_and_are_no_entries() {
         page["messages"][0]["reactions"].clone()
     };
     let answer = bench.ok("bob", react("r1", json!("👍"))).await;
-    assert_eq!((&answer["seq"], &answer["message_id"], &answer["duplicate"]), (&json!(2), &sent["message_id"], &json!(false)));
+    assert_eq!(
+        (&answer["seq"], &answer["message_id"], &answer["duplicate"]),
+        (&json!(2), &sent["message_id"], &json!(false))
+    );
     assert_eq!(bench.ok("bob", react("r1", json!("👍"))).await["duplicate"], true);
     assert_eq!(bench.refused("bob", react("r1", json!("🎉"))).await, "id_reused");
     bench.ok("bob", react("r2", json!("👍"))).await;
@@ -419,6 +429,7 @@ async fn a_user_has_so_many_channels_in_pages_that_fit_a_frame() {
         }
     }
     assert!(pages > 1);
-    let listed: std::collections::BTreeSet<String> = listed.iter().map(|row| row["conversation_id"].to_string()).collect();
+    let listed: std::collections::BTreeSet<String> =
+        listed.iter().map(|row| row["conversation_id"].to_string()).collect();
     assert_eq!(listed, ids[..200].iter().map(ToString::to_string).collect());
 }
