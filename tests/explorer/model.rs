@@ -329,7 +329,9 @@ impl Inner {
             return true;
         }
         let Some(page) = self.ask(n, user, &self.in_group(json!({ "action": "history" }))).await else { return false };
-        for message in page["messages"].as_array().into_iter().flatten() {
+        // What comes behind that is to be told.
+        let before = page["messages"].as_array().into_iter().flatten();
+        for message in before.filter(|message| number(message, "seq") <= number(&watching, "last_seq")) {
             self.hold(user, message);
         }
         true

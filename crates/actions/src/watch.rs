@@ -175,9 +175,10 @@ async fn post(
     runs: Vec<Vec<Message>>,
 ) -> Delivered {
     let event = |messages| ServerEvent::MessagesNew { conversation_id: channel.clone(), messages };
-    let frames = fanout.post_to(&watcher.connection, runs.into_iter().flat_map(split).map(event)).await;
-    if frames.gone > 0 {
+    let events = runs.into_iter().flat_map(split).map(event);
+    let delivered = fanout.post_to(&watcher.user, &watcher.connection, events).await;
+    if delivered.frames.gone > 0 {
         forget(store, channel, &watcher.connection).await;
     }
-    Delivered { user: watcher.user.clone(), frames }
+    delivered
 }

@@ -144,23 +144,25 @@ impl Fanout {
         connections.into_iter().map(Known::Listed).map(Ok).collect()
     }
 
-    /// Posts to one connection, whoever's it is, until it turns out to be gone.
-    pub async fn post_to(&self, connection: &ConnectionId, events: impl Iterator<Item = ServerEvent>) -> Frames {
-        let mut frames = Frames::default();
+    /// Posts to one connection of a user's, until it turns out to be gone. Nothing is known of its row here.
+    pub async fn post_to(
+        &self,
+        user: &UserId,
+        connection: &ConnectionId,
+        events: impl Iterator<Item = ServerEvent>,
+    ) -> Delivered {
+        let mut outcome = Delivered::nothing(user);
         for event in events {
-            match self.connections.post(connection, &event.to_frame()).await {
-                Posted::Accepted => frames.posted += 1,
-                Posted::Gone => {
-                    frames.gone += 1;
-                    break;
-                }
-                Posted::Failed(error) => {
-                    frames.failed += 1;
-                    tracing::warn!(error = error_chain(&*error), "a frame was not posted");
-                }
+            let posted = self.connections.post(connection, &event.to_frame()).await;
+            outcome.count(&posted);
+            if let Posted::Failed(error) = &posted {
+                tracing::warn!(error = error_chain(&**error), "a frame was not posted");
+            }
+            if outcome.frames.gone > 0 {
+                break;
             }
         }
-        frames
+        outcome
     }
 
     /// Closes those that have ended, and the oldest of more than a user may have, each of which is told why. Whoever lists connections

@@ -171,7 +171,7 @@ impl Head {
     }
 }
 
-fn info(title: &str, rules: &Rules, member_count: u64) -> GroupInfo {
+fn info(title: &str, rules: Rules, member_count: u64) -> GroupInfo {
     let member_count = if rules.join.is_some() { 0 } else { member_count };
     GroupInfo { title: title.to_owned(), member_count }
 }
@@ -219,7 +219,7 @@ impl GroupChange {
         Decided {
             system: System::Created { title: title.clone(), members: names },
             aside: Aside { history: Some(rules.history), ..Aside::default() },
-            group: info(title.as_str(), &rules, roster.len() as u64),
+            group: info(title.as_str(), rules, roster.len() as u64),
             rules,
             roster,
         }
@@ -250,7 +250,7 @@ impl GroupChange {
                     return Ok(None);
                 }
                 debug_assert!(members.len() <= GROUP_CHANGE_MEMBERS_MAX);
-                group = info(&group.title, &rules, group.member_count + members.len() as u64);
+                group = info(&group.title, rules, group.member_count + members.len() as u64);
                 if group.member_count > members_max {
                     return Err(Refusal::LimitReached);
                 }

@@ -433,3 +433,114 @@ async fn a_user_has_so_many_channels_in_pages_that_fit_a_frame() {
         listed.iter().map(|row| row["conversation_id"].to_string()).collect();
     assert_eq!(listed, ids[..200].iter().map(ToString::to_string).collect());
 }
+
+#[tokio::test]
+async fn a_part_has_room_for_so_many_and_who_has_ended_takes_none() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let id = open(&bench).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("bob", about("watch", &id)).await;
+    let own = bench.aws.raw_rows("WatchersTable").into_iter().next().unwrap();
+    bench.ok("bob", about("unwatch", &id)).await;
+    let crowd = |ends_at: &Value| -> Vec<Value> {
+        let other = |number: u32| {
+            let mut row = own.clone();
+            row["connection_id"]["S"] = json!(format!("c{number}="));
+            row["ends_at"] = ends_at.clone();
+            row
+        };
+        (0..250).map(other).collect()
+    };
+    bench.aws.put_rows("WatchersTable", &crowd(&own["ends_at"]));
+    let full = bench.ok("bob", about("watch", &id)).await;
+    assert_eq!(full, json!({"live": false, "last_seq": 1, "poll_ms": 10_000}));
+    assert_eq!(bench.aws.rows("WatchersTable").len(), 250, "nothing is left of it");
+    assert!(bench.aws.rows("ConnectionsTable").iter().all(|row| row.get("watching").is_none()));
+    bench.aws.put_rows("WatchersTable", &crowd(&json!({"N": "1"})));
+    assert_eq!(bench.ok("bob", about("watch", &id)).await["live"], true);
+}
+
+#[tokio::test]
+async fn a_member_who_reacts_on_two_devices_at_once_is_counted_once_and_nobody_after_a_delete() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    let react = |key: &str| frame("react", &id, &json!({"seq": 2, "client_msg_id": key, "emoji": "👍"}));
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let other = async {
+        hold.reached().await;
+        bench.ok("bob", react("r2")).await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("bob", react("r1")), other);
+    let page = bench.ok("bob", frame("history", &id, &json!({"limit": 1}))).await;
+    assert_eq!(page["messages"][0]["reactions"], json!([{"emoji": "👍", "count": 1, "mine": true}]));
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let delete = async {
+        hold.reached().await;
+        bench.ok("alice", frame("delete", &id, &json!({"seq": 2, "client_msg_id": "d1"}))).await;
+        hold.release();
+    };
+    let (refused, ()) = tokio::join!(bench.refused("alice", react("r3")), delete);
+    assert_eq!(refused, "gone");
+    assert!(bench.aws.rows("MessagesTable").iter().all(|row| row.get("reaction_counts").is_none()));
+}
+
+#[tokio::test]
+async fn who_joins_while_they_are_added_stays_what_they_were_made() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.aws.pass_next("PutItem");
+    let hold = bench.aws.hold_next("PutItem");
+    let promotion = async {
+        hold.reached().await;
+        bench.ok("alice", frame("add", &id, &json!({"client_msg_id": "a1", "members": ["carol"]}))).await;
+        bench
+            .ok("alice", frame("role", &id, &json!({"client_msg_id": "o1", "user_id": "carol", "role": "admin"})))
+            .await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("carol", about("join", &id)), promotion);
+    assert_eq!(row(&bench, "carol").await["role"], "admin");
+}
+
+#[tokio::test]
+async fn who_comes_back_while_they_leave_is_listed() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("carol", about("join", &id)).await;
+    bench.aws.pass_next("DeleteItem");
+    let hold = bench.aws.hold_next("DeleteItem");
+    let back = async {
+        hold.reached().await;
+        bench.clock.advance(Duration::from_secs(1));
+        bench.ok("carol", about("join", &id)).await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("carol", about("leave", &id)), back);
+    let members = bench.ok("alice", about("members", &id)).await;
+    assert_eq!(members["members"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn rows_of_a_later_version_are_passed_over_and_others_are_served() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for user in ["bob", "carol"] {
+        bench.connected(user).await;
+        bench.ok(user, about("join", &id)).await;
+        bench.ok(user, about("watch", &id)).await;
+    }
+    let mut rows = bench.aws.raw_rows("InboxTable");
+    for row in rows.iter_mut().filter(|row| row["user_id"]["S"] == "bob") {
+        (row["v"], row["read_counted"]) = (json!({"N": "2"}), json!({"S": "many"}));
+    }
+    bench.aws.put_rows("InboxTable", &rows);
+    assert_eq!(bench.ok("bob", json!({"action": "channels"})).await["conversations"], json!([]));
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    assert_eq!(bench.fanout().await, json!([]));
+    assert_eq!((told(&bench, "bob="), told(&bench, "carol=")), (vec![], vec![2]));
+    assert_eq!(bench.ok("carol", about("members", &id)).await["members"].as_array().unwrap().len(), 2);
+}
