@@ -18,8 +18,9 @@ use wire::{ConversationId, ConversationSettings, Role, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::inbox::{get_item, key, muted_until, row};
-use crate::item::{Item, Reader, VERSION, number, readable, text, version};
+use crate::item::{Item, Reader, VERSION, Value, number, readable, text, version};
 use crate::roster::role;
+use crate::settings::{self, Set};
 use crate::transaction::{delete, put, update};
 use crate::{Error, Store, batch, roster};
 
@@ -234,11 +235,11 @@ pub async fn set(
     channel: &ConversationId,
     set: &ConversationSettings,
     counted: u64,
-) -> Result<crate::settings::Set, Error> {
-    let until = set.muted_until.map(|until| until.map(|until| text(until.to_string())));
-    let archived = set.archived.map(|archived| archived.then(|| number(counted)));
-    let attributes = [("muted_until", until), ("archived_counted", archived)];
-    crate::settings::set_attributes(store, user, channel, IS_MEMBER, attributes).await
+) -> Result<Set, Error> {
+    let archived = |archived: bool| Value::of(archived.then(|| number(counted)));
+    let archived = set.archived.map_or(Value::Left, archived);
+    let attributes = [("muted_until", settings::muted_until(set)), ("archived_counted", archived)];
+    settings::set_attributes(store, user, channel, IS_MEMBER, attributes).await
 }
 
 /// The row of the poster, who has read everything up to the post; if they are a member.

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, Update};
 use wire::{ConversationId, ConversationSettings, UserId};
 
-use crate::item::{VERSION, text, version};
+use crate::item::{VERSION, Value, text, version};
 use crate::transaction::{self, Outcome};
 use crate::{Error, Store};
 
@@ -25,10 +25,13 @@ pub async fn set_conversation(
     conversation: &ConversationId,
     set: &ConversationSettings,
 ) -> Result<Set, Error> {
-    let until = set.muted_until.map(|until| until.map(|until| text(until.to_string())));
-    let archived = set.archived.map(|archived| archived.then_some(AttributeValue::Bool(true)));
-    let attributes = [("muted_until", until), ("archived", archived)];
+    let archived = |archived: bool| Value::of(archived.then_some(AttributeValue::Bool(true)));
+    let attributes = [("muted_until", muted_until(set)), ("archived", set.archived.map_or(Value::Left, archived))];
     set_attributes(store, user, conversation, "attribute_exists(last_seq)", attributes).await
+}
+
+pub(crate) fn muted_until(set: &ConversationSettings) -> Value {
+    set.muted_until.map_or(Value::Left, |until| Value::of(until.map(|until| text(until.to_string()))))
 }
 
 /// Sets those that have a value, removes those that have none, and leaves the others, in a row for which `condition` holds.
@@ -37,7 +40,7 @@ pub(crate) async fn set_attributes(
     user: &UserId,
     conversation: &ConversationId,
     condition: &str,
-    attributes: [(&str, Option<Option<AttributeValue>>); 2],
+    attributes: [(&str, Value); 2],
 ) -> Result<Set, Error> {
     let table = &store.tables.inbox;
     let mut write = store
@@ -50,12 +53,12 @@ pub(crate) async fn set_attributes(
     let (mut sets, mut removes) = (vec![], vec![]);
     for (name, value) in attributes {
         match value {
-            Some(Some(value)) => {
+            Value::Set(value) => {
                 sets.push(format!("{name} = :{name}"));
                 write = write.expression_attribute_values(format!(":{name}"), value);
             }
-            Some(None) => removes.push(name.to_owned()),
-            None => {}
+            Value::Removed => removes.push(name.to_owned()),
+            Value::Left => {}
         }
     }
     let clause = |word: &str, parts: &[String]| match parts {
