@@ -471,7 +471,9 @@ async fn a_part_has_room_for_so_many_and_who_has_ended_takes_none() {
 async fn a_member_who_reacts_on_two_devices_at_once_is_counted_once_and_nobody_after_a_delete() {
     let bench = Workbench::default();
     let id = open(&bench).await;
-    bench.ok("bob", about("join", &id)).await;
+    for user in ["bob", "carol"] {
+        bench.ok(user, about("join", &id)).await;
+    }
     bench.ok("alice", say(&id, "m1", "hi")).await;
     let react = |key: &str| frame("react", &id, &json!({"seq": 2, "client_msg_id": key, "emoji": "👍"}));
     bench.ok("alice", react("r0")).await;
@@ -490,7 +492,6 @@ async fn a_member_who_reacts_on_two_devices_at_once_is_counted_once_and_nobody_a
         bench.ok("alice", frame("delete", &id, &json!({"seq": 2, "client_msg_id": "d1"}))).await;
         hold.release();
     };
-    bench.ok("carol", about("join", &id)).await;
     let (refused, ()) = tokio::join!(bench.refused("carol", react("r3")), delete);
     assert_eq!(refused, "gone");
     assert!(bench.aws.rows("MessagesTable").iter().all(|row| row.get("reaction_counts").is_none()));
