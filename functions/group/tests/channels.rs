@@ -553,3 +553,27 @@ async fn rows_of_a_later_version_are_passed_over_and_others_are_served() {
     assert_eq!((told(&bench, "bob="), told(&bench, "carol=")), (vec![], vec![2]));
     assert_eq!(bench.ok("carol", about("members", &id)).await["members"].as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn what_comes_while_somebody_begins_to_watch_is_told_or_in_the_answer() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.connected("bob").await;
+    bench.ok("bob", about("join", &id)).await;
+    // In each part is somebody who is told.
+    for number in 0..40 {
+        let user = format!("u{number}");
+        bench.connected(&user).await;
+        bench.ok(&user, about("join", &id)).await;
+        bench.ok(&user, about("watch", &id)).await;
+    }
+    let hold = bench.aws.hold_next("PutItem");
+    let post = async {
+        hold.reached().await;
+        bench.ok("alice", say(&id, "m1", "hi")).await;
+        assert_eq!(bench.fanout().await, json!([]));
+        hold.release();
+    };
+    let (watching, ()) = tokio::join!(bench.ok("bob", about("watch", &id)), post);
+    assert!(watching["last_seq"] == 2 || told(&bench, "bob=") == [2], "{watching}");
+}
