@@ -102,17 +102,25 @@ export function comparable(request: Json): string {
   return JSON.stringify(Object.entries(sorted).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+const ways = ["edit", "delete", "react", "create", "add", "remove", "leave", "role", "update"];
+
 /** What scripts put into the outbox: as `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id, edit: {…}}`. */
 export function queuedOf(script: Step): Queued {
-  const { client_msg_id: clientMsgId, body, reply_to: replyTo, edit, delete: deleted, react, ...target } = script;
-  const what = edit ? { edit } : deleted ? { delete: deleted } : react ? { react } : { body };
-  return { clientMsgId, target, ...what, ...(replyTo === undefined ? {} : { replyTo }) } as Queued;
+  const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, ...rest } = script;
+  const way = ways.find((name) => rest[name] !== undefined);
+  const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions }) };
+  const { [way ?? ""]: _, ...target } = rest;
+  return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
 }
 
 export function queuedAsWritten(queued: Queued): Json {
-  const { clientMsgId: client_msg_id, target, ...what } = queued;
-  const { replyTo: reply_to, ...rest } = { replyTo: undefined, ...what };
-  return { client_msg_id, ...target, ...rest, ...(reply_to === undefined ? {} : { reply_to }) };
+  const { clientMsgId: client_msg_id, target, replyTo: reply_to, ...what } = queued as Step;
+  return { client_msg_id, ...target, ...what, ...without({ reply_to }) };
+}
+
+/** Without what is not there. */
+function without(fields: Json): Json {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** An event as the scripts write it. */

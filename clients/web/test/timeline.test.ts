@@ -36,6 +36,10 @@ function happen(timeline: Timeline, step: Step): void {
     failed: ({ client_msg_id, code }) => timeline.failed(client_msg_id, code),
     dismiss: (id) => timeline.dismiss(id),
     receipt: (receipt) => timeline.receipt(receipt),
+    receipts: (page) => {
+      fits("ReceiptsResult", page);
+      timeline.receipts(page);
+    },
     row: (row) => {
       fits("Conversation", row);
       timeline.row(row);
@@ -77,6 +81,8 @@ function brief(entry: TimelineEntry): string {
       const who = `${seq} ${entry.own ? `own ${entry.tick}` : sender_id}`;
       return [who, ...became(entry.message), quoted(reply_to, entry.quote), ...unsent(entry)].filter(Boolean).join(" ");
     }
+    case "system":
+      return `${entry.message.seq} ${entry.own ? "own" : entry.message.sender_id} ${entry.system.event}`;
     case "unsent": {
       const { queued, error } = entry.unsent;
       const replyTo = "replyTo" in queued ? queued.replyTo : undefined;

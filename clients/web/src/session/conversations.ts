@@ -5,6 +5,7 @@
 //            knows        is done    to the app
 
 import { type HistoryResult, isHistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
+import { joiners } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 /** Repairs under way at once: after a long absence there can be one for each conversation. */
@@ -122,8 +123,9 @@ export class Conversations {
     }
     conversation.wanted = Math.max(conversation.wanted, seq);
     conversation.buffer.set(seq, { message, missed });
-    if (seq === 1) {
-      this.#begin(id, 0);
+    if (seq === 1 || joiners(message).includes(this.#session.me)) {
+      this.#begin(id, seq - 1);
+      this.#passOver(id, seq);
     }
     this.#show(id);
   }
@@ -153,6 +155,7 @@ export class Conversations {
     if (!this.#mayHoldOwn(id)) {
       this.#begin(id, Math.min(row.delivered_seq, row.last_seq));
     }
+    this.#passOver(id, row.first_seq);
     this.#show(id);
   }
 
@@ -169,6 +172,20 @@ export class Conversations {
     // Saved, so that what is shown from here on and not held is found missing after a restart.
     this.#session.save({ held: { conversation_id: id, seq: begin } });
     this.#session.outbox.forgetSent(id);
+  }
+
+  /** Below this there is nothing for this user: as a member of the group they have begun there, or begun anew. */
+  #passOver(id: string, first = 1): void {
+    const conversation = this.#all.get(id);
+    if (conversation?.shown === undefined || conversation.shown >= first - 1) {
+      return;
+    }
+    conversation.shown = first - 1;
+    for (const seq of conversation.buffer.keys()) {
+      if (seq < first) {
+        conversation.buffer.delete(seq);
+      }
+    }
   }
 
   /**
@@ -291,6 +308,7 @@ export class Conversations {
       const own = history.members.find(({ user_id }) => user_id === me);
       this.#begin(id, own?.delivered_seq ?? history.last_seq);
     }
+    this.#passOver(id, history.first_seq);
     // Asked before the conversation began, so this is its end, not what is missing.
     for (const message of after === undefined ? [] : history.messages) {
       // The page begins at the gap, and can have messages from behind it.
