@@ -419,10 +419,13 @@ export class Timeline {
     }
   }
 
-  /** Who joins begins just before that, whoever they were before, and sees what comes from then on. */
+  /** Who joins begins just before that, whoever they were before. */
   #takeSystem(entry: Message): void {
     const { seq, sender_id, kind } = entry;
     this.#isGroup ||= kind === "system";
+    if (seq < this.#first.seq) {
+      return;
+    }
     for (const user of joiners(entry)) {
       const mark = user === sender_id ? seq : seq - 1;
       this.#raise(user, { delivered: mark, read: mark });
@@ -445,11 +448,28 @@ export class Timeline {
   }
 
   #begin(first: First): void {
-    const { asOf, isSure } = this.#first;
-    if (first.asOf > asOf || (first.asOf === asOf && !isSure)) {
-      this.#first = first;
-      // What was there before is another time as a member.
-      this.#log = this.#log.filter(({ seq }) => seq >= first.seq);
+    const { seq, asOf, isSure } = this.#first;
+    if (first.asOf < asOf || (first.asOf === asOf && isSure)) {
+      return;
+    }
+    this.#first = first;
+    if (first.seq > seq) {
+      this.#forget(first.seq, asOf > 0);
+    }
+  }
+
+  /** What is below is of another time as a member: nobody knows who has left since. */
+  #forget(below: number, isAnew: boolean): void {
+    this.#log = this.#log.filter(({ seq }) => seq >= below);
+    for (const [userId] of this.#others()) {
+      if (isAnew || (this.#roster.get(userId)?.seq ?? below) < below) {
+        this.#roster.delete(userId);
+        this.#marks.delete(userId);
+        this.#hasReceipts = false;
+      }
+    }
+    if (isAnew) {
+      this.#floor = { delivered: 0, read: 0 };
     }
   }
 
