@@ -859,6 +859,10 @@ export interface Message {
    */
   emoji?: Emoji;
   /**
+   * Of a reaction: what stood there before. Left out: nothing did.
+   */
+  emoji_before?: Emoji;
+  /**
    * `text`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
@@ -877,6 +881,10 @@ export interface Message {
    * @maxItems 20
    */
   reactions?: Reaction[];
+  /**
+   * The last reaction entry that is in `reactions`, or was, if that took one back.
+   */
+  reactions_seq?: number;
   /**
    * The message that this one answers.
    */
@@ -1163,6 +1171,10 @@ export interface AddResult {
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
    */
   seq?: number;
+  /**
+   * Only of an edit: which version of the text it made.
+   */
+  version?: number;
 }
 /**
  * The answer to `remove`, if it succeeded.
@@ -1505,7 +1517,8 @@ export function isAddResult(value: unknown): value is AddResult {
     (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
     (value.message_id === undefined || typeof value.message_id === "string") &&
     (value.sent_at === undefined || typeof value.sent_at === "string") &&
-    (value.seq === undefined || Number.isSafeInteger(value.seq));
+    (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
+    (value.version === undefined || Number.isSafeInteger(value.version));
 }
 
 export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
@@ -1614,10 +1627,12 @@ export function isMessage(value: unknown): value is Message {
     (value.deleted_by === undefined || typeof value.deleted_by === "string") &&
     (value.edited_at === undefined || typeof value.edited_at === "string") &&
     (value.emoji === undefined || typeof value.emoji === "string") &&
+    (value.emoji_before === undefined || typeof value.emoji_before === "string") &&
     typeof value.kind === "string" &&
     (value.mentions === undefined || isListOf(value.mentions, (item) => typeof item === "string")) &&
     typeof value.message_id === "string" &&
     (value.reactions === undefined || isListOf(value.reactions, isReaction)) &&
+    (value.reactions_seq === undefined || Number.isSafeInteger(value.reactions_seq)) &&
     (value.reply_to === undefined || Number.isSafeInteger(value.reply_to)) &&
     typeof value.sender_id === "string" &&
     typeof value.sent_at === "string" &&

@@ -1,7 +1,7 @@
 //! An entry of a group: a message, a change of one, or of the group itself.
 
 use domain::{
-    Change, ConnectionId, Content, Decided, Draft, Failure, GroupChange, Head, Place, Rights, RosterRow, StoredMessage,
+    Change, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights, RosterRow, StoredMessage,
     moderates,
 };
 use store::entry_append::{ChangeOf, GroupEntry};
@@ -72,7 +72,8 @@ pub(crate) async fn append_to_group(
                         limits.count(writer.user, conversation, now);
                         let member_count = head_after.group.member_count;
                         let concerned = Concerned::Group { member_count };
-                        let written = Written { place, version: plan.version, concerned, duplicate: false };
+                        let follows = Follows { version: plan.entry.version, emoji_before: None };
+                        let written = Written { place, follows, concerned, duplicate: false };
                         return Ok(Attempt::Done(Some((written, Some(plan.entry)))));
                     }
                     other => other,
@@ -89,7 +90,8 @@ pub(crate) async fn append_to_group(
         let concerned = Concerned::Group { member_count: head.map_or(0, |head| head.group.member_count) };
         match outcome {
             Outcome::Duplicate(place, version) => {
-                Ok(Attempt::Done(Some((Written { place, version, concerned, duplicate: true }, None))))
+                let follows = Follows { version, emoji_before: None };
+                Ok(Attempt::Done(Some((Written { place, follows, concerned, duplicate: true }, None))))
             }
             Outcome::IdReused => Err(Refusal::IdReused.into()),
             Outcome::Full => Err(Refusal::LimitReached.into()),
@@ -111,8 +113,6 @@ struct Plan {
     decided: Option<Decided>,
     /// The message that it changes.
     target: Option<StoredMessage>,
-    /// Of the text that an edit brings.
-    version: Option<u64>,
 }
 
 impl Plan {
@@ -145,7 +145,7 @@ async fn plan(
     }
     let (Some(head), Some(own)) = (head, own) else { return Err(Refusal::NotMember.into()) };
     let mut plan =
-        Plan { entry: draft.clone().stored(place.clone(), None), decided: None, target: None, version: None };
+        Plan { entry: draft.clone().stored(place.clone(), Follows::default()), decided: None, target: None };
     match &draft.content {
         Content::Message { reply_to, mentions, .. } => {
             let is_visible = |seq: &Seq| (own.from_seq..=head.end.seq).contains(seq);
@@ -161,8 +161,7 @@ async fn plan(
             let found = found.filter(|found| found.place.seq >= own.from_seq);
             let rights = Rights { blocked: false, moderates: moderates(own.role) };
             let target = change.check(user, found.as_ref(), rights)?.clone();
-            plan.version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
-            plan.entry.version = plan.version;
+            plan.entry = draft.clone().stored(place.clone(), change.follows(user, &target));
             plan.entry.aside.target_sender = Some(target.sender_id.clone());
             if matches!(change, Change::Delete) {
                 plan.entry.mentions.clone_from(&target.mentions);
@@ -202,10 +201,10 @@ async fn create(
     if decided.group.member_count > limits.group_members_max {
         return Err(Refusal::LimitReached.into());
     }
-    let mut entry = draft.clone().stored(place.clone(), None);
+    let mut entry = draft.clone().stored(place.clone(), Follows::default());
     entry.system = Some(decided.system.clone());
     entry.aside = decided.aside.clone();
-    Ok(Plan { entry, decided: Some(decided), target: None, version: None })
+    Ok(Plan { entry, decided: Some(decided), target: None })
 }
 
 /// Nobody is brought together with somebody whom they block.

@@ -293,7 +293,7 @@ pub(crate) mod tests {
     use wire::{ClientMsgId, Timestamp};
 
     use super::*;
-    use crate::message::{Content, Draft};
+    use crate::message::{Content, Draft, Follows};
 
     pub(crate) fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -331,7 +331,7 @@ pub(crate) mod tests {
             client_msg_id: ClientMsgId::parse("c1").unwrap(),
             content: Content::Group(change),
         };
-        (Head::first(&draft.stored(place(1), None), &decided), decided.roster)
+        (Head::first(&draft.stored(place(1), Follows::default()), &decided), decided.roster)
     }
 
     fn decide(rules: Rules, who: &str, change: &GroupChange) -> Result<Option<Decided>, Refusal> {

@@ -33,7 +33,7 @@ pub use frames::Frames;
 pub use group::{Decided, GroupChange, GroupInfo, Head, RosterRow, Rules, moderates};
 pub use ids::{ConnectionId, direct_conversation_id, group_id, is_group, message_id};
 pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership, News, Reading, View, With};
-pub use message::{Aside, Content, Deleted, Draft, Place, StoredMessage, preview};
+pub use message::{Aside, Content, Deleted, Draft, Follows, Place, StoredMessage, preview};
 pub use notification::Notification;
 pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{InvalidRate, Rate};

@@ -262,8 +262,11 @@ fn own_entry(queued: Queued, stored: SendResult, sender_id: UserId) -> Message {
         deleted_at: None,
         deleted_by: None,
         reactions: vec![],
+        reactions_seq: None,
         target_seq,
         emoji,
+        // The server's answer does not say.
+        emoji_before: None,
         mentions: vec![],
         system: None,
     }
