@@ -53,7 +53,7 @@ export type Role = RoleRequest["role"];
 /** How many of a list, and where they begin: the `next_cursor` of the page before. */
 export interface Page {
   limit?: number;
-  cursor?: string | null;
+  cursor?: string | null | undefined;
 }
 
 /** Which part of a conversation: what is nearest to this message, on one side of it; the end, if no side is given. */
