@@ -203,7 +203,7 @@ pub fn body_fits(body: &str) -> bool {
 }
 
 /// Whether a list of mentions leaves room for the largest body.
-pub(crate) fn mentions_fit(mentions: &[UserId]) -> bool {
+pub fn mentions_fit(mentions: &[UserId]) -> bool {
     mentions.iter().map(|id| json_bytes(id.as_str()) + 1).sum::<usize>() <= MENTIONS_JSON_BYTES_MAX
 }
 
