@@ -9,7 +9,17 @@ import {
   type ReceiptsResult,
   type System,
 } from "./frames.ts";
-import { counts, happened, joiners, leavers, names, type Receipt, type ReceiptKind, type Side } from "./protocol.ts";
+import {
+  counts,
+  happened,
+  isGroup,
+  joiners,
+  leavers,
+  names,
+  type Receipt,
+  type ReceiptKind,
+  type Side,
+} from "./protocol.ts";
 import type { Queued } from "./storage/storage.ts";
 
 /** How far an own message has come. */
@@ -73,8 +83,6 @@ interface First {
   seq: number;
   /** Told when the conversation had come so far. */
   asOf: number;
-  /** The server has said so. Otherwise it is where the user has joined. */
-  isSure: boolean;
 }
 
 /** Somebody writes. */
@@ -116,7 +124,7 @@ export class Timeline {
   #hasReceipts = false;
   #roster = new Map<string, Membership>();
   #isGroup = false;
-  #first: First = { seq: 1, asOf: 0, isSure: false };
+  #first: First = { seq: 1, asOf: 0 };
   #lastSeq = 0;
   #row: Conversation | undefined;
   #isKnown = false;
@@ -315,8 +323,7 @@ export class Timeline {
   /** What to ask `history` for when the user scrolls up; `undefined`: nothing is older than what is held. */
   moreBefore(): { before_seq: number } | undefined {
     const [oldest] = this.#log;
-    const first = this.#first.isSure ? this.#first.seq : 1;
-    return oldest && oldest.seq > first ? { before_seq: oldest.seq } : undefined;
+    return oldest && oldest.seq > this.#first.seq ? { before_seq: oldest.seq } : undefined;
   }
 
   /** The user is no longer a member of the group, so nothing can be said in it, nor will anything come. */
@@ -421,8 +428,8 @@ export class Timeline {
 
   /** Who joins begins just before that, whoever they were before. */
   #takeSystem(entry: Message): void {
-    const { seq, sender_id, kind } = entry;
-    this.#isGroup ||= kind === "system";
+    const { seq, sender_id, conversation_id } = entry;
+    this.#isGroup ||= isGroup(conversation_id);
     if (seq < this.#first.seq) {
       return;
     }
@@ -430,31 +437,24 @@ export class Timeline {
       const mark = user === sender_id ? seq : seq - 1;
       this.#raise(user, { delivered: mark, read: mark });
       this.#belongs(user, { seq, isMember: true });
-      if (user === this.#userId) {
-        this.#begin({ seq, asOf: seq, isSure: false });
-      }
     }
     for (const user of leavers(entry)) {
       this.#belongs(user, { seq, isMember: false });
     }
   }
 
-  /** The server has said where the user's view of the group begins. */
+  /** The server has said where the user's view of the group begins. What was said last holds: who joins again begins anew. */
   #begins(seq: number | undefined, asOf: number): void {
-    if (seq !== undefined) {
-      this.#isGroup = true;
-      this.#begin({ seq, asOf, isSure: true });
-    }
-  }
-
-  #begin(first: First): void {
-    const { seq, asOf, isSure } = this.#first;
-    if (first.asOf < asOf || (first.asOf === asOf && isSure)) {
+    if (seq === undefined) {
       return;
     }
-    this.#first = first;
-    if (first.seq > seq) {
-      this.#forget(first.seq, asOf > 0);
+    this.#isGroup = true;
+    const before = this.#first;
+    if (asOf >= before.asOf) {
+      this.#first = { seq, asOf };
+    }
+    if (this.#first.seq > before.seq) {
+      this.#forget(seq, before.asOf > 0);
     }
   }
 
@@ -525,7 +525,7 @@ export class Timeline {
   }
 
   #ownRead(): number {
-    return this.#marks.get(this.#userId)?.read ?? 0;
+    return Math.max(this.#marks.get(this.#userId)?.read ?? 0, this.#first.seq - 1);
   }
 
   /** A read mark counts as a delivered one. */

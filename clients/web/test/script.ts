@@ -57,15 +57,17 @@ function expandMessage(script: unknown): unknown {
   };
   // `body` may stand before the word that empties it.
   for (const [word, value] of pairs.sort(([one], [other]) => Number(one === "body") - Number(other === "body"))) {
-    Object.assign(message, (fields[word] ?? fail(`no word of a message: ${word}`))(value, time, who));
+    Object.assign(message, (fields[word] ?? fail(`no word of a message: ${word}`))(value, time, who, named));
   }
   return message;
 }
 
+const system = (what: Json) => ({ kind: "system", body: "", system: what });
 const change = (kind: string) => (target: string) => ({ kind, target_seq: Number(target), body: "" });
 
 /** What each word makes of a message. */
-const fields: Record<string, (value: string, time: (seq: string) => string, who?: string) => Json> = {
+type Word = (value: string, time: (seq: string) => string, who?: string, words?: Map<string, string>) => Json;
+const fields: Record<string, Word> = {
   in: () => ({}),
   on: () => ({}),
   as: (client_msg_id) => ({ client_msg_id }),
@@ -84,6 +86,20 @@ const fields: Record<string, (value: string, time: (seq: string) => string, who?
   deletes: change("delete"),
   reacts: change("reaction"),
   emoji: (emoji) => ({ emoji }),
+  before: (emoji_before) => ({ emoji_before }),
+  upto: (seq) => ({ reactions_seq: Number(seq) }),
+  mentions: (users) => ({ mentions: users.split("+") }),
+  created: (title, _, who, words) =>
+    system({ event: "created", title, members: words?.get("members")?.split("+") ?? [who] }),
+  members: () => ({}),
+  adds: (users) => system({ event: "members.added", members: users.split("+") }),
+  removes: (users) => system({ event: "members.removed", members: users.split("+") }),
+  leaves: () => system({ event: "member.left" }),
+  makes: (who) => {
+    const [user_id, role] = who.split(":");
+    return system({ event: "role.changed", user_id, role });
+  },
+  renames: (title) => system({ event: "info.changed", title }),
 };
 
 export function camel(name: string): string {

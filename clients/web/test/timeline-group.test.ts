@@ -84,9 +84,7 @@ class Log {
   #write(who: string, what: System | Omit<Op, "seq" | "who" | "first">): void {
     const seq = this.ops.length + 1;
     const place = { seq, who, first: this.#all ? 1 : seq };
-    this.ops.push(
-      "event" in what ? { ...place, way: "system", target: 0, system: what } : { ...place, ...what },
-    );
+    this.ops.push("event" in what ? { ...place, way: "system", target: 0, system: what } : { ...place, ...what });
   }
 
   /** What can't be done is left out. */
@@ -97,41 +95,44 @@ class Log {
     }
     const target = this.#target(which);
     switch (way) {
-      case "say": {
-        const mentions = [[], [user], ["*"]][which % 3] ?? [];
-        return this.#write(who, { way, target: 0, mentions });
-      }
+      case "say":
+        this.#write(who, { way, target: 0, mentions: [[], [user], ["*"]][which % 3] ?? [] });
+        break;
       case "edit":
       case "delete":
-        return target ? this.#write(who, { way, target }) : undefined;
-      case "react": {
-        const emoji = EMOJI[whom];
-        return target ? this.#write(who, { way, target, ...(emoji === undefined ? {} : { emoji }) }) : undefined;
-      }
+      case "react":
+        if (target) {
+          const emoji = way === "react" ? EMOJI[whom] : undefined;
+          this.#write(who, { way, target, ...(emoji === undefined ? {} : { emoji }) });
+        }
+        break;
       case "add":
         if (!this.members.has(user)) {
           this.members.add(user);
           this.#write(who, { event: "members.added", members: [user] });
         }
-        return;
+        break;
       case "remove":
         if (user !== who && this.members.delete(user)) {
           this.#write(who, { event: "members.removed", members: [user] });
         }
-        return;
+        break;
       case "leave":
         if (this.members.size > 1) {
           this.members.delete(who);
           this.#write(who, { event: "member.left" });
         }
-        return;
+        break;
       case "role":
-        return this.#write(who, { event: "role.changed", user_id: user, role: "admin" });
+        this.#write(who, { event: "role.changed", user_id: user, role: "admin" });
+        break;
       case "title":
-        return this.#write(who, { event: "info.changed", title: `Trip ${which}` });
+        this.#write(who, { event: "info.changed", title: `Trip ${which}` });
+        break;
       case "history":
         this.#all = !this.#all;
-        return this.#write(who, { event: "info.changed", history: this.#all ? "all" : "joined" });
+        this.#write(who, { event: "info.changed", history: this.#all ? "all" : "joined" });
+        break;
     }
   }
 
@@ -430,8 +431,7 @@ class World {
   #unread(read: number, end: number): Op[] {
     const states = this.log.fold(end);
     return this.log.ops.filter(
-      ({ seq, way, who }) =>
-        way === "say" && who !== "alice" && seq > read && seq <= end && !states.get(seq)?.deleted,
+      ({ seq, way, who }) => way === "say" && who !== "alice" && seq > read && seq <= end && !states.get(seq)?.deleted,
     );
   }
 
@@ -495,7 +495,10 @@ class World {
     const found = this.#entries().map((entry) =>
       entry.type === "message"
         ? // What it named does not matter any more once it is deleted.
-          { type: "message", message: { ...entry.message, ...(entry.message.deleted_at ? { mentions: undefined } : {}) } }
+          {
+            type: "message",
+            message: { ...entry.message, ...(entry.message.deleted_at ? { mentions: undefined } : {}) },
+          }
         : entry,
     );
     expect(found).toEqual(expected);

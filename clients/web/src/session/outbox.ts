@@ -1,4 +1,5 @@
-// Messages, and changes of messages and groups, on their way to the server, in a lane per conversation.
+// Messages, and changes of messages and groups, on their way to the server, in a lane per conversation, and one for new
+// groups.
 
 import type { PigeonholeError } from "../errors.ts";
 import { type AddResult, isAddResult, isSendResult, type Message, type SendResult, type System } from "../frames.ts";
@@ -26,8 +27,8 @@ type Lane = Entry[];
 /** A lane's name. */
 const toUser = (user: string) => `to ${user}`;
 const toConversation = (conversation: string) => `in ${conversation}`;
-/** A group that is not there yet is in nobody's way. */
-const toNew = (clientMsgId: string) => `new ${clientMsgId}`;
+/** Groups that are to be made. */
+const TO_NEW = "new";
 
 export class Outbox {
   #session: Session;
@@ -154,16 +155,16 @@ export class Outbox {
   /** Whether a message that was sent and not answered may be in this conversation, in which these users have spoken. */
   isUnsure(conversation: string, users: string[]): boolean {
     const sent = (lane: Lane | undefined) => (lane?.[0]?.tries ?? 0) > 0;
-    const anySent = (way: string) => [...this.#lanes].some(([key, lane]) => key.startsWith(way) && sent(lane));
+    const toAnyone = () => [...this.#lanes].some(([key, lane]) => key.startsWith(toUser("")) && sent(lane));
     if (sent(this.#lanes.get(toConversation(conversation)))) {
       return true;
     }
     if (isGroup(conversation)) {
-      return anySent(toNew(""));
+      // It may be the one that is being made here.
+      return sent(this.#lanes.get(TO_NEW));
     }
     // Sent by another device; the recipient is unknown here.
-    const to = (user: string) =>
-      user === this.#session.me ? anySent(toUser("")) : sent(this.#lanes.get(toUser(user)));
+    const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(this.#lanes.get(toUser(user))));
     return ![...this.#direct.values()].includes(conversation) && users.some(to);
   }
 
@@ -196,7 +197,7 @@ export class Outbox {
   /** The same lane for a conversation, whether its messages name the user or the conversation. */
   #laneOf(queued: Queued): string {
     if ("create" in queued) {
-      return toNew(queued.clientMsgId);
+      return TO_NEW;
     }
     const { target } = queued;
     if ("conversation_id" in target) {
