@@ -79,7 +79,7 @@ impl RosterRow {
         self.left_seq.is_none()
     }
 
-    fn joined(user_id: UserId, role: Role, seq: Seq, history: HistoryFrom) -> Self {
+    pub(crate) fn joined(user_id: UserId, role: Role, seq: Seq, history: HistoryFrom) -> Self {
         Self { user_id, role, joined_seq: seq, from_seq: first_seq(history, seq), left_seq: None }
     }
 }

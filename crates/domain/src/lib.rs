@@ -20,6 +20,7 @@ mod message;
 mod notification;
 mod page;
 mod rate;
+mod roster;
 
 pub use audience::Audience;
 pub use change::{Change, Rights};
@@ -37,3 +38,4 @@ pub use message::{Aside, Content, Deleted, Draft, Follows, Place, StoredMessage,
 pub use notification::Notification;
 pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{InvalidRate, Rate};
+pub use roster::LoggedRoster;
