@@ -83,7 +83,7 @@ impl User {
         let count = if is_change && is_right { &self.counts.declined } else { &self.counts.refused };
         count.fetch_add(1, Relaxed);
         self.under_way -= 1;
-        if let Target::Conversation(id) = outgoing.target()
+        if let Some(Target::Conversation(id)) = outgoing.target()
             && let Some(shown) = self.conversations.get_mut(&id)
         {
             shown.timeline.failed(client_msg_id, error.to_string());

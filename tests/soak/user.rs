@@ -234,10 +234,10 @@ impl User {
             let right = row.is_some_and(|row: &Conversation| {
                 row.last_seq == shown.last_seq
                     && row.unread == shown.unread_above(row.read_seq, &self.name)
-                    && left == shown.unread_above(upto.max(row.read_seq), &self.name)
+                    && left.unread == shown.unread_above(upto.max(row.read_seq), &self.name)
             });
             if !right {
-                println!("{} in {id}: read up to {upto}, {left} left, and before {row:?}", self.name);
+                println!("{} in {id}: read up to {upto}, {} left, and before {row:?}", self.name, left.unread);
                 self.counts.wrong_unread.fetch_add(1, Relaxed);
             }
         }
@@ -276,7 +276,7 @@ impl User {
             let page = tablet.client.inbox(cursor).await.expect("the inbox is there");
             for row in &page.conversations {
                 let left = tablet.client.read(&row.conversation_id, row.last_seq).await.expect("it can be read");
-                assert_eq!(left, 0);
+                assert_eq!(left.unread, 0);
             }
             cursor = page.next_cursor;
             if cursor.is_none() {

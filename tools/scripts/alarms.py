@@ -70,7 +70,7 @@ def write_table(alarms):
         return
     drills = DRILLS.read_text()
     for alarm in alarms:
-        if alarm.name not in NOT_DRILLED and f"async fn {alarm.name.replace('-', '_')}()" not in drills:
+        if f"async fn {alarm.name.replace('-', '_')}()" not in drills:
             sys.exit(f"{alarm.name} has no drill in tests/e2e/drills.rs")
     if text != wanted:
         sys.exit("The alarms in docs/operating.md are not the template's: run `python tools/scripts/alarms.py`")

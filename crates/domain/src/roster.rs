@@ -78,7 +78,7 @@ mod tests {
     use crate::group::tests::user;
     use crate::group::{GroupChange, Rules};
     use crate::membership::End;
-    use crate::message::{Content, Draft, Place};
+    use crate::message::{Content, Draft, Follows, Place};
 
     /// What each change writes into the roster is what going over its entry makes of it.
     #[test]
@@ -115,7 +115,7 @@ mod tests {
                 client_msg_id: ClientMsgId::parse("c1").unwrap(),
                 content: Content::Group(change),
             };
-            let mut entry = draft.stored(place.clone(), None);
+            let mut entry = draft.stored(place.clone(), Follows::default());
             (entry.system, entry.aside) = (Some(decided.system.clone()), decided.aside.clone());
             end = Some(End { seq: place.seq, sent_at: place.sent_at });
             head = Some(crate::group::Head::first(&entry, &decided));
