@@ -251,6 +251,9 @@ impl Timeline {
         }
         self.last_seq = self.last_seq.max(message.seq);
         self.is_group |= is_group(&message.conversation_id);
+        if message.seq <= self.floor() {
+            return;
+        }
         let was_closed = message.system.is_some() && self.is_closed();
         if message.kind.counts() { self.hold(message) } else { self.change(message) }
         self.reopened(was_closed);

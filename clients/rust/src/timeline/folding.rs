@@ -415,6 +415,8 @@ fn take(timeline: &mut Timeline, log: &Log, mark: Seq, step: &Step) {
 
 /// Each message as it is shown: nothing that was shown as deleted says anything again, and no version falls.
 fn check_progress(timeline: &Timeline, before: &mut BTreeMap<Seq, (bool, Option<u64>)>) {
+    // What the user is shown no more may come again.
+    before.retain(|seq, _| timeline.held.contains_key(seq));
     for message in timeline.held.values().filter(|message| message.kind.counts()) {
         let now = (message.deleted_at.is_some(), message.version);
         let was = before.insert(message.seq, now).unwrap_or_default();
