@@ -516,7 +516,7 @@ export class Chats {
     chat.addMessage(message);
     if (message.kind === "system") {
       if (chat === this.open) {
-        ignore(this.#lookAround(chat));
+        this.#refresh();
       }
       return;
     }
@@ -601,16 +601,16 @@ export class Chats {
     if (chat?.id === undefined) {
       return;
     }
-    ignore(this.#lookAround(chat));
     for (let side: Side | undefined = {}; side; side = chat.timeline.missing()) {
       const page = await this.#client.history(chat.id, side, PAGE);
       chat.addPage(page);
       this.look();
       this.#watcher.changed();
       if (page.messages.length === 0) {
-        return;
+        break;
       }
     }
+    ignore(this.#lookAround(chat));
   }
 }
 

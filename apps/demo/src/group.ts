@@ -18,7 +18,7 @@ export interface Group {
 
 export const UNKNOWN: Group = { title: "", role: "member", memberCount: undefined, asOf: {} };
 
-/** Whether an id is that of a group. */
+/** Whether a conversation's id is that of a group. */
 export function isGroup(conversation: string): boolean {
   return conversation.startsWith("gr_");
 }

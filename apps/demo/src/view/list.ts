@@ -146,7 +146,12 @@ function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void
     }
   };
   set("time", newest ? brief(newest.at) : "");
-  set(".peer span", chat.name);
+  const shown = row.querySelector(".peer span");
+  if (shown && shown.textContent !== chat.name) {
+    // A group got another title.
+    shown.textContent = chat.name;
+    row.querySelector(".avatar")?.replaceWith(avatar(chat.name));
+  }
   const writing = writes(chat);
   set(".preview", writing || (newest ? line(chat, newest) : nothing));
   row.querySelector(".preview")?.classList.toggle("writing", writing !== "");
