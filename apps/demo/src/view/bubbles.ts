@@ -3,6 +3,7 @@
 
 import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client";
 import { type Chat, DELETED } from "../chat.ts";
+import { pieces } from "../mentions.ts";
 import { sentence } from "../system.ts";
 import { hue } from "./avatar.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
@@ -151,8 +152,10 @@ function say(element: HTMLElement, text: string, mentions: readonly string[] = [
 
 /** Who is mentioned stands out. */
 function withMentions(text: string, mentions: readonly string[]): (Node | string)[] {
-  const names = new Set(mentions.map((id) => (id === "*" ? "@all" : `@${id}`)));
-  return text.split(/(@[!-~]+)/).map((part) => (names.has(part) ? h("span", { class: "mention" }, part) : part));
+  const names = new Set(mentions.map((id) => (id === "*" ? "all" : id)));
+  return pieces(text, names).map(({ text, name }) =>
+    name === undefined ? text : h("span", { class: "mention" }, text),
+  );
 }
 
 /** What it answers, above it. */

@@ -1,25 +1,11 @@
 // Names of a group's members, while one writes "@" and how a name begins.
 
-import { limits } from "@pigeonhole/client";
+import type { Named } from "../mentions.ts";
 import { avatar } from "./avatar.ts";
 import { h, put } from "./dom.ts";
 
-/** Who can be mentioned: an id, or `*` under the name `all`. */
-export interface Named {
-  id: string;
-  name: string;
-}
-
 /** At most so many are offered. */
 const OFFERED_MAX = 6;
-
-/** Whom a text names. */
-export function mentionsIn(body: string, named: readonly Named[]): string[] {
-  const words = new Set(body.match(/@[!-~]+/g));
-  const found = named.filter(({ name }) => words.has(`@${name}`)).map(({ id }) => id);
-  // All are all: the server takes it alone.
-  return found.includes("*") ? ["*"] : found.slice(0, limits.MENTIONS_MAX);
-}
 
 export class Completer {
   readonly element: HTMLElement;

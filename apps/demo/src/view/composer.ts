@@ -1,6 +1,7 @@
 // The field to write a message, to answer one, or to say it in other words.
 
-import { Completer, mentionsIn, type Named } from "./completer.ts";
+import { mentionsIn, type Named } from "../mentions.ts";
+import { Completer } from "./completer.ts";
 import { h, icon, put } from "./dom.ts";
 
 export interface ComposerActions {

@@ -2,8 +2,8 @@
 
 import type { Draft } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
+import type { Named } from "../mentions.ts";
 import { avatar } from "./avatar.ts";
-import type { Named } from "./completer.ts";
 import { Composer } from "./composer.ts";
 import { h, icon } from "./dom.ts";
 import { type GroupActions, GroupPanel } from "./group-panel.ts";
