@@ -43,7 +43,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
         None
     })
     .await;
-    let limits = [("RequestRate", "60+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "20+1/180s")];
+    let limits = [("RequestRate", "60+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "900+1/180s")];
     let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let server = proxy
         .server_with(|options| {

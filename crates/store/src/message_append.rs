@@ -240,7 +240,7 @@ const TAKEN_OUT_OF_THE_ARCHIVE: &str = " REMOVE archived";
 pub(crate) const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
 
 /// The row that counts first messages, if nobody counted meanwhile.
-fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
+pub(crate) fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
     let update = Update::builder()
         .table_name(&store.tables.inbox)
         .key("user_id", text(sender.as_str()))
