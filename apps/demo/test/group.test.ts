@@ -79,7 +79,7 @@ it("mentions are whole names of members, and all are all", () => {
     pieces("(@bob?)", new Set(["bob"]))
       .map(({ text }) => text)
       .join("|"),
-  ).toBe("(|@bob|?)");
+  ).toBe("(|@bob|?)|");
   // Who is called so is meant.
   expect(mentionsIn("@bob?", [...named, { id: "bob?", name: "bob?" }])).toEqual(["bob?"]);
   expect(mentionsIn("@bo @bob", named)).toEqual(["bob", "bo"]);
