@@ -94,7 +94,7 @@ async fn two_clients_talk() {
     bob.until(|bob| bob.got.len() == 1).await;
     let answer = bob.client.send(Target::Conversation(stored.conversation_id.clone()), "hello").await.unwrap();
     assert_eq!(answer.stored().await.unwrap().seq, 2);
-    assert_eq!(bob.client.read(&stored.conversation_id, stored.seq).await.unwrap(), 0);
+    assert_eq!(bob.client.read(&stored.conversation_id, stored.seq).await.unwrap().unread, 0);
     let mut read = false;
     while !read || alice.got.len() < 2 {
         if let Event::Receipt { kind, receipt } = alice.event().await {
