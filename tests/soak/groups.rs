@@ -124,7 +124,8 @@ impl User {
             _ => {
                 let history = [HistoryFrom::All, HistoryFrom::Joined][self.rng.usize(..2)];
                 let title = Title::parse(&format!("called {}", self.rng.u32(..))).ok();
-                let info = Info { title, history: Some(history), post: Some(AllowedTo::All), add: Some(AllowedTo::All) };
+                let info =
+                    Info { title, history: Some(history), post: Some(AllowedTo::All), add: Some(AllowedTo::All) };
                 client.update(id, info).await
             }
         };
@@ -334,11 +335,16 @@ impl User {
             && number(row, "left_seq") == time.left
             && row.get("pending_from").is_none();
         let upto = self.rng.u64(1..=end);
-        let left = self.app.client.read(&log.id, Seq::new(upto).expect("it is no larger")).await.expect("it can be read");
+        let left =
+            self.app.client.read(&log.id, Seq::new(upto).expect("it is no larger")).await.expect("it can be read");
         let above = upto.max(of("read_seq"));
         let expected = log.unread(self.name(), above, end);
         if !is_right || (left.unread, left.mentions) != (expected.0, Some(expected.1)) {
-            println!("{} in {}: expected {unread} unread and {mentions} mentions up to {end}, and after {above} {expected:?}; there are {row}, and {left:?}", self.name(), log.id);
+            println!(
+                "{} in {}: expected {unread} unread and {mentions} mentions up to {end}, and after {above} {expected:?}; there are {row}, and {left:?}",
+                self.name(),
+                log.id
+            );
             wrong.rows += 1;
         }
     }
@@ -347,9 +353,8 @@ impl User {
     fn check_held(&self, log: &Log, told: &Told, wrong: &mut Wrong) {
         let nothing = BTreeSet::new();
         let held = self.conversations.get(&log.id).map_or(&nothing, |shown| &shown.held);
-        let is_of_theirs = |seq: &u64| {
-            told.times.iter().any(|time| *seq >= time.first && time.left.is_none_or(|left| *seq <= left))
-        };
+        let is_of_theirs =
+            |seq: &u64| told.times.iter().any(|time| *seq >= time.first && time.left.is_none_or(|left| *seq <= left));
         let beyond = held.iter().filter(|seq| !is_of_theirs(seq)).count() as u64;
         let mut missing = 0;
         for (place, time) in told.times.iter().enumerate() {
@@ -386,7 +391,12 @@ impl User {
         let view = crate::changes::view(&shown.timeline);
         if view != expected {
             let differs = view.iter().zip(&expected).find(|(one, other)| one != other);
-            println!("{name} sees another {} than there is: {} and {}, {differs:?}", log.id, view.len(), expected.len());
+            println!(
+                "{name} sees another {} than there is: {} and {}, {differs:?}",
+                log.id,
+                view.len(),
+                expected.len()
+            );
             wrong.views += 1;
         }
     }

@@ -73,14 +73,29 @@ pub(crate) enum News {
 /// What the room wants to know from the server, or the server from it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ask {
-    Inbox { cursor: Option<String> },
-    History { conversation_id: ConversationId, side: Side, limit: u64 },
-    Read { conversation_id: ConversationId, seq: Seq },
+    Inbox {
+        cursor: Option<String>,
+    },
+    History {
+        conversation_id: ConversationId,
+        side: Side,
+        limit: u64,
+    },
+    Read {
+        conversation_id: ConversationId,
+        seq: Seq,
+    },
     Settings(Settings),
     Presence(UserId),
     /// Pages of the open group.
-    Members { conversation_id: ConversationId, cursor: Option<UserId> },
-    Receipts { conversation_id: ConversationId, cursor: Option<UserId> },
+    Members {
+        conversation_id: ConversationId,
+        cursor: Option<UserId>,
+    },
+    Receipts {
+        conversation_id: ConversationId,
+        cursor: Option<UserId>,
+    },
     /// The chat list, for the user.
     List,
     Ring(Option<Registration>),

@@ -206,10 +206,15 @@ async fn a_talk_in_a_group() -> Result<()> {
     server.answer("inbox", json!({"conversations":[row],"next_cursor":null})).await?;
     let history = json!({"messages":[created],"more":false,"last_seq":1,"first_seq":1,"members":[]});
     server.answer("history", history).await?;
-    let members = json!([{"user_id":"alice","role":"member","joined_seq":1},{"user_id":"bob","role":"owner","joined_seq":1}]);
-    assert_eq!(server.answer("members", json!({"members":members,"next_cursor":null})).await?["conversation_id"], "gr_ab");
+    let members =
+        json!([{"user_id":"alice","role":"member","joined_seq":1},{"user_id":"bob","role":"owner","joined_seq":1}]);
+    assert_eq!(
+        server.answer("members", json!({"members":members,"next_cursor":null})).await?["conversation_id"],
+        "gr_ab"
+    );
     server.answer("receipts", json!({"delivered_seq":1,"read_seq":1,"members":[],"next_cursor":null})).await?;
-    let start = ["-- connected", "-- the group is called Trip", "-- bob made the group “Trip” with you", "-- up to date"];
+    let start =
+        ["-- connected", "-- the group is called Trip", "-- bob made the group “Trip” with you", "-- up to date"];
     assert_eq!(chat.lines(4).await?, start);
 
     chat.say("hi @bob and @carol").await?;

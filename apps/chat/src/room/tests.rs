@@ -397,14 +397,20 @@ fn a_group_is_asked_who_is_in_it_and_how_far_they_are() {
     room.members(&id, Ok(MembersResult { members: vec![member("carol", Role::Admin)], next_cursor: None }));
     assert_eq!(told(&mut room), ["UpToDate"], "nobody has asked");
     let (target, draft) = room.draft("hi @bob, @erin");
-    assert_eq!((target, draft), (Target::Conversation(id.clone()), Draft::new("hi @bob, @erin").mentions([user("bob")])));
+    assert_eq!(
+        (target, draft),
+        (Target::Conversation(id.clone()), Draft::new("hi @bob, @erin").mentions([user("bob")]))
+    );
     room.event(system("gr_ab", 3, "carol", r#"{"event":"members.added","members":["erin"]}"#));
     assert_eq!(room.draft("hi @erin").1, Draft::new("hi @erin").mentions([user("erin")]));
     room.command(Command::parse("/members").unwrap());
     room.members(&id, Ok(MembersResult { members: vec![], next_cursor: None }));
     assert_eq!(told_texts(&mut room), ["alice (owner), bob, carol (admin), erin"]);
     // What another conversation answers late is not about this one.
-    room.members(&conversation("gr_cd"), Ok(MembersResult { members: vec![member("dave", Role::Owner)], next_cursor: None }));
+    room.members(
+        &conversation("gr_cd"),
+        Ok(MembersResult { members: vec![member("dave", Role::Owner)], next_cursor: None }),
+    );
     assert!(room.draft("@dave").1 == Draft::new("@dave"));
 }
 
@@ -417,9 +423,8 @@ fn who_has_read_the_last_own_message_is_told() {
         delivered_seq: number(delivered),
         read_seq: number(read),
     };
-    let page = |members| {
-        Ok(ReceiptsResult { delivered_seq: Seq::ZERO, read_seq: Seq::ZERO, members, next_cursor: None })
-    };
+    let page =
+        |members| Ok(ReceiptsResult { delivered_seq: Seq::ZERO, read_seq: Seq::ZERO, members, next_cursor: None });
     room.take_news();
     for (members, text) in [
         (vec![marks("bob", 1, 1)], "#2: nobody has it yet"),
