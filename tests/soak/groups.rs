@@ -15,7 +15,7 @@ use testkit::{PATIENCE, TestServer};
 use tokio::time::timeout;
 
 use crate::changes::text;
-use crate::user::{Counts, User};
+use crate::user::User;
 
 pub(crate) const GROUPS: usize = 8;
 /// Members of each at first, besides who makes it.
@@ -402,15 +402,17 @@ impl User {
     }
 }
 
-/// Waits until the groups' stream is read to its end, and nobody has anything to do.
-pub(crate) async fn settled(server: &TestServer, counts: &Counts) {
-    let quiet = async {
-        while counts.waiting_in_groups.load(Relaxed) > 0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+/// Waits until the groups' stream is read to its end, and everybody has shown what came of that: users who stop to listen before
+/// acknowledge nothing more. What is pending all the same is told later.
+pub(crate) async fn settled(server: &TestServer) {
+    server.groups_settled().await;
+    let taken = async {
+        let rows = || server.local().database().rows("InboxTable", usize::MAX).unwrap().expect("there is such a table");
+        while rows().iter().any(|row| row.get("pending_from").is_some()) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    let _ = timeout(PATIENCE, quiet).await;
-    server.groups_settled().await;
+    let _ = timeout(PATIENCE, taken).await;
 }
 
 /// The number of members in all groups by the roster, and by the logs.

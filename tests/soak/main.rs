@@ -71,7 +71,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         chatting.spawn(user.chat(stop.clone(), done.clone()));
     }
     watch(messages as u64, in_groups as u64, &counts, &stop).await;
-    groups::settled(&server, &counts).await;
+    groups::settled(&server).await;
     done.cancel();
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
@@ -198,6 +198,9 @@ async fn watch(messages: u64, in_groups: u64, counts: &Counts, stop: &Cancellati
         let now = (over + received, counts.in_groups.load(Relaxed), counts.shown_in_groups.load(Relaxed));
         if now != seen {
             (seen, since) = (now, Instant::now());
+        }
+        if std::env::var("SOAK_DEBUG").is_ok() && now.0 % 20 == 0 {
+            eprintln!("{:?} of {messages} {in_groups}, waiting {}, sent {} declined {} for {:?}", now, counts.waiting_in_groups.load(Relaxed), counts.sent.load(Relaxed), counts.declined_in_groups.load(Relaxed), since.elapsed());
         }
         let groups_are_done = seen.1 == in_groups && counts.waiting_in_groups.load(Relaxed) == 0;
         if (seen.0 == 2 * messages && groups_are_done) || since.elapsed() > PATIENCE {
