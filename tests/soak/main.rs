@@ -199,9 +199,6 @@ async fn watch(messages: u64, in_groups: u64, counts: &Counts, stop: &Cancellati
         if now != seen {
             (seen, since) = (now, Instant::now());
         }
-        if std::env::var("SOAK_DEBUG").is_ok() && now.0 % 20 == 0 {
-            eprintln!("{:?} of {messages} {in_groups}, waiting {}, sent {} declined {} for {:?}", now, counts.waiting_in_groups.load(Relaxed), counts.sent.load(Relaxed), counts.declined_in_groups.load(Relaxed), since.elapsed());
-        }
         let groups_are_done = seen.1 == in_groups && counts.waiting_in_groups.load(Relaxed) == 0;
         if (seen.0 == 2 * messages && groups_are_done) || since.elapsed() > PATIENCE {
             return bar.finish_and_clear();
