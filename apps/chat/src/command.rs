@@ -220,7 +220,8 @@ mod tests {
         }
         assert_eq!(Command::parse("/seen"), Some(Command::Ask(Question::Seen)));
         assert_eq!(Command::parse("/open 2"), Some(Command::Open("2".to_owned())));
-        for line in ["/group", "/add", "/remove", "/remove bob carol", "/role bob", "/role bob king", "/title", "/open"] {
+        for line in ["/group", "/add", "/remove", "/remove bob carol", "/role bob", "/role bob king", "/title", "/open"]
+        {
             assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
         }
     }
@@ -232,7 +233,8 @@ mod tests {
             Some(Command::Set(setting)) => setting,
             other => panic!("{line}: {other:?}"),
         };
-        let asked = |line: &str| serde_json::to_string(&setting(line).settings(Some(&id), Some(&bob)).unwrap()).unwrap();
+        let asked =
+            |line: &str| serde_json::to_string(&setting(line).settings(Some(&id), Some(&bob)).unwrap()).unwrap();
         for (line, set) in [
             ("/mute", r#""muted_until":"forever""#),
             ("/unmute", r#""muted_until":null"#),

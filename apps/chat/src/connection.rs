@@ -51,7 +51,10 @@ enum Answer {
     Added(ClientMsgId, Result<AddResult, Error>),
     Set(Result<(), Error>),
     Presence(Result<Vec<Presence>, Error>),
-    Ring { on: bool, answer: Result<(), Error> },
+    Ring {
+        on: bool,
+        answer: Result<(), Error>,
+    },
 }
 
 /// Members in one page of a list of them.

@@ -73,14 +73,29 @@ pub(crate) enum News {
 /// What the room wants to know from the server, or the server from it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ask {
-    Inbox { cursor: Option<String> },
-    History { conversation_id: ConversationId, side: Side, limit: u64 },
-    Read { conversation_id: ConversationId, seq: Seq },
+    Inbox {
+        cursor: Option<String>,
+    },
+    History {
+        conversation_id: ConversationId,
+        side: Side,
+        limit: u64,
+    },
+    Read {
+        conversation_id: ConversationId,
+        seq: Seq,
+    },
     Settings(Settings),
     Presence(UserId),
     /// Pages of the open group.
-    Members { conversation_id: ConversationId, cursor: Option<UserId> },
-    Receipts { conversation_id: ConversationId, cursor: Option<UserId> },
+    Members {
+        conversation_id: ConversationId,
+        cursor: Option<UserId>,
+    },
+    Receipts {
+        conversation_id: ConversationId,
+        cursor: Option<UserId>,
+    },
     /// The chat list, for the user.
     List,
     Ring(Option<Registration>),
@@ -160,6 +175,8 @@ pub(crate) struct Room {
     /// From the loss of a connection until history has answered on the next one.
     catching_up: bool,
     history_asked: bool,
+    /// Of a group: who is in it. Until that is known, nobody can be named.
+    members_asked: bool,
     /// The last message told in the news; `None` until the first history says where the conversation is.
     shown: Option<Seq>,
     /// Own messages that are not stored yet, and those that never will be.
@@ -192,6 +209,7 @@ impl Room {
             replaced: false,
             catching_up: true,
             history_asked: false,
+            members_asked: false,
             shown: None,
             waiting: BTreeSet::new(),
             failed: Vec::new(),
@@ -369,11 +387,25 @@ impl Room {
                 self.members.extend(group::of_page(members));
                 if next_cursor.is_some() {
                     self.asks.push(Ask::Members { conversation_id: of.clone(), cursor: next_cursor });
-                } else if self.answered(Question::Members) {
+                    return;
+                }
+                if self.answered(Question::Members) {
                     self.news.push(News::Told(group::members_in_words(&self.members)));
                 }
+                self.members_known();
             }
-            Err(error) => self.notice(&error),
+            Err(error) => {
+                self.notice(&error);
+                self.members_known();
+            }
+        }
+    }
+
+    fn members_known(&mut self) {
+        self.members_asked = false;
+        if self.shown.is_some() && !self.history_asked {
+            self.caught_up();
+            self.report();
         }
     }
 
@@ -588,6 +620,7 @@ impl Room {
         if let With::Group(id) = &self.with {
             let conversation_id = id.clone();
             self.members.clear();
+            self.members_asked = true;
             self.asks.push(Ask::Members { conversation_id: conversation_id.clone(), cursor: None });
             self.asks.push(Ask::Receipts { conversation_id, cursor: None });
         }
@@ -787,7 +820,7 @@ impl Room {
     }
 
     fn caught_up(&mut self) {
-        if std::mem::take(&mut self.catching_up) {
+        if !self.members_asked && std::mem::take(&mut self.catching_up) {
             self.tell_digests();
             self.news.push(News::UpToDate);
         }

@@ -423,7 +423,6 @@ impl<T> Sent<T> {
     pub fn queued(&self) -> &Queued {
         &self.queued
     }
-
 }
 
 impl Sent {

@@ -255,7 +255,11 @@ impl Timeline {
             return;
         }
         let was_closed = message.system.is_some() && self.is_closed();
-        if message.kind.counts() { self.hold(message) } else { self.change(message) }
+        if message.kind.counts() {
+            self.hold(message)
+        } else {
+            self.change(message)
+        }
         self.reopened(was_closed);
     }
 

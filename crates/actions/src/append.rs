@@ -83,7 +83,13 @@ pub async fn append(
         let place = Place::following(previous.map(|row| row.end), now, random_bytes());
         let appended = match allow(store, limits, &standing, &audience, now).await? {
             Ok(Allowed { sends_until, first_message }) => {
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, follows: Follows::default() };
+                let entry = Entry {
+                    draft: &draft,
+                    place: &place,
+                    audience: &audience,
+                    sends_until,
+                    follows: Follows::default(),
+                };
                 message_append::append(store, &Append { entry, previous, first_message }).await?
             }
             // What was stored before keeps its answer.

@@ -57,7 +57,8 @@ pub async fn change(
             Ok((target, sends_until)) => {
                 let kept_until = (!limits.kept_for.is_zero()).then(|| place.sent_at.plus(limits.kept_for));
                 follows = change.follows(user, target);
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, follows: follows.clone() };
+                let entry =
+                    Entry { draft: &draft, place: &place, audience: &audience, sends_until, follows: follows.clone() };
                 let alter = Alter { entry, change: &change, previous, target, others: &others, kept_until };
                 message_change::change(store, &alter).await?
             }

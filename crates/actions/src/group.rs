@@ -1,8 +1,8 @@
 //! An entry of a group: a message, a change of one, or of the group itself.
 
 use domain::{
-    Change, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights, RosterRow, StoredMessage,
-    moderates,
+    Change, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights, RosterRow,
+    StoredMessage, moderates,
 };
 use store::entry_append::{ChangeOf, GroupEntry};
 use store::message_append::{self, Appended as Outcome};
@@ -144,8 +144,7 @@ async fn plan(
         return create(store, limits, draft, head, place).await.map(Some);
     }
     let (Some(head), Some(own)) = (head, own) else { return Err(Refusal::NotMember.into()) };
-    let mut plan =
-        Plan { entry: draft.clone().stored(place.clone(), Follows::default()), decided: None, target: None };
+    let mut plan = Plan { entry: draft.clone().stored(place.clone(), Follows::default()), decided: None, target: None };
     match &draft.content {
         Content::Message { reply_to, mentions, .. } => {
             let is_visible = |seq: &Seq| (own.from_seq..=head.end.seq).contains(seq);

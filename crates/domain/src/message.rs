@@ -276,7 +276,8 @@ mod tests {
 
     #[test]
     fn the_idempotency_key_is_for_its_sender_alone() {
-        let message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), Follows::default());
+        let message =
+            draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), Follows::default());
         let [alice, bob] = ["alice", "bob"].map(|id| UserId::parse(id).unwrap());
         assert_eq!(message.seen_by(&alice, Seq::ZERO).client_msg_id, message.client_msg_id);
         assert_eq!(message.seen_by(&bob, Seq::ZERO).client_msg_id, None);
@@ -301,7 +302,8 @@ mod tests {
 
     #[test]
     fn the_most_frequent_reactions_are_shown_and_one_s_own_is_marked() {
-        let mut message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), Follows::default());
+        let mut message =
+            draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), Follows::default());
         let alice = UserId::parse("alice").unwrap();
         for number in 0..60 {
             let user = if number == 7 { alice.clone() } else { UserId::parse(&format!("u{number}")).unwrap() };

@@ -147,7 +147,9 @@ pub(crate) fn target_update(
             let own = |update: UpdateBuilder| update.expression_attribute_names("#user", user);
             let update = update.expression_attribute_values(":seq", number(place.seq));
             match emoji {
-                None if target.reactions.is_empty() => update.update_expression("SET reactions_seq = :seq REMOVE reactions"),
+                None if target.reactions.is_empty() => {
+                    update.update_expression("SET reactions_seq = :seq REMOVE reactions")
+                }
                 None => own(update).update_expression("SET reactions_seq = :seq REMOVE reactions.#user"),
                 Some(emoji) if target.reactions.is_empty() => {
                     let map = HashMap::from([(user.to_owned(), text(emoji.as_str()))]);

@@ -180,7 +180,10 @@ async fn each_member_has_one_reaction() {
     }
     let both = shown(&bench, "bob", &id, 1).await;
     assert_eq!(both["reactions_seq"], 5);
-    assert_eq!(both["reactions"], json!([{"emoji": "🎉", "count": 1, "mine": true}, {"emoji": "👍", "count": 1, "mine": false}]));
+    assert_eq!(
+        both["reactions"],
+        json!([{"emoji": "🎉", "count": 1, "mine": true}, {"emoji": "👍", "count": 1, "mine": false}])
+    );
     for user in ["bob", "alice", "alice"] {
         bench.ok(user, react(&id, 1, &format!("{user}-{}", bench.row("bob")["last_seq"]), None)).await;
     }

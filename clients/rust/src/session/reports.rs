@@ -68,7 +68,13 @@ impl Reports {
 
 impl Session {
     /// The user has read everything up to here.
-    pub(crate) fn read(&mut self, conversation_id: &ConversationId, seq: Seq, waiter: Waiter<ReadResult>, now: Instant) {
+    pub(crate) fn read(
+        &mut self,
+        conversation_id: &ConversationId,
+        seq: Seq,
+        waiter: Waiter<ReadResult>,
+        now: Instant,
+    ) {
         let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read {
             seq,
             asked: false,

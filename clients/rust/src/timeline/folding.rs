@@ -14,10 +14,16 @@ const EMOJIS: [&str; 3] = ["👍", "🎉", "｡"];
 /// What somebody does next, as far as it is allowed then. Numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
 enum Act {
-    Say { reply_to: usize, mentions: usize },
+    Say {
+        reply_to: usize,
+        mentions: usize,
+    },
     Edit(usize),
     Delete(usize),
-    React { pick: usize, emoji: usize },
+    React {
+        pick: usize,
+        emoji: usize,
+    },
     // In groups.
     Add(usize),
     Remove(usize),
@@ -444,10 +450,8 @@ fn check(
     let mark = Seq::new(mark.min(end as u64)).unwrap_or_default();
     let mut timeline = Timeline::new(id(ME));
     timeline.receipt(ReceiptKind::Read, &id(ME), mark);
-    let mut rest: Vec<(u64, Step)> = (0..end)
-        .zip(last)
-        .map(|(seq, (key, read_at))| (*key, Step::Entry { seq, read_at: *read_at }))
-        .collect();
+    let mut rest: Vec<(u64, Step)> =
+        (0..end).zip(last).map(|(seq, (key, read_at))| (*key, Step::Entry { seq, read_at: *read_at })).collect();
     rest.sort_by_key(|(key, _)| *key);
     let rest = rest.into_iter().map(|(_, step)| step);
     // Whoever is added again asks for what they see now.
