@@ -1,5 +1,6 @@
 //! Users chat through the client library over the real local server while sockets are cut, sandboxes killed, calls to AWS
-//! lost, refused and delayed, and change what they said; then everything that was sent is accounted for.
+//! lost, refused and delayed, and change what they said, in pairs and in groups whose members come, go and rise; then everything that
+//! was sent is accounted for.
 //!
 //! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) change how much and which. The seed decides
 //! every choice of users and faults; the order in which threads come to make them is the machine's. After Ctrl-C nothing more
@@ -8,6 +9,7 @@
 
 mod changes;
 mod faults;
+mod groups;
 mod phones;
 mod user;
 
@@ -23,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use user::{Counts, User};
 
+/// Half of them in groups.
 const MESSAGES: usize = 10_000;
 const USERS: usize = 16;
 /// Each chats with those next to it.
@@ -49,19 +52,31 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     tokio::spawn(stop_by_hand(stop.clone()));
     let name = |number: usize| format!("user-{}", number % USERS);
     phones::register(&server, (0..USERS).map(name)).await;
-    faults.begin();
-    let mut chatting = JoinSet::new();
+    let (in_groups, messages) = (messages / 2, messages - messages / 2);
+    let names: Vec<String> = (0..USERS).map(name).collect();
+    let share = |all: usize, number: usize| all / USERS + usize::from(number < all % USERS);
+    let mut users = Vec::new();
     for number in 0..USERS {
         let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
-        let share = messages / USERS + usize::from(number < messages % USERS);
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        let user = User::new(&server, name(number), peers, share, seed, &counts).await;
+        let who = (name(number), names.clone());
+        users.push(User::new(&server, who, peers, share(messages, number), seed, &counts).await);
+    }
+    let all_groups = groups::make(&users).await;
+    faults.begin();
+    server.group_stream().duplicate(true);
+    let mut chatting = JoinSet::new();
+    for (number, mut user) in users.into_iter().enumerate() {
+        (user.groups.all, user.groups.left_to_do) = (Arc::clone(&all_groups), share(in_groups, number));
         chatting.spawn(user.chat(stop.clone(), done.clone()));
     }
-    watch(messages as u64, &counts, &stop).await;
+    watch(messages as u64, in_groups as u64, &counts, &stop).await;
+    groups::settled(&server).await;
     done.cancel();
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
+    let of_groups = groups::check(&server, &mut users, &all_groups).await;
+    let (members, members_by_log) = groups::roster(&server, &all_groups, &names);
     for user in &mut users {
         user.check_views().await;
         user.check_badges().await;
@@ -74,6 +89,16 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
     table(&account(&counts, &users));
     table(&[
+        ("tried in groups", counts.in_groups.load(Relaxed)),
+        ("of them about members, roles or the group", counts.churn.load(Relaxed)),
+        ("refused, rightly", counts.declined_in_groups.load(Relaxed)),
+        ("while in no group", counts.nowhere.load(Relaxed)),
+        ("entries of groups", of_groups.entries),
+        ("of them shown, by all members together", counts.shown_in_groups.load(Relaxed)),
+        ("given up by a removal and an addition", of_groups.given_up),
+        ("members at the end", members),
+    ]);
+    table(&[
         ("conversations that phones rang for", phones.rung),
         ("notifications that were not marked", phones.unmarked),
         ("calls to AWS", tally.calls),
@@ -83,6 +108,14 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let mut wrong = wrong(&counts, wanted);
     wrong.extend([
         ("users with something left pending", pending),
+        ("said in groups, and not stored", of_groups.not_stored),
+        ("holes in groups, and entries made twice", of_groups.damaged),
+        ("entries of groups that a member lacks", of_groups.missing),
+        ("entries of groups that were not theirs", of_groups.beyond),
+        ("rows of groups that differ from the log", of_groups.rows),
+        ("groups that look otherwise than the log says", of_groups.views),
+        ("members that differ from the log", members.abs_diff(members_by_log)),
+        ("still waiting in groups", counts.waiting_in_groups.load(Relaxed)),
         ("conversations that no phone rang for", phones.silent),
         ("notifications of what was read", phones.left),
     ]);
@@ -92,6 +125,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     assert!(phones.rung > 0, "no phone rang: this proves little");
     assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
     assert!(counts.changes.load(Relaxed) * 10 >= wanted, "few changes: this proves little");
+    assert!(counts.churn.load(Relaxed) * 10 >= counts.in_groups.load(Relaxed), "little churn: this proves little");
 }
 
 /// What was done.
@@ -148,22 +182,25 @@ async fn stop_by_hand(stop: CancellationToken) {
 }
 
 /// Until everybody has seen everything, or nothing comes any more.
-async fn watch(messages: u64, counts: &Counts, stop: &CancellationToken) {
+async fn watch(messages: u64, in_groups: u64, counts: &Counts, stop: &CancellationToken) {
     let bar = ProgressBar::new(messages);
     let style = "{wide_bar} {pos}/{len} received, {per_sec}, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a template"));
-    let (mut seen, mut since) = (0, Instant::now());
+    let (mut seen, mut since) = ((0, 0, 0), Instant::now());
     loop {
+        let in_groups = if stop.is_cancelled() { counts.in_groups.load(Relaxed) } else { in_groups };
         let messages = if stop.is_cancelled() { counts.sent.load(Relaxed) } else { messages };
         // A change that is declined is neither.
         let over = 2 * counts.declined.load(Relaxed) + counts.answered.load(Relaxed);
         let received = counts.received.load(Relaxed);
         bar.set_length(messages);
         bar.set_position(received);
-        if over + received != seen {
-            (seen, since) = (over + received, Instant::now());
+        let now = (over + received, counts.in_groups.load(Relaxed), counts.shown_in_groups.load(Relaxed));
+        if now != seen {
+            (seen, since) = (now, Instant::now());
         }
-        if seen == 2 * messages || since.elapsed() > PATIENCE {
+        let groups_are_done = seen.1 == in_groups && counts.waiting_in_groups.load(Relaxed) == 0;
+        if (seen.0 == 2 * messages && groups_are_done) || since.elapsed() > PATIENCE {
             return bar.finish_and_clear();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

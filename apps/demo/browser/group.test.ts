@@ -45,6 +45,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   const visitor = await arrive();
   const page = await visitor.open("?user=fay&user=gus&user=hal");
   const [fay, gus, hal] = await sideBySide(page, "fay", "gus", "hal");
+  await fay.toChats();
   await fay.makeGroup("Summer <b>trip</b>", "gus hal");
   await fay.line("You made the group “Summer <b>trip</b>” with gus and hal").waitFor();
   await gus.hasPreview("Summer <b>trip</b>", "fay made the group");
@@ -64,7 +65,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await fay.hasTicks("Shall we go", "Read");
 
   // A mention, by the names that are offered.
-  await hal.root.getByRole("button", { name: "Back to the chats" }).click();
+  await hal.toChats();
   await gus.field().pressSequentially("Ask @h");
   await gus.root.getByRole("option", { name: "hal" }).waitFor();
   await screenshot(page, "group-names");
@@ -79,9 +80,13 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   expect(await hal.root.locator(".message.named").count()).toBe(1);
 
   // Several write.
-  await gus.field().pressSequentially("I");
-  await hal.field().pressSequentially("We");
-  await fay.isPresent("gus and hal write …");
+  const writes = async () => {
+    // It is told every few seconds, however often one presses a key.
+    await gus.field().pressSequentially("I");
+    await hal.field().pressSequentially("We");
+    return fay.root.locator(".presence").textContent();
+  };
+  await expect.poll(writes, { timeout: TEST_MS_MAX }).toBe("gus and hal write …");
 
   // Another title, an admin, and rules.
   await fay.togglePanel();
@@ -143,6 +148,7 @@ test("a group that is made without a connection waits, over a reload too, and wh
   const visitor = await arrive();
   const page = await visitor.open("?user=ivo&user=jay&user=kay");
   const [ivo, jay, kay] = await sideBySide(page, "ivo", "jay", "kay");
+  await ivo.toChats();
   await ivo.connection().click();
   await ivo.isState("Offline");
   await ivo.makeGroup("Choir", "jay, kay");
@@ -184,8 +190,9 @@ test("a group that is made without a connection waits, over a reload too, and wh
 
 test("a group by the keyboard alone", async () => {
   const visitor = await arrive();
-  const page = await visitor.open("?user=lou&user=max&user=ken");
-  const [lou, max] = await sideBySide(page, "lou", "max", "ken");
+  const page = await visitor.open("?user=lou&user=max&user=ned");
+  const [lou, max] = await sideBySide(page, "lou", "max", "ned");
+  await lou.toChats();
   await lou.root.getByRole("button", { name: "New group" }).focus();
   await page.keyboard.press("Enter");
   await page.keyboard.type("x");
@@ -194,7 +201,7 @@ test("a group by the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   await page.keyboard.type("Chess");
   await page.keyboard.press("Tab");
-  await page.keyboard.type("max ken");
+  await page.keyboard.type("max ned");
   await page.keyboard.press("Enter");
   await lou.line("You made the group “Chess”").waitFor();
   await lou.field().waitFor();
@@ -209,19 +216,19 @@ test("a group by the keyboard alone", async () => {
   await page.keyboard.press("Tab");
   await page.keyboard.type("begins");
   await page.keyboard.press("Enter");
-  await max.hasPreview("Chess", "lou: @ken begins");
+  await max.hasPreview("Chess", "lou: @ned begins");
   // The panel: the first field has the focus, and Escape brings it back.
   await lou.root.getByRole("button", { name: "Members and rules" }).focus();
   await page.keyboard.press("Enter");
   expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Title");
-  await lou.member("ken").getByRole("button", { name: "What to do with ken" }).focus();
+  await lou.member("ned").getByRole("button", { name: "What to do with ned" }).focus();
   await page.keyboard.press("Enter");
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  await max.hasPreview("Chess", "lou removed ken");
-  await lou.member("ken").waitFor({ state: "detached" });
+  await max.hasPreview("Chess", "lou removed ned");
+  await lou.member("ned").waitFor({ state: "detached" });
   await lou.panel().getByRole("textbox", { name: "Title" }).focus();
   await page.keyboard.press("Escape");
   expect(await lou.panel().count()).toBe(0);
@@ -234,7 +241,7 @@ test("a group on a phone", async () => {
   const oda = new Pane(page, "oda");
   const pip = new Pane(page, "pip");
   await oda.isState("Online");
-  await oda.root.getByRole("button", { name: "Back to the chats" }).click();
+  await oda.toChats();
   await oda.makeGroup("Book club, which reads long titles", "pip roy");
   await oda.say("Who has the book?");
   await oda.hasTicks("Who has the book?", "Delivered");

@@ -42,6 +42,11 @@ export class Pane {
     await this.field().press("Enter");
   }
 
+  /** Where there is room for the list or the open chat only. */
+  async toChats(): Promise<void> {
+    await this.root.getByRole("button", { name: "Back to the chats" }).click();
+  }
+
   /** By hand, as one who sees the form. */
   async makeGroup(title: string, members: string): Promise<void> {
     await this.root.getByRole("button", { name: "New group" }).click();

@@ -537,13 +537,29 @@ export class Chats {
 
   #chatOf({ conversation_id, sender_id, client_msg_id }: Message): Chat | undefined {
     if (isGroup(conversation_id)) {
-      const made = this.#sent.get(client_msg_id ?? "");
-      return made?.id === undefined && made?.isGroup ? made : this.group(conversation_id);
+      return this.#made(conversation_id, this.#sent.get(client_msg_id ?? ""));
     }
     if (sender_id !== this.me) {
       return this.with(sender_id);
     }
     return this.of(conversation_id) ?? this.#sent.get(client_msg_id ?? "");
+  }
+
+  /** The chat of a group, which may be one that was made here. */
+  #made(conversation: string, chat: Chat | undefined): Chat {
+    if (!chat?.isGroup || chat.id !== undefined) {
+      return this.group(conversation);
+    }
+    const known = this.of(conversation);
+    if (!known) {
+      return chat;
+    }
+    // Its row came first.
+    this.#chats.delete(chat.key);
+    if (chat === this.open) {
+      this.show(known);
+    }
+    return known;
   }
 
   /** The chat of a conversation, if it is known already. */

@@ -126,7 +126,8 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
 
 /** The parts of a message, all of which may change. It takes the focus, from which the keyboard goes on. */
 function bubble(isMine: boolean, sender: string, isGroup: boolean): HTMLElement {
-  const who = h("span", { class: isGroup && !isMine ? "who" : "hidden" }, isMine ? "You: " : `${sender}: `);
+  const says = h("span", { class: "hidden" }, ": ");
+  const who = h("span", { class: isGroup && !isMine ? "who" : "hidden" }, isMine ? "You" : sender, says);
   who.style.setProperty("--hue", String(hue(sender)));
   const body = h("p", { class: "body" }, who, h("span", { class: "text", dir: "auto" }));
   const inner = h("div", { class: "bubble" }, body, h("span", { class: "meta" }));

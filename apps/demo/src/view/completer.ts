@@ -62,9 +62,11 @@ export class Completer {
   }
 
   #offer(): void {
-    const begun = this.#begun()?.toLowerCase();
-    const fits = ({ name }: Named) => begun !== undefined && name.toLowerCase().startsWith(begun);
-    this.#offered = this.#named().filter(fits).slice(0, OFFERED_MAX);
+    const begun = this.#begun();
+    const fits = ({ name }: Named) => begun !== undefined && name.toLowerCase().startsWith(begun.toLowerCase());
+    const offered = this.#named().filter(fits).slice(0, OFFERED_MAX);
+    // What is written already is not offered: Enter sends.
+    this.#offered = offered.length === 1 && offered[0]?.name === begun ? [] : offered;
     this.#chosen = 0;
     this.#show();
   }
