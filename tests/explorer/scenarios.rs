@@ -136,7 +136,7 @@ pub(crate) struct Scenario {
 impl Scenario {
     /// Whether there are entries that nobody was told of.
     pub(crate) fn dies(&self) -> bool {
-        self.before.iter().any(|doing| matches!(doing, Doing::Dying(_)))
+        self.before.iter().any(|doing| matches!(doing, Dying(_)))
     }
 }
 

@@ -52,8 +52,14 @@ impl Fault {
     /// The same of SNS, whose answers are XML.
     fn refusal_of_sns(self) -> Option<(u16, String)> {
         match self {
-            Self::Lost | Self::ReplyLost | Self::Late | Self::Delayed(_) => None,
-            Self::Killed | Self::KilledAfter | Self::Unseen | Self::Hole => None,
+            Self::Lost
+            | Self::ReplyLost
+            | Self::Late
+            | Self::Delayed(_)
+            | Self::Killed
+            | Self::KilledAfter
+            | Self::Unseen
+            | Self::Hole => None,
             Self::Throttled => Some(fake_sns::error(429, "Throttled", "Rate exceeded")),
             Self::Sns(code) => Some(fake_sns::error(400, code, "")),
             Self::Conflict | Self::Cancelled(_) | Self::Status(_) => Some(fake_sns::error(500, "InternalFailure", "")),
@@ -70,8 +76,14 @@ impl Fault {
             Some((status, body.to_string()))
         };
         match self {
-            Self::Lost | Self::ReplyLost | Self::Late | Self::Delayed(_) => None,
-            Self::Killed | Self::KilledAfter | Self::Unseen | Self::Hole => None,
+            Self::Lost
+            | Self::ReplyLost
+            | Self::Late
+            | Self::Delayed(_)
+            | Self::Killed
+            | Self::KilledAfter
+            | Self::Unseen
+            | Self::Hole => None,
             Self::Conflict if call.operation() == "TransactWriteItems" => Some(cancelled("TransactionConflict", call)),
             Self::Conflict => error(400, "TransactionConflictException"),
             Self::Throttled => error(400, "ThrottlingException"),
