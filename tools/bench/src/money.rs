@@ -74,8 +74,8 @@ impl Bill {
 }
 
 /// A million messages in a group: what `send` does, and what `fanout` does behind it. A call takes a third of a millisecond of a vCPU, which
-/// is what `fanout` has, with dozens of them under way at once; `send` has less than a third of one. Before `send` answers it waits for five
-/// calls in a row.
+/// is what `fanout` has, with dozens of them under way at once; `send` has less than a third of one. Of waiting, each of the
+/// two is charged five calls in a row.
 pub(crate) fn in_a_group(sent: &Cost, told: &Cost) -> f64 {
     let seconds = |cost: &Cost, gb: f64| cost.calls as f64 * CALL_CPU_S * VCPU_GB / gb + 5.0 * CALL_S;
     let lambda = |cost: &Cost, gb| seconds(cost, gb) * gb * price::LAMBDA_GB_SECOND + price::LAMBDA_REQUEST;
