@@ -133,6 +133,13 @@ pub(crate) struct Scenario {
     pub(crate) connections_max: usize,
 }
 
+impl Scenario {
+    /// Whether there are entries that nobody was told of.
+    pub(crate) fn dies(&self) -> bool {
+        self.before.iter().any(|doing| matches!(doing, Dying(_)))
+    }
+}
+
 use Doing::{
     Ack, Block, Catch, Connect, Create, Disconnect, Drain, Dying, Fanout, Kick, Look, Notify, Read, Register, Say,
     Suspend,
