@@ -297,6 +297,20 @@ pub(crate) struct Wrong {
     pub(crate) given_up: u64,
 }
 
+impl Wrong {
+    /// What must not be.
+    pub(crate) fn account(&self) -> [(&'static str, u64); 6] {
+        [
+            ("said in groups, and not stored", self.not_stored),
+            ("holes in groups, and entries made twice", self.damaged),
+            ("entries of groups that a member lacks", self.missing),
+            ("entries of groups that were not theirs", self.beyond),
+            ("rows of groups that differ from the log", self.rows),
+            ("groups that look otherwise than the log says", self.views),
+        ]
+    }
+}
+
 pub(crate) async fn check(server: &TestServer, users: &mut [User], groups: &[ConversationId]) -> Wrong {
     let (logs, mut wrong) = (Log::all(server, groups), Wrong::default());
     for log in &logs {

@@ -57,9 +57,8 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let share = |all: usize, number: usize| all / USERS + usize::from(number < all % USERS);
     let mut users = Vec::new();
     for number in 0..USERS {
-        let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
+        let (who, peers) = ((name(number), names.clone()), NEIGHBOURS.map(|away| name(number + away)).to_vec());
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        let who = (name(number), names.clone());
         users.push(User::new(&server, who, peers, share(messages, number), seed, &counts).await);
     }
     let all_groups = groups::make(&users).await;
@@ -83,21 +82,11 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     }
     let phones = phones::ring_and_clear(&server, &mut users).await;
 
-    let tally = faults.tally();
-    let sent = counts.sent.load(Relaxed);
+    let (tally, sent) = (faults.tally(), counts.sent.load(Relaxed));
     let wanted = if stop.is_cancelled() { sent } else { messages as u64 };
     println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
     table(&account(&counts, &users));
-    table(&[
-        ("tried in groups", counts.in_groups.load(Relaxed)),
-        ("of them about members, roles or the group", counts.churn.load(Relaxed)),
-        ("refused, rightly", counts.declined_in_groups.load(Relaxed)),
-        ("while in no group", counts.nowhere.load(Relaxed)),
-        ("entries of groups", of_groups.entries),
-        ("of them shown, by all members together", counts.shown_in_groups.load(Relaxed)),
-        ("given up by a removal and an addition", of_groups.given_up),
-        ("members at the end", members),
-    ]);
+    table(&account_of_groups(&counts, &of_groups, members));
     table(&[
         ("conversations that phones rang for", phones.rung),
         ("notifications that were not marked", phones.unmarked),
@@ -106,14 +95,9 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     ]);
     table(&tally.faults.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>());
     let mut wrong = wrong(&counts, wanted);
+    wrong.extend(of_groups.account());
     wrong.extend([
         ("users with something left pending", pending),
-        ("said in groups, and not stored", of_groups.not_stored),
-        ("holes in groups, and entries made twice", of_groups.damaged),
-        ("entries of groups that a member lacks", of_groups.missing),
-        ("entries of groups that were not theirs", of_groups.beyond),
-        ("rows of groups that differ from the log", of_groups.rows),
-        ("groups that look otherwise than the log says", of_groups.views),
         ("members that differ from the log", members.abs_diff(members_by_log)),
         ("still waiting in groups", counts.waiting_in_groups.load(Relaxed)),
         ("conversations that no phone rang for", phones.silent),
@@ -126,6 +110,20 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
     assert!(counts.changes.load(Relaxed) * 10 >= wanted, "few changes: this proves little");
     assert!(counts.churn.load(Relaxed) * 10 >= counts.in_groups.load(Relaxed), "little churn: this proves little");
+}
+
+/// What happened in groups.
+fn account_of_groups(counts: &Counts, checked: &groups::Wrong, members: u64) -> Vec<(&'static str, u64)> {
+    vec![
+        ("tried in groups", counts.in_groups.load(Relaxed)),
+        ("of them about members, roles or the group", counts.churn.load(Relaxed)),
+        ("refused, rightly", counts.declined_in_groups.load(Relaxed)),
+        ("while in no group", counts.nowhere.load(Relaxed)),
+        ("entries of groups", checked.entries),
+        ("of them shown, by all members together", counts.shown_in_groups.load(Relaxed)),
+        ("given up by a removal and an addition", checked.given_up),
+        ("members at the end", members),
+    ]
 }
 
 /// What was done.
