@@ -88,19 +88,16 @@ impl Talk {
             Some(answer) = self.answers.next() => match answer {
                 Answer::Inbox(inbox) => self.room.listed(inbox),
                 Answer::History(of, history) if of.as_ref() == self.room.id() => self.room.remembered(history),
-                // Another conversation is open by now.
-                Answer::History(..) => {}
                 Answer::List(inbox) => self.room.told_list(inbox),
                 Answer::Members(of, page) => self.room.members(&of, page),
                 Answer::Receipts(of, page) => self.room.receipts(&of, page),
                 Answer::Made(Ok(made)) => self.room.open_other(With::Group(made.conversation_id)),
-                // What was refused is an event.
-                Answer::Made(Err(_)) => {}
                 Answer::Added(id, added) => self.room.added(&id, added),
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
                 Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
-                Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
+                // Of a history, another conversation is open by now; of a group that was refused, there is an event.
+                Answer::History(..) | Answer::Made(Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
         }
         // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.

@@ -53,7 +53,7 @@ pub(crate) fn mentions(body: &str, members: &Members) -> Vec<UserId> {
         let ends = shorter.take_while(|start| {
             name.get(start.len()..).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_punctuation()))
         });
-        let known = ends.filter_map(|start| members.keys().find(|id| **id == start)).next();
+        let known = { ends }.find_map(|start| members.keys().find(|id| **id == start));
         if let Some(id) = known.filter(|id| !found.contains(id)) {
             found.push(id.clone());
         }

@@ -156,6 +156,14 @@ impl Standing {
     }
 }
 
+/// What the room waits for.
+#[derive(Default)]
+struct Asked {
+    history: bool,
+    /// Of a group: who is in it. Until that is known, nobody can be named.
+    members: bool,
+}
+
 pub(crate) struct Room {
     me: UserId,
     with: With,
@@ -174,9 +182,7 @@ pub(crate) struct Room {
     replaced: bool,
     /// From the loss of a connection until history has answered on the next one.
     catching_up: bool,
-    history_asked: bool,
-    /// Of a group: who is in it. Until that is known, nobody can be named.
-    members_asked: bool,
+    asked: Asked,
     /// The last message told in the news; `None` until the first history says where the conversation is.
     shown: Option<Seq>,
     /// Own messages that are not stored yet, and those that never will be.
@@ -208,8 +214,7 @@ impl Room {
             standing: Standing::default(),
             replaced: false,
             catching_up: true,
-            history_asked: false,
-            members_asked: false,
+            asked: Asked::default(),
             shown: None,
             waiting: BTreeSet::new(),
             failed: Vec::new(),
@@ -282,7 +287,7 @@ impl Room {
 
     /// Whether everything that is known to come has been told.
     pub(crate) fn is_at_rest(&self) -> bool {
-        !self.catching_up && !self.history_asked && self.waiting.is_empty()
+        !self.catching_up && !self.asked.history && self.waiting.is_empty()
     }
 
     pub(crate) fn take_news(&mut self) -> Vec<News> {
@@ -402,8 +407,8 @@ impl Room {
     }
 
     fn members_known(&mut self) {
-        self.members_asked = false;
-        if self.shown.is_some() && !self.history_asked {
+        self.asked.members = false;
+        if self.shown.is_some() && !self.asked.history {
             self.caught_up();
             self.report();
         }
@@ -620,7 +625,7 @@ impl Room {
         if let With::Group(id) = &self.with {
             let conversation_id = id.clone();
             self.members.clear();
-            self.members_asked = true;
+            self.asked.members = true;
             self.asks.push(Ask::Members { conversation_id: conversation_id.clone(), cursor: None });
             self.asks.push(Ask::Receipts { conversation_id, cursor: None });
         }
@@ -738,7 +743,7 @@ impl Room {
 
     fn ask_history(&mut self) {
         let Some(conversation_id) = self.id.clone() else { return };
-        if std::mem::replace(&mut self.history_asked, true) {
+        if std::mem::replace(&mut self.asked.history, true) {
             return;
         }
         // Later on it is asked for nothing but how far its members are.
@@ -763,7 +768,7 @@ impl Room {
     }
 
     pub(crate) fn remembered(&mut self, history: Result<HistoryResult, Error>) {
-        self.history_asked = false;
+        self.asked.history = false;
         let members = match history {
             Ok(history) => {
                 let members = history.members.clone();
@@ -820,7 +825,7 @@ impl Room {
     }
 
     fn caught_up(&mut self) {
-        if !self.members_asked && std::mem::take(&mut self.catching_up) {
+        if !self.asked.members && std::mem::take(&mut self.catching_up) {
             self.tell_digests();
             self.news.push(News::UpToDate);
         }

@@ -132,8 +132,8 @@ impl Outgoing {
     pub fn target_seq(&self) -> Option<Seq> {
         match self {
             Self::Edit { seq, .. } | Self::Delete { seq, .. } | Self::React { seq, .. } => Some(*seq),
-            Self::Message { .. } => None,
-            Self::Create(_)
+            Self::Message { .. }
+            | Self::Create(_)
             | Self::Add { .. }
             | Self::Remove { .. }
             | Self::Leave { .. }
@@ -146,8 +146,9 @@ impl Outgoing {
     pub fn body(&self) -> Option<&str> {
         match self {
             Self::Message { body, .. } | Self::Edit { body, .. } => Some(body),
-            Self::Delete { .. } | Self::React { .. } => None,
-            Self::Create(_)
+            Self::Delete { .. }
+            | Self::React { .. }
+            | Self::Create(_)
             | Self::Add { .. }
             | Self::Remove { .. }
             | Self::Leave { .. }

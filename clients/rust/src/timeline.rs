@@ -256,9 +256,9 @@ impl Timeline {
         }
         let was_closed = message.system.is_some() && self.is_closed();
         if message.kind.counts() {
-            self.hold(message)
+            self.hold(message);
         } else {
-            self.change(message)
+            self.change(message);
         }
         self.reopened(was_closed);
     }
@@ -581,8 +581,8 @@ impl Timeline {
 
     /// The last entry that is shown with which the user joined or left.
     fn own_turn(&self) -> Option<(Seq, Turn)> {
-        let shown = self.held.range((Excluded(self.floor()), Unbounded)).rev();
-        shown.filter_map(|(seq, entry)| Some((*seq, turn_of(entry, &self.user_id)?))).next()
+        let mut shown = self.held.range((Excluded(self.floor()), Unbounded)).rev();
+        shown.find_map(|(seq, entry)| Some((*seq, turn_of(entry, &self.user_id)?)))
     }
 
     fn members(&self) -> Members<'_> {

@@ -59,8 +59,17 @@ impl Call {
                 | (Settings::Conversation { .. }, Settings::User { .. }) => false,
             },
             (Self::Device(..), Self::Device(..)) => true,
-            (Self::Inbox(..) | Self::History(..) | Self::Settings(..) | Self::Device(..) | Self::Presence(..), _)
-            | (Self::Members(..) | Self::Receipts(..) | Self::Reactions(..), _) => false,
+            (
+                Self::Inbox(..)
+                | Self::History(..)
+                | Self::Settings(..)
+                | Self::Device(..)
+                | Self::Presence(..)
+                | Self::Members(..)
+                | Self::Receipts(..)
+                | Self::Reactions(..),
+                _,
+            ) => false,
         }
     }
 }

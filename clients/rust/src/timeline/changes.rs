@@ -47,8 +47,8 @@ impl Changes {
                 let (emoji, before) = (entry.emoji.clone(), entry.emoji_before.clone());
                 self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
             }
-            Kind::Reaction => {}
-            Kind::Text | Kind::System | Kind::Other(_) => {}
+            // It is in the page that is known, or of no use any more.
+            Kind::Reaction | Kind::Text | Kind::System | Kind::Other(_) => {}
         }
     }
 
@@ -141,8 +141,8 @@ pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, o
         }
         Outgoing::Delete { .. } => empty(message, at, own.clone()),
         Outgoing::React { emoji, .. } => react(&mut message.reactions, emoji.as_ref()),
-        Outgoing::Message { .. } => {}
-        Outgoing::Create(_)
+        Outgoing::Message { .. }
+        | Outgoing::Create(_)
         | Outgoing::Add { .. }
         | Outgoing::Remove { .. }
         | Outgoing::Leave { .. }

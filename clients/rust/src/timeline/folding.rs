@@ -202,7 +202,7 @@ impl Log {
                 entry.emoji = EMOJIS.get(*emoji).and_then(|emoji| Emoji::parse(emoji).ok());
                 let of_target = self.entries.iter().filter(|it| it.target_seq == Some(target.seq));
                 let own = of_target.filter(|it| it.kind == Kind::Reaction && it.sender_id == *sender);
-                entry.emoji_before = own.last().and_then(|it| it.emoji.clone());
+                entry.emoji_before = { own }.next_back().and_then(|it| it.emoji.clone());
             }
             _ => {}
         }
@@ -278,7 +278,7 @@ impl Log {
         let own = self.turns.iter().filter(|(seq, user, _)| *user == *ME && *seq <= until);
         let joined = own.clone().rfind(|(_, _, joins)| joins.is_some());
         let (joined, history) = joined.map_or((Seq::ZERO, HistoryFrom::All), |(seq, _, joins)| (*seq, joins.unwrap()));
-        let left = own.clone().last().filter(|(_, _, joins)| joins.is_none()).map(|(seq, _, _)| *seq);
+        let left = own.clone().next_back().filter(|(_, _, joins)| joins.is_none()).map(|(seq, _, _)| *seq);
         let first = if history == HistoryFrom::All { Seq::FIRST } else { joined };
         // What becomes of a message after they have left they are not told.
         let mut entries = self.read_at(left.map_or(last, |left| usize::try_from(left.value()).unwrap()));

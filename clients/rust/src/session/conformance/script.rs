@@ -76,16 +76,16 @@ fn expand_message(text: &str) -> Option<Value> {
             "before" => message["emoji_before"] = json!(value),
             "upto" => message["reactions_seq"] = json!(number.ok()?),
             "mentions" => message["mentions"] = users(value),
-            "created" => message.set(system(json!({"event": "created", "title": value, "members": []}))),
+            "created" => message.set(system(&json!({"event": "created", "title": value, "members": []}))),
             "members" => message["system"]["members"] = users(value),
-            "adds" => message.set(system(json!({"event": "members.added", "members": users(value)}))),
-            "removes" => message.set(system(json!({"event": "members.removed", "members": users(value)}))),
-            "leaves" => message.set(system(json!({"event": "member.left"}))),
+            "adds" => message.set(system(&json!({"event": "members.added", "members": users(value)}))),
+            "removes" => message.set(system(&json!({"event": "members.removed", "members": users(value)}))),
+            "leaves" => message.set(system(&json!({"event": "member.left"}))),
             "makes" => {
                 let (user, role) = value.split_once(':')?;
-                message.set(system(json!({"event": "role.changed", "user_id": user, "role": role})));
+                message.set(system(&json!({"event": "role.changed", "user_id": user, "role": role})));
             }
-            "renames" => message.set(system(json!({"event": "info.changed", "title": value}))),
+            "renames" => message.set(system(&json!({"event": "info.changed", "title": value}))),
             _ => return None,
         }
     }
@@ -96,7 +96,7 @@ fn users(text: &str) -> Value {
     text.split('+').collect()
 }
 
-fn system(system: Value) -> Value {
+fn system(system: &Value) -> Value {
     json!({"kind": "system", "body": "", "system": system})
 }
 
