@@ -96,7 +96,7 @@ impl Talk {
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
                 Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
-                // Another conversation is open by now; and what was refused is an event.
+                // Of a history, another conversation is open by now; of a group that was refused, there is an event.
                 Answer::History(..) | Answer::Made(Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
         }

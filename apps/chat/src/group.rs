@@ -50,10 +50,10 @@ pub(crate) fn mentions(body: &str, members: &Members) -> Vec<UserId> {
         }
         // An id may end in what also ends a sentence.
         let shorter = (1..=name.len()).rev().filter_map(|end| name.get(..end));
-        let mut ends = shorter.take_while(|start| {
+        let ends = shorter.take_while(|start| {
             name.get(start.len()..).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_punctuation()))
         });
-        let known = ends.find_map(|start| members.keys().find(|id| **id == start));
+        let known = { ends }.find_map(|start| members.keys().find(|id| **id == start));
         if let Some(id) = known.filter(|id| !found.contains(id)) {
             found.push(id.clone());
         }

@@ -156,7 +156,7 @@ impl Standing {
     }
 }
 
-/// What is asked again on each connection.
+/// What the room waits for.
 #[derive(Default)]
 struct Asked {
     history: bool,

@@ -11,7 +11,7 @@ import { writes } from "./writing.ts";
 export interface ListActions {
   open(key: string): void;
   start(peer: string): void;
-  create(title: string, members: string[]): void;
+  create(title: string, members: string[]): Promise<void>;
   more(): void;
 }
 

@@ -11,7 +11,7 @@ export class NewGroup {
   #title: HTMLInputElement;
   #members: HTMLInputElement;
 
-  constructor(user: string, create: (title: string, members: string[]) => void) {
+  constructor(user: string, create: (title: string, members: string[]) => Promise<void>) {
     const id = `new-group-${user}`;
     this.#button = h(
       "button",
@@ -27,6 +27,7 @@ export class NewGroup {
       placeholder: "Title",
       "aria-label": "Title",
       autocomplete: "off",
+      input: () => this.#title.setCustomValidity(""),
     });
     this.#members = h("input", {
       placeholder: "bob, carol …",
@@ -36,7 +37,7 @@ export class NewGroup {
       spellcheck: "false",
       input: () => this.#members.setCustomValidity(""),
     });
-    const submit = (event: SubmitEvent) => {
+    const submit = async (event: SubmitEvent) => {
       event.preventDefault();
       const { ids, problem } = userIds(this.#members.value, user);
       if (problem) {
@@ -44,9 +45,13 @@ export class NewGroup {
         this.#members.reportValidity();
         return;
       }
-      const title = this.#title.value.trim();
-      this.#close();
-      create(title, ids);
+      try {
+        await create(this.#title.value.trim(), ids);
+        this.#close();
+      } catch (error) {
+        this.#title.setCustomValidity((error as Error).message);
+        this.#title.reportValidity();
+      }
     };
     const cancel = () => {
       this.#close();

@@ -47,6 +47,7 @@ impl Changes {
                 let (emoji, before) = (entry.emoji.clone(), entry.emoji_before.clone());
                 self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
             }
+            // It is in the page that is known, or of no use any more.
             Kind::Reaction | Kind::Text | Kind::System | Kind::Other(_) => {}
         }
     }

@@ -201,8 +201,8 @@ impl Log {
                 entry.kind = Kind::Reaction;
                 entry.emoji = EMOJIS.get(*emoji).and_then(|emoji| Emoji::parse(emoji).ok());
                 let of_target = self.entries.iter().filter(|it| it.target_seq == Some(target.seq));
-                let mut own = of_target.filter(|it| it.kind == Kind::Reaction && it.sender_id == *sender);
-                entry.emoji_before = own.next_back().and_then(|it| it.emoji.clone());
+                let own = of_target.filter(|it| it.kind == Kind::Reaction && it.sender_id == *sender);
+                entry.emoji_before = { own }.next_back().and_then(|it| it.emoji.clone());
             }
             _ => {}
         }
