@@ -190,8 +190,8 @@ test("a group that is made without a connection waits, over a reload too, and wh
 
 test("a group by the keyboard alone", async () => {
   const visitor = await arrive();
-  const page = await visitor.open("?user=lou&user=max&user=ken");
-  const [lou, max] = await sideBySide(page, "lou", "max", "ken");
+  const page = await visitor.open("?user=lou&user=max&user=nia");
+  const [lou, max] = await sideBySide(page, "lou", "max", "nia");
   await lou.toChats();
   await lou.root.getByRole("button", { name: "New group" }).focus();
   await page.keyboard.press("Enter");
@@ -201,7 +201,7 @@ test("a group by the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   await page.keyboard.type("Chess");
   await page.keyboard.press("Tab");
-  await page.keyboard.type("max ken");
+  await page.keyboard.type("max nia");
   await page.keyboard.press("Enter");
   await lou.line("You made the group “Chess”").waitFor();
   await lou.field().waitFor();
@@ -216,19 +216,19 @@ test("a group by the keyboard alone", async () => {
   await page.keyboard.press("Tab");
   await page.keyboard.type("begins");
   await page.keyboard.press("Enter");
-  await max.hasPreview("Chess", "lou: @ken begins");
+  await max.hasPreview("Chess", "lou: @nia begins");
   // The panel: the first field has the focus, and Escape brings it back.
   await lou.root.getByRole("button", { name: "Members and rules" }).focus();
   await page.keyboard.press("Enter");
   expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Title");
-  await lou.member("ken").getByRole("button", { name: "What to do with ken" }).focus();
+  await lou.member("nia").getByRole("button", { name: "What to do with nia" }).focus();
   await page.keyboard.press("Enter");
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  await max.hasPreview("Chess", "lou removed ken");
-  await lou.member("ken").waitFor({ state: "detached" });
+  await max.hasPreview("Chess", "lou removed nia");
+  await lou.member("nia").waitFor({ state: "detached" });
   await lou.panel().getByRole("textbox", { name: "Title" }).focus();
   await page.keyboard.press("Escape");
   expect(await lou.panel().count()).toBe(0);
