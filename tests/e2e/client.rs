@@ -161,7 +161,7 @@ async fn three_clients_in_a_group_which_one_of_them_leaves_and_joins_again() {
             TimelineEntry::Message { tick, .. } => tick,
             _ => None,
         });
-        ticks.last()
+        ticks.fold(None, |_, tick| Some(tick))
     };
     assert_eq!(tick(&view), Some(Tick::Stored));
     view.receipts(&alice.client.receipts(&id, 100, None).await.unwrap());
