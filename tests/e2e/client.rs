@@ -157,11 +157,11 @@ async fn three_clients_in_a_group_which_one_of_them_leaves_and_joins_again() {
     let mut view = Timeline::new(alice.me.clone());
     alice.got.iter().for_each(|entry| view.message(entry.clone()));
     let tick = |view: &Timeline| {
-        let mut ticks = view.entries(|_| ()).into_iter().filter_map(|entry| match entry {
+        let ticks = view.entries(|_| ()).into_iter().filter_map(|entry| match entry {
             TimelineEntry::Message { tick, .. } => tick,
             _ => None,
         });
-        ticks.next_back()
+        ticks.fold(None, |_, tick| Some(tick))
     };
     assert_eq!(tick(&view), Some(Tick::Stored));
     view.receipts(&alice.client.receipts(&id, 100, None).await.unwrap());

@@ -1,7 +1,7 @@
 //! Users in groups, who come, go and rise in them; and at the end, whether each of them holds what was theirs to see, and whether
 //! their rows say what follows from the log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use testkit::{PATIENCE, TestServer};
 use tokio::time::timeout;
 
 use crate::changes::text;
-use crate::user::User;
+use crate::user::{Counts, User};
 
 pub(crate) const GROUPS: usize = 8;
 /// Members of each at first, besides who makes it.
@@ -24,8 +24,8 @@ const OTHERS: usize = 5;
 const CHURN_ONE_IN: u32 = 5;
 /// One message in so many names somebody.
 const MENTION_ONE_IN: u32 = 4;
-/// What waits for its answer in groups at once.
-const WAITING_MAX: usize = 4;
+/// What waits for its answer in groups at once. Each of these is news for all members, and not for one.
+const WAITING_MAX: usize = 1;
 
 /// What a user does in groups.
 #[derive(Default)]
@@ -286,27 +286,45 @@ impl Told {
 /// What is not as the logs say.
 #[derive(Default)]
 pub(crate) struct Wrong {
-    pub(crate) damaged: u64,
-    pub(crate) not_stored: u64,
-    pub(crate) missing: u64,
-    pub(crate) beyond: u64,
-    pub(crate) rows: u64,
-    pub(crate) views: u64,
-    pub(crate) entries: u64,
+    damaged: u64,
+    not_stored: u64,
+    missing: u64,
+    beyond: u64,
+    rows: u64,
+    views: u64,
+    entries: u64,
     /// Of a time that was over, and another begun, before this device had all of it: nobody's any more.
-    pub(crate) given_up: u64,
+    given_up: u64,
+    /// Of all groups together, by the roster and by the logs.
+    members: (u64, u64),
 }
 
 impl Wrong {
+    /// What was done.
+    pub(crate) fn account(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
+        vec![
+            ("tried in groups", counts.in_groups.load(Relaxed)),
+            ("of them about members, roles or the group", counts.churn.load(Relaxed)),
+            ("refused, rightly", counts.declined_in_groups.load(Relaxed)),
+            ("while in no group", counts.nowhere.load(Relaxed)),
+            ("entries of groups", self.entries),
+            ("of them shown, by all members together", counts.shown_in_groups.load(Relaxed)),
+            ("given up by a removal and an addition", self.given_up),
+            ("members at the end", self.members.0),
+        ]
+    }
+
     /// What must not be.
-    pub(crate) fn account(&self) -> [(&'static str, u64); 6] {
-        [
+    pub(crate) fn wrong(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
+        vec![
             ("said in groups, and not stored", self.not_stored),
             ("holes in groups, and entries made twice", self.damaged),
             ("entries of groups that a member lacks", self.missing),
             ("entries of groups that were not theirs", self.beyond),
             ("rows of groups that differ from the log", self.rows),
             ("groups that look otherwise than the log says", self.views),
+            ("members that differ from the log", self.members.0.abs_diff(self.members.1)),
+            ("still waiting in groups", counts.waiting_in_groups.load(Relaxed)),
         ]
     }
 }
@@ -317,6 +335,7 @@ pub(crate) async fn check(server: &TestServer, users: &mut [User], groups: &[Con
         wrong.entries += log.len();
         wrong.damaged += log.damage();
     }
+    wrong.members = members(server, &logs, users);
     for user in users {
         let stored: BTreeSet<&str> =
             logs.iter().flat_map(|log| &log.entries).filter_map(|entry| entry["client_msg_id"].as_str()).collect();
@@ -429,16 +448,10 @@ pub(crate) async fn settled(server: &TestServer) {
     let _ = timeout(PATIENCE, taken).await;
 }
 
-/// The number of members in all groups by the roster, and by the logs.
-pub(crate) fn roster(server: &TestServer, groups: &[ConversationId], names: &[String]) -> (u64, u64) {
+fn members(server: &TestServer, logs: &[Log], users: &[User]) -> (u64, u64) {
     let rows = server.local().database().rows("MembersTable", usize::MAX).unwrap().expect("there is such a table");
-    let by_rows = rows.iter().filter(|row| row.get("left_seq").is_none()).count() as u64;
-    let mut by_log: BTreeMap<&str, u64> = BTreeMap::new();
-    for log in &Log::all(server, groups) {
-        for name in names {
-            let is_member = log.told(name).times.last().is_some_and(|time| time.left.is_none());
-            *by_log.entry(name).or_default() += u64::from(is_member);
-        }
-    }
-    (by_rows, by_log.values().sum())
+    let by_rows = rows.iter().filter(|row| row.get("left_seq").is_none()).count();
+    let is_member = |log: &Log, user: &User| log.told(user.name()).times.last().is_some_and(|time| time.left.is_none());
+    let by_logs = logs.iter().flat_map(|log| users.iter().filter(|user| is_member(log, user))).count();
+    (by_rows as u64, by_logs as u64)
 }

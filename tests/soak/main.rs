@@ -53,20 +53,12 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let name = |number: usize| format!("user-{}", number % USERS);
     phones::register(&server, (0..USERS).map(name)).await;
     let (in_groups, messages) = (messages / 2, messages - messages / 2);
-    let names: Vec<String> = (0..USERS).map(name).collect();
-    let share = |all: usize, number: usize| all / USERS + usize::from(number < all % USERS);
-    let mut users = Vec::new();
-    for number in 0..USERS {
-        let (who, peers) = ((name(number), names.clone()), NEIGHBOURS.map(|away| name(number + away)).to_vec());
-        let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        users.push(User::new(&server, who, peers, share(messages, number), seed, &counts).await);
-    }
-    let all_groups = groups::make(&users).await;
+    let users = everybody(&server, messages, in_groups, seed, &counts).await;
+    let all_groups = Arc::clone(&users[0].groups.all);
     faults.begin();
     server.group_stream().duplicate(true);
     let mut chatting = JoinSet::new();
-    for (number, mut user) in users.into_iter().enumerate() {
-        (user.groups.all, user.groups.left_to_do) = (Arc::clone(&all_groups), share(in_groups, number));
+    for user in users {
         chatting.spawn(user.chat(stop.clone(), done.clone()));
     }
     watch(messages as u64, in_groups as u64, &counts, &stop).await;
@@ -75,18 +67,18 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
     let of_groups = groups::check(&server, &mut users, &all_groups).await;
-    let (members, members_by_log) = groups::roster(&server, &all_groups, &names);
     for user in &mut users {
         user.check_views().await;
         user.check_badges().await;
     }
     let phones = phones::ring_and_clear(&server, &mut users).await;
 
-    let (tally, sent) = (faults.tally(), counts.sent.load(Relaxed));
+    let tally = faults.tally();
+    let sent = counts.sent.load(Relaxed);
     let wanted = if stop.is_cancelled() { sent } else { messages as u64 };
     println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
     table(&account(&counts, &users));
-    table(&account_of_groups(&counts, &of_groups, members));
+    table(&of_groups.account(&counts));
     table(&[
         ("conversations that phones rang for", phones.rung),
         ("notifications that were not marked", phones.unmarked),
@@ -95,14 +87,12 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     ]);
     table(&tally.faults.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>());
     let mut wrong = wrong(&counts, wanted);
-    wrong.extend(of_groups.account());
     wrong.extend([
         ("users with something left pending", pending),
-        ("members that differ from the log", members.abs_diff(members_by_log)),
-        ("still waiting in groups", counts.waiting_in_groups.load(Relaxed)),
         ("conversations that no phone rang for", phones.silent),
         ("notifications of what was read", phones.left),
     ]);
+    wrong.extend(of_groups.wrong(&counts));
     table(&wrong);
     assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
     let disturbed = tally.faults.values().sum::<u64>() + counts.cuts.load(Relaxed) + counts.restarts.load(Relaxed);
@@ -112,18 +102,29 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     assert!(counts.churn.load(Relaxed) * 10 >= counts.in_groups.load(Relaxed), "little churn: this proves little");
 }
 
-/// What happened in groups.
-fn account_of_groups(counts: &Counts, checked: &groups::Wrong, members: u64) -> Vec<(&'static str, u64)> {
-    vec![
-        ("tried in groups", counts.in_groups.load(Relaxed)),
-        ("of them about members, roles or the group", counts.churn.load(Relaxed)),
-        ("refused, rightly", counts.declined_in_groups.load(Relaxed)),
-        ("while in no group", counts.nowhere.load(Relaxed)),
-        ("entries of groups", checked.entries),
-        ("of them shown, by all members together", counts.shown_in_groups.load(Relaxed)),
-        ("given up by a removal and an addition", checked.given_up),
-        ("members at the end", members),
-    ]
+/// The users, with a share each of what is to be said, and their groups, all of it made while nothing goes wrong yet.
+async fn everybody(
+    server: &Arc<TestServer>,
+    messages: usize,
+    in_groups: usize,
+    seed: u64,
+    counts: &Arc<Counts>,
+) -> Vec<User> {
+    let name = |number: usize| format!("user-{}", number % USERS);
+    let share = |all: usize, number: usize| all / USERS + usize::from(number < all % USERS);
+    let names: Vec<String> = (0..USERS).map(name).collect();
+    let mut users = Vec::new();
+    for number in 0..USERS {
+        let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
+        let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
+        let who = (name(number), names.clone());
+        users.push(User::new(server, who, peers, share(messages, number), seed, counts).await);
+    }
+    let groups = groups::make(&users).await;
+    for (number, user) in users.iter_mut().enumerate() {
+        (user.groups.all, user.groups.left_to_do) = (Arc::clone(&groups), share(in_groups, number));
+    }
+    users
 }
 
 /// What was done.

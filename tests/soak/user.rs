@@ -66,7 +66,7 @@ pub(crate) struct Counts {
 }
 
 /// How often a user thinks of a group.
-const PACE: Duration = Duration::from_millis(20);
+const PACE: Duration = Duration::from_millis(200);
 
 pub(crate) struct User {
     name: String,
