@@ -12,6 +12,7 @@ use template::plain_item;
 use testkit::cloud::{Cloud, Rows, socket_touch};
 use testkit::explorer::{Actor, Model};
 use testkit::fake_sns::{FakeSns, Push};
+use testkit::half_seen::HalfSeen;
 use testkit::schedule::Step;
 use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
 use wire::Timestamp;
@@ -44,6 +45,7 @@ struct InitialState {
     /// All of them opened a minute before.
     sockets: BTreeMap<String, Vec<Value>>,
     sns: FakeSns,
+    half_seen: HalfSeen,
     connected_at: Timestamp,
     state: State,
 }
@@ -109,19 +111,25 @@ impl ChatModel {
         inner.clock.advance(Duration::from_mins(1));
         let mut state = inner.now.borrow().clone();
         state.done.fill(false);
-        let (rows, sockets, sns) =
-            inner.gate.with_cloud(|cloud| (cloud.rows(), cloud.sockets().clone(), cloud.sns.clone()));
-        *inner.initial.borrow_mut() = InitialState { rows, sockets, sns, connected_at, state };
+        *inner.initial.borrow_mut() = inner.gate.with_cloud(|cloud| InitialState {
+            rows: cloud.rows(),
+            sockets: cloud.sockets().clone(),
+            sns: cloud.sns.clone(),
+            half_seen: cloud.half_seen.clone(),
+            connected_at,
+            state,
+        });
     }
 }
 
 impl Model for ChatModel {
     fn begin(&self) -> Vec<Actor> {
-        let InitialState { rows, sockets, sns, state, .. } = &*self.0.initial.borrow();
+        let InitialState { rows, sockets, sns, half_seen, state, .. } = &*self.0.initial.borrow();
         self.0.gate.with_cloud(|cloud| {
             cloud.restore(rows);
             cloud.sockets_restore(sockets);
             cloud.sns.clone_from(sns);
+            cloud.half_seen.clone_from(half_seen);
         });
         self.0.now.borrow_mut().clone_from(state);
         let actor = |(n, doing): (usize, &Doing)| {
@@ -154,12 +162,13 @@ impl Model for ChatModel {
         self.0.unbroken()?;
         self.0.ask_again().await?;
         self.0.hand_on_all_heads().await?;
-        let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict));
+        let half = |step: &Step| step.fault.is_some_and(Fault::shows_half);
+        let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict)) || half(step);
         if faults.iter().all(killed) {
             self.0.who_watches_has_everything()?;
         }
         // Who dies in a group between a member's row and the post leaves it pending, until a ping says so: nobody is told twice.
-        let is_told = |step: &Step| !self.0.is_group() || step.fault == Some(Fault::Conflict);
+        let is_told = |step: &Step| !self.0.is_group() || step.fault == Some(Fault::Conflict) || half(step);
         if faults.iter().all(|step| killed(step) && is_told(step)) {
             self.0.everybody_connected_has_everything()?;
             if !self.0.is_group() {
@@ -197,6 +206,12 @@ impl Model for ChatModel {
 impl Inner {
     /// What a phone does. `suffix` tells its connection from the user's others.
     async fn act(&self, n: usize, doing: Doing, suffix: &str) {
+        if let Doing::Dying(doing) = doing {
+            self.gate.with_cloud(Cloud::die_after_commit);
+            Box::pin(self.act(n, *doing, suffix)).await;
+            self.gate.with_cloud(Cloud::revive);
+            return;
+        }
         let connection = format!("{}={suffix}", doing.user());
         let done = match doing {
             Doing::Send { from, to, id } => self.send(n, from, to, id).await,
@@ -254,6 +269,7 @@ impl Inner {
                 self.entry(n, user, id, &self.in_group(frame)).await
             }
             Doing::Fanout => self.hand_on_heads(n).await,
+            Doing::Dying(_) => true,
             Doing::Look(user) => self.ask(n, user, &json!({ "action": "inbox" })).await.is_some(),
             Doing::Catch(user) => self.catch(n, user).await,
             Doing::Read(user, seq) => {
@@ -450,7 +466,8 @@ impl Inner {
     fn is_of_own_devices(&self, actor: usize, call: &AwsCall) -> bool {
         let of = &call.body()["ExpressionAttributeValues"][":user"]["S"];
         // Whoever brings a group's members along also has the copies of what they wrote themselves.
-        let writers = self.scenario.at_once.iter().filter(|doing| self.is_group() && doing.verb() != "connect");
+        let all = self.scenario.before.iter().chain(self.scenario.at_once);
+        let writers = all.filter(|doing| self.is_group() && doing.verb() != "connect");
         let mut users = writers.map(|doing| doing.user()).chain([self.scenario.at_once[actor].user()]);
         call.body()["TableName"] == "ConnectionsTable" && users.any(|user| *of == user)
     }
@@ -499,13 +516,14 @@ impl Inner {
         ensure!(self.hand_on_heads(0).await, "handed on again, a batch still fails");
         self.note_frames()?;
         self.look()?;
+        self.now.borrow().tables.views_are_at_the_end()?;
         // Who left may be settled by what comes after.
         let all = self.now.borrow().moved.clone();
         self.functions(0).fanout(json!({ "Records": all })).await;
         self.note_frames()?;
         self.look()?;
         let state = self.now.borrow();
-        if state.tables.is_channel() { Ok(()) } else { state.tables.settled() }
+        if state.tables.is_channel() { Ok(()) } else { state.tables.nobody_who_left_is_in_the_roster() }
     }
 
     /// Whoever looks at a channel, and is a member, has all of it but what they posted from there.

@@ -14,8 +14,6 @@ from samcli.yamlhelper import yaml_parse
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs/operating.md"
 DRILLS = ROOT / "tests/e2e/drills.rs"
-# A stream that is given up takes an hour.
-NOT_DRILLED = {"fanout-behind", "fanout-given-up"}
 BEGIN, END = "<!-- alarms -->\n", "<!-- end of alarms -->\n"
 # Messages a minute.
 RATES = {"1 message a minute": 1, "1 a second": 60, "1,000 a second": 60_000}
@@ -44,6 +42,7 @@ NOUNS = {
     "function-errors": "requests",
     "function-throttles": "requests",
     "table-throttles": "requests",
+    "group-throttles": "requests",
     "gateway-errors": "frames",
     "pushes-failed": "pushes",
     "notify-behind": "milliseconds",
@@ -168,7 +167,8 @@ class Counted:
     @staticmethod
     def resolve(value):
         """A resource's name on this machine is its logical id."""
-        name = value["Ref"] if isinstance(value, dict) else value
+        name = next(iter(value.values())) if isinstance(value, dict) else value
+        name = name[0] if isinstance(name, list) else name
         return STACK if name == "AWS::StackName" else name
 
 

@@ -68,6 +68,7 @@ HANDLERS = [
     "push",
     "raise",
     "read",
+    "repair",
     "send",
     "settings",
 ]

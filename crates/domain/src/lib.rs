@@ -21,6 +21,7 @@ mod message;
 mod notification;
 mod page;
 mod rate;
+mod roster;
 
 pub use audience::Audience;
 pub use change::{Change, Rights};
@@ -35,7 +36,8 @@ pub use frames::Frames;
 pub use group::{Decided, GroupChange, GroupInfo, Head, RosterRow, Rules, moderates};
 pub use ids::{ConnectionId, channel_id, direct_conversation_id, group_id, is_channel, is_group, message_id};
 pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership, News, Reading, View, With};
-pub use message::{Aside, Content, Deleted, Draft, Place, StoredMessage, preview};
+pub use message::{Aside, Content, Deleted, Draft, Follows, Place, StoredMessage, preview};
 pub use notification::Notification;
 pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{InvalidRate, Rate};
+pub use roster::LoggedRoster;

@@ -50,10 +50,25 @@ impl Rate {
     /// # Errors
     /// How long to wait: after that it is accepted.
     pub fn take(&self, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Duration> {
-        let filled_until = filled_until.map_or(now, |until| until.max(now)).plus(self.pause);
+        self.take_many(filled_until, now, 1)
+    }
+
+    /// The same of so many that come together: they are accepted if one is, since there may be more of them than the rate ever has room
+    /// for, and all of them fill it.
+    ///
+    /// # Errors
+    /// How long to wait: after that they are accepted.
+    pub fn take_many(
+        &self,
+        filled_until: Option<Timestamp>,
+        now: Timestamp,
+        count: u32,
+    ) -> Result<Timestamp, Duration> {
+        let filled_until = filled_until.map_or(now, |until| until.max(now));
         // Never negative: a whole burst from rest fills exactly this.
-        let over = filled_until.since(now.plus(self.pause.saturating_mul(self.burst)));
-        if self.is_unlimited() || over.is_zero() { Ok(filled_until) } else { Err(over) }
+        let over = filled_until.plus(self.pause).since(now.plus(self.pause.saturating_mul(self.burst)));
+        let filled = filled_until.plus(self.pause.saturating_mul(count));
+        if self.is_unlimited() || over.is_zero() { Ok(filled) } else { Err(over) }
     }
 }
 
@@ -80,6 +95,16 @@ mod tests {
         assert_eq!(RATE.take(filled, at(1200)), Err(Duration::from_millis(200)));
         // After a rest, the whole burst again and no more.
         assert_eq!(RATE.take(filled, at(1_000_000)).unwrap(), at(1_000_200));
+    }
+
+    #[test]
+    fn more_at_once_than_there_is_room_for_are_paid_for_later() {
+        let filled = RATE.take(None, at(1000)).unwrap();
+        let filled = RATE.take_many(Some(filled), at(1000), 10).unwrap();
+        assert_eq!(filled, at(1000 + 11 * 200));
+        assert_eq!(RATE.take(Some(filled), at(1000)), Err(Duration::from_millis(9 * 200)));
+        assert_eq!(RATE.take_many(Some(filled), at(1000), 10), Err(Duration::from_millis(9 * 200)));
+        assert!(RATE.take_many(Some(filled), at(1000 + 9 * 200), 10).is_ok());
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Role, System, Title};
 pub use ids::{
     ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MessageId, RequestId, Seq, UserId,
 };
-pub use message::{Kind, Message, Reaction, body_fits};
+pub use message::{Kind, Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};
 pub use request::{Rejected, Request};

@@ -8,14 +8,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use actions::{Reconciled, reconcile, show};
+use actions::{Reconciled, reconcile_and_settle, show};
 use deliver::Fanout;
 use domain::{Failure, is_channel};
 use futures_util::{StreamExt as _, stream as futures};
 use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
 use serde::Serialize;
 use store::stream::{self, Batch};
-use store::{Store, WarmTable, roster, warm_up};
+use store::{Store, WarmTable, warm_up};
 use tokio::time::{Instant, timeout_at};
 use wire::ConversationId;
 
@@ -105,16 +105,10 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<Answer, Di
     Ok(Answer { batch_item_failures: failures.into_iter().collect() })
 }
 
-/// Brings one group's members along; and who has left, and has been told so, leaves the roster. Of a channel, tells who looks at it.
+/// Brings one group's members along; of a channel, tells who looks at it.
 async fn one(deps: &Deps, group: &ConversationId) -> Result<Reconciled, Failure> {
     if is_channel(group) {
         return show(&deps.store, &deps.fanout, || deps.clock.now(), group).await;
     }
-    let mut done = reconcile(&deps.store, &deps.fanout, || deps.clock.now(), group).await?;
-    for (user, left_seq) in &done.settled {
-        if let Err(error) = roster::settle(&deps.store, group, user, *left_seq).await {
-            done.failed = Some(error.into());
-        }
-    }
-    Ok(done)
+    reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group).await
 }

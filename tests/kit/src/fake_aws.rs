@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
-use serde_json::Value;
+use serde_json::{Value, json};
 use template::plain_item;
 use tokio::sync::Notify;
 
@@ -121,6 +121,13 @@ impl FakeAws {
         for row in rows {
             self.lock().cloud.put(table, row);
         }
+    }
+
+    /// Removes the row with this key, in `DynamoDB`'s own form.
+    pub fn remove_row(&self, table: &str, key: &Value) {
+        let body = json!({"TableName": table, "Key": key});
+        let (status, answer) = self.lock().cloud.perform(&AwsCall::Database { operation: "DeleteItem".into(), body });
+        assert_eq!(status, 200, "{answer}");
     }
 
     /// All rows of a table in `DynamoDB`'s own form.

@@ -19,6 +19,7 @@ mod fake_aws;
 pub mod fake_sns;
 mod fault;
 mod gate;
+pub mod half_seen;
 mod in_process;
 pub mod schedule;
 #[cfg(feature = "server")]
