@@ -137,7 +137,7 @@ mod tests {
             client_msg_id: ClientMsgId::parse("m").unwrap(),
             content,
         };
-        draft.stored(Place::following(end, Timestamp::from_millis(1), [0; 10]), None)
+        draft.stored(Place::following(end, Timestamp::from_millis(1), [0; 10]), crate::Follows::default())
     }
 
     fn channel(history: HistoryFrom) -> Head {
