@@ -144,6 +144,11 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// Whether it is about a group, by its name.
+    pub(crate) fn is_of_group(&self) -> bool {
+        self.name.starts_with("g-")
+    }
+
     /// Whether there are entries that nobody was told of.
     pub(crate) fn dies(&self) -> bool {
         self.before.iter().any(|doing| matches!(doing, Dying(_)))
