@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use lambda::{Context, Event, LambdaEvent};
 use serde_json::{Value, json};
 use template::plain_item;
@@ -448,8 +449,13 @@ impl Inner {
         panic!("{user}'s drain does not end")
     }
 
-    /// The result, once it has arrived; `None` for an answer that asks to try again.
-    async fn ask(&self, n: usize, user: &str, frame: &Value) -> Option<Value> {
+    /// The result, once it has arrived; `None` for an answer that asks to try again. Boxed: `act` would have one of them on its
+    /// stack for each thing that can be done.
+    fn ask<'a>(&'a self, n: usize, user: &'a str, frame: &'a Value) -> LocalBoxFuture<'a, Option<Value>> {
+        Box::pin(self.asked(n, user, frame))
+    }
+
+    async fn asked(&self, n: usize, user: &str, frame: &Value) -> Option<Value> {
         let action = frame["action"].as_str().unwrap();
         let mut event = self.event(user, &format!("{user}="), action, "MESSAGE");
         event.payload.body = Some(frame.to_string());
