@@ -14,6 +14,7 @@ mod frame;
 mod group;
 mod ids;
 pub mod limits;
+mod media;
 mod message;
 mod refusal;
 mod registry;
@@ -25,6 +26,7 @@ pub use actions::add::{AddRequest, AddResult};
 pub use actions::create::{CreateRequest, CreateResult};
 pub use actions::delete::{DeleteRequest, DeleteResult};
 pub use actions::device::{DeviceRequest, DeviceResult, Platform, Registration, When};
+pub use actions::download::{Download, DownloadRequest, DownloadResult};
 pub use actions::drain::{DrainRequest, DrainResult};
 pub use actions::edit::{EditRequest, EditResult};
 pub use actions::history::{HistoryRequest, HistoryResult, Member, Side};
@@ -43,13 +45,16 @@ pub use actions::send::{SendRequest, SendResult, Target};
 pub use actions::settings::{ConversationSettings, MutedUntil, Settings, SettingsResult, UserSettings};
 pub use actions::typing::TypingRequest;
 pub use actions::update::{UpdateRequest, UpdateResult};
+pub use actions::upload::{CopyOf, NewUpload, Part, UploadRequest, UploadResult};
+pub use actions::uploaded::{UploadedRequest, UploadedResult};
 pub use conversation::{Conversation, ConversationKind, LastMessage};
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
 pub use group::{AllowedTo, HistoryFrom, Info, Role, System, Title};
 pub use ids::{
-    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MessageId, RequestId, Seq, UserId,
+    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MediaId, MessageId, RequestId, Seq, UserId,
 };
+pub use media::{Digest, FileName, Media, MimeType, Thumbhash, Waveform};
 pub use message::{Kind, Message, Reaction, body_fits};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};
