@@ -80,6 +80,7 @@ impl ChatModel {
                 gate.dynamodb_client(actor),
                 gate.management_client(actor),
                 gate.sns_client(actor),
+                gate.s3_client(actor),
                 clock.clone(),
                 limits,
             )

@@ -53,10 +53,10 @@ pub async fn append(
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
     let sender = writer.user;
-    let SendRequest { target, client_msg_id, kind, body, reply_to, mentions } = request;
+    let SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions } = request;
     let conversation_id = conversation_for(sender, &target);
     let has_mentions = !mentions.is_empty();
-    let content = Content::Message { kind, body, reply_to, mentions };
+    let content = Content::Message { kind, body, media, reply_to, mentions };
     let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, content };
     if is_group(&draft.conversation_id) {
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
@@ -115,6 +115,7 @@ pub(crate) fn attempted(
             Ok(Attempt::Done(Written { place, version, concerned, duplicate: true }))
         }
         message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
+        message_append::Appended::MediaRefused(refusal) => Err(refusal.into()),
         message_append::Appended::Full => Err(Refusal::LimitReached.into()),
         message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
     }

@@ -13,6 +13,7 @@ mod retry;
 mod sends;
 mod set;
 mod tell;
+mod visible;
 
 pub use append::{Appended, Concerned, append, conversation_for};
 pub use backlog::{Backlog, backlog};
@@ -25,3 +26,4 @@ pub use sends::SendLimits;
 pub use set::set;
 pub use store::inbox::Mark;
 pub use tell::{tell_appended, tell_delivered, tell_own, tell_read, tell_typing};
+pub use visible::visible;

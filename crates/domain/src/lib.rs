@@ -15,6 +15,7 @@ mod frames;
 mod group;
 mod ids;
 pub mod limits;
+mod media;
 mod membership;
 mod message;
 mod notification;
@@ -32,6 +33,9 @@ pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, GroupChange, GroupInfo, Head, RosterRow, Rules, moderates};
 pub use ids::{ConnectionId, direct_conversation_id, group_id, is_group, message_id};
+pub use media::{
+    MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,
+};
 pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership, News, Reading, View, With};
 pub use message::{Aside, Content, Deleted, Draft, Place, StoredMessage, preview};
 pub use notification::Notification;

@@ -50,7 +50,21 @@ impl Rate {
     /// # Errors
     /// How long to wait: after that it is accepted.
     pub fn take(&self, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Duration> {
-        let filled_until = filled_until.map_or(now, |until| until.max(now)).plus(self.pause);
+        self.take_many(1, filled_until, now)
+    }
+
+    /// The same for what counts so many times; at most as a whole burst, so that it is accepted from rest.
+    ///
+    /// # Errors
+    /// How long to wait: after that it is accepted.
+    pub fn take_many(
+        &self,
+        times: u32,
+        filled_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Timestamp, Duration> {
+        let taken = self.pause.saturating_mul(times.min(self.burst.max(1)));
+        let filled_until = filled_until.map_or(now, |until| until.max(now)).plus(taken);
         // Never negative: a whole burst from rest fills exactly this.
         let over = filled_until.since(now.plus(self.pause.saturating_mul(self.burst)));
         if self.is_unlimited() || over.is_zero() { Ok(filled_until) } else { Err(over) }
@@ -80,6 +94,15 @@ mod tests {
         assert_eq!(RATE.take(filled, at(1200)), Err(Duration::from_millis(200)));
         // After a rest, the whole burst again and no more.
         assert_eq!(RATE.take(filled, at(1_000_000)).unwrap(), at(1_000_200));
+    }
+
+    #[test]
+    fn what_counts_many_times_fills_the_rate_at_once() {
+        let filled = RATE.take_many(2, None, at(1000)).unwrap();
+        assert_eq!(filled, at(1400));
+        assert_eq!(RATE.take_many(2, Some(filled), at(1000)), Err(Duration::from_millis(200)));
+        assert!(RATE.take_many(1, Some(filled), at(1000)).is_ok());
+        assert_eq!(RATE.take_many(100, None, at(1000)), RATE.take_many(3, None, at(1000)), "a whole burst at most");
     }
 
     #[test]

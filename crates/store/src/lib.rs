@@ -12,6 +12,7 @@ mod error;
 pub mod heads;
 pub mod inbox;
 mod item;
+pub mod media;
 pub mod message_append;
 pub mod message_change;
 pub mod messages;
@@ -48,6 +49,7 @@ pub struct Tables {
     pub audit: String,
     pub conversations: String,
     pub members: String,
+    pub media: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -67,7 +69,7 @@ impl Store {
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
-    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE` and `MEMBERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
+    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE` and `MEDIA_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
     /// limit.
     ///
     /// # Errors
@@ -86,6 +88,7 @@ impl Store {
             audit: env("AUDIT_TABLE")?,
             conversations: env("CONVERSATIONS_TABLE")?,
             members: env("MEMBERS_TABLE")?,
+            media: env("MEDIA_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
@@ -103,6 +106,7 @@ pub async fn warm_up(store: &Store, table: WarmTable) {
         WarmTable::Inbox => (&store.tables.inbox, &["user_id", "conversation_id"]),
         WarmTable::Devices => (&store.tables.devices, &["user_id", "device_id"]),
         WarmTable::Conversations => (&store.tables.conversations, &["conversation_id"]),
+        WarmTable::Media => (&store.tables.media, &["media_id"]),
     };
     let key = keys.iter().map(|name| ((*name).to_owned(), AttributeValue::S("-".to_owned()))).collect();
     let read = store.client.get_item().table_name(table).set_key(Some(key));
@@ -118,4 +122,5 @@ pub enum WarmTable {
     Inbox,
     Devices,
     Conversations,
+    Media,
 }

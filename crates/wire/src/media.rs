@@ -262,7 +262,8 @@ impl MimeType {
 /// As RFC 6838 writes the two parts of a type, in lower case.
 fn is_token(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.bytes().next().is_some_and(is_letter) && text.bytes().all(|byte| is_letter(byte) || b"!#$&^_.+-".contains(&byte))
+    text.bytes().next().is_some_and(is_letter)
+        && text.bytes().all(|byte| is_letter(byte) || b"!#$&^_.+-".contains(&byte))
 }
 
 fn is_of_base64(byte: u8) -> bool {
@@ -272,9 +273,9 @@ fn is_of_base64(byte: u8) -> bool {
 /// 32 bytes are 43 characters, of which the last has but four bits.
 fn is_digest(text: &str) -> bool {
     let digits = text.strip_suffix('=').filter(|digits| digits.len() == 43).map(str::as_bytes);
-    digits.and_then(<[u8]>::split_last).is_some_and(|(last, first)| {
-        b"AEIMQUYcgkosw048".contains(last) && first.iter().copied().all(is_of_base64)
-    })
+    digits
+        .and_then(<[u8]>::split_last)
+        .is_some_and(|(last, first)| b"AEIMQUYcgkosw048".contains(last) && first.iter().copied().all(is_of_base64))
 }
 
 fn is_base64(text: &str) -> bool {
@@ -352,7 +353,9 @@ mod tests {
 
     #[test]
     fn a_name_can_be_saved_and_leads_nowhere_else() {
-        for bad in ["", ".", "..", "a/b", "..\\b", "a\nb", "a\u{0}", "photo\u{202e}gpj.exe", "a\u{7f}", &"ü".repeat(128)] {
+        for bad in
+            ["", ".", "..", "a/b", "..\\b", "a\nb", "a\u{0}", "photo\u{202e}gpj.exe", "a\u{7f}", &"ü".repeat(128)]
+        {
             assert!(FileName::parse(bad).is_err(), "{bad:?}");
         }
         for good in ["a", "...", "report (2).pdf", "Ünïcode 写真.jpg", "a\"b;c.txt", &"x".repeat(255)] {
@@ -362,7 +365,9 @@ mod tests {
 
     #[test]
     fn a_type_is_in_lower_case_and_has_no_parameters() {
-        for bad in ["", "image", "image/", "/png", "Image/PNG", "a/b/c", "audio/webm;codecs=opus", "a b/c", "text/html\r\n"] {
+        for bad in
+            ["", "image", "image/", "/png", "Image/PNG", "a/b/c", "audio/webm;codecs=opus", "a b/c", "text/html\r\n"]
+        {
             assert!(MimeType::parse(bad).is_err(), "{bad:?}");
         }
         for good in ["image/jpeg", "application/vnd.ms-excel", "image/svg+xml", "x/y"] {
@@ -375,7 +380,9 @@ mod tests {
         let digest = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=";
         assert!(Digest::parse(digest).is_ok());
         // The same bytes in another form would be another text, and no text is compared twice.
-        for bad in ["", &digest[..43], &digest.replace('=', "A"), &digest.replace("g=", "h="), &digest.replace('+', "-")] {
+        for bad in
+            ["", &digest[..43], &digest.replace('=', "A"), &digest.replace("g=", "h="), &digest.replace('+', "-")]
+        {
             assert!(Digest::parse(bad).is_err(), "{bad}");
         }
         assert!(Thumbhash::parse("1QcSHQRnh493V4dIh4eXh1h4kJUI").is_ok());

@@ -86,7 +86,9 @@ impl fmt::Display for Refusal {
             Self::IdReused => f.write_str("client_msg_id: already used for another message in this conversation"),
             Self::Forbidden => f.write_str("you may not do this"),
             Self::Gone => f.write_str("there is no such message or upload, or no longer"),
-            Self::NotReady => f.write_str("media_id: the bytes are not there yet; upload them, and send the same request again"),
+            Self::NotReady => {
+                f.write_str("media_id: the bytes are not there yet; upload them, and send the same request again")
+            }
             Self::LimitReached => f.write_str("there is no room for more"),
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
             Self::Conflict => f.write_str("the conversation is busy; send the same request again"),

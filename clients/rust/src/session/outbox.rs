@@ -222,9 +222,15 @@ impl Session {
 pub(super) fn action(queued: &Queued) -> Action {
     let Queued { client_msg_id, outgoing } = queued.clone();
     match outgoing {
-        Outgoing::Message { target, body, reply_to } => {
-            Action::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body, reply_to, mentions: vec![] })
-        }
+        Outgoing::Message { target, body, reply_to } => Action::Send(SendRequest {
+            target,
+            client_msg_id,
+            kind: Kind::Text,
+            body,
+            media: None,
+            reply_to,
+            mentions: vec![],
+        }),
         Outgoing::Edit { conversation_id, seq, body } => {
             Action::Edit(EditRequest { conversation_id, seq, client_msg_id, body })
         }
@@ -256,6 +262,7 @@ fn own_entry(queued: Queued, stored: SendResult, sender_id: UserId) -> Message {
         body,
         sent_at,
         client_msg_id: Some(queued.client_msg_id),
+        media: None,
         reply_to,
         version,
         edited_at: None,

@@ -39,7 +39,7 @@ impl Changes {
                     *last = (entry.seq, entry.emoji.clone());
                 }
             }
-            Kind::Text | Kind::System | Kind::Other(_) => {}
+            Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => {}
         }
     }
 
@@ -105,6 +105,7 @@ pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, o
 fn empty(message: &mut Message, at: Timestamp, by: UserId) {
     message.body.clear();
     message.reactions.clear();
+    message.media = None;
     (message.version, message.edited_at) = (None, None);
     (message.deleted_at, message.deleted_by) = (Some(at), Some(by));
 }

@@ -199,7 +199,7 @@ fn queued(entry: &Message) -> Queued {
         Kind::Edit => Outgoing::Edit { conversation_id, seq, body: entry.body.clone() },
         Kind::Delete => Outgoing::Delete { conversation_id, seq },
         Kind::Reaction => Outgoing::React { conversation_id, seq, emoji: entry.emoji.clone() },
-        Kind::Text | Kind::System | Kind::Other(_) => Outgoing::Message {
+        Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => Outgoing::Message {
             target: Target::Conversation(conversation_id),
             body: entry.body.clone(),
             reply_to: entry.reply_to,

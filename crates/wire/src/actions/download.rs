@@ -37,8 +37,9 @@ pub struct Download {
 impl DownloadRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
         let value = fields.get("media_ids").ok_or_else(|| fields.missing("media_ids"))?;
-        let problem =
-            || fields.wrong("media_ids", format!("must be a list of 1 to {DOWNLOADS_MAX} media ids, each of them once"));
+        let problem = || {
+            fields.wrong("media_ids", format!("must be a list of 1 to {DOWNLOADS_MAX} media ids, each of them once"))
+        };
         let list = value.as_array().filter(|list| (1..=DOWNLOADS_MAX).contains(&list.len())).ok_or_else(problem)?;
         let id = |value: &Value| value.as_str().and_then(|text| MediaId::parse(text).ok());
         let media_ids: Vec<MediaId> = list.iter().map(id).collect::<Option<_>>().ok_or_else(problem)?;

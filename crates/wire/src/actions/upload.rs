@@ -108,9 +108,8 @@ impl UploadRequest {
             return Ok(Self::Copy { target: Target::parse(fields)?, copy_of });
         }
         let target = Target::parse(fields)?;
-        let kind = fields.required("kind", |kind| {
-            Kind::of_media(kind).ok_or("must be \"image\", \"file\" or \"voice\"")
-        })?;
+        let kind =
+            fields.required("kind", |kind| Kind::of_media(kind).ok_or("must be \"image\", \"file\" or \"voice\""))?;
         let mime = MimeType::of(fields, &kind)?;
         let bytes = bytes(fields)?;
         let sha256 = fields.required("sha256", Digest::parse)?;
@@ -120,7 +119,8 @@ impl UploadRequest {
 
 fn parts(fields: &Fields) -> Result<Vec<Digest>, Refusal> {
     let Some(value) = fields.get("parts") else { return Ok(vec![]) };
-    let problem = || fields.wrong("parts", format!("must be a list of 1 to {MEDIA_PARTS_MAX} SHA-256 digests in base64"));
+    let problem =
+        || fields.wrong("parts", format!("must be a list of 1 to {MEDIA_PARTS_MAX} SHA-256 digests in base64"));
     let list = value.as_array().filter(|list| (1..=MEDIA_PARTS_MAX).contains(&list.len())).ok_or_else(problem)?;
     let digest = |value: &Value| value.as_str().and_then(|text| Digest::parse(text).ok());
     list.iter().map(digest).collect::<Option<_>>().ok_or_else(problem)

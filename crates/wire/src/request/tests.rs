@@ -133,7 +133,10 @@ fn send_names_the_field_at_fault() {
         refusal(&with(send(), "client_msg_id", json!("x".repeat(65)))),
         format!("bad_request · client_msg_id: must be 1 to 64 {ids}")
     );
-    assert_eq!(refusal(&with(send(), "kind", json!("video"))), "bad_request · kind: must be \"text\", \"image\", \"file\" or \"voice\"");
+    assert_eq!(
+        refusal(&with(send(), "kind", json!("video"))),
+        "bad_request · kind: must be \"text\", \"image\", \"file\" or \"voice\""
+    );
     assert_eq!(refusal(&with(send(), "body", json!(""))), "bad_request · body: must not be empty");
     let too_large = "too_large · body: must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON";
     assert_eq!(refusal(&with(send(), "body", json!("x".repeat(BODY_BYTES_MAX + 1)))), too_large);
@@ -374,7 +377,8 @@ fn each_kind_carries_what_it_is() {
 
 #[test]
 fn an_upload_is_new_a_copy_or_one_that_was_begun() {
-    let new = json!({"action": "upload", "to": "bob", "kind": "image", "mime": "image/png", "bytes": 5, "sha256": SHA256});
+    let new =
+        json!({"action": "upload", "to": "bob", "kind": "image", "mime": "image/png", "bytes": 5, "sha256": SHA256});
     let copy = json!({"action": "upload", "to": "bob", "copy_of": {"conversation_id": "dm_x", "seq": 7}});
     let again = json!({"action": "upload", "media_id": "m_x"});
     for frame in [&new, &copy, &again] {

@@ -107,8 +107,9 @@ impl Relay {
         let (parts, body) = request.into_parts();
         let request = Request::from_parts(parts, body.collect().await.map_err(io::Error::other)?.to_bytes());
         let access_key = access_key(&request).unwrap_or_default();
-        let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
-        let call = AwsCall::parse(request.method().as_str(), target, request.uri().path(), request.body());
+        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let url = request.uri().to_string();
+        let call = AwsCall::parse(request.method().as_str(), header, &url, request.body());
         let function = access_key.split('.').next().unwrap_or_default();
         let mut fault = (self.faults)(function, &call);
         let comes_once = fault.is_none() && is_first_attempt(&request);
