@@ -12,6 +12,7 @@ mod failures;
 mod groups;
 mod inbox;
 mod limits;
+mod media;
 mod online;
 mod operator;
 mod phones;

@@ -267,9 +267,13 @@ fn presigning(validity: Validity) -> Result<PresigningConfig, Error> {
     presigning.map_err(|error| Error { operation: "signing", source: error.into() })
 }
 
-/// The headers that a client must send. It says by itself how long the body is: browsers let nobody else.
+/// The headers that a client must send: those that are signed. In Lambda the SDK adds others, which no page may send. How long the body
+/// is, the client says by itself: browsers let nobody else.
 fn signed(request: &PresignedRequest) -> Put {
-    let headers = request.headers().filter(|(name, _)| !matches!(*name, "host" | "content-length"));
+    let signed = request.uri().split('&').find_map(|field| field.strip_prefix("X-Amz-SignedHeaders="));
+    let signed: Vec<&str> = signed.unwrap_or_default().split("%3B").collect();
+    let is_for_client = |name: &str| signed.contains(&name) && !matches!(name, "host" | "content-length");
+    let headers = request.headers().filter(|(name, _)| is_for_client(name));
     Put {
         url: request.uri().to_owned(),
         headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),

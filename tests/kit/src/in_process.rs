@@ -265,7 +265,7 @@ impl InProcess {
 }
 
 /// As in the template: it has no name of its own.
-const BUCKET: &str = "MediaBucket";
+const BUCKET: &str = "mediabucket";
 
 /// Of all platforms.
 fn applications() -> Applications {
