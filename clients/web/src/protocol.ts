@@ -75,7 +75,7 @@ export function checkSize(request: Request): void {
   const bytes = (text: string) => new TextEncoder().encode(text).length;
   const bodyFits = (body: string) =>
     bytes(body) <= limits.BODY_BYTES_MAX && bytes(JSON.stringify(body)) <= limits.BODY_JSON_BYTES_MAX;
-  const fits = !("body" in request) || bodyFits(request.body);
+  const fits = !("body" in request) || typeof request.body !== "string" || bodyFits(request.body);
   if (!fits || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
     throw new PigeonholeError("too_large", "a message has at most 16 KiB, and 24 KiB once written as JSON");
   }
