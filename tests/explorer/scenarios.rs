@@ -59,6 +59,19 @@ pub(crate) enum Doing {
     Look(&'static str),
     /// The user reads the whole history, and says so.
     Catch(&'static str),
+    /// The user uploads a picture for bob.
+    Upload(&'static str),
+    /// The user sends bob the first picture that was uploaded.
+    Carry {
+        from: &'static str,
+        id: &'static str,
+    },
+    /// The user puts it once more, by the URL that they have.
+    Put(&'static str),
+    /// The TTL removes what no message carries.
+    Expire,
+    /// The mapping hands on which media rows are gone.
+    Sweep,
 }
 
 impl Doing {
@@ -81,6 +94,9 @@ impl Doing {
         | Self::Manage { user, .. }
         | Self::Look(user)
         | Self::Catch(user)
+        | Self::Upload(user)
+        | Self::Carry { from: user, .. }
+        | Self::Put(user)
         | Self::Kick(user)) = self
         else {
             return "stream";
@@ -110,6 +126,11 @@ impl Doing {
             Self::Fanout => "fanout",
             Self::Look(_) => "look",
             Self::Catch(_) => "catch",
+            Self::Upload(_) => "upload",
+            Self::Carry { .. } => "carry",
+            Self::Put(_) => "put",
+            Self::Expire => "expire",
+            Self::Sweep => "sweep",
         }
     }
 }
@@ -128,7 +149,8 @@ pub(crate) struct Scenario {
 }
 
 use Doing::{
-    Ack, Block, Catch, Connect, Create, Disconnect, Drain, Fanout, Kick, Look, Notify, Read, Register, Say, Suspend,
+    Ack, Block, Catch, Connect, Create, Disconnect, Drain, Expire, Fanout, Kick, Look, Notify, Put, Read, Register,
+    Say, Suspend, Sweep,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -142,6 +164,12 @@ const fn to_alice(id: &'static str) -> Doing {
 const fn edit(seq: u64, id: &'static str) -> Doing {
     Doing::Edit { user: "alice", seq, id }
 }
+
+const fn carry(id: &'static str) -> Doing {
+    Doing::Carry { from: "alice", id }
+}
+
+const PICTURE: Doing = Doing::Upload("alice");
 
 const fn delete(seq: u64, id: &'static str) -> Doing {
     Doing::Delete { user: "alice", seq, id }
@@ -192,7 +220,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 77] = [
+pub(crate) const SCENARIOS: [Scenario; 83] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -293,5 +321,11 @@ pub(crate) const SCENARIOS: [Scenario; 77] = [
     scenario("g-delete-retry", &[PAIR, BOB, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Say("alice", "a1")]),
     scenario("g-react-react", &[PAIR, Say("alice", "a1")], &[react("alice", 2, "r1"), react("bob", 2, "r1")]),
     scenario("g-edit-delete", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), delete_of("alice", 2, "d1")]),
+    scenario("media-send-send", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a2")]),
+    scenario("media-send-retry", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a1")]),
+    scenario("media-send-expire", &[ALICE, BOB, PICTURE], &[carry("a1"), Expire, Sweep]),
+    scenario("media-expire-put", &[ALICE, PICTURE], &[Expire, Put("alice"), Sweep]),
+    scenario("media-delete-send", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), carry("a2")]),
+    scenario("media-delete-put", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), Put("alice"), Sweep]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];
