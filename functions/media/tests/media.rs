@@ -91,8 +91,8 @@ async fn a_picture_goes_from_one_to_the_other() {
     let sent = bench.ok("alice", message(media_id, "m1")).await;
     assert_eq!(
         bench.operations(),
-        ["GetItem", "TransactWriteItems", "Query", "Query"],
-        "as a text, and S3 is not asked"
+        ["GetItem", "GetItem", "TransactWriteItems", "Query", "Query"],
+        "as a first text, and S3 is not asked"
     );
     let row = &rows(&bench)[0];
     assert_eq!((&row["seq"], &row["expires_at"]), (&json!(1), &Value::Null), "{row}");
