@@ -105,10 +105,10 @@ pub fn object_key(kind: &Kind, media_id: &MediaId) -> String {
 }
 
 /// An id for an upload: 128 bits in base32. It is no secret, only unique.
+#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 is an id")]
 pub fn media_id(random: u128) -> MediaId {
     let digits = data_encoding::BASE32_NOPAD.encode(&random.to_be_bytes()).to_ascii_lowercase();
-    #[expect(clippy::expect_used, reason = "28 letters and digits are an id")]
-    MediaId::parse(&format!("m_{digits}")).expect("28 letters and digits are an id")
+    MediaId::parse(&format!("m_{digits}")).expect("it is an id")
 }
 
 /// The parts of a file of so many bytes; none of one that is uploaded as a whole.

@@ -31,7 +31,7 @@ pub enum Content {
         kind: Kind,
         body: String,
         /// What it carries: then its row is written too.
-        media: Option<Media>,
+        media: Option<Box<Media>>,
         reply_to: Option<Seq>,
         /// Whom it names. In groups only.
         mentions: Vec<UserId>,
@@ -117,7 +117,7 @@ impl Content {
     /// What a message carries.
     pub fn media(&self) -> Option<&Media> {
         match self {
-            Self::Message { media, .. } => media.as_ref(),
+            Self::Message { media, .. } => media.as_deref(),
             Self::Change { .. } | Self::Group(_) => None,
         }
     }
@@ -133,7 +133,7 @@ impl Draft {
         let mut media = None;
         let (body, reply_to, target_seq, emoji) = match content {
             Content::Message { body, media: carried, reply_to, mentions: named, .. } => {
-                (mentions, media) = (named, carried);
+                (mentions, media) = (named, carried.map(|media| *media));
                 (body, reply_to, None, None)
             }
             Content::Change { target, change: Change::Edit { body } } => (body, None, Some(target), None),

@@ -294,7 +294,7 @@ fn is_file_name(text: &str) -> bool {
 /// What the schema of a request says of each kind, where it has a `kind` and, at `at`, what is known of the media.
 #[cfg(feature = "schema")]
 pub(crate) mod schema {
-    use serde_json::{Value, json};
+    use serde_json::{Map, Value, json};
 
     use super::{Form, IMAGE_TYPES, Need};
 
@@ -310,12 +310,15 @@ pub(crate) mod schema {
         let named = |need: Option<Need>| {
             form.fields().into_iter().filter(move |(_, found)| *found == need).map(|(name, _)| name).collect::<Vec<_>>()
         };
-        let mut media = json!({"required": named(Some(Need::Must)), "properties": {"mime": mime(kind)}});
+        let mut media = Map::from_iter([
+            ("required".to_owned(), json!(named(Some(Need::Must)))),
+            ("properties".to_owned(), json!({"mime": mime(kind)})),
+        ]);
         let refused: Vec<Value> = named(None).iter().map(|name| json!({"required": [name]})).collect();
         if !refused.is_empty() {
-            media["not"] = json!({"anyOf": refused});
+            media.extend([("not".to_owned(), json!({"anyOf": refused}))]);
         }
-        media
+        Value::Object(media)
     }
 
     fn by_kind(schema: &mut schemars::Schema, cases: Vec<(&str, Value)>) {

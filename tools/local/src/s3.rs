@@ -132,7 +132,7 @@ fn cors(bucket: &Bucket) -> anyhow::Result<CorsLayer> {
 }
 
 async fn answer(service: &S3Service, request: Request) -> Response {
-    let request = request.map(|body| s3s::Body::http_body_unsync(body));
+    let request = request.map(s3s::Body::http_body_unsync);
     match service.call(request).await {
         Ok(response) => response.map(Body::new),
         Err(error) => {
@@ -223,8 +223,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 fn etag(bytes: &[u8]) -> ETag {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
-    ETag::Strong(data_encoding::HEXLOWER.encode(&digest.as_ref()[..16]))
+    ETag::Strong(data_encoding::HEXLOWER.encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref()))
 }
 
 fn length(bytes: usize) -> i64 {

@@ -25,7 +25,7 @@ pub struct SendRequest {
     pub body: String,
     /// Of an image, a file or a voice note, once it is uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub media: Option<Media>,
+    pub media: Option<Box<Media>>,
     /// The message that this one answers: one of the conversation that there is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -81,7 +81,7 @@ impl SendRequest {
         if !mentions_fit(&mentions) {
             return Err(Refusal::TooLarge { field: "mentions", problem: "must be at most 3 KiB once written as JSON" });
         }
-        Ok(Self { target, client_msg_id, kind, body, media, reply_to, mentions })
+        Ok(Self { target, client_msg_id, kind, body, media: media.map(Box::new), reply_to, mentions })
     }
 }
 
@@ -99,7 +99,7 @@ impl Target {
 }
 
 /// Whether there may be no text.
-#[derive(PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Empty {
     Allowed,
     Refused,
