@@ -22,7 +22,7 @@ fn upload(kind: &str, mime: &str, bytes: &[u8]) -> Value {
 }
 
 /// What a message says of it.
-fn media(media_id: &Value, mime: &str, bytes: &[u8], more: Value) -> Value {
+fn media(media_id: &Value, mime: &str, bytes: &[u8], more: &Value) -> Value {
     let mut media = json!({"media_id": media_id, "mime": mime, "bytes": bytes.len(), "sha256": digest(bytes)});
     media.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     media
@@ -69,7 +69,7 @@ async fn a_picture_is_put_sent_fetched_and_deleted() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let media_id = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
-    let media = media(&media_id, "image/png", HTML, json!({"width": 4, "height": 3}));
+    let media = media(&media_id, "image/png", HTML, &json!({"width": 4, "height": 3}));
     let sent = alice.ok(send("image", "m1", &media)).await;
     let told = bob.event("messages.new").await["messages"][0].take();
     assert_eq!((&told["kind"], &told["body"], &told["media"]), (&json!("image"), &json!(""), &media));
@@ -142,7 +142,7 @@ async fn s3_takes_what_was_announced_once_and_nothing_else() {
     assert_eq!(put(&server, url, &signed, HTML).await, StatusCode::OK);
     assert_eq!(put(&server, url, &signed, HTML).await, StatusCode::PRECONDITION_FAILED, "twice");
     alice.ok(is_there).await;
-    let file = media(media_id, "text/html", HTML, json!({"name": "a.html"}));
+    let file = media(media_id, "text/html", HTML, &json!({"name": "a.html"}));
     let mut named = file.clone();
     for name in ["../../etc/passwd", "a\nb", "exe\u{202e}gpj.html"] {
         named["name"] = json!(name);
@@ -190,7 +190,7 @@ async fn a_large_file_goes_on_where_it_was_interrupted() {
     assert_eq!(part["number"], 2);
     assert_eq!(put(&server, part["url"].as_str().unwrap(), &headers(part), &of(part)).await, StatusCode::OK);
     alice.ok(is_there).await;
-    let mut file = media(&media_id, "video/mp4", &bytes, json!({"name": "sea.mp4"}));
+    let mut file = media(&media_id, "video/mp4", &bytes, &json!({"name": "sea.mp4"}));
     file["sha256"] = json!(digest(&all));
     alice.ok(send("file", "m1", &file)).await;
     let url = url_of(&mut server.phone("bob").await, &media_id).await;
@@ -202,7 +202,7 @@ async fn a_forwarded_picture_outlives_the_first() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let media_id = uploaded(&server, &mut alice, upload("voice", "audio/webm", b"hi"), b"hi").await;
-    let voice = media(&media_id, "audio/webm", b"hi", json!({"duration_ms": 900, "waveform": "AAAA"}));
+    let voice = media(&media_id, "audio/webm", b"hi", &json!({"duration_ms": 900, "waveform": "AAAA"}));
     let sent = alice.ok(send("voice", "m1", &voice)).await;
     let copy_of = json!({"conversation_id": sent["conversation_id"], "seq": sent["seq"]});
     let copied = bob.ok(json!({"action": "upload", "to": "carol", "copy_of": copy_of})).await["media_id"].take();
@@ -225,7 +225,7 @@ async fn what_is_never_sent_goes_by_its_ttl() {
     let mut alice = server.phone("alice").await;
     let orphan = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
     let kept = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
-    alice.ok(send("image", "m1", &media(&kept, "image/png", HTML, json!({"width": 4, "height": 3})))).await;
+    alice.ok(send("image", "m1", &media(&kept, "image/png", HTML, &json!({"width": 4, "height": 3})))).await;
     let update = server.tables().update_item().table_name("MediaTable");
     let update = update.key("media_id", AttributeValue::S(orphan.as_str().unwrap().to_owned()));
     let update = update.update_expression("SET expires_at = :then");

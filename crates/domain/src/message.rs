@@ -58,7 +58,7 @@ pub struct StoredMessage {
     pub sender_id: UserId,
     pub kind: Kind,
     pub body: String,
-    pub media: Option<Media>,
+    pub media: Option<Box<Media>>,
     /// The sender's idempotency key; a message of a later version may have none.
     pub client_msg_id: Option<ClientMsgId>,
     pub reply_to: Option<Seq>,
@@ -133,7 +133,7 @@ impl Draft {
         let mut media = None;
         let (body, reply_to, target_seq, emoji) = match content {
             Content::Message { body, media: carried, reply_to, mentions: named, .. } => {
-                (mentions, media) = (named, carried.map(|media| *media));
+                (mentions, media) = (named, carried);
                 (body, reply_to, None, None)
             }
             Content::Change { target, change: Change::Edit { body } } => (body, None, Some(target), None),

@@ -10,6 +10,7 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::error::{BoxError, ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::operation::head_object::HeadObjectError;
 use aws_sdk_s3::presigning::{PresignedRequest, PresigningConfig};
 use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumMode, CompletedMultipartUpload, CompletedPart};
 use domain::{Failure, MediaRow, PartOf, Parts, disposition, parts_of, served_as};
@@ -152,8 +153,8 @@ impl Objects {
             .key(row.key())
             .content_type(row.mime.as_str())
             .checksum_algorithm(ChecksumAlgorithm::Sha256);
-        let begun = begin.send().await.map_err(|error| failed(operation, error))?;
-        begun.upload_id.ok_or_else(|| Error { operation, source: "S3 named no upload".into() })
+        let answer = begin.send().await.map_err(|error| failed(operation, error))?;
+        answer.upload_id.ok_or_else(|| Error { operation, source: "S3 named no upload".into() })
     }
 
     /// Those of the parts that are not there; `None`: the upload is over, one way or the other.
@@ -218,7 +219,7 @@ impl Objects {
         let head = self.client.head_object().bucket(&self.bucket).key(row.key()).checksum_mode(ChecksumMode::Enabled);
         let found = match head.send().await {
             Ok(found) => found,
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_not_found()) => return Ok(false),
+            Err(error) if error.as_service_error().is_some_and(HeadObjectError::is_not_found) => return Ok(false),
             Err(error) => return Err(failed("HeadObject", error)),
         };
         // Of an object that was put together it is the digest of its parts' digests, with their number behind it.

@@ -132,7 +132,7 @@ pub struct Message {
     pub client_msg_id: Option<ClientMsgId>,
     /// Of an image, a file or a voice note that is not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media: Option<Media>,
+    pub media: Option<Box<Media>>,
     /// The message that this one answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -284,7 +284,7 @@ mod tests {
         assert!(event.to_frame().len() <= FRAME_BYTES_MAX);
         // What is deleted carries nothing, and what carries something is about nothing.
         let (deleted_at, deleted_by, target_seq, emoji) = (None, None, None, None);
-        let media = Some(largest_media());
+        let media = Some(Box::new(largest_media()));
         let with_media = Message { media, deleted_at, deleted_by, target_seq, emoji, ..message };
         let event = ServerEvent::messages_new(with_media);
         assert!(event.to_frame().len() <= FRAME_BYTES_MAX, "{}", event.to_frame().len());

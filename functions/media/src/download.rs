@@ -1,6 +1,7 @@
 //! Where the bytes are that messages carry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use actions::visible;
 use domain::limits::DOWNLOAD_URL_TTL;
@@ -8,7 +9,7 @@ use domain::{Failure, MediaRow};
 use futures_util::future::try_join_all;
 use objects::Validity;
 use store::media;
-use wire::{ConversationId, Download, DownloadRequest, DownloadResult, Refusal, Reply, UserId};
+use wire::{ConversationId, Download, DownloadRequest, DownloadResult, Refusal, Reply, Seq, UserId};
 
 use crate::Deps;
 
@@ -17,9 +18,9 @@ use crate::Deps;
 pub(crate) async fn download(deps: &Deps, user: &UserId, request: DownloadRequest) -> Result<Reply, Failure> {
     let DownloadRequest { media_ids } = request;
     let rows = media::get_many(&deps.store, &media_ids).await?;
-    let conversations: BTreeMap<_, _> = rows.iter().map(|row| (row.conversation_id.clone(), ())).collect();
+    let conversations: BTreeSet<_> = rows.iter().map(|row| row.conversation_id.clone()).collect();
     let seen =
-        try_join_all(conversations.into_keys().map(async |conversation| seen(deps, user, conversation).await)).await?;
+        try_join_all(conversations.into_iter().map(async |conversation| seen(deps, user, conversation).await)).await?;
     let seen: BTreeMap<_, _> = seen.into_iter().flatten().collect();
     let is_seen = |row: &&MediaRow| {
         let range = seen.get(&row.conversation_id);
@@ -42,7 +43,7 @@ async fn seen(
     deps: &Deps,
     user: &UserId,
     conversation: ConversationId,
-) -> Result<Option<(ConversationId, std::ops::RangeInclusive<wire::Seq>)>, Failure> {
+) -> Result<Option<(ConversationId, RangeInclusive<Seq>)>, Failure> {
     match visible(&deps.store, user, &conversation).await {
         Ok(range) => Ok(Some((conversation, range))),
         Err(Failure::Refused(Refusal::NotMember)) => Ok(None),

@@ -189,7 +189,7 @@ fn events() -> Vec<Example> {
         ("MessagesNewEvent", ServerEvent::messages_new(own)),
         (
             "MessagesNewEvent",
-            ServerEvent::messages_new(Message { kind: Kind::Image, media: Some(media()), ..message() }),
+            ServerEvent::messages_new(Message { kind: Kind::Image, media: Some(Box::new(media())), ..message() }),
         ),
         ("MessagesNewEvent", ServerEvent::messages_new(changed())),
         ("MessagesNewEvent", ServerEvent::messages_new(deleted())),

@@ -171,7 +171,6 @@ impl Session {
     }
 
     /// Gives the errand back if its result can't be read. The request is sent again.
-    #[expect(clippy::result_large_err, reason = "it is handed back as it came, to be asked again")]
     fn apply(&mut self, errand: Errand, result: Value, now: Instant) -> Result<(), Errand> {
         match errand {
             Errand::Send(queued) => {
