@@ -110,7 +110,7 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
     use wire::limits::{CONVERSATION_ID_CHARS_MAX, PREVIEW_CHARS_MAX, USER_ID_CHARS_MAX};
-    use wire::{DeviceId, DeviceToken, Registration, Timestamp, UserId, When};
+    use wire::{DeviceId, DeviceToken, Kind, Registration, Timestamp, UserId, When};
 
     /// What APNs and FCM take.
     const PAYLOAD_BYTES_MAX: usize = 4096;

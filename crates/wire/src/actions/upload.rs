@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::send::Target;
 use crate::fields::Fields;
 use crate::ids::{ConversationId, MediaId, Seq};
-use crate::limits::{MEDIA_BYTES_MAX, MEDIA_PARTS_MAX};
+use crate::limits::MEDIA_PARTS_MAX;
 use crate::media::{Digest, MimeType, bytes};
 use crate::message::Kind;
 use crate::refusal::Refusal;
@@ -42,7 +42,7 @@ pub struct NewUpload {
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["image", "file", "voice"])))]
     pub kind: Kind,
     pub mime: MimeType,
-    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = MEDIA_BYTES_MAX)))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = crate::limits::MEDIA_BYTES_MAX)))]
     pub bytes: u64,
     /// SHA-256 of the bytes, or of a file in parts that of its parts' digests, one after another.
     pub sha256: Digest,
