@@ -176,6 +176,10 @@ admin request function="":
 trace conversation seq *STACK: tools
     python tools/scripts/message_trace.py {{quote(conversation)}} {{quote(seq)}} {{STACK}}
 
+# Bring members of groups along who were left behind, in one group or in all (see docs/operating.md): `just repair gr_… --stack STACK`
+repair *ARGS: tools
+    python tools/scripts/repair.py {{ARGS}}
+
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
 fuzz target seconds="60":
     cd tools/fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -max_len=40000

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, ConversationId, Emoji, Error, Event, Events, FileStorage, MemoryStorage, Message, ReceiptKind,
-    Sent, Seq, Side, State, Target, Timeline, TimelineEntry, Timing, TokenNeed, UserId,
+    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, Info, MemoryStorage, Message,
+    NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System, Target, Tick, Timeline, TimelineEntry, Timing, Title,
+    TokenNeed, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
@@ -94,7 +95,7 @@ async fn two_clients_talk() {
     bob.until(|bob| bob.got.len() == 1).await;
     let answer = bob.client.send(Target::Conversation(stored.conversation_id.clone()), "hello").await.unwrap();
     assert_eq!(answer.stored().await.unwrap().seq, 2);
-    assert_eq!(bob.client.read(&stored.conversation_id, stored.seq).await.unwrap(), 0);
+    assert_eq!(bob.client.read(&stored.conversation_id, stored.seq).await.unwrap().unread, 0);
     let mut read = false;
     while !read || alice.got.len() < 2 {
         if let Event::Receipt { kind, receipt } = alice.event().await {
@@ -121,6 +122,76 @@ async fn two_clients_talk() {
     bob.events.done();
     bob.client.close().await;
     assert!(!server.phone("bob").await.pending().await);
+}
+
+#[tokio::test]
+async fn three_clients_in_a_group_which_one_of_them_leaves_and_joins_again() {
+    let server = TestServer::open().await;
+    let mut alice = App::ready(config(&server, server.url(), "alice")).await;
+    let mut bob = App::ready(config(&server, server.url(), "bob")).await;
+    let mut carol = App::ready(config(&server, server.url(), "carol")).await;
+    let (bobs, carols, daves) = (bob.me.clone(), carol.me.clone(), UserId::parse(&server.id("dave")).unwrap());
+    let title = |text: &str| Title::parse(text).unwrap();
+    let group = NewGroup::new(title("Trip"), [bobs.clone(), carols.clone()]);
+    let id = alice.client.create(group).await.unwrap().stored().await.unwrap().conversation_id;
+    // In the order of the calls, though nothing is awaited.
+    let added = alice.client.add(&id, [daves.clone(), bobs.clone()]).await.unwrap();
+    let hi = Draft::new("hi").mentions([carols.clone()]);
+    alice.client.send(Target::Conversation(id.clone()), hi).await.unwrap();
+    alice.client.role(&id, &bobs, Role::Admin).await.unwrap();
+    let called = alice.client.update(&id, Info { title: Some(title("Sea")), ..Info::default() }).await.unwrap();
+    let added = added.stored().await.unwrap();
+    assert_eq!((added.added, added.already), (vec![daves], vec![bobs.clone()]));
+    assert_eq!(called.stored().await.unwrap().seq, 5);
+    let nobody = alice.client.add(&id, [bobs.clone()]).await.unwrap().stored().await.unwrap();
+    assert!(nobody.entry.is_none());
+    assert_eq!(alice.client.outbox().await.unwrap(), []);
+    for app in [&mut alice, &mut bob, &mut carol] {
+        app.until(|app| app.got.len() == 5).await;
+        app.assert_dense();
+    }
+    assert_eq!(alice.got[..5], carol.got.iter().map(|entry| own(&alice, entry)).collect::<Vec<_>>());
+
+    let left = carol.client.read(&id, Seq::FIRST).await.unwrap();
+    assert_eq!((left.unread, left.mentions), (1, Some(1)));
+    let mut view = Timeline::new(alice.me.clone());
+    alice.got.iter().for_each(|entry| view.message(entry.clone()));
+    let tick = |view: &Timeline| {
+        let ticks = view.entries(|_| ()).into_iter().filter_map(|entry| match entry {
+            TimelineEntry::Message { tick, .. } => tick,
+            _ => None,
+        });
+        ticks.fold(None, |_, tick| Some(tick))
+    };
+    assert_eq!(tick(&view), Some(Tick::Stored));
+    view.receipts(&alice.client.receipts(&id, 100, None).await.unwrap());
+    assert!(tick(&view) < Some(Tick::Read));
+    let members = alice.client.members(&id, 2, None).await.unwrap();
+    assert!(members.members.len() == 2 && members.next_cursor.is_some());
+    bob.client.react(&id, Seq::new(3).unwrap(), Emoji::parse("👍").ok()).await.unwrap().stored().await.unwrap();
+    let reactions = carol.client.reactions(&id, Seq::new(3).unwrap(), 10, None).await.unwrap();
+    assert_eq!(reactions.reactions[0].user_id, bobs);
+
+    carol.client.leave(&id).await.unwrap().stored().await.unwrap();
+    let late = carol.client.send(Target::Conversation(id.clone()), "late").await.unwrap();
+    let refused = late.stored().await.unwrap_err();
+    assert!(matches!(&refused, Error::Refused { code, .. } if code == "not_member"), "{refused}");
+    let row = carol.client.inbox(None).await.unwrap().conversations.remove(0);
+    assert_eq!((row.role, row.title.as_deref()), (Some(Role::None), Some("Sea")));
+    bob.client.send(Target::Conversation(id.clone()), "not for carol").await.unwrap().stored().await.unwrap();
+    bob.client.add(&id, [carols.clone()]).await.unwrap().stored().await.unwrap();
+    carol.until(|carol| carol.got.len() == 8).await;
+    let seqs: Vec<u64> = carol.got.iter().map(|entry| entry.seq.value()).collect();
+    assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7, 9]);
+    assert_eq!(carol.got[7].system, Some(System::MembersAdded { members: vec![carols] }));
+    let page = carol.client.history(&id, Side::Newest, 50).await.unwrap();
+    assert_eq!((page.first_seq.map(Seq::value), page.messages.len()), (Some(9), 1));
+}
+
+/// As its sender sees it.
+fn own(app: &App, entry: &Message) -> Message {
+    let held = app.got.iter().find(|held| held.seq == entry.seq).expect("it is held");
+    Message { client_msg_id: held.client_msg_id.clone(), ..entry.clone() }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use drill::{Drill, MESSAGES, ask};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use template::Template;
-use testkit::{ConnectError, Fault, Network, PATIENCE, TestServer};
+use testkit::{ConnectError, Fault, Network, PATIENCE, Phone, TestServer};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -440,6 +440,161 @@ async fn notify_behind() {
     stream.behind(Duration::ZERO);
     drill.all_is_well(2).await;
     drill.assert_rang(&[("notify-behind", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn group_throttles() {
+    let mut drill = Drill::start().await;
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let group = ask(&mut drill.alice, create).await["result"]["conversation_id"].take();
+    // The first try of each look-up of a member is one too many, the second is not.
+    let mut seen = Vec::new();
+    drill.break_calls(move |_, call| {
+        let one_table = call.body()["TableName"] == "MembersTable" && seen.len() < MESSAGES;
+        (one_table && !seen.contains(call)).then(|| {
+            seen.push(call.clone());
+            Fault::Throttled
+        })
+    });
+    let mut sent = 0;
+    while drill.sum("ReadThrottleEvents", "MembersTable").await < MESSAGES as u64 {
+        sent += 1;
+        // Each in another group, since the same look-up is turned away once.
+        let create =
+            json!({"action": "create", "client_msg_id": format!("c1-{sent}"), "title": "Trip", "members": ["bob"]});
+        assert_eq!(ask(&mut drill.alice, create).await["type"], "reply", "slowness first");
+    }
+    drill.periods(1).await;
+    drill.break_calls(|_, call| {
+        let writes = call.body()["TransactItems"].as_array().and_then(|writes| writes.last()).cloned();
+        let is_of_group = writes.is_some_and(|write| write["Update"]["TableName"] == "ConversationsTable");
+        is_of_group.then_some(Fault::Cancelled("ThrottlingError"))
+    });
+    for number in 0..MESSAGES {
+        let answer = ask(&mut drill.alice, say(&group, &format!("m{number}"))).await;
+        assert_eq!(answer["error"]["code"], "unavailable", "a transaction is not tried again");
+    }
+    assert_eq!(drill.sum("WriteThrottleEvents", "ConversationsTable").await, MESSAGES as u64);
+    drill.periods(1).await;
+
+    // The traffic ends.
+    drill.repair_calls();
+    assert_eq!(ask(&mut drill.alice, say(&group, "m0")).await["result"]["seq"], 2, "and what was refused goes");
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("group-throttles", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn fanout_behind() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.group_stream();
+    let (group, mut member) = large_group(&mut drill).await;
+    // Somebody has switched the mapping off, and on again, for more than ten seconds.
+    stream.behind(Duration::from_secs(11));
+    stream.hold().await;
+    ask(&mut drill.alice, say(&group, "m1")).await;
+    // "Who opens the app sees everything."
+    let list = server.phone("u2").await.inbox().await;
+    assert_eq!((&list[0]["last_seq"], &list[0]["unread"]), (&json!(2), &json!(1)));
+    stream.release();
+    assert_eq!(told(&mut member).await, 2, "late, but it comes");
+    drill.periods(1).await;
+    // Then a table refuses what fanout asks for.
+    refuse_fanout(&drill);
+    ask(&mut drill.alice, say(&group, "m2")).await;
+    until_partial(&drill).await;
+    drill.assert_logged("cause", "InboxTable").await;
+    drill.repair_calls();
+    assert_eq!(told(&mut member).await, 3, "nothing has to be done for what was late");
+    server.groups_settled().await;
+    drill.periods(1).await;
+
+    stream.behind(Duration::ZERO);
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("fanout-behind", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn fanout_given_up() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.group_stream();
+    let (group, mut member) = large_group(&mut drill).await;
+    refuse_fanout(&drill);
+    stream.behind(Duration::from_secs(11));
+    ask(&mut drill.alice, say(&group, "m1")).await;
+    until_partial(&drill).await;
+    drill.periods(1).await;
+    // The first may have begun in the period before, and its age is of when it began.
+    until_partial(&drill).await;
+    until_partial(&drill).await;
+    // An hour has passed.
+    stream.behind(Duration::from_hours(1) + Duration::from_secs(11));
+    server.groups_settled().await;
+    drill.periods(1).await;
+    let given_up = stream.given_up();
+    assert_eq!(given_up.len(), 1);
+    assert!(!given_up[0].to_string().contains("gr_"), "where in the stream, and no more");
+    stream.behind(Duration::ZERO);
+    drill.repair_calls();
+    let mut other = server.phone("u3").await;
+    assert_eq!(other.drain().await.len(), 1, "nobody has told them of the second");
+
+    // "Repair the groups in which something was written since then", and empty the queue.
+    let since = &given_up[0]["DDBStreamBatchInfo"]["approximateArrivalOfFirstRecord"];
+    let repaired = drill.admin(json!({"op": "repair", "since": since})).await;
+    assert_eq!((&repaired["groups"], &repaired["moved"], &repaired["next"]), (&json!(1), &json!(41), &Value::Null));
+    assert_eq!(told(&mut member).await, 2);
+    assert_eq!(told(&mut other).await, 2);
+    stream.purge_given_up();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("fanout-behind", RANG), ("fanout-given-up", "..!..")]);
+}
+
+fn say(group: &Value, id: &str) -> Value {
+    json!({"action": "send", "conversation_id": group, "client_msg_id": id, "kind": "text", "body": "hi"})
+}
+
+/// One whose members the stream brings along, and a member's phone that has its first entry.
+async fn large_group(drill: &mut Drill) -> (Value, Phone) {
+    let mut member = drill.server.phone("u1").await;
+    let members: Vec<String> = (0..40).map(|number| format!("u{number}")).collect();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Club", "members": members});
+    let group = ask(&mut drill.alice, create).await["result"]["conversation_id"].take();
+    assert_eq!(told(&mut member).await, 1);
+    drill.server.groups_settled().await;
+    (group, member)
+}
+
+/// The next entry that the phone is told of.
+async fn told(phone: &mut Phone) -> u64 {
+    phone.event("messages.new").await["messages"][0]["seq"].as_u64().unwrap()
+}
+
+/// Members' rows can't be read by whoever brings them along.
+fn refuse_fanout(drill: &Drill) {
+    drill.break_calls(|function, call| {
+        (function == "FanoutFunction" && call.operation() == "BatchGetItem").then_some(Fault::Status(500))
+    });
+}
+
+/// Until one more batch has failed.
+async fn until_partial(drill: &Drill) {
+    let partial = async || {
+        let lines = drill.lines().await;
+        lines.iter().filter(|line| line["route"] == "fanout" && line["outcome"] == "partial").count()
+    };
+    let before = partial().await;
+    let failed = async {
+        while partial().await == before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, failed).await.expect("fanout fails");
 }
 
 async fn enable_fcm(drill: &Drill, enabled: bool) {

@@ -42,6 +42,31 @@ async fn a_kick_closes_and_a_look_shows() {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "asks the local server for the way to the function")]
+async fn members_of_a_group_who_were_left_behind_are_brought_along() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let members: Vec<String> = (0..40).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Club", "members": members});
+    server.group_stream().hold().await;
+    let group = alice.ok(create).await["conversation_id"].take();
+    let repaired = admin(&server, json!({"op": "repair", "conversation_id": group})).await;
+    assert_eq!(repaired["result"], json!({"roster": 0, "moved": 42, "unreadable": 0}));
+    assert_eq!(bob.event("messages.new").await["messages"][0]["system"]["event"], "created");
+    let send = json!({"action": "send", "conversation_id": group, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    alice.ok(send).await;
+    let script = template::workspace_root().join("tools/scripts/repair.py");
+    let python = template::workspace_root().join(".venv/bin/python");
+    if python.exists() {
+        let url = server.local().http_url();
+        let repaired = tokio::process::Command::new(python).arg(script).arg("--url").arg(url).output().await.unwrap();
+        let said = String::from_utf8(repaired.stdout).unwrap();
+        assert_eq!(said, "groups: 1, moved: 42, unreadable: 0\n", "{}", String::from_utf8_lossy(&repaired.stderr));
+        assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "hi");
+    }
+}
+
+#[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "asks the local server for its log")]
 async fn the_log_has_what_became_of_a_message_and_nobodys_name() {
     let server = TestServer::open().await;

@@ -50,7 +50,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
         None
     })
     .await;
-    let limits = [("RequestRate", "60+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "20+1/180s")];
+    let limits = [("RequestRate", "60+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "900+1/180s")];
     let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let server = proxy
         .server_with(|options| {
@@ -312,10 +312,38 @@ async fn operate(server: &TestServer) {
         json!({"op": "suspend", "user_id": "bob", "until": "2099-01-01T00:00:00Z"}),
         json!({"op": "unsuspend", "user_id": "bob"}),
     ] {
-        let url = format!("{}/local/admin", server.local().http_url());
-        let answer: Value = server.http.post(url).json(&request).send().await.unwrap().json().await.unwrap();
+        let answer = admin(server, &request).await;
         assert!(answer["result"].is_object(), "{request}: {answer}");
     }
+    repair(server).await;
+}
+
+/// Members who were left behind, and one who is missing in the roster.
+async fn repair(server: &TestServer) {
+    let mut alice = server.phone("alice").await;
+    server.group_stream().hold().await;
+    let members: Vec<String> = (0..40).map(|number| format!("r{number}")).collect();
+    let create = json!({"action": "create", "client_msg_id": "repaired", "title": "Club", "members": members});
+    let group = alice.ok(create).await["conversation_id"].take();
+    alice.ok(say(&group, "m1")).await;
+    let all = json!({"op": "repair"});
+    admin(server, &all).await;
+    server.store_dead_connection("r1").await;
+    server.store_ended_connection("r2").await;
+    alice.ok(about(&group, "edit", "e1", &json!({"seq": 2, "body": "hello"}))).await;
+    alice.ok(about(&group, "remove", "x1", &json!({"user_id": "r3"}))).await;
+    admin(server, &all).await;
+    let lose = server.tables().delete_item().table_name("MembersTable").key("user_id", AttributeValue::S("r4".into()));
+    lose.key("conversation_id", AttributeValue::S(group.as_str().unwrap().into())).send().await.unwrap();
+    let one = json!({"op": "repair", "conversation_id": group});
+    assert_eq!(admin(server, &one).await["result"]["roster"], 1);
+    server.group_stream().release();
+    alice.leave().await;
+}
+
+async fn admin(server: &TestServer, request: &Value) -> Value {
+    let url = format!("{}/local/admin", server.local().http_url());
+    server.http.post(url).json(request).send().await.unwrap().json().await.unwrap()
 }
 
 /// What IAM asks for a call: a transaction takes the permission of each write in it.

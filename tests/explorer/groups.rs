@@ -132,14 +132,19 @@ impl Tables {
         Ok(())
     }
 
-    /// Once everything has been handed on: each view is where its member's log ends, and who left is out of the roster.
-    pub(crate) fn settled(&self) -> Result<(), String> {
+    /// Once everything has been handed on: each view is where its member's log ends.
+    pub(crate) fn views_are_at_the_end(&self) -> Result<(), String> {
         let last = self.messages.len() as u64;
         for (user, intervals) in self.folded(last)?.intervals {
             let end = intervals.last().and_then(|time| time.left).unwrap_or(last);
             let row = self.inbox.iter().find(|row| row["user_id"] == user.as_str());
             ensure!(row.is_some_and(|row| number(row, "last_seq") == end), "{user}'s view is not at {end}: {row:?}");
         }
+        Ok(())
+    }
+
+    /// Then, who left is out of the roster.
+    pub(crate) fn nobody_who_left_is_in_the_roster(&self) -> Result<(), String> {
         let left: Vec<_> = self.members.iter().filter(|row| row.get("left_seq").is_some()).collect();
         ensure!(left.is_empty(), "they left, and are still in the roster: {left:?}");
         Ok(())

@@ -193,10 +193,14 @@ impl Tables {
             );
             let version = new.get("version").map_or(1, |version| version.as_u64().unwrap_or_default());
             ensure!(is_deleted(new) || version == edits + 1, "{edits} edits made version {version}: {new}");
-            let mut last_by = BTreeMap::new();
+            let (mut last_by, mut last_seq) = (BTreeMap::new(), None);
             for entry in by.iter().filter(|entry| entry["kind"] == "reaction") {
-                last_by.insert(string(entry, "sender_id"), &entry["emoji"]);
+                let before = last_by.insert(string(entry, "sender_id"), &entry["emoji"]);
+                ensure!(entry.get("emoji_before") == before, "before it was {before:?}: {entry}");
+                last_seq = Some(&entry["seq"]);
             }
+            let expected = last_seq.filter(|_| !is_deleted(new));
+            ensure!(new.get("reactions_seq") == expected, "the last reaction is {expected:?}: {new}");
             let reactions = new.get("reactions").and_then(Value::as_object);
             let same = last_by.iter().all(|(user, emoji)| reactions.is_some_and(|map| map.get(*user) == Some(*emoji)));
             ensure!(is_deleted(new) || same, "the reactions are not {last_by:?}: {new}");
@@ -206,8 +210,8 @@ impl Tables {
 }
 
 /// What changes write into a message's row.
-const MAY_CHANGE: [&str; 8] =
-    ["body", "version", "edited_at", "deleted_at", "deleted_by", "deleted_seq", "reactions", "media"];
+const MAY_CHANGE: [&str; 9] =
+    ["body", "version", "edited_at", "deleted_at", "deleted_by", "deleted_seq", "reactions", "reactions_seq", "media"];
 
 /// Whether it is the chat list's line, and counts as unread.
 pub(crate) fn counts(message: &Value) -> bool {

@@ -1,5 +1,5 @@
 //! Two or three of the real functions at once, in every order of their calls to AWS; then again with one of them killed at
-//! any call, with one conflict, and with one failure. Each time everybody then asks again what was not answered, and comes
+//! any call, with one conflict, with one failure, and with one transaction of a group that shows in parts. Each time everybody then asks again what was not answered, and comes
 //! back, and everything that must always hold is looked at.
 //!
 //! A schedule that breaks something is printed with a name, with which it is run again alone:
@@ -32,11 +32,12 @@ const RUNS_MAX: usize = 30;
 /// With two functions at once, every state is seen in fewer.
 const EVERY_STATE_RUNS_MAX: usize = 30_000;
 
-const KINDS: [(Faults, &str); 4] = [
+const KINDS: [(Faults, &str); 5] = [
     (Faults::None, "as it is"),
     (Faults::Kill, "one killed"),
     (Faults::Conflict, "one conflict"),
     (Faults::Failure, "one failure"),
+    (Faults::HalfSeen, "one half seen"),
 ];
 
 #[test]
@@ -79,7 +80,14 @@ fn bounds() -> Bounds {
 /// A scenario's line in the table: how many schedules there are of each kind, and how many runs led nowhere new.
 fn row(scenario: Scenario, bounds: Bounds, runs: &ProgressBar) -> String {
     let started = Instant::now();
-    let all = KINDS.map(|(faults, _)| explored(scenario, faults, bounds, runs));
+    let all = KINDS.map(|(faults, _)| match faults {
+        // In a direct conversation nobody queries for what the same transaction says elsewhere; and where the entries were looked at
+        // before, few schedules hide any.
+        Faults::HalfSeen if !(scenario.dies() || bounds.every_state && scenario.name.starts_with("g-")) => {
+            Explored::default()
+        }
+        faults => explored(scenario, faults, bounds, runs),
+    });
     let numbers =
         all.map(|Explored { schedules, bounded, .. }| format!("{schedules:13}{}", if bounded { "+" } else { " " }));
     let redundant: usize = all.iter().map(|explored| explored.redundant).sum();
@@ -107,6 +115,11 @@ fn what_was_broken_once_stays_whole() {
         // retry the watermark had moved on with an answer of the recipient's own.
         "reply-ack:1,0,0,0,0,0,0,1,1!killed",
         "reply-read:1,0,0,0,0,0,0,1,1,1!killed",
+        // Of three entries that nobody was told of, with the second of which somebody joins: queries do not find the last one
+        // yet; or not the one before; or, in the roster, not who joined.
+        "g-fanout:0,0,0,0!unseen",
+        "g-fanout:0,0,0,0!hole",
+        "g-fanout:0,0!hole",
     ] {
         run(schedule);
     }

@@ -13,6 +13,7 @@ use testkit::cloud::{Cloud, Rows, Touch, object_touch, socket_touch};
 use testkit::explorer::{Actor, Model};
 use testkit::fake_s3::FakeS3;
 use testkit::fake_sns::{FakeSns, Push};
+use testkit::half_seen::HalfSeen;
 use testkit::schedule::Step;
 use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
 use wire::Timestamp;
@@ -55,6 +56,7 @@ struct InitialState {
     sockets: BTreeMap<String, Vec<Value>>,
     sns: FakeSns,
     s3: FakeS3,
+    half_seen: HalfSeen,
     connected_at: Timestamp,
     state: State,
 }
@@ -128,20 +130,27 @@ impl ChatModel {
         inner.clock.advance(Duration::from_mins(1));
         let mut state = inner.now.borrow().clone();
         state.done.fill(false);
-        let (rows, sockets, sns, s3) =
-            inner.gate.with_cloud(|cloud| (cloud.rows(), cloud.sockets().clone(), cloud.sns.clone(), cloud.s3.clone()));
-        *inner.initial.borrow_mut() = InitialState { rows, sockets, sns, s3, connected_at, state };
+        *inner.initial.borrow_mut() = inner.gate.with_cloud(|cloud| InitialState {
+            rows: cloud.rows(),
+            sockets: cloud.sockets().clone(),
+            sns: cloud.sns.clone(),
+            s3: cloud.s3.clone(),
+            half_seen: cloud.half_seen.clone(),
+            connected_at,
+            state,
+        });
     }
 }
 
 impl Model for ChatModel {
     fn begin(&self) -> Vec<Actor> {
-        let InitialState { rows, sockets, sns, s3, state, .. } = &*self.0.initial.borrow();
+        let InitialState { rows, sockets, sns, s3, half_seen, state, .. } = &*self.0.initial.borrow();
         self.0.gate.with_cloud(|cloud| {
             cloud.restore(rows);
             cloud.sockets_restore(sockets);
             cloud.sns.clone_from(sns);
             cloud.s3.clone_from(s3);
+            cloud.half_seen.clone_from(half_seen);
         });
         self.0.now.borrow_mut().clone_from(state);
         self.0.uploaded_now();
@@ -176,9 +185,10 @@ impl Model for ChatModel {
         self.0.ask_again().await?;
         self.0.hand_on_all_heads().await?;
         self.0.only_what_is_attached_or_waits_is_kept().await?;
-        let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict));
+        let half = |step: &Step| step.fault.is_some_and(Fault::shows_half);
+        let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict)) || half(step);
         // Who dies in a group between a member's row and the post leaves it pending, until a ping says so: nobody is told twice.
-        let is_told = |step: &Step| !self.0.is_group() || step.fault == Some(Fault::Conflict);
+        let is_told = |step: &Step| !self.0.is_group() || step.fault == Some(Fault::Conflict) || half(step);
         if faults.iter().all(|step| killed(step) && is_told(step)) {
             self.0.everybody_connected_has_everything()?;
             if !self.0.is_group() {
@@ -216,6 +226,12 @@ impl Model for ChatModel {
 impl Inner {
     /// What a phone does. `suffix` tells its connection from the user's others.
     async fn act(&self, n: usize, doing: Doing, suffix: &str) {
+        if let Doing::Dying(doing) = doing {
+            self.gate.with_cloud(Cloud::die_after_commit);
+            Box::pin(self.act(n, *doing, suffix)).await;
+            self.gate.with_cloud(Cloud::revive);
+            return;
+        }
         let connection = format!("{}={suffix}", doing.user());
         let done = match doing {
             Doing::Send { from, to, id } => self.send(n, from, to, id).await,
@@ -269,6 +285,7 @@ impl Inner {
             Doing::Put(_) => self.put_again(n).await,
             Doing::Expire => self.expire(n).await,
             Doing::Sweep => self.hand_on_removed(n).await,
+            Doing::Dying(_) => true,
             Doing::Look(user) => self.ask(n, user, &json!({ "action": "inbox" })).await.is_some(),
             Doing::Catch(user) => self.catch(n, user).await,
             Doing::Read(user, seq) => {
@@ -580,7 +597,8 @@ impl Inner {
     fn is_of_own_devices(&self, actor: usize, call: &AwsCall) -> bool {
         let of = &call.body()["ExpressionAttributeValues"][":user"]["S"];
         // Whoever brings a group's members along also has the copies of what they wrote themselves.
-        let writers = self.scenario.at_once.iter().filter(|doing| self.is_group() && doing.verb() != "connect");
+        let all = self.scenario.before.iter().chain(self.scenario.at_once);
+        let writers = all.filter(|doing| self.is_group() && doing.verb() != "connect");
         let mut users = writers.map(|doing| doing.user()).chain([self.scenario.at_once[actor].user()]);
         call.body()["TableName"] == "ConnectionsTable" && users.any(|user| *of == user)
     }
@@ -629,12 +647,13 @@ impl Inner {
         ensure!(self.hand_on_heads(0).await, "handed on again, a batch still fails");
         self.note_frames()?;
         self.look()?;
+        self.now.borrow().tables.views_are_at_the_end()?;
         // Who left may be settled by what comes after.
         let all = self.now.borrow().moved.clone();
         self.functions(0).fanout(json!({ "Records": all })).await;
         self.note_frames()?;
         self.look()?;
-        self.now.borrow().tables.settled()
+        self.now.borrow().tables.nobody_who_left_is_in_the_roster()
     }
 
     fn checks(&self, actor: usize) {

@@ -55,6 +55,8 @@ pub(crate) enum Doing {
     },
     /// The mapping hands on which groups moved since it last did.
     Fanout,
+    /// The same, in a group, by a process that dies when it has written: nobody is brought along.
+    Dying(&'static Doing),
     /// The user opens the chat list.
     Look(&'static str),
     /// The user reads the whole history, and says so.
@@ -76,6 +78,9 @@ pub(crate) enum Doing {
 
 impl Doing {
     pub(crate) fn user(self) -> &'static str {
+        if let Self::Dying(doing) = self {
+            return doing.user();
+        }
         let (Self::Send { from: user, .. }
         | Self::Edit { user, .. }
         | Self::Delete { user, .. }
@@ -124,6 +129,7 @@ impl Doing {
             Self::Say(..) => "say",
             Self::Manage { action, .. } => action,
             Self::Fanout => "fanout",
+            Self::Dying(doing) => doing.verb(),
             Self::Look(_) => "look",
             Self::Catch(_) => "catch",
             Self::Upload(_) => "upload",
@@ -148,9 +154,16 @@ pub(crate) struct Scenario {
     pub(crate) connections_max: usize,
 }
 
+impl Scenario {
+    /// Whether there are entries that nobody was told of.
+    pub(crate) fn dies(&self) -> bool {
+        self.before.iter().any(|doing| matches!(doing, Dying(_)))
+    }
+}
+
 use Doing::{
-    Ack, Block, Catch, Connect, Create, Disconnect, Drain, Expire, Fanout, Kick, Look, Notify, Put, Read, Register,
-    Say, Suspend, Sweep,
+    Ack, Block, Catch, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Kick, Look, Notify, Put, Read,
+    Register, Say, Suspend, Sweep,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -204,6 +217,8 @@ const fn delete_of(user: &'static str, seq: u64, id: &'static str) -> Doing {
     Doing::Delete { user, seq, id }
 }
 
+/// An entry that nobody was told of.
+const DIED: Doing = Dying(&Say("alice", "a1"));
 const PAIR: Doing = Create("alice", &["bob"]);
 const THREE: Doing = Create("alice", &["bob", "carol"]);
 
@@ -220,7 +235,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 83] = [
+pub(crate) const SCENARIOS: [Scenario; 99] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -321,6 +336,30 @@ pub(crate) const SCENARIOS: [Scenario; 83] = [
     scenario("g-delete-retry", &[PAIR, BOB, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Say("alice", "a1")]),
     scenario("g-react-react", &[PAIR, Say("alice", "a1")], &[react("alice", 2, "r1"), react("bob", 2, "r1")]),
     scenario("g-edit-delete", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), delete_of("alice", 2, "d1")]),
+    scenario("g-edit-edit", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), edit(2, "e2")]),
+    scenario("g-sender-unread", &[PAIR, BOB, Say("alice", "a1")], &[Say("bob", "b1"), Read("bob", 2)]),
+    scenario("g-send-send-fanout", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Say("bob", "b1"), Fanout]),
+    scenario("g-fanout", &[PAIR, DIED, Dying(&add("alice", "carol", "n1")), Dying(&Say("alice", "a2"))], &[Fanout]),
+    scenario("g-fanout-twice", &[THREE, BOB, DIED, Dying(&Say("bob", "b1"))], &[Fanout, Fanout]),
+    scenario("g-fanout-ack", &[PAIR, Fanout, BOB, DIED], &[Fanout, Ack("bob", 1)]),
+    scenario("g-fanout-read", &[PAIR, BOB, Say("alice", "a0"), DIED], &[Fanout, Read("bob", 2)]),
+    scenario("g-fanout-catch", &[PAIR, BOB, DIED, Dying(&Say("alice", "a2"))], &[Fanout, Catch("bob")]),
+    scenario("g-fanout-inbox", &[PAIR, BOB, DIED], &[Fanout, Look("bob")]),
+    scenario("g-fanout-connect", &[PAIR, DIED], &[Fanout, BOB]),
+    scenario("g-fanout-send", &[PAIR, BOB, DIED], &[Fanout, Say("alice", "a2")]),
+    scenario("g-fanout-retry", &[PAIR, BOB, DIED], &[Fanout, Say("alice", "a1")]),
+    scenario("g-add-fanout-connect", &[PAIR, Fanout, Dying(&add("alice", "carol", "n1"))], &[Fanout, Connect("carol")]),
+    scenario(
+        "g-remove-fanout",
+        &[THREE, Fanout, Connect("carol"), DIED, Dying(&remove("alice", "carol", "x1"))],
+        &[Fanout, Say("bob", "b1")],
+    ),
+    scenario(
+        "g-rejoin-fanout",
+        &[THREE, Fanout, Dying(&leave("carol", "l1")), Dying(&add("alice", "carol", "n1"))],
+        &[Fanout, Connect("carol")],
+    ),
+    scenario("g-delete-fanout", &[PAIR, BOB, DIED], &[delete_of("alice", 2, "d1"), Fanout]),
     scenario("media-send-send", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a2")]),
     scenario("media-send-retry", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a1")]),
     scenario("media-send-expire", &[ALICE, BOB, PICTURE], &[carry("a1"), Expire, Sweep]),

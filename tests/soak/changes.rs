@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pigeonhole_client::{
-    Client, ConversationId, Emoji, Error, Message, Outgoing, Queued, Seq, Side, Target, Timeline, TimelineEntry,
+    Client, ConversationId, Emoji, Error, Message, Outgoing, Queued, Sent, Seq, Side, Target, Timeline, TimelineEntry,
     Timestamp,
 };
 
+use crate::groups::is_group;
 use crate::user::{Shown, User};
 
 /// One action in so many is a change.
@@ -49,13 +50,19 @@ pub(crate) fn is_number(message: &Message, number: u64) -> bool {
 impl User {
     /// Changes some message, if there is one; whether there was.
     pub(crate) async fn change(&mut self) -> bool {
-        let known = self.conversations.iter().filter(|(_, shown)| !shown.said.is_empty());
+        let known = self.conversations.iter().filter(|(id, shown)| !is_group(id) && !shown.said.is_empty());
         let known: Vec<ConversationId> = known.map(|(id, _)| id.clone()).collect();
         if known.is_empty() {
             return false;
         }
-        let id = &known[self.rng.usize(..known.len())];
-        let shown = self.conversations.get_mut(id).expect("it is known");
+        let id = known[self.rng.usize(..known.len())].clone();
+        self.counts.changes.fetch_add(1, Relaxed);
+        self.change_in(&id).await.is_some()
+    }
+
+    /// Changes some message of this conversation, if there is one.
+    pub(crate) async fn change_in(&mut self, id: &ConversationId) -> Option<Sent> {
+        let shown = self.conversations.get_mut(id).filter(|shown| !shown.said.is_empty())?;
         let back = self.rng.usize(..shown.said.len().min(RECENT_MAX));
         let Said { seq, own, mark } = &shown.said[shown.said.len() - 1 - back];
         let client = &self.app.client;
@@ -65,25 +72,35 @@ impl User {
                 client.edit(id, *seq, format!("{number} <{mark}> edited {}", self.rng.u32(..))).await
             }
             (true, 5..7) => client.delete(id, *seq).await,
+            // Who may is another question.
+            (false, 0) if is_group(id) => client.delete(id, *seq).await,
             (_, any) => {
                 let emoji = EMOJIS.get(any % (EMOJIS.len() + 1)).and_then(|emoji| Emoji::parse(emoji).ok());
                 client.react(id, *seq, emoji).await
             }
         };
-        let queued = sent.expect("it goes into the outbox").queued().clone();
-        shown.timeline.queued(queued, Timestamp::from_millis(0));
-        self.counts.changes.fetch_add(1, Relaxed);
-        true
+        let sent = sent.expect("it goes into the outbox");
+        shown.timeline.queued(sent.queued().clone(), Timestamp::from_millis(0));
+        Some(sent)
     }
 
     /// It will never be stored. A change of what was deleted meanwhile, or edited too often, rightly so.
     pub(crate) fn refused(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
+        if let Some(Target::Conversation(id)) = outgoing.target()
+            && is_group(&id)
+        {
+            if let Some(shown) = self.conversations.get_mut(&id) {
+                shown.timeline.failed(client_msg_id, error.to_string());
+                shown.timeline.dismiss(client_msg_id);
+            }
+            return self.refused_in_a_group(client_msg_id, error);
+        }
         let is_change = !matches!(outgoing, Outgoing::Message { .. });
         let is_right = matches!(error, Error::Refused { code, .. } if code == "gone" || code == "limit_reached");
         let count = if is_change && is_right { &self.counts.declined } else { &self.counts.refused };
         count.fetch_add(1, Relaxed);
         self.under_way -= 1;
-        if let Target::Conversation(id) = outgoing.target()
+        if let Some(Target::Conversation(id)) = outgoing.target()
             && let Some(shown) = self.conversations.get_mut(&id)
         {
             shown.timeline.failed(client_msg_id, error.to_string());
@@ -111,7 +128,7 @@ impl User {
     /// Compares what is shown of each conversation with what the server has of it, which is nothing of what was deleted.
     pub(crate) async fn check_views(&mut self) {
         while self.looking.join_next().await.is_some() {}
-        for (id, shown) in &self.conversations {
+        for (id, shown) in self.conversations.iter().filter(|(id, _)| !is_group(id)) {
             let log = whole(&self.app.client, id).await;
             let deleted = self.counts.deleted.lock().expect("nobody has panicked");
             let found = log.iter().filter_map(|entry| mark(&entry.body)).filter(|mark| deleted.contains(*mark)).count();
@@ -152,7 +169,7 @@ impl Shown {
 }
 
 /// The messages as they are drawn.
-fn view(timeline: &Timeline) -> Vec<Message> {
+pub(crate) fn view(timeline: &Timeline) -> Vec<Message> {
     let entries = timeline.entries(|_| ()).into_iter();
     entries
         .filter_map(|entry| match entry {
@@ -162,7 +179,7 @@ fn view(timeline: &Timeline) -> Vec<Message> {
         .collect()
 }
 
-async fn whole(client: &Client, id: &ConversationId) -> Vec<Message> {
+pub(crate) async fn whole(client: &Client, id: &ConversationId) -> Vec<Message> {
     let mut log: Vec<Message> = Vec::new();
     loop {
         let last = log.last().map_or(Seq::ZERO, |last| last.seq);

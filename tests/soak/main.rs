@@ -1,5 +1,6 @@
 //! Users chat through the client library over the real local server while sockets are cut, sandboxes killed, calls to AWS
-//! lost, refused and delayed, and change what they said; then everything that was sent is accounted for.
+//! lost, refused and delayed, and change what they said, in pairs and in groups whose members come, go and rise; then everything that
+//! was sent is accounted for.
 //!
 //! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) change how much and which. The seed decides
 //! every choice of users and faults; the order in which threads come to make them is the machine's. After Ctrl-C nothing more
@@ -8,6 +9,7 @@
 
 mod changes;
 mod faults;
+mod groups;
 mod phones;
 mod user;
 
@@ -23,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use user::{Counts, User};
 
+/// Half of them in groups.
 const MESSAGES: usize = 10_000;
 const USERS: usize = 16;
 /// Each chats with those next to it.
@@ -49,19 +52,21 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     tokio::spawn(stop_by_hand(stop.clone()));
     let name = |number: usize| format!("user-{}", number % USERS);
     phones::register(&server, (0..USERS).map(name)).await;
+    let (in_groups, messages) = (messages / 2, messages - messages / 2);
+    let users = everybody(&server, messages, in_groups, seed, &counts).await;
+    let all_groups = Arc::clone(&users[0].groups.all);
     faults.begin();
+    server.group_stream().duplicate(true);
     let mut chatting = JoinSet::new();
-    for number in 0..USERS {
-        let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
-        let share = messages / USERS + usize::from(number < messages % USERS);
-        let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        let user = User::new(&server, name(number), peers, share, seed, &counts).await;
+    for user in users {
         chatting.spawn(user.chat(stop.clone(), done.clone()));
     }
-    watch(messages as u64, &counts, &stop).await;
+    watch(messages as u64, in_groups as u64, &counts, &stop).await;
+    groups::settled(&server).await;
     done.cancel();
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
+    let of_groups = groups::check(&server, &mut users, &all_groups).await;
     for user in &mut users {
         user.check_views().await;
         user.check_badges().await;
@@ -73,6 +78,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let wanted = if stop.is_cancelled() { sent } else { messages as u64 };
     println!("{sent} messages among {USERS} users, seed {seed}: {:.0} s", started.elapsed().as_secs_f64());
     table(&account(&counts, &users));
+    table(&of_groups.account(&counts));
     table(&[
         ("conversations that phones rang for", phones.rung),
         ("notifications that were not marked", phones.unmarked),
@@ -86,12 +92,39 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("conversations that no phone rang for", phones.silent),
         ("notifications of what was read", phones.left),
     ]);
+    wrong.extend(of_groups.wrong(&counts));
     table(&wrong);
     assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
     let disturbed = tally.faults.values().sum::<u64>() + counts.cuts.load(Relaxed) + counts.restarts.load(Relaxed);
     assert!(phones.rung > 0, "no phone rang: this proves little");
     assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
     assert!(counts.changes.load(Relaxed) * 10 >= wanted, "few changes: this proves little");
+    assert!(counts.churn.load(Relaxed) * 10 >= counts.in_groups.load(Relaxed), "little churn: this proves little");
+}
+
+/// The users, with a share each of what is to be said, and their groups, all of it made while nothing goes wrong yet.
+async fn everybody(
+    server: &Arc<TestServer>,
+    messages: usize,
+    in_groups: usize,
+    seed: u64,
+    counts: &Arc<Counts>,
+) -> Vec<User> {
+    let name = |number: usize| format!("user-{}", number % USERS);
+    let share = |all: usize, number: usize| all / USERS + usize::from(number < all % USERS);
+    let names: Vec<String> = (0..USERS).map(name).collect();
+    let mut users = Vec::new();
+    for number in 0..USERS {
+        let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
+        let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
+        let who = (name(number), names.clone());
+        users.push(User::new(server, who, peers, share(messages, number), seed, counts).await);
+    }
+    let groups = groups::make(&users).await;
+    for (number, user) in users.iter_mut().enumerate() {
+        (user.groups.all, user.groups.left_to_do) = (Arc::clone(&groups), share(in_groups, number));
+    }
+    users
 }
 
 /// What was done.
@@ -148,22 +181,25 @@ async fn stop_by_hand(stop: CancellationToken) {
 }
 
 /// Until everybody has seen everything, or nothing comes any more.
-async fn watch(messages: u64, counts: &Counts, stop: &CancellationToken) {
+async fn watch(messages: u64, in_groups: u64, counts: &Counts, stop: &CancellationToken) {
     let bar = ProgressBar::new(messages);
     let style = "{wide_bar} {pos}/{len} received, {per_sec}, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a template"));
-    let (mut seen, mut since) = (0, Instant::now());
+    let (mut seen, mut since) = ((0, 0, 0), Instant::now());
     loop {
+        let in_groups = if stop.is_cancelled() { counts.in_groups.load(Relaxed) } else { in_groups };
         let messages = if stop.is_cancelled() { counts.sent.load(Relaxed) } else { messages };
         // A change that is declined is neither.
         let over = 2 * counts.declined.load(Relaxed) + counts.answered.load(Relaxed);
         let received = counts.received.load(Relaxed);
         bar.set_length(messages);
         bar.set_position(received);
-        if over + received != seen {
-            (seen, since) = (over + received, Instant::now());
+        let now = (over + received, counts.in_groups.load(Relaxed), counts.shown_in_groups.load(Relaxed));
+        if now != seen {
+            (seen, since) = (now, Instant::now());
         }
-        if seen == 2 * messages || since.elapsed() > PATIENCE {
+        let groups_are_done = seen.1 == in_groups && counts.waiting_in_groups.load(Relaxed) == 0;
+        if (seen.0 == 2 * messages && groups_are_done) || since.elapsed() > PATIENCE {
             return bar.finish_and_clear();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

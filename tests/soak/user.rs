@@ -9,8 +9,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::FutureExt;
 use pigeonhole_client::{
-    Client, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats, Timeline, Timing,
-    UserId,
+    Client, ClientMsgId, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats,
+    Timeline, Timing, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::task::JoinSet;
@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::{CHANGE_ONE_IN, Said, is_number, text};
+use crate::groups::{Groups, is_group, joins};
 use crate::phones;
 
 /// Messages that wait for their answer at once.
@@ -53,7 +54,19 @@ pub(crate) struct Counts {
     pub(crate) wrong_unread: AtomicU64,
     pub(crate) cuts: AtomicU64,
     pub(crate) restarts: AtomicU64,
+    /// What was tried in groups; of that, what was about who is in them, or what they are.
+    pub(crate) in_groups: AtomicU64,
+    pub(crate) churn: AtomicU64,
+    /// By those who were in none.
+    pub(crate) nowhere: AtomicU64,
+    pub(crate) waiting_in_groups: AtomicU64,
+    pub(crate) declined_in_groups: AtomicU64,
+    /// Entries of groups that were shown.
+    pub(crate) shown_in_groups: AtomicU64,
 }
+
+/// How often a user thinks of a group.
+const PACE: Duration = Duration::from_millis(200);
 
 pub(crate) struct User {
     name: String,
@@ -66,6 +79,10 @@ pub(crate) struct User {
     pub(crate) app: App,
     /// For what was deleted.
     pub(crate) looking: JoinSet<()>,
+    pub(crate) everybody: Vec<String>,
+    pub(crate) groups: Groups,
+    /// Additions that wait for their answer: each gives itself, if there is no entry of it.
+    pub(crate) adding: JoinSet<Option<ClientMsgId>>,
     server: Arc<TestServer>,
     network: Network,
     storage: MemoryStorage,
@@ -83,6 +100,10 @@ pub(crate) struct App {
 /// What the app has shown of a conversation.
 pub(crate) struct Shown {
     last_seq: Seq,
+    /// And before that.
+    before: Seq,
+    /// All of it.
+    pub(crate) held: BTreeSet<u64>,
     /// The number of the last message, by sender: each counts its own.
     numbers: BTreeMap<UserId, u64>,
     pub(crate) timeline: Timeline,
@@ -93,7 +114,7 @@ pub(crate) struct Shown {
 impl User {
     pub(crate) async fn new(
         server: &Arc<TestServer>,
-        name: String,
+        (name, everybody): (String, Vec<String>),
         peers: Vec<String>,
         to_send: usize,
         seed: u64,
@@ -110,6 +131,9 @@ impl User {
             conversations: BTreeMap::new(),
             app,
             looking: JoinSet::new(),
+            everybody,
+            groups: Groups::default(),
+            adding: JoinSet::new(),
             server: Arc::clone(server),
             network,
             storage,
@@ -121,16 +145,31 @@ impl User {
 
     /// Sends until `stop`, and chats until `done`: everybody has seen everything, or nothing arrives any more.
     pub(crate) async fn chat(mut self, stop: CancellationToken, done: CancellationToken) -> Self {
+        let mut pace = tokio::time::interval(PACE);
         loop {
             while !stop.is_cancelled() && self.to_send > 0 && self.under_way < UNDER_WAY_MAX {
                 self.send().await;
             }
             let event = tokio::select! {
                 event = self.app.events.next() => event.expect("the client is open"),
+                _ = pace.tick(), if !stop.is_cancelled() && self.may_act_in_groups() => {
+                    self.act_in_a_group().await;
+                    continue;
+                }
+                Some(added) = self.adding.join_next() => {
+                    added.expect("nobody has panicked").iter().for_each(|id| self.no_longer_waits(id));
+                    continue;
+                }
                 () = done.cancelled() => return self,
             };
             let message = match event {
                 Event::Message { message, .. } => message,
+                Event::ConversationChanged(row) if is_group(&row.conversation_id) => {
+                    if let Some(shown) = self.conversations.get_mut(&row.conversation_id) {
+                        shown.timeline.row(&row);
+                    }
+                    continue;
+                }
                 Event::Failed { queued, error } => {
                     self.refused(&queued, &error);
                     continue;
@@ -138,6 +177,9 @@ impl User {
                 _ => continue,
             };
             self.show(&message);
+            if is_group(&message.conversation_id) && joins(&message, &self.name) {
+                self.look_at(&message.conversation_id).await;
+            }
             if message.sender_id != *self.name && self.rng.u32(..READ_ONE_IN) == 0 {
                 self.app.client.read(&message.conversation_id, message.seq);
             }
@@ -169,6 +211,21 @@ impl User {
         let shown = self.conversations.entry(message.conversation_id.clone()).or_insert_with(|| Shown::new(me));
         if message.seq <= shown.last_seq {
             self.counts.shown_twice.fetch_add(1, Relaxed);
+            return;
+        }
+        shown.held.insert(message.seq.value());
+        shown.before = shown.last_seq;
+        if is_group(&message.conversation_id) {
+            shown.last_seq = message.seq;
+            let own = message.sender_id == *self.name;
+            let deleted = shown.fold(message, own);
+            self.counts.shown_in_groups.fetch_add(1, Relaxed);
+            if let Some(id) = message.client_msg_id.as_ref().filter(|_| own) {
+                self.no_longer_waits(id);
+            }
+            if let Some(deleted) = deleted {
+                self.look_for(message.conversation_id.clone(), deleted);
+            }
             return;
         }
         // A sender's numbers rise by one, so a message that is missing, doubled or out of turn in storage shows here too.
@@ -213,7 +270,16 @@ impl User {
 
     fn unshow(&mut self, message: &Message) {
         let shown = self.conversations.get_mut(&message.conversation_id).expect("it was shown");
-        shown.last_seq = shown.last_seq.previous();
+        shown.last_seq = shown.before;
+        shown.held.remove(&message.seq.value());
+        if is_group(&message.conversation_id) {
+            shown.said.retain(|said| !said.is(message.seq));
+            self.counts.shown_in_groups.fetch_sub(1, Relaxed);
+            if let Some(id) = message.client_msg_id.as_ref().filter(|_| message.sender_id == *self.name) {
+                self.waits_again(id);
+            }
+            return;
+        }
         *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= u64::from(message.kind.counts());
         shown.said.retain(|said| !said.is(message.seq));
         if message.sender_id == *self.name {
@@ -227,9 +293,9 @@ impl User {
     /// Reads each conversation up to some message, and compares every badge with what was shown.
     pub(crate) async fn check_badges(&mut self) {
         let rows = self.app.client.inbox(None).await.expect("the inbox is there").conversations;
-        for (id, shown) in &self.conversations {
+        for (id, shown) in self.conversations.iter().filter(|(id, _)| !is_group(id)) {
             let upto = Seq::new(self.rng.u64(1..=shown.last_seq.value())).expect("it is no larger");
-            let left = self.app.client.read(id, upto).await.expect("it can be read");
+            let left = self.app.client.read(id, upto).await.expect("it can be read").unread;
             let row = rows.iter().find(|row| row.conversation_id == *id);
             let right = row.is_some_and(|row: &Conversation| {
                 row.last_seq == shown.last_seq
@@ -276,7 +342,7 @@ impl User {
             let page = tablet.client.inbox(cursor).await.expect("the inbox is there");
             for row in &page.conversations {
                 let left = tablet.client.read(&row.conversation_id, row.last_seq).await.expect("it can be read");
-                assert_eq!(left, 0);
+                assert_eq!((left.unread, left.mentions.unwrap_or_default()), (0, 0));
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
@@ -311,7 +377,14 @@ impl User {
 impl Shown {
     fn new(me: &str) -> Self {
         let me = UserId::parse(me).expect("a name");
-        Self { last_seq: Seq::ZERO, numbers: BTreeMap::new(), timeline: Timeline::new(me), said: Vec::new() }
+        Self {
+            last_seq: Seq::ZERO,
+            before: Seq::ZERO,
+            held: BTreeSet::new(),
+            numbers: BTreeMap::new(),
+            timeline: Timeline::new(me),
+            said: Vec::new(),
+        }
     }
 }
 

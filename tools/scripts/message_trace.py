@@ -82,11 +82,11 @@ class Local:
 
 
 def get(url, body=None):
-    return urllib.request.urlopen(urllib.request.Request(url, body, {"content-type": "application/json"}), timeout=10)
+    return urllib.request.urlopen(urllib.request.Request(url, body, {"content-type": "application/json"}), timeout=60)
 
 
 class Stack:
-    def __init__(self, name, hours):
+    def __init__(self, name, hours=24):
         self.name, self.since = name, datetime.now(UTC) - timedelta(hours=hours)
 
     def ask_admin(self, request):

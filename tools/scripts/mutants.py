@@ -71,6 +71,7 @@ HANDLERS = [
     "push",
     "raise",
     "read",
+    "repair",
     "send",
     "settings",
 ]

@@ -1,8 +1,11 @@
 //! What the user can ask for in a line that begins with a slash.
 
 use pigeonhole_client::{
-    ConversationId, ConversationSettings, DeviceToken, Emoji, MutedUntil, Seq, Settings, UserId, UserSettings,
+    ConversationId, ConversationSettings, DeviceToken, Emoji, MutedUntil, Role, Seq, Settings, Title, UserId,
+    UserSettings,
 };
+
+use crate::group::{Act, Question, names_in, title_and_names};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
@@ -10,6 +13,12 @@ pub(crate) enum Command {
     Change(Change),
     /// Whether the peer is there.
     Who,
+    Group(Act),
+    Ask(Question),
+    /// The chat list.
+    List,
+    /// The conversation with this number in the chat list, or the one with this user.
+    Open(String),
     /// The phone with this token of Firebase's rings for the user, or none does any more.
     Ring(Option<DeviceToken>),
     /// A command that lacks something: how it is written.
@@ -49,6 +58,9 @@ impl Command {
                 (_, Err(_)) => Self::Usage("/ring TOKEN, or /ring off"),
             });
         }
+        if let Some(command) = Self::of_groups(name, rest.trim()) {
+            return Some(command);
+        }
         let (seq, text) = number(rest.trim_start());
         let change = match name {
             "/edit" if text.is_empty() => return Some(Self::Usage("/edit [NUMBER] TEXT")),
@@ -67,10 +79,44 @@ impl Command {
         Some(Self::Change(change))
     }
 
+    fn of_groups(name: &str, rest: &str) -> Option<Self> {
+        let (first, second) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let user = UserId::parse(first.strip_prefix('@').unwrap_or(first));
+        Some(match name {
+            "/group" => match title_and_names(rest) {
+                Some((title, members)) => Self::Group(Act::Create { title, members }),
+                None => Self::Usage("/group TITLE NAMES…, or /group \"LONG TITLE\" NAMES…"),
+            },
+            "/add" => match names_in(rest).filter(|names| !names.is_empty()) {
+                Some(names) => Self::Group(Act::Add(names)),
+                None => Self::Usage("/add NAMES…"),
+            },
+            "/remove" => match (user, second) {
+                (Ok(user), "") => Self::Group(Act::Remove(user)),
+                _ => Self::Usage("/remove NAME"),
+            },
+            "/role" => match (user, Role::parse(second.trim())) {
+                (Ok(user), Some(role)) => Self::Group(Act::Role(user, role)),
+                _ => Self::Usage("/role NAME owner, admin or member"),
+            },
+            "/title" => match Title::parse(rest) {
+                Ok(title) => Self::Group(Act::Title(title)),
+                Err(_) => Self::Usage("/title TEXT, of at most 64 characters"),
+            },
+            "/open" if rest.is_empty() => Self::Usage("/open NUMBER of /list, or /open NAME"),
+            "/open" => Self::Open(rest.to_owned()),
+            _ => return None,
+        })
+    }
+
     /// Nothing may stand beside these.
     fn of_line(line: &str) -> Option<Self> {
         Some(match line {
             "/who" => Self::Who,
+            "/leave" => Self::Group(Act::Leave),
+            "/members" => Self::Ask(Question::Members),
+            "/seen" => Self::Ask(Question::Seen),
+            "/list" => Self::List,
             "/mute" => Self::Set(Setting::Mute),
             "/unmute" => Self::Set(Setting::Unmute),
             "/archive" => Self::Set(Setting::Archive),
@@ -93,9 +139,9 @@ fn number(text: &str) -> (Option<Seq>, &str) {
 }
 
 impl Setting {
-    /// `None`: it is about a conversation, and there is none yet.
-    pub(crate) fn settings(self, conversation_id: Option<&ConversationId>, peer: &UserId) -> Option<Settings> {
-        let of_peer = |blocked| Some(Settings::User { user_id: peer.clone(), set: UserSettings { blocked } });
+    /// `None`: it is about a conversation, and there is none yet, or about a peer, and this is a group.
+    pub(crate) fn settings(self, conversation_id: Option<&ConversationId>, peer: Option<&UserId>) -> Option<Settings> {
+        let of_peer = |blocked| Some(Settings::User { user_id: peer?.clone(), set: UserSettings { blocked } });
         let of_conversation = |set| Some(Settings::Conversation { conversation_id: conversation_id.cloned()?, set });
         let nothing = ConversationSettings::default();
         match self {
@@ -158,13 +204,37 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_made_and_changed_by_commands() {
+        let user = |id: &str| UserId::parse(id).unwrap();
+        let title = |text: &str| Title::parse(text).unwrap();
+        for (line, act) in [
+            ("/group Trip bob @carol", Act::Create { title: title("Trip"), members: vec![user("bob"), user("carol")] }),
+            ("/group \"Sea trip\"", Act::Create { title: title("Sea trip"), members: vec![] }),
+            ("/add bob carol", Act::Add(vec![user("bob"), user("carol")])),
+            ("/remove @bob", Act::Remove(user("bob"))),
+            ("/role bob owner", Act::Role(user("bob"), Role::Owner)),
+            ("/title  Sea trip", Act::Title(title("Sea trip"))),
+            ("/leave", Act::Leave),
+        ] {
+            assert_eq!(Command::parse(line), Some(Command::Group(act)), "{line}");
+        }
+        assert_eq!(Command::parse("/seen"), Some(Command::Ask(Question::Seen)));
+        assert_eq!(Command::parse("/open 2"), Some(Command::Open("2".to_owned())));
+        for line in ["/group", "/add", "/remove", "/remove bob carol", "/role bob", "/role bob king", "/title", "/open"]
+        {
+            assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
+        }
+    }
+
+    #[test]
     fn each_setting_asks_for_what_it_says() {
         let (id, bob) = (ConversationId::parse("dm_ab").unwrap(), UserId::parse("bob").unwrap());
         let setting = |line: &str| match Command::parse(line) {
             Some(Command::Set(setting)) => setting,
             other => panic!("{line}: {other:?}"),
         };
-        let asked = |line: &str| serde_json::to_string(&setting(line).settings(Some(&id), &bob).unwrap()).unwrap();
+        let asked =
+            |line: &str| serde_json::to_string(&setting(line).settings(Some(&id), Some(&bob)).unwrap()).unwrap();
         for (line, set) in [
             ("/mute", r#""muted_until":"forever""#),
             ("/unmute", r#""muted_until":null"#),
@@ -172,7 +242,7 @@ mod tests {
             ("/unarchive", r#""archived":false"#),
         ] {
             assert_eq!(asked(line), format!(r#"{{"conversation_id":"dm_ab","set":{{{set}}}}}"#));
-            assert_eq!(setting(line).settings(None, &bob), None);
+            assert_eq!(setting(line).settings(None, Some(&bob)), None);
         }
         assert_eq!(asked("/block"), r#"{"user_id":"bob","set":{"blocked":true}}"#);
         assert_eq!(asked("/unblock"), r#"{"user_id":"bob","set":{"blocked":false}}"#);

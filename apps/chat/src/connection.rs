@@ -7,7 +7,8 @@ use anyhow::{Result, anyhow};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use pigeonhole_client::{
-    Client, Config, Error, Event, Events, HistoryResult, InboxResult, Presence, Sent, State, Timestamp, TokenError,
+    AddResult, Client, ClientMsgId, Config, ConversationId, Error, Event, Events, HistoryResult, InboxResult,
+    MembersResult, NewGroup, Presence, ReadResult, ReceiptsResult, SendResult, Sent, State, Timestamp, TokenError,
     TokenNeed, UserId, Why,
 };
 use reqwest::{StatusCode, Url};
@@ -16,7 +17,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::command::{Change, Command};
-use crate::room::{Ask, News, Room};
+use crate::group::{Act, titled};
+use crate::room::{Ask, News, Room, Wish, With};
 
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
 const FETCH_WAIT: Duration = Duration::from_secs(10);
@@ -39,17 +41,28 @@ pub(crate) enum Token {
 /// The answer to an [`Ask`].
 enum Answer {
     Inbox(Result<InboxResult, Error>),
-    History(Result<HistoryResult, Error>),
-    Read(Result<u64, Error>),
+    /// Of the conversation that was open when it was asked for.
+    History(Option<ConversationId>, Result<HistoryResult, Error>),
+    Read(Result<ReadResult, Error>),
+    List(Result<InboxResult, Error>),
+    Members(ConversationId, Result<MembersResult, Error>),
+    Receipts(ConversationId, Result<ReceiptsResult, Error>),
+    Made(Result<SendResult, Error>),
+    Added(ClientMsgId, Result<AddResult, Error>),
     Set(Result<(), Error>),
     Presence(Result<Vec<Presence>, Error>),
-    Ring { on: bool, answer: Result<(), Error> },
+    Ring {
+        on: bool,
+        answer: Result<(), Error>,
+    },
 }
 
-/// The user's end of the conversation with somebody.
+/// Members in one page of a list of them.
+const MEMBERS_AT_ONCE: u64 = 100;
+
+/// The user's end of the conversation on the screen.
 pub(crate) struct Talk {
     pub room: Room,
-    peer: UserId,
     endpoint: Endpoint,
     client: Client,
     events: Events,
@@ -59,11 +72,11 @@ pub(crate) struct Talk {
 
 impl Talk {
     /// Connects in the background.
-    pub(crate) async fn start(endpoint: Endpoint, peer: UserId) -> Result<Self> {
+    pub(crate) async fn start(endpoint: Endpoint, with: With) -> Result<Self> {
         let (give_up_tx, give_up_rx) = unbounded_channel();
         let (client, events) = Client::connect(configure(&endpoint, give_up_tx)).await?;
-        let room = Room::new(endpoint.user_id.clone(), peer.clone());
-        Ok(Self { room, peer, endpoint, client, events, answers: FuturesUnordered::new(), give_up_rx })
+        let room = Room::new(endpoint.user_id.clone(), with);
+        Ok(Self { room, endpoint, client, events, answers: FuturesUnordered::new(), give_up_rx })
     }
 
     /// The next news, which may be none; the error is the end. May be dropped while it waits.
@@ -74,11 +87,17 @@ impl Talk {
             Some(event) = self.events.next() => self.on_event(event)?,
             Some(answer) = self.answers.next() => match answer {
                 Answer::Inbox(inbox) => self.room.listed(inbox),
-                Answer::History(history) => self.room.remembered(history),
+                Answer::History(of, history) if of.as_ref() == self.room.id() => self.room.remembered(history),
+                Answer::List(inbox) => self.room.told_list(inbox),
+                Answer::Members(of, page) => self.room.members(&of, page),
+                Answer::Receipts(of, page) => self.room.receipts(&of, page),
+                Answer::Made(Ok(made)) => self.room.open_other(With::Group(made.conversation_id)),
+                Answer::Added(id, added) => self.room.added(&id, added),
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
                 Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
-                Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
+                // Of a history, another conversation is open by now; of a group that was refused, there is an event.
+                Answer::History(..) | Answer::Made(Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
         }
         // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.
@@ -91,30 +110,57 @@ impl Talk {
         if self.room.is_replaced() {
             self.client.wake();
         }
-        let sent = self.client.send_to(&self.peer, &body).await;
-        self.queued(sent, &body);
+        let (target, draft) = self.room.draft(&body);
+        let sent = self.client.send(target, draft).await;
+        self.queued(&sent, &body);
         self.room.take_news()
     }
 
     /// Does what the user commands with this line; gives the news of that.
     pub(crate) async fn command(&mut self, line: &str, command: Command) -> Vec<News> {
-        if let Some((id, seq, change)) = self.room.command(command) {
-            let sent = match change {
-                Change::Edit { body, .. } => self.client.edit(&id, seq, body).await,
-                Change::Delete { .. } => self.client.delete(&id, seq).await,
-                Change::React { emoji, .. } => self.client.react(&id, seq, emoji).await,
-                Change::Reply { body, .. } => self.client.reply(&id, seq, body).await,
-            };
-            self.queued(sent, line);
+        match self.room.command(command) {
+            Some(Wish::Change(id, seq, change)) => {
+                let sent = match change {
+                    Change::Edit { body, .. } => self.client.edit(&id, seq, body).await,
+                    Change::Delete { .. } => self.client.delete(&id, seq).await,
+                    Change::React { emoji, .. } => self.client.react(&id, seq, emoji).await,
+                    Change::Reply { body, .. } => self.client.reply(&id, seq, self.room.draft(&body).1).await,
+                };
+                self.queued(&sent, line);
+            }
+            Some(Wish::Group(None, Act::Create { title, members })) => {
+                let sent = self.client.create(NewGroup::new(title, members)).await;
+                self.queued(&sent, line);
+                self.answers.extend(sent.map(|sent| sent.stored().map(Answer::Made).boxed()));
+            }
+            Some(Wish::Group(Some(id), Act::Add(members))) => {
+                let sent = self.client.add(&id, members).await;
+                self.queued(&sent, line);
+                if let Ok(sent) = sent {
+                    let id = sent.client_msg_id().clone();
+                    self.answers.push(sent.stored().map(|added| Answer::Added(id, added)).boxed());
+                }
+            }
+            Some(Wish::Group(Some(id), act)) => {
+                let sent = match act {
+                    Act::Remove(user) => self.client.remove(&id, &user).await,
+                    Act::Role(user, role) => self.client.role(&id, &user, role).await,
+                    Act::Title(title) => self.client.update(&id, titled(title)).await,
+                    Act::Create { .. } | Act::Add(_) | Act::Leave => self.client.leave(&id).await,
+                };
+                self.queued(&sent, line);
+            }
+            Some(Wish::Open(with)) => self.room.open_other(with),
+            Some(Wish::Group(None, _)) | None => {}
         }
         self.ask_all();
         self.room.take_news()
     }
 
-    fn queued(&mut self, sent: Result<Sent, Error>, line: &str) {
+    fn queued<T>(&mut self, sent: &Result<Sent<T>, Error>, line: &str) {
         match sent {
             Ok(sent) => self.room.said(sent.queued().clone(), now()),
-            Err(error) => self.room.not_said(line, &error),
+            Err(error) => self.room.not_said(line, error),
         }
     }
 
@@ -164,12 +210,22 @@ impl Talk {
         match ask {
             Ask::Inbox { cursor } => self.client.inbox(cursor).map(Answer::Inbox).boxed(),
             Ask::History { conversation_id, side, limit } => {
-                self.client.history(&conversation_id, side, limit).map(Answer::History).boxed()
+                let history = self.client.history(&conversation_id, side, limit);
+                history.map(|history| Answer::History(Some(conversation_id), history)).boxed()
             }
             Ask::Read { conversation_id, seq } => {
                 self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
             }
             Ask::Presence(peer) => self.client.presence(vec![peer]).map(Answer::Presence).boxed(),
+            Ask::List => self.client.inbox(None).map(Answer::List).boxed(),
+            Ask::Members { conversation_id, cursor } => {
+                let page = self.client.members(&conversation_id, MEMBERS_AT_ONCE, cursor);
+                page.map(|page| Answer::Members(conversation_id, page)).boxed()
+            }
+            Ask::Receipts { conversation_id, cursor } => {
+                let page = self.client.receipts(&conversation_id, MEMBERS_AT_ONCE, cursor);
+                page.map(|page| Answer::Receipts(conversation_id, page)).boxed()
+            }
             Ask::Ring(registration) => {
                 let on = registration.is_some();
                 let answer = self.client.register_device(registration).into_future();

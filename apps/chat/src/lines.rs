@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::{Instant, sleep_until};
 
 use crate::connection::Talk;
+use crate::group::happened;
 use crate::room::News;
 use crate::text::sanitise;
 
@@ -88,6 +89,8 @@ impl Printer {
                 self.offline = Some(why);
             }
             News::Replaced => lines.push("-- this is one connection too many: the next line opens it again".to_owned()),
+            News::Opened(name) => lines.push(format!("-- {name}")),
+            News::Named(title) => lines.push(format!("-- the group is called {title}")),
             News::Settings(set) if set.is_empty() => lines.push("-- nothing is set".to_owned()),
             News::Settings(set) => lines.push(format!("-- {set}")),
             News::Message { message, missed } => {
@@ -98,8 +101,11 @@ impl Printer {
             }
             News::Delivered { up_to } => lines.push(format!("✓✓ delivered up to {up_to}")),
             News::Read { up_to } => lines.push(format!("✓✓ read up to {up_to}")),
-            News::Elsewhere { sender_id, body, count: 1 } => lines.push(format!("~ {sender_id}: {body}")),
-            News::Elsewhere { sender_id, body, count } => lines.push(format!("~ {sender_id}: {body} ({count} new)")),
+            News::Elsewhere { title, sender_id, body, count } => {
+                let place = title.map(|title| format!("{title} · ")).unwrap_or_default();
+                let more = if count > 1 { format!(" ({count} new)") } else { String::new() };
+                lines.push(format!("~ {place}{sender_id}: {body}{more}"));
+            }
             News::Failed { what, why, .. } => {
                 self.failed += 1;
                 lines.push(format!("!! {what}: {why}"));
@@ -115,7 +121,11 @@ impl Printer {
     }
 
     /// A message, or what became of one.
-    fn said(&self, Message { kind, sender_id, body, version, target_seq, emoji, .. }: &Message) -> Option<String> {
+    fn said(&self, message: &Message) -> Option<String> {
+        let Message { kind, sender_id, body, version, target_seq, emoji, system, .. } = message;
+        if let Some(system) = system {
+            return happened(system, sender_id, &self.me).map(|text| format!("-- {text}"));
+        }
         let own = *sender_id == self.me;
         let who = if own { "you" } else { sender_id.as_str() };
         let target = target_seq.map_or(String::new(), |seq| format!("#{seq}"));
@@ -174,6 +184,13 @@ mod tests {
         ] {
             assert_eq!(printer.lines(news), line.into_iter().collect::<Vec<_>>());
         }
+        let mut added = message("gr_ab", 5, "bob");
+        added.system = serde_json::from_str(r#"{"event":"members.added","members":["alice","carol"]}"#).ok();
+        let added = News::Message { message: added, missed: false };
+        assert_eq!(printer.lines(added), ["-- bob added you, carol"]);
+        let title = Some("Trip".to_owned());
+        let elsewhere = News::Elsewhere { title, sender_id: user("carol"), body: "psst".to_owned(), count: 2 };
+        assert_eq!(printer.lines(elsewhere), ["~ Trip · carol: psst (2 new)"]);
         let mut poll = message("dm_ab", 5, "bob");
         poll.kind = Kind::Other("poll".to_owned());
         assert!(printer.lines(News::Message { message: poll, missed: false }).is_empty());

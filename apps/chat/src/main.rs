@@ -6,6 +6,7 @@
 mod command;
 mod connection;
 mod editor;
+mod group;
 mod lines;
 mod room;
 mod text;
@@ -23,6 +24,7 @@ use reqwest::Url;
 use time::UtcOffset;
 
 use crate::connection::{Endpoint, Talk, Token};
+use crate::room::With;
 use crate::transcript::Transcript;
 
 /// Chat with somebody, in this terminal.
@@ -36,9 +38,9 @@ struct Args {
     /// Who you are
     #[arg(value_parser = user_id)]
     me: UserId,
-    /// Whom you write to
-    #[arg(value_parser = user_id)]
-    peer: UserId,
+    /// Whom you write to, or the id of a group
+    #[arg(value_parser = With::parse)]
+    peer: With,
     /// The WebSocket API
     #[arg(long, default_value = "ws://127.0.0.1:3001/v1")]
     url: Url,
@@ -63,6 +65,17 @@ Commands, each on a line of its own. Without a number, the first two are about y
   /mute, /unmute          whether this conversation may notify you
   /archive, /unarchive    whether it is out of sight, until its next message
   /block, /unblock        whether the two of you can write to each other
+  /list                   your conversations, with what is new in them
+  /open NUMBER, NAME      opens one of them, or the one with somebody
+  /group TITLE NAMES…     makes a group and opens it; a title of several words stands in quotes
+In a group, where @name names a member, and @all everybody:
+  /add NAMES…             adds members
+  /remove NAME            removes one
+  /role NAME ROLE         makes one an admin or a member; with owner, hands the group over
+  /title TEXT             calls the group so
+  /members                who is in it
+  /seen                   who has read your last message
+  /leave                  leaves it
   /ring TOKEN, /ring off  has the phone with this token of Firebase's rung while you are away, or no longer;
                           with the local server any word will do, and /phones?user=YOU shows what it shows
 
@@ -112,9 +125,9 @@ async fn chat(Args { me, peer, url, token }: Args, offset: UtcOffset) -> Result<
         None => Token::FetchedFrom(local_token_url(&url, &me)?),
     };
     let endpoint = Endpoint { url, user_id: me.clone(), token };
-    let mut talk = Talk::start(endpoint, peer.clone()).await?;
+    let mut talk = Talk::start(endpoint, peer).await?;
     let ended = if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        ui::run(Transcript::new(me, peer, offset), &mut talk).await
+        ui::run(Transcript::new(me, talk.room.name(), offset), &mut talk).await
     } else {
         lines::run(&me, &mut talk).await
     };

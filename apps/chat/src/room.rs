@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pigeonhole_client::{
-    ClientMsgId, Conversation, ConversationId, Error, Event, HistoryResult, InboxResult, Message, MutedUntil, Outgoing,
-    Platform, Presence, Queued, Receipt, ReceiptKind, Registration, Seq, Settings, Side, State, Timeline,
-    TimelineEntry, Timestamp, UserId, When,
+    AddResult, ClientMsgId, Conversation, ConversationId, Draft, Error, Event, HistoryResult, InboxResult,
+    MembersResult, Message, MutedUntil, Outgoing, Platform, Presence, Queued, Receipt, ReceiptKind, ReceiptsResult,
+    Registration, Seq, Settings, Side, State, System, Target, Tick, Timeline, TimelineEntry, Timestamp, UserId, When,
 };
 
 use crate::command::{Change, Command};
+use crate::group::{self, Act, Members, Question};
 
 /// How much of the conversation is shown at the start.
 const HISTORY_AT_START: u64 = 50;
@@ -28,6 +29,10 @@ pub(crate) enum News {
     },
     /// This is one connection too many, and waits for its user.
     Replaced,
+    /// Another conversation is open now, of this name.
+    Opened(String),
+    /// The open group has this name now.
+    Named(String),
     /// What is set for the open conversation now, in words; nothing, if nothing is.
     Settings(String),
     /// The next entry of the open conversation, silent ones too. `missed`: it came while this user had no connection.
@@ -45,6 +50,8 @@ pub(crate) enum News {
     },
     /// The newest of `count` messages in a conversation that is not the open one.
     Elsewhere {
+        /// Of a group, its name.
+        title: Option<String>,
         sender_id: UserId,
         body: String,
         count: usize,
@@ -66,13 +73,61 @@ pub(crate) enum News {
 /// What the room wants to know from the server, or the server from it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ask {
-    Inbox { cursor: Option<String> },
-    History { conversation_id: ConversationId, side: Side, limit: u64 },
-    Read { conversation_id: ConversationId, seq: Seq },
+    Inbox {
+        cursor: Option<String>,
+    },
+    History {
+        conversation_id: ConversationId,
+        side: Side,
+        limit: u64,
+    },
+    Read {
+        conversation_id: ConversationId,
+        seq: Seq,
+    },
     Settings(Settings),
     Presence(UserId),
+    /// Pages of the open group.
+    Members {
+        conversation_id: ConversationId,
+        cursor: Option<UserId>,
+    },
+    Receipts {
+        conversation_id: ConversationId,
+        cursor: Option<UserId>,
+    },
+    /// The chat list, for the user.
+    List,
     Ring(Option<Registration>),
 }
+
+/// With whom a conversation is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum With {
+    Peer(UserId),
+    Group(ConversationId),
+}
+
+impl With {
+    /// A user's id, or a group's.
+    pub(crate) fn parse(text: &str) -> Result<Self, pigeonhole_client::InvalidId> {
+        if text.starts_with(GROUP) {
+            return ConversationId::parse(text).map(Self::Group);
+        }
+        UserId::parse(text).map(Self::Peer)
+    }
+}
+
+/// What the user's line comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wish {
+    Change(ConversationId, Seq, Change),
+    Group(Option<ConversationId>, Act),
+    Open(With),
+}
+
+/// The id of a group begins so.
+const GROUP: &str = "gr_";
 
 /// What a drain brought for one other conversation.
 struct Digest {
@@ -101,17 +156,33 @@ impl Standing {
     }
 }
 
+/// What the room waits for.
+#[derive(Default)]
+struct Asked {
+    history: bool,
+    /// Of a group: who is in it. Until that is known, nobody can be named.
+    members: bool,
+}
+
 pub(crate) struct Room {
     me: UserId,
-    peer: UserId,
-    /// The direct conversation with the peer, once it is known.
+    with: With,
+    /// The conversation, once it is known.
     id: Option<ConversationId>,
+    /// Of a group: what it is called, and who is in it.
+    title: Option<String>,
+    members: Members,
+    /// The user has asked, and the answer is not there.
+    questions: Vec<Question>,
+    /// The names of groups, by their rows; and the chat list as the user was told it.
+    titles: BTreeMap<ConversationId, String>,
+    list: Vec<With>,
     timeline: Timeline,
     standing: Standing,
     replaced: bool,
     /// From the loss of a connection until history has answered on the next one.
     catching_up: bool,
-    history_asked: bool,
+    asked: Asked,
     /// The last message told in the news; `None` until the first history says where the conversation is.
     shown: Option<Seq>,
     /// Own messages that are not stored yet, and those that never will be.
@@ -125,16 +196,25 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    pub(crate) fn new(me: UserId, peer: UserId) -> Self {
+    pub(crate) fn new(me: UserId, with: With) -> Self {
+        let id = match &with {
+            With::Peer(_) => None,
+            With::Group(id) => Some(id.clone()),
+        };
         Self {
             timeline: Timeline::new(me.clone()),
             me,
-            peer,
-            id: None,
+            with,
+            id,
+            title: None,
+            members: Members::new(),
+            questions: Vec::new(),
+            titles: BTreeMap::new(),
+            list: Vec::new(),
             standing: Standing::default(),
             replaced: false,
             catching_up: true,
-            history_asked: false,
+            asked: Asked::default(),
             shown: None,
             waiting: BTreeSet::new(),
             failed: Vec::new(),
@@ -143,6 +223,51 @@ impl Room {
             peer_read: Seq::ZERO,
             news: Vec::new(),
             asks: Vec::new(),
+        }
+    }
+
+    /// Another conversation takes the place of this one.
+    pub(crate) fn open_other(&mut self, with: With) {
+        let mut other = Self::new(self.me.clone(), with);
+        std::mem::swap(self, &mut other);
+        (self.titles, self.list, self.waiting) = (other.titles, other.list, other.waiting);
+        (self.news, self.asks) = (other.news, other.asks);
+        (self.replaced, self.digests) = (other.replaced, other.digests);
+        self.title = self.id.as_ref().and_then(|id| self.titles.get(id)).cloned();
+        self.news.push(News::Opened(self.name()));
+        // While catching up, what the room needs is asked for at the end of that.
+        if !other.catching_up {
+            self.look();
+        }
+    }
+
+    /// With whom it is, in words.
+    pub(crate) fn name(&self) -> String {
+        match &self.with {
+            With::Peer(peer) => peer.to_string(),
+            With::Group(id) => self.title.clone().unwrap_or_else(|| id.to_string()),
+        }
+    }
+
+    fn peer(&self) -> Option<&UserId> {
+        match &self.with {
+            With::Peer(peer) => Some(peer),
+            With::Group(_) => None,
+        }
+    }
+
+    fn is_peer(&self, user_id: &UserId) -> bool {
+        self.peer() == Some(user_id)
+    }
+
+    /// A message of the user's for it, which names those who are in it.
+    pub(crate) fn draft(&self, body: &str) -> (Target, Draft) {
+        match &self.with {
+            With::Peer(peer) => (Target::User(peer.clone()), Draft::new(body)),
+            With::Group(id) => {
+                let mentions = group::mentions(body, &self.members);
+                (Target::Conversation(id.clone()), Draft::new(body).mentions(mentions))
+            }
         }
     }
 
@@ -162,7 +287,7 @@ impl Room {
 
     /// Whether everything that is known to come has been told.
     pub(crate) fn is_at_rest(&self) -> bool {
-        !self.catching_up && !self.history_asked && self.waiting.is_empty()
+        !self.catching_up && !self.asked.history && self.waiting.is_empty()
     }
 
     pub(crate) fn take_news(&mut self) -> Vec<News> {
@@ -195,9 +320,23 @@ impl Room {
     }
 
     /// The user wants this; what is to be sent for it, if anything is.
-    pub(crate) fn command(&mut self, command: Command) -> Option<(ConversationId, Seq, Change)> {
+    pub(crate) fn command(&mut self, command: Command) -> Option<Wish> {
         match command {
-            Command::Who => self.asks.push(Ask::Presence(self.peer.clone())),
+            Command::Who => match self.peer().cloned() {
+                Some(peer) => self.asks.push(Ask::Presence(peer)),
+                None => self.ask(Question::Members),
+            },
+            Command::List => self.asks.push(Ask::List),
+            Command::Open(what) => match self.find(&what) {
+                Some(with) => return Some(Wish::Open(with)),
+                None => self.news.push(News::Notice("there is no such conversation: /list shows them".to_owned())),
+            },
+            Command::Ask(question) => self.ask(question),
+            Command::Group(act @ Act::Create { .. }) => return Some(Wish::Group(None, act)),
+            Command::Group(act) => match &self.with {
+                With::Group(id) => return Some(Wish::Group(Some(id.clone()), act)),
+                With::Peer(_) => self.no_group(),
+            },
             Command::Ring(token) => self.asks.push(Ask::Ring(token.map(|token| Registration {
                 platform: Platform::Fcm,
                 token,
@@ -206,12 +345,12 @@ impl Room {
                 when: When::default(),
             }))),
             Command::Usage(usage) => self.news.push(News::Notice(format!("it is written: {usage}"))),
-            Command::Set(setting) => match setting.settings(self.id.as_ref(), &self.peer) {
+            Command::Set(setting) => match setting.settings(self.id.as_ref(), self.peer()) {
                 Some(settings) => self.asks.push(Ask::Settings(settings)),
                 None => self.nothing_yet(),
             },
             Command::Change(change) => match (&self.id, self.target(&change)) {
-                (Some(id), Some(seq)) => return Some((id.clone(), seq, change)),
+                (Some(id), Some(seq)) => return Some(Wish::Change(id.clone(), seq, change)),
                 (Some(_), None) => self.news.push(News::Notice("there is no such message here".to_owned())),
                 (None, _) => self.nothing_yet(),
             },
@@ -220,7 +359,148 @@ impl Room {
     }
 
     fn nothing_yet(&mut self) {
-        self.news.push(News::Notice("there is no conversation yet: write something first".to_owned()));
+        let text = match self.with {
+            With::Peer(_) => "there is no conversation yet: write something first",
+            With::Group(_) => "that is for a conversation of two",
+        };
+        self.news.push(News::Notice(text.to_owned()));
+    }
+
+    fn no_group(&mut self) {
+        self.news.push(News::Notice("this is no group: /group makes one, /open opens one".to_owned()));
+    }
+
+    fn ask(&mut self, question: Question) {
+        let With::Group(conversation_id) = self.with.clone() else { return self.no_group() };
+        self.questions.push(question);
+        self.asks.push(match question {
+            Question::Members => Ask::Members { conversation_id, cursor: None },
+            Question::Seen => Ask::Receipts { conversation_id, cursor: None },
+        });
+    }
+
+    fn answered(&mut self, question: Question) -> bool {
+        let asked = self.questions.iter().position(|asked| *asked == question);
+        asked.map(|at| self.questions.swap_remove(at)).is_some()
+    }
+
+    /// A page of who is in the group.
+    pub(crate) fn members(&mut self, of: &ConversationId, page: Result<MembersResult, Error>) {
+        match page {
+            _ if self.id.as_ref() != Some(of) => {}
+            Ok(MembersResult { members, next_cursor }) => {
+                self.members.extend(group::of_page(members));
+                if next_cursor.is_some() {
+                    self.asks.push(Ask::Members { conversation_id: of.clone(), cursor: next_cursor });
+                    return;
+                }
+                if self.answered(Question::Members) {
+                    self.news.push(News::Told(group::members_in_words(&self.members)));
+                }
+                self.members_known();
+            }
+            Err(error) => {
+                self.notice(&error);
+                self.members_known();
+            }
+        }
+    }
+
+    fn members_known(&mut self) {
+        self.asked.members = false;
+        if self.shown.is_some() && !self.asked.history {
+            self.caught_up();
+            self.report();
+        }
+    }
+
+    /// A page of how far the others in the group have come.
+    pub(crate) fn receipts(&mut self, of: &ConversationId, page: Result<ReceiptsResult, Error>) {
+        match page {
+            _ if self.id.as_ref() != Some(of) => {}
+            Ok(page) => {
+                self.timeline.receipts(&page);
+                if page.next_cursor.is_some() {
+                    self.asks.push(Ask::Receipts { conversation_id: of.clone(), cursor: page.next_cursor });
+                } else if self.answered(Question::Seen) {
+                    let text = self.seen();
+                    self.news.push(News::Told(text));
+                }
+            }
+            Err(error) => self.notice(&error),
+        }
+    }
+
+    /// Who has read the user's last message, in words.
+    fn seen(&self) -> String {
+        let entries = self.timeline.entries(|_| ());
+        let own = entries.iter().rev().find_map(|entry| match entry {
+            TimelineEntry::Message { message, own: true, tick: Some(tick), .. } => Some((message.seq, *tick)),
+            _ => None,
+        });
+        let Some((seq, tick)) = own else { return "there is no message of yours here".to_owned() };
+        let readers = self.timeline.readers(seq);
+        let names = |ids: Vec<&UserId>| ids.into_iter().map(UserId::to_string).collect::<Vec<_>>().join(", ");
+        match (readers.read.is_empty(), readers.delivered.is_empty()) {
+            (true, true) => format!("#{seq}: nobody has it yet"),
+            (false, true) if tick == Tick::Read => format!("#{seq}: read by all: {}", names(readers.read)),
+            (false, true) => format!("#{seq}: read by {}", names(readers.read)),
+            (true, false) => format!("#{seq}: received by {}", names(readers.delivered)),
+            (false, false) => {
+                format!("#{seq}: read by {}; received by {}", names(readers.read), names(readers.delivered))
+            }
+        }
+    }
+
+    /// An addition is stored, or found nobody new.
+    pub(crate) fn added(&mut self, client_msg_id: &ClientMsgId, added: Result<AddResult, Error>) {
+        let Ok(AddResult { entry, already, .. }) = added else { return };
+        if entry.is_none() {
+            self.waiting.remove(client_msg_id);
+        }
+        if !already.is_empty() {
+            let names = already.iter().map(UserId::to_string).collect::<Vec<_>>().join(", ");
+            self.news.push(News::Told(format!("already in the group: {names}")));
+        }
+    }
+
+    /// The chat list that the user has asked for.
+    pub(crate) fn told_list(&mut self, inbox: Result<InboxResult, Error>) {
+        let rows = match inbox {
+            Ok(inbox) => inbox.conversations,
+            Err(error) => return self.notice(&error),
+        };
+        self.list.clear();
+        if rows.is_empty() {
+            self.news.push(News::Told("there are no conversations yet".to_owned()));
+        }
+        for row in rows {
+            self.remember_title(&row);
+            let (with, name) = match (&row.peer_id, &row.title) {
+                (Some(peer), _) => (With::Peer(peer.clone()), peer.to_string()),
+                (None, title) => {
+                    (With::Group(row.conversation_id.clone()), title.clone().unwrap_or_else(|| "a group".to_owned()))
+                }
+            };
+            self.list.push(with);
+            let mentions = row.mentions.filter(|mentions| *mentions > 0);
+            let named = mentions.map(|mentions| format!(", {mentions} for you")).unwrap_or_default();
+            let unread = if row.unread > 0 { format!(" ({} new{named})", row.unread) } else { String::new() };
+            self.news.push(News::Told(format!("{} {name}{unread}", self.list.len())));
+        }
+    }
+
+    fn remember_title(&mut self, row: &Conversation) {
+        if let Some(title) = &row.title {
+            self.titles.insert(row.conversation_id.clone(), title.clone());
+        }
+    }
+
+    /// The conversation that is meant: a number of the list, or somebody's name.
+    fn find(&self, what: &str) -> Option<With> {
+        let number = what.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let listed = number.and_then(|at| self.list.get(at)).cloned();
+        listed.or_else(|| With::parse(what).ok().filter(|_| number.is_none()))
     }
 
     /// The message that is meant, if it is here.
@@ -233,6 +513,7 @@ impl Room {
         let mut shown = entries.iter().rev().filter_map(|entry| match entry {
             TimelineEntry::Message { message, own, .. } if message.deleted_at.is_none() => Some((message.seq, *own)),
             TimelineEntry::Message { .. }
+            | TimelineEntry::System { .. }
             | TimelineEntry::Day(())
             | TimelineEntry::Unread(_)
             | TimelineEntry::Gap { .. }
@@ -245,10 +526,11 @@ impl Room {
     pub(crate) fn present(&mut self, presence: Result<Vec<Presence>, Error>) {
         match presence {
             Ok(users) => {
-                let text = match users.into_iter().find(|user| user.user_id == self.peer) {
-                    Some(Presence { online: true, .. }) => format!("{} is online", self.peer),
-                    Some(Presence { last_seen_at: Some(at), .. }) => format!("{} was last seen at {at}", self.peer),
-                    Some(_) | None => format!("nobody knows when {} was here", self.peer),
+                let peer = self.name();
+                let text = match users.into_iter().find(|user| self.is_peer(&user.user_id)) {
+                    Some(Presence { online: true, .. }) => format!("{peer} is online"),
+                    Some(Presence { last_seen_at: Some(at), .. }) => format!("{peer} was last seen at {at}"),
+                    Some(_) | None => format!("nobody knows when {peer} was here"),
                 };
                 self.news.push(News::Told(text));
             }
@@ -280,11 +562,12 @@ impl Room {
             Event::SettingsChanged(settings) => self.settings(&settings),
             Event::State(state) => self.state(state),
             Event::Failed { queued: Queued { client_msg_id, outgoing }, error } => {
-                let (why, what) = (reason(&error), not_done(&outgoing));
+                let (why, what) = (reason(&outgoing, &error), not_done(&outgoing));
+                let in_timeline = matches!(outgoing, Outgoing::Message { .. }) || outgoing.target_seq().is_some();
                 self.waiting.remove(&client_msg_id);
                 self.timeline.failed(&client_msg_id, why.clone());
                 self.failed.push(client_msg_id);
-                self.news.push(News::Failed { what, why, in_timeline: true });
+                self.news.push(News::Failed { what, why, in_timeline });
             }
             _ => {}
         }
@@ -310,11 +593,10 @@ impl Room {
             State::CaughtUp => {
                 // What came since the last time stands below a separator.
                 self.timeline.open();
-                for Digest { sender_id, body, count } in std::mem::take(&mut self.digests).into_values() {
-                    self.news.push(News::Elsewhere { sender_id, body, count });
-                }
+                self.tell_digests();
                 if self.id.is_some() {
                     self.ask_history();
+                    self.ask_group();
                 } else {
                     self.asks.push(Ask::Inbox { cursor: None });
                 }
@@ -322,10 +604,38 @@ impl Room {
         }
     }
 
+    fn tell_digests(&mut self) {
+        for (id, Digest { sender_id, body, count }) in std::mem::take(&mut self.digests) {
+            let title = self.titles.get(&id).cloned();
+            self.news.push(News::Elsewhere { title, sender_id, body, count });
+        }
+    }
+
+    /// What the room needs to know of its conversation. Of a group, its row says what it is called and what is unread.
+    fn look(&mut self) {
+        self.timeline.open();
+        match self.with {
+            With::Peer(_) => {}
+            With::Group(_) => self.ask_group(),
+        }
+        self.asks.push(Ask::Inbox { cursor: None });
+    }
+
+    fn ask_group(&mut self) {
+        if let With::Group(id) = &self.with {
+            let conversation_id = id.clone();
+            self.members.clear();
+            self.asked.members = true;
+            self.asks.push(Ask::Members { conversation_id: conversation_id.clone(), cursor: None });
+            self.asks.push(Ask::Receipts { conversation_id, cursor: None });
+        }
+    }
+
     fn message(&mut self, message: Message, missed: bool) {
         let mine = message.client_msg_id.as_ref().is_some_and(|id| self.waiting.remove(id));
         // The prefix tells a direct conversation from any other kind that both may be members of.
-        let direct = message.sender_id == self.peer && message.conversation_id.as_str().starts_with("dm_");
+        let direct = self.is_peer(&message.sender_id) && message.conversation_id.as_str().starts_with("dm_");
+        let mine = mine && !message.conversation_id.as_str().starts_with(GROUP);
         if self.id.is_none() && (mine || direct) {
             self.open(&message.conversation_id);
         }
@@ -334,6 +644,9 @@ impl Room {
             return;
         }
         self.timeline.message(message.clone());
+        if let Some(system) = &message.system {
+            self.changed(system, &message.sender_id);
+        }
         if message.kind.counts() {
             self.stand(Standing { archived: false, ..self.standing.clone() });
         }
@@ -343,8 +656,33 @@ impl Room {
         }
     }
 
+    /// Something happened to the group on the screen.
+    fn changed(&mut self, system: &System, sender: &UserId) {
+        group::apply(system, sender, &mut self.members);
+        match system {
+            System::Created { title, .. } | System::InfoChanged { title: Some(title), .. } => {
+                self.call(title.as_str().to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, title: String) {
+        if self.title.as_ref() != Some(&title) {
+            self.titles.extend(self.id.clone().map(|id| (id, title.clone())));
+            self.title = Some(title.clone());
+            self.news.push(News::Named(title));
+        }
+    }
+
     fn elsewhere(&mut self, message: Message) {
-        let Message { conversation_id, sender_id, kind, body, .. } = message;
+        let Message { conversation_id, sender_id, kind, body, system, .. } = message;
+        if let Some(System::Created { members, .. } | System::MembersAdded { members }) = &system
+            && sender_id != self.me
+            && members.contains(&self.me)
+        {
+            self.news.push(News::Told(format!("{sender_id} added you to a group: /list shows it, /open opens it")));
+        }
         if sender_id == self.me || !kind.counts() {
             return;
         }
@@ -352,16 +690,21 @@ impl Room {
             let count = self.digests.get(&conversation_id).map_or(1, |digest| digest.count + 1);
             self.digests.insert(conversation_id, Digest { sender_id, body, count });
         } else {
-            self.news.push(News::Elsewhere { sender_id, body, count: 1 });
+            let title = self.titles.get(&conversation_id).cloned();
+            self.news.push(News::Elsewhere { title, sender_id, body, count: 1 });
         }
     }
 
     fn found(&mut self, row: &Conversation) {
-        if self.id.is_none() && row.peer_id.as_ref() == Some(&self.peer) {
+        self.remember_title(row);
+        if self.id.is_none() && row.peer_id.as_ref().is_some_and(|peer| self.is_peer(peer)) {
             self.open(&row.conversation_id);
         }
         if self.id.as_ref() == Some(&row.conversation_id) {
             self.timeline.row(row);
+            if let Some(title) = &row.title {
+                self.call(title.clone());
+            }
             let Conversation { muted_until, archived, blocked, .. } = *row;
             self.stand(Standing { muted_until, archived, blocked });
         }
@@ -375,7 +718,7 @@ impl Room {
                 let archived = set.archived.unwrap_or(standing.archived);
                 self.stand(Standing { muted_until, archived, ..standing });
             }
-            Settings::User { user_id, set } if *user_id == self.peer => {
+            Settings::User { user_id, set } if self.is_peer(user_id) => {
                 self.stand(Standing { blocked: set.blocked, ..standing });
             }
             Settings::Conversation { .. } | Settings::User { .. } => {}
@@ -400,7 +743,7 @@ impl Room {
 
     fn ask_history(&mut self) {
         let Some(conversation_id) = self.id.clone() else { return };
-        if std::mem::replace(&mut self.history_asked, true) {
+        if std::mem::replace(&mut self.asked.history, true) {
             return;
         }
         // Later on it is asked for nothing but how far its members are.
@@ -425,7 +768,7 @@ impl Room {
     }
 
     pub(crate) fn remembered(&mut self, history: Result<HistoryResult, Error>) {
-        self.history_asked = false;
+        self.asked.history = false;
         let members = match history {
             Ok(history) => {
                 let members = history.members.clone();
@@ -441,7 +784,7 @@ impl Room {
             self.show_all();
         }
         // Ticks come after the messages that they are for.
-        if let Some(peer) = members.iter().find(|member| member.user_id == self.peer) {
+        if let Some(peer) = members.iter().find(|member| self.is_peer(&member.user_id)) {
             self.raise(peer.delivered_seq, peer.read_seq);
         }
         self.caught_up();
@@ -455,6 +798,7 @@ impl Room {
             match entry {
                 TimelineEntry::Unread(_) => missed = true,
                 TimelineEntry::Message { message, own, .. } => first.push((message.into_owned(), missed && !own)),
+                TimelineEntry::System { message, .. } => first.push((message.clone(), false)),
                 TimelineEntry::Day(()) | TimelineEntry::Gap { .. } | TimelineEntry::Unsent { .. } => {}
             }
         }
@@ -481,7 +825,8 @@ impl Room {
     }
 
     fn caught_up(&mut self) {
-        if std::mem::take(&mut self.catching_up) {
+        if !self.asked.members && std::mem::take(&mut self.catching_up) {
+            self.tell_digests();
             self.news.push(News::UpToDate);
         }
     }
@@ -491,7 +836,7 @@ impl Room {
             return;
         }
         self.timeline.receipt(kind, user_id, *seq);
-        if *user_id == self.peer {
+        if self.is_peer(user_id) {
             self.raise(*seq, if kind == ReceiptKind::Read { *seq } else { Seq::ZERO });
         }
     }
@@ -525,13 +870,26 @@ fn not_done(outgoing: &Outgoing) -> String {
         Outgoing::Edit { seq, .. } => format!("#{seq} not edited"),
         Outgoing::Delete { seq, .. } => format!("#{seq} not deleted"),
         Outgoing::React { seq, .. } => format!("no reaction to #{seq}"),
+        Outgoing::Create(group) => format!("the group “{}” was not made", group.title.as_str()),
+        Outgoing::Add { .. } => "nobody was added".to_owned(),
+        Outgoing::Remove { user_id, .. } => format!("{user_id} was not removed"),
+        Outgoing::Leave { .. } => "you have not left".to_owned(),
+        Outgoing::Role { user_id, .. } => format!("{user_id} may do what they could before"),
+        Outgoing::Update { .. } => "the group was not changed".to_owned(),
     }
 }
 
 /// Why a message or change will never be stored, in the user's words where they are known.
-fn reason(error: &Error) -> String {
+fn reason(outgoing: &Outgoing, error: &Error) -> String {
+    let is_of_two = matches!(outgoing.target(), Some(Target::User(_)))
+        || matches!(outgoing.target(), Some(Target::Conversation(id)) if !id.as_str().starts_with(GROUP));
     match error {
-        Error::Refused { code, .. } if code == "forbidden" => "it can't be delivered".to_owned(),
+        Error::Refused { code, .. } if code == "forbidden" && is_of_two => "it can't be delivered".to_owned(),
+        Error::Refused { code, .. } if code == "forbidden" => "you may not do this here".to_owned(),
+        Error::Refused { code, .. } if code == "not_member" => "you are not in this group".to_owned(),
+        Error::Refused { code, .. } if code == "gone" && outgoing.target_seq().is_none() => {
+            "they are not in this group".to_owned()
+        }
         Error::Refused { code, .. } if code == "gone" => "the message is deleted".to_owned(),
         Error::Refused { code, .. } if code == "limit_reached" => "there is no room for more".to_owned(),
         error => error.to_string(),

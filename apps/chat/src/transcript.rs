@@ -8,6 +8,7 @@ use pigeonhole_client::{Message, Reaction, Seq, Tick, Timeline, TimelineEntry, T
 use time::{Date, OffsetDateTime, UtcOffset};
 use unicode_width::UnicodeWidthStr;
 
+use crate::group::happened;
 use crate::room::News;
 use crate::text::{sanitise, truncate, wrap};
 
@@ -18,7 +19,8 @@ pub(crate) type Row = Vec<StyledContent<String>>;
 
 pub(crate) struct Transcript {
     me: UserId,
-    peer: UserId,
+    /// With whom the conversation is.
+    with: String,
     offset: UtcOffset,
     /// Lines about other things, each after the message that was the last one then.
     notices: BTreeMap<Seq, Vec<StyledContent<String>>>,
@@ -27,7 +29,7 @@ pub(crate) struct Transcript {
     /// What is set, in words.
     settings: String,
     /// As the status line said last.
-    peer_writes: bool,
+    somebody_writes: bool,
 }
 
 enum Connection {
@@ -43,10 +45,10 @@ enum Connection {
 }
 
 impl Transcript {
-    pub(crate) fn new(me: UserId, peer: UserId, offset: UtcOffset) -> Self {
+    pub(crate) fn new(me: UserId, with: String, offset: UtcOffset) -> Self {
         let connection = Connection::Connecting;
         let (notices, settings) = (BTreeMap::new(), String::new());
-        Self { me, peer, offset, notices, last_seq: Seq::ZERO, connection, settings, peer_writes: false }
+        Self { me, with, offset, notices, last_seq: Seq::ZERO, connection, settings, somebody_writes: false }
     }
 
     /// What the timeline does not show.
@@ -62,11 +64,19 @@ impl Transcript {
             News::Offline { why, retry_at } => self.connection = Connection::Offline { why, retry_at },
             News::UpToDate => self.connection = Connection::Connected,
             News::Replaced => self.connection = Connection::Replaced,
+            News::Opened(with) => {
+                (self.with, self.settings, self.last_seq) = (with, String::new(), Seq::ZERO);
+                self.notices.clear();
+            }
+            News::Named(title) => self.with = title,
             News::Settings(settings) => self.settings = settings,
-            News::Message { message, .. } if message.kind.counts() => self.last_seq = message.seq,
-            News::Elsewhere { sender_id, body, count } => {
+            News::Message { message, .. } if message.kind.counts() || message.system.is_some() => {
+                self.last_seq = message.seq;
+            }
+            News::Elsewhere { title, sender_id, body, count } => {
+                let place = title.map(|title| format!("{title} · ")).unwrap_or_default();
                 let more = if count > 1 { format!(" ({count} new)") } else { String::new() };
-                self.notice(format!("{sender_id}: {body}{more}").dim());
+                self.notice(format!("{place}{sender_id}: {body}{more}").dim());
             }
             News::Failed { what, why, in_timeline: false } => self.notice(format!("{what}: {why}").red()),
             News::Notice(text) => self.notice(text.red()),
@@ -81,15 +91,25 @@ impl Transcript {
 
     /// True while the status changes by itself, with the time.
     pub(crate) fn is_counting_down(&self) -> bool {
-        self.peer_writes || matches!(self.connection, Connection::Offline { .. })
+        self.somebody_writes || matches!(self.connection, Connection::Offline { .. })
     }
 
     pub(crate) fn status(&mut self, timeline: &Timeline, now: Instant) -> String {
-        self.peer_writes = timeline.writing(now).contains(&&self.peer);
+        let writing = timeline.writing(now);
+        self.somebody_writes = !writing.is_empty();
+        let writing = match writing.as_slice() {
+            [] => String::new(),
+            // Of two, there is nobody else.
+            [user] if **user == *self.with => "is writing …".to_owned(),
+            [user] => format!("{} is writing …", name(user.as_str())),
+            [one, other] => format!("{} and {} are writing …", name(one.as_str()), name(other.as_str())),
+            several => format!("{} are writing …", several.len()),
+        };
         let state = match &self.connection {
             Connection::Connecting => "connecting …".to_owned(),
             Connection::CatchingUp => "connected, catching up …".to_owned(),
-            Connection::Connected if self.peer_writes => "is writing …".to_owned(),
+            Connection::Connected if self.somebody_writes => writing,
+            Connection::Connected if timeline.is_closed() => "you are no longer in this group".to_owned(),
             Connection::Connected => "connected".to_owned(),
             Connection::Replaced => "open in too many places: Enter connects here".to_owned(),
             Connection::Offline { retry_at, .. } => {
@@ -101,7 +121,7 @@ impl Transcript {
             }
         };
         let set = if self.settings.is_empty() { String::new() } else { format!(" · {}", self.settings) };
-        sanitise(&format!(" {} → {} · {state}{set}", name(self.me.as_str()), name(self.peer.as_str())))
+        sanitise(&format!(" {} → {} · {state}{set}", name(self.me.as_str()), name(&self.with)))
     }
 
     /// All of it, oldest first, in rows of at most `width` columns.
@@ -112,6 +132,13 @@ impl Transcript {
             match entry {
                 TimelineEntry::Day(day) => rows.push(vec![rule(&day_text(day), width).dim()]),
                 TimelineEntry::Unread(count) => rows.push(vec![rule(&format!("{count} new"), width).yellow()]),
+                TimelineEntry::System { message, system } => {
+                    if let Some(text) = happened(system, &message.sender_id, &self.me) {
+                        let line = truncate(&sanitise(&text), width.saturating_sub(6));
+                        rows.push(vec![self.time(message.sent_at), line.dim()]);
+                    }
+                    self.push_notices(message.seq, width, &mut rows);
+                }
                 TimelineEntry::Gap { .. } => rows.push(vec![rule("…", width).dim()]),
                 TimelineEntry::Message { message, tick, quote, changing, refused, .. } => {
                     push_quote(message.reply_to, quote.as_deref(), width, &mut rows);
@@ -133,8 +160,7 @@ impl Transcript {
     }
 
     fn push_message(&self, message: &Message, tick: Option<Tick>, changing: bool, width: usize, rows: &mut Vec<Row>) {
-        let at = self.local(message.sent_at);
-        let time = format!("{:02}:{:02} ", at.hour(), at.minute()).dim();
+        let time = self.time(message.sent_at);
         let name = match tick {
             Some(_) => you(),
             None => sanitise(&format!("{}: ", name(message.sender_id.as_str()))).cyan().bold(),
@@ -153,6 +179,11 @@ impl Transcript {
         after.extend(if changing { Some(tick_text(Tick::Waiting)) } else { tick.map(tick_text) });
         after.push(format!("#{}", message.seq).dim());
         push_wrapped(vec![time, name], body, after, width, rows);
+    }
+
+    fn time(&self, at: Timestamp) -> StyledContent<String> {
+        let at = self.local(at);
+        format!("{:02}:{:02} ", at.hour(), at.minute()).dim()
     }
 
     fn push_notices(&self, after: Seq, width: usize, rows: &mut Vec<Row>) {
@@ -270,7 +301,7 @@ mod tests {
     use crate::room::tests::{message, queued, user};
 
     fn transcript() -> Transcript {
-        Transcript::new(user("alice"), user("bob"), UtcOffset::UTC)
+        Transcript::new(user("alice"), "bob".to_owned(), UtcOffset::UTC)
     }
 
     fn timeline(bodies: &[(&str, &str)]) -> Timeline {
@@ -324,7 +355,7 @@ mod tests {
         timeline.receipt(ReceiptKind::Read, &user("alice"), Seq::new(1).unwrap());
         timeline.open();
         screen.apply(News::Message { message: message("dm_ab", 3, "bob"), missed: false });
-        screen.apply(News::Elsewhere { sender_id: user("carol"), body: "psst\x1b[2J".into(), count: 1 });
+        screen.apply(News::Elsewhere { title: None, sender_id: user("carol"), body: "psst\x1b[2J".into(), count: 1 });
         assert_eq!(
             text(&screen, &timeline, 40),
             [
@@ -408,6 +439,33 @@ mod tests {
         assert!(screen.is_counting_down());
         assert_eq!(screen.status(&timeline, now + Duration::from_secs(6)), " alice → bob · connected");
         assert!(!screen.is_counting_down());
+    }
+
+    #[test]
+    fn of_a_group_what_happened_stands_between_and_several_write() {
+        let mut screen = transcript();
+        screen.apply(News::UpToDate);
+        screen.apply(News::Opened("gr_ab".to_owned()));
+        screen.apply(News::Named("Trip".to_owned()));
+        let (mut timeline, now) = (Timeline::new(user("alice")), Instant::now());
+        let system = |seq, sender: &str, system: &str| {
+            let mut entry = message("gr_ab", seq, sender);
+            (entry.kind, entry.system) = (Kind::System, serde_json::from_str(system).ok());
+            entry
+        };
+        timeline.message(system(1, "bob", r#"{"event":"created","title":"Trip\u001b","members":["bob","alice"]}"#));
+        timeline.message(message("gr_ab", 2, "bob"));
+        assert_eq!(
+            text(&screen, &timeline, 60),
+            [DAY, "10:00 bob made the group “Trip␛” with you", "10:00 bob: bob 2 #2"]
+        );
+        timeline.typing(&user("carol"), now);
+        assert_eq!(screen.status(&timeline, now), " alice → Trip · carol is writing …");
+        timeline.typing(&user("bob"), now);
+        assert_eq!(screen.status(&timeline, now), " alice → Trip · bob and carol are writing …");
+        timeline.message(system(3, "bob", r#"{"event":"members.removed","members":["alice"]}"#));
+        let later = now + Duration::from_secs(9);
+        assert_eq!(screen.status(&timeline, later), " alice → Trip · you are no longer in this group");
     }
 
     #[test]

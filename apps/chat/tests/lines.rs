@@ -27,8 +27,12 @@ struct Chat {
 impl Chat {
     /// alice writes to bob.
     fn start(server: SocketAddr, token: Option<&str>) -> Result<Self> {
+        Self::start_with("bob", server, token)
+    }
+
+    fn start_with(peer: &str, server: SocketAddr, token: Option<&str>) -> Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_chat"));
-        command.args(["alice", "bob", "--url", &format!("ws://{server}/v1")]).env_remove("PIGEONHOLE_TOKEN");
+        command.args(["alice", peer, "--url", &format!("ws://{server}/v1")]).env_remove("PIGEONHOLE_TOKEN");
         command.args(token.map(|token| format!("--token={token}")));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn()?;
@@ -179,6 +183,49 @@ async fn a_talk() -> Result<()> {
     while let Some(Ok(_)) = server.socket.next().await {}
     let (status, said) = end.await??;
     assert!(status.success(), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_talk_in_a_group() -> Result<()> {
+    let (listener, address) = listen().await?;
+    let mut chat = Chat::start_with("gr_ab", address, Some("secret"))?;
+    let mut server = Server::accept(&listener, "secret").await?;
+    server.answer("drain", json!({"messages":[],"more":false})).await?;
+    let of_group = |mut message: Value| {
+        message["conversation_id"] = json!("gr_ab");
+        message
+    };
+    let mut created = of_group(message(1, "bob", ""));
+    created["kind"] = json!("system");
+    created["system"] = json!({"event":"created","title":"Trip","members":["bob","alice"]});
+    let last = json!({"seq":1,"sender_id":"bob","kind":"system","preview":"","sent_at":"2026-11-20T10:00:00.123Z",
+        "system":created.get("system")});
+    let row = json!({"conversation_id":"gr_ab","kind":"group","title":"Trip","role":"member","member_count":2,
+        "first_seq":1,"last_message":last,"unread":0,"mentions":0,"delivered_seq":1,"read_seq":1,"last_seq":1});
+    server.answer("inbox", json!({"conversations":[row],"next_cursor":null})).await?;
+    let history = json!({"messages":[created],"more":false,"last_seq":1,"first_seq":1,"members":[]});
+    server.answer("history", history).await?;
+    let members =
+        json!([{"user_id":"alice","role":"member","joined_seq":1},{"user_id":"bob","role":"owner","joined_seq":1}]);
+    assert_eq!(
+        server.answer("members", json!({"members":members,"next_cursor":null})).await?["conversation_id"],
+        "gr_ab"
+    );
+    server.answer("receipts", json!({"delivered_seq":1,"read_seq":1,"members":[],"next_cursor":null})).await?;
+    let start =
+        ["-- connected", "-- the group is called Trip", "-- bob made the group “Trip” with you", "-- up to date"];
+    assert_eq!(chat.lines(4).await?, start);
+
+    chat.say("hi @bob and @carol").await?;
+    let sent = server.answer("send", of_group(stored(2))).await?;
+    assert_eq!((&sent["conversation_id"], &sent["mentions"]), (&json!("gr_ab"), &json!(["bob"])));
+    assert_eq!(chat.line().await?, "you: hi @bob and @carol ✓");
+    let mut added = of_group(message(3, "bob", ""));
+    added["kind"] = json!("system");
+    added["system"] = json!({"event":"members.added","members":["carol"]});
+    server.push(messages_new(&added)).await?;
+    assert_eq!(chat.line().await?, "-- bob added carol");
     Ok(())
 }
 

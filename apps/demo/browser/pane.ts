@@ -42,6 +42,50 @@ export class Pane {
     await this.field().press("Enter");
   }
 
+  /** Where there is room for the list or the open chat only. */
+  async toChats(): Promise<void> {
+    await this.root.getByRole("button", { name: "Back to the chats" }).click();
+  }
+
+  /** By hand, as one who sees the form. */
+  async makeGroup(title: string, members: string): Promise<void> {
+    await this.root.getByRole("button", { name: "New group" }).click();
+    const form = this.root.getByRole("form", { name: "New group" });
+    await form.getByRole("textbox", { name: "Title" }).fill(title);
+    await form.getByRole("textbox", { name: "Members" }).fill(members);
+    await form.getByRole("button", { name: "Create" }).click();
+  }
+
+  /** What happened to the group, as the open chat says it. */
+  line(text: string): Locator {
+    return this.root.locator(".separator.system").filter({ hasText: text });
+  }
+
+  /** Members and rules of the open group. */
+  panel(): Locator {
+    return this.root.getByRole("region", { name: "Group", exact: true });
+  }
+
+  async togglePanel(): Promise<void> {
+    await this.root.getByRole("button", { name: "Members and rules" }).click();
+  }
+
+  member(user: string): Locator {
+    return this.panel().getByRole("list", { name: "Members" }).getByRole("listitem").filter({ hasText: user });
+  }
+
+  /** Of what one can do with a member. */
+  async chooseFor(user: string, item: string): Promise<void> {
+    await this.member(user)
+      .getByRole("button", { name: `What to do with ${user}` })
+      .click();
+    await this.panel().getByRole("menuitem", { name: item, exact: true }).click();
+  }
+
+  async confirm(name: string): Promise<void> {
+    await this.root.getByRole("dialog").getByRole("button", { name, exact: true }).click();
+  }
+
   menu(): Locator {
     return this.root.getByRole("button", { name: "Chat menu" });
   }

@@ -2,12 +2,15 @@
 
 import {
   type Conversation,
+  type GroupMember,
   type HistoryResult,
   type Message,
   type Presence,
   type Settings,
   Timeline,
 } from "@pigeonhole/client";
+import { type Group, learned, learnedOfRow, moderates, UNKNOWN } from "./group.ts";
+import { sentence } from "./system.ts";
 
 /** In the place of what was said. */
 export const DELETED = "This message was deleted";
@@ -16,12 +19,16 @@ export const DELETED = "This message was deleted";
 export interface Newest {
   text: string;
   at: number;
-  own: boolean;
+  /** Who said it; nobody of what happened to a group. */
+  by: string | undefined;
 }
 
 export class Chat {
   readonly me: string;
-  readonly peer: string;
+  /** Of this page: the peer, or of a group what no user is called. */
+  readonly key: string;
+  /** The other one; in a group nobody. */
+  readonly peer: string | undefined;
   readonly timeline: Timeline;
   /** The conversation's, once there is one. */
   id: string | undefined;
@@ -31,25 +38,63 @@ export class Chat {
   /** Until the next message. */
   isArchived = false;
   isBlocked = false;
-  /** Settings without an answer. */
-  settingsAsked = 0;
-  /** Why the last one was not set. */
+  /** What waits without being a message: settings, and changes of the group. */
+  asked = 0;
+  /** Why the last one was refused. */
   refused = "";
   /** Older messages have been asked for, and have not come. */
   isLoading = false;
   /** Whether the peer is there, when that was asked last. */
   presence: Presence | undefined;
+  group: Group = UNKNOWN;
+  /** Of a group, in the order of their ids. */
+  members: readonly GroupMember[] = [];
   #row: Conversation | undefined;
 
-  constructor(me: string, peer: string) {
+  private constructor(me: string, key: string, peer: string | undefined) {
     this.me = me;
+    this.key = key;
     this.peer = peer;
     this.timeline = new Timeline(me);
+  }
+
+  static with(me: string, peer: string): Chat {
+    return new Chat(me, peer, peer);
+  }
+
+  /** `name`: of the conversation, or of what will be one. */
+  static ofGroup(me: string, name: string): Chat {
+    // No user id has a space in it.
+    return new Chat(me, `group ${name}`, undefined);
+  }
+
+  get isGroup(): boolean {
+    return this.peer === undefined;
+  }
+
+  get name(): string {
+    return this.peer ?? (this.group.title || "Group");
+  }
+
+  /** Whether the user may do what admins do. */
+  get isModerated(): boolean {
+    return moderates(this.group.role);
+  }
+
+  /** The user was removed from the group, or has left. */
+  get isClosed(): boolean {
+    return this.timeline.isClosed();
+  }
+
+  /** Whether there is nothing that may be written. */
+  get isReadOnly(): boolean {
+    return this.isBlocked || this.isClosed || (this.group.post === "admins" && !this.isModerated);
   }
 
   setRow(row: Conversation): void {
     this.timeline.row(row);
     this.#row = row;
+    this.group = learnedOfRow(this.group, row);
     this.mutedUntil = row.muted_until ?? null;
     this.isArchived = row.archived ?? false;
     this.isBlocked = row.blocked ?? false;
@@ -69,14 +114,22 @@ export class Chat {
     return this.mutedUntil === "forever" || (this.mutedUntil !== null && now < Date.parse(this.mutedUntil));
   }
 
+  addMessage(message: Message): void {
+    this.timeline.message(message);
+    this.group = learned(this.group, message, this.me);
+  }
+
   addPage(page: HistoryResult): void {
     this.timeline.history(page);
+    for (const message of page.messages) {
+      this.group = learned(this.group, message, this.me);
+    }
     this.isKnown = true;
   }
 
-  /** Whether the peer writes now. */
-  isWriting(): boolean {
-    return this.timeline.writing(performance.now()).length > 0;
+  /** Who of the others writes now. */
+  writing(): string[] {
+    return this.timeline.writing(performance.now());
   }
 
   /** The chat list's line is this message, which is not held here. */
@@ -103,21 +156,32 @@ export class Chat {
   newest(): Newest | undefined {
     const row = this.#row?.last_message;
     const last = this.#last(row?.seq ?? 0);
-    if (last?.type === "unsent") {
-      return { text: last.body, at: Date.parse(last.unsent.at), own: true };
+    switch (last?.type) {
+      case "unsent":
+        return { text: last.body, at: Date.parse(last.unsent.at), by: this.me };
+      case "system":
+        return this.#line(last.message);
+      case "message": {
+        const { body, sent_at, deleted_at, sender_id } = last.message;
+        return { text: deleted_at === undefined ? body : DELETED, at: Date.parse(sent_at), by: sender_id };
+      }
     }
-    if (last) {
-      const { body, sent_at, deleted_at } = last.message;
-      return { text: deleted_at === undefined ? body : DELETED, at: Date.parse(sent_at), own: last.own };
+    if (row?.system) {
+      return this.#line(row);
     }
-    return (
-      row && { text: row.deleted ? DELETED : row.preview, at: Date.parse(row.sent_at), own: row.sender_id === this.me }
-    );
+    return row && { text: row.deleted ? DELETED : row.preview, at: Date.parse(row.sent_at), by: row.sender_id };
+  }
+
+  #line({ system, sender_id, sent_at }: Pick<Message, "system" | "sender_id" | "sent_at">): Newest {
+    return { text: system ? sentence(system, sender_id, this.me) : "", at: Date.parse(sent_at), by: undefined };
   }
 
   /** The last one that is drawn, if it is not above this one. */
   #last(seq: number) {
     const last = this.timeline.entries(() => "").at(-1);
-    return last?.type === "unsent" || (last?.type === "message" && last.message.seq >= seq) ? last : undefined;
+    if (last?.type === "message" || last?.type === "system") {
+      return last.message.seq >= seq ? last : undefined;
+    }
+    return last?.type === "unsent" ? last : undefined;
   }
 }

@@ -5,6 +5,8 @@ import {
   type ClientEvent,
   type Conversation,
   counts,
+  type Draft,
+  type GroupInfo,
   limits,
   type Message,
   type PigeonholeError,
@@ -12,6 +14,7 @@ import {
   type QueuedChange,
   type Receipt,
   type ReceiptKind,
+  type Role,
   type Sent,
   type Settings,
   type Side,
@@ -19,6 +22,7 @@ import {
   type Typing,
 } from "@pigeonhole/client";
 import { Chat, type Newest } from "./chat.ts";
+import { isGroup } from "./group.ts";
 
 /** How much of a conversation is asked for at once. */
 const PAGE = 50;
@@ -52,7 +56,8 @@ export class Chats {
   open: Chat | undefined;
   #client: Client;
   #watcher: Watcher;
-  #byPeer = new Map<string, Chat>();
+  /** By their keys. */
+  #chats = new Map<string, Chat>();
   #nextPage: string | null | undefined;
   #isListing = false;
   /** Settings of other devices are told to those only that are connected. */
@@ -76,19 +81,34 @@ export class Chats {
   }
 
   #all(): Chat[] {
-    return [...this.#byPeer.values()];
+    return [...this.#chats.values()];
   }
 
   with(peer: string): Chat {
-    const found = this.#byPeer.get(peer);
+    const found = this.#chats.get(peer);
     if (found) {
       return found;
     }
-    const chat = new Chat(this.me, peer);
+    const chat = Chat.with(this.me, peer);
     // One that is not on the list is new.
     chat.isKnown = this.#nextPage === null;
-    this.#byPeer.set(peer, chat);
+    this.#chats.set(peer, chat);
     return chat;
+  }
+
+  group(conversation: string): Chat {
+    const found = this.of(conversation);
+    if (found) {
+      return found;
+    }
+    const chat = Chat.ofGroup(this.me, conversation);
+    chat.id = conversation;
+    this.#chats.set(chat.key, chat);
+    return chat;
+  }
+
+  keyed(key: string): Chat | undefined {
+    return this.#chats.get(key);
   }
 
   /** Those of muted chats don't count. */
@@ -100,7 +120,15 @@ export class Chats {
   /** Until the client is closed. */
   async run(): Promise<void> {
     for (const queued of this.#client.outbox) {
+      if ("create" in queued) {
+        this.#making(queued);
+        continue;
+      }
       const { target } = queued;
+      if ("conversation_id" in target && isGroup(target.conversation_id)) {
+        this.#queued(this.group(target.conversation_id), queued);
+        continue;
+      }
       const peer = "to" in target ? target.to : this.#peers.get(target.conversation_id);
       if (peer !== undefined) {
         const chat = this.with(peer);
@@ -145,14 +173,13 @@ export class Chats {
     }
   }
 
-  /** `replyTo`: the message that this one answers. */
-  async send(chat: Chat, body: string, replyTo?: number): Promise<void> {
+  async send(chat: Chat, draft: Exclude<Draft, string>): Promise<void> {
     const { id, peer } = chat;
-    if (id !== undefined && replyTo !== undefined) {
-      const sent = this.#client.reply(id, replyTo, body);
-      await this.#queue(chat, sent, { target: { conversation_id: id }, body, replyTo });
-    } else {
-      await this.#queue(chat, this.#client.sendTo(peer, body), { target: { to: peer }, body });
+    if (id !== undefined && (peer === undefined || draft.replyTo !== undefined)) {
+      const target = { conversation_id: id };
+      await this.#queue(chat, this.#client.send(target, draft), { target, ...draft });
+    } else if (peer !== undefined) {
+      await this.#queue(chat, this.#client.sendTo(peer, draft), { target: { to: peer }, ...draft });
     }
     // To answer is to have seen what was unread, so the separator goes.
     chat.timeline.close();
@@ -179,6 +206,87 @@ export class Chats {
       await this.#queue(chat, sent, { target: { conversation_id: chat.id }, ...change });
       this.#watcher.changed();
     }
+  }
+
+  // Groups.
+
+  /** Opened at once. It is there once the server has it; until then it waits, over a reload too. */
+  async create(title: string, members: string[]): Promise<void> {
+    const { queued } = await this.#client.create({ title, members });
+    if ("create" in queued) {
+      this.show(this.#making(queued));
+    }
+  }
+
+  #making({ clientMsgId, create }: Extract<Queued, { create: unknown }>): Chat {
+    const chat = Chat.ofGroup(this.me, clientMsgId);
+    chat.group = { ...chat.group, title: create.title, role: "owner" };
+    chat.isKnown = true;
+    this.#chats.set(chat.key, chat);
+    this.#sent.set(clientMsgId, chat);
+    return chat;
+  }
+
+  add(chat: Chat, users: string[]): Promise<void> {
+    return this.#changeGroup(chat, (id) => this.#client.add(id, users));
+  }
+
+  remove(chat: Chat, user: string): Promise<void> {
+    return this.#changeGroup(chat, (id) => this.#client.remove(id, user));
+  }
+
+  role(chat: Chat, user: string, role: Role): Promise<void> {
+    return this.#changeGroup(chat, (id) => this.#client.role(id, user, role));
+  }
+
+  update(chat: Chat, info: GroupInfo): Promise<void> {
+    return this.#changeGroup(chat, (id) => this.#client.update(id, info));
+  }
+
+  leaveGroup(chat: Chat): Promise<void> {
+    return this.#changeGroup(chat, (id) => this.#client.leave(id));
+  }
+
+  /** What is shown changes once the server has it: the entry says so. */
+  async #changeGroup(
+    chat: Chat,
+    make: (conversation: string) => Promise<{ clientMsgId: string; stored: Promise<unknown> }>,
+  ): Promise<void> {
+    if (chat.id === undefined) {
+      return;
+    }
+    chat.asked += 1;
+    chat.refused = "";
+    this.#watcher.changed();
+    try {
+      const { stored } = await make(chat.id);
+      await stored;
+    } catch (error) {
+      chat.refused = `Not changed: ${whyNot(error)}`;
+    }
+    chat.asked -= 1;
+    this.#watcher.changed();
+  }
+
+  /** Who is in the open group, and how far they have come. */
+  async #lookAround(chat: Chat): Promise<void> {
+    const { id } = chat;
+    if (id === undefined || !chat.isGroup || chat.isClosed) {
+      return;
+    }
+    const members = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await this.#client.members(id, { limit: limits.MEMBERS_LIMIT_MAX, cursor });
+      members.push(...page.members);
+      cursor = page.next_cursor;
+    }
+    chat.members = members;
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await this.#client.receipts(id, { limit: limits.MEMBERS_LIMIT_MAX, cursor });
+      chat.timeline.receipts(page);
+      cursor = page.next_cursor;
+    }
+    this.#watcher.changed();
   }
 
   /** Shown from now on, also where it can't even be kept. */
@@ -208,12 +316,19 @@ export class Chats {
   /** Asks whether the open chat's peer is there. */
   async askPresence(): Promise<void> {
     const { open, me } = this;
-    if (open?.id === undefined || open.peer === me || this.#isAskingPresence || !this.#watcher.isLooking()) {
+    const peer = open?.peer;
+    if (
+      open?.id === undefined ||
+      peer === undefined ||
+      peer === me ||
+      this.#isAskingPresence ||
+      !this.#watcher.isLooking()
+    ) {
       return;
     }
     this.#isAskingPresence = true;
     try {
-      const [presence] = await this.#client.presence([open.peer]);
+      const [presence] = await this.#client.presence([peer]);
       open.presence = presence;
     } catch {
       // One that does not know who is there says nothing.
@@ -239,7 +354,9 @@ export class Chats {
   }
 
   block(chat: Chat, blocked: boolean): void {
-    this.#set(chat, { user_id: chat.peer, set: { blocked } });
+    if (chat.peer !== undefined) {
+      this.#set(chat, { user_id: chat.peer, set: { blocked } });
+    }
   }
 
   #setHere(chat: Chat, set: Extract<Settings, { conversation_id: string }>["set"]): void {
@@ -250,7 +367,7 @@ export class Chats {
 
   /** What is shown changes once the server has it. */
   async #set(chat: Chat, settings: Settings): Promise<void> {
-    chat.settingsAsked += 1;
+    chat.asked += 1;
     chat.refused = "";
     this.#watcher.changed();
     try {
@@ -258,7 +375,7 @@ export class Chats {
     } catch (error) {
       chat.refused = `Not set: ${(error as Error).message}`;
     }
-    chat.settingsAsked -= 1;
+    chat.asked -= 1;
     this.#watcher.changed();
   }
 
@@ -353,9 +470,14 @@ export class Chats {
   }
 
   #onFailed({ clientMsgId, error, ...queued }: Extract<ClientEvent, { type: "failed" }>): void {
-    const timeline = this.#sent.get(clientMsgId)?.timeline;
+    const chat = this.#sent.get(clientMsgId);
+    if (chat && "create" in queued) {
+      chat.refused = `Not made: ${whyNot(error)}`;
+      return;
+    }
+    const timeline = chat?.timeline;
     const isChange = !("body" in queued);
-    timeline?.failed(clientMsgId, reason(error, isChange));
+    timeline?.failed(clientMsgId, reason(error, isChange, chat?.isGroup === true));
     if (isChange && error.code === "gone") {
       // The message is deleted: there is nothing to be told.
       timeline?.dismiss(clientMsgId);
@@ -391,7 +513,13 @@ export class Chats {
       return;
     }
     this.#name(chat, message.conversation_id);
-    chat.timeline.message(message);
+    chat.addMessage(message);
+    if (message.kind === "system") {
+      if (chat === this.open) {
+        this.#refresh();
+      }
+      return;
+    }
     if (message.sender_id !== this.me && !missed) {
       isThere(chat);
     }
@@ -408,10 +536,30 @@ export class Chats {
   }
 
   #chatOf({ conversation_id, sender_id, client_msg_id }: Message): Chat | undefined {
+    if (isGroup(conversation_id)) {
+      return this.#made(conversation_id, this.#sent.get(client_msg_id ?? ""));
+    }
     if (sender_id !== this.me) {
       return this.with(sender_id);
     }
     return this.of(conversation_id) ?? this.#sent.get(client_msg_id ?? "");
+  }
+
+  /** The chat of a group, which may be one that was made here. */
+  #made(conversation: string, chat: Chat | undefined): Chat {
+    if (!chat?.isGroup || chat.id !== undefined) {
+      return this.group(conversation);
+    }
+    const known = this.of(conversation);
+    if (!known) {
+      return chat;
+    }
+    // Its row came first.
+    this.#chats.delete(chat.key);
+    if (chat === this.open) {
+      this.show(known);
+    }
+    return known;
   }
 
   /** The chat of a conversation, if it is known already. */
@@ -429,11 +577,7 @@ export class Chats {
   }
 
   #onRow(row: Conversation): void {
-    // Of a group.
-    if (row.peer_id === undefined) {
-      return;
-    }
-    const chat = this.with(row.peer_id);
+    const chat = row.peer_id === undefined ? this.group(row.conversation_id) : this.with(row.peer_id);
     this.#name(chat, row.conversation_id);
     chat.setRow(row);
   }
@@ -442,11 +586,11 @@ export class Chats {
   #name(chat: Chat, conversation: string): void {
     const isNew = chat.id === undefined;
     chat.id = conversation;
-    if (isNew) {
+    if (isNew && chat.peer !== undefined) {
       this.#peers.set(conversation, chat.peer);
     }
     if (isNew && chat === this.open) {
-      if (!chat.isKnown) {
+      if (!chat.isKnown || chat.isGroup) {
         this.#refresh();
       }
       this.askPresence();
@@ -479,9 +623,10 @@ export class Chats {
       this.look();
       this.#watcher.changed();
       if (page.messages.length === 0) {
-        return;
+        break;
       }
     }
+    ignore(this.#lookAround(chat));
   }
 }
 
@@ -501,9 +646,29 @@ function isThere(chat: Chat): void {
 }
 
 /** Why a message or a change of one will never be stored, in the user's words where they are known. */
-function reason({ code, message }: PigeonholeError, isChange: boolean): string {
+function reason({ code, message }: PigeonholeError, isChange: boolean, isOfGroup: boolean): string {
   if (code === "forbidden") {
-    return isChange ? "it is not allowed" : "it can’t be delivered";
+    return isChange || isOfGroup ? "it is not allowed" : "it can’t be delivered";
+  }
+  if (code === "not_member") {
+    return "you are not in this group any more";
   }
   return code === "limit_reached" && isChange ? "it has been changed too often" : message;
+}
+
+/** Why a group can't be changed, in the user's words where they are known. */
+function whyNot(error: unknown): string {
+  const { code, message } = error as PigeonholeError;
+  const words: Record<string, string> = {
+    forbidden: "it is not allowed",
+    gone: "they are not in it",
+    not_member: "you are not in it any more",
+    limit_reached: "there is no room for more",
+  };
+  return words[code] ?? message;
+}
+
+/** What is looked up is asked again when the chat is opened the next time. */
+function ignore(asked: Promise<void>): void {
+  asked.catch(() => {});
 }

@@ -1,14 +1,16 @@
-// The page: two users side by side, or the one that the URL names.
+// The page: two users side by side, or those that the URL names.
 
 import { pane } from "./pane.ts";
 import { h, put } from "./view/dom.ts";
 
 const query = new URLSearchParams(location.search);
-const named = query.getAll("user").filter(Boolean).slice(0, 2);
-const users = named.length > 0 ? [...new Set(named)] : ["alice", "bob"];
+/** Side by side. */
+const USERS_MAX = 4;
+const named = [...new Set(query.getAll("user").filter(Boolean))].slice(0, USERS_MAX);
+const users = named.length > 0 ? named : ["alice", "bob"];
 
 const panes = users.map((user, at) => {
-  const peer = users[1 - at] ?? query.get("with") ?? undefined;
+  const peer = users[at === 0 ? 1 : 0] ?? query.get("with") ?? undefined;
   return pane({
     user,
     peer,
@@ -41,4 +43,15 @@ document.title = users.length > 1 ? "Pigeonhole" : `${users[0]} · Pigeonhole`;
 document.querySelector("main")?.append(...panes);
 document.querySelector(".users")?.append(...(users.length > 1 ? tabs : []));
 document.body.classList.toggle("alone", users.length === 1);
+document.body.style.setProperty("--users", String(users.length));
+offerAnother();
 turnTo(0);
+
+/** A link to the same page with one more user. */
+function offerAnother(): void {
+  const another = ["carol", "dave", "alice", "bob"].find((name) => !users.includes(name));
+  if (users.length > 1 && users.length < USERS_MAX && another !== undefined) {
+    const href = `/?${new URLSearchParams([...users, another].map((user) => ["user", user]))}`;
+    document.querySelector(".page-header")?.append(h("a", { class: "another", href }, `Add ${another}`));
+  }
+}

@@ -1,7 +1,9 @@
 // A user on the page: a client, and the views that show what it tells.
 
 import { connect, indexedDbStorage } from "@pigeonhole/client";
+import type { Chat } from "./chat.ts";
 import { Chats } from "./chats.ts";
+import { isGroup } from "./group.ts";
 import { Network } from "./network.ts";
 import { Phone } from "./phone.ts";
 import { kept, takeStorage } from "./tab.ts";
@@ -48,7 +50,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   const storage = await takeStorage(user);
   const lockScreen = new LockScreen(user, (id, title) => {
     turnOn(true);
-    turnTo(chats.of(id)?.peer ?? title);
+    turnTo(chats.of(id) ?? (isGroup(id) ? chats.group(id) : chats.with(title)));
     conversation.focus();
   });
   const phone = new Phone(user, storage, (shown) => lockScreen.show(shown));
@@ -68,8 +70,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   };
   const chats = new Chats(user, client, peers, {
     changed: () => showSoon(),
-    said: ({ peer }, { body }) => {
-      announcer.textContent = `${peer}: ${body}`;
+    said: ({ isGroup, name }, { sender_id, body }) => {
+      announcer.textContent = `${sender_id}${isGroup ? ` in ${name}` : ""}: ${body}`;
     },
     isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
   });
@@ -92,25 +94,32 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     connect: turnOn,
     comeBack: () => client.wake(),
   });
-  const turnTo = (peer: string | undefined) => {
-    opened.set(peer ?? "");
-    chats.show(peer === undefined ? undefined : chats.with(peer));
+  const turnTo = (chat: Chat | undefined) => {
+    chats.show(chat);
     show();
   };
   const leave = () => {
-    const peer = chats.open?.peer;
+    const key = chats.open?.key;
     turnTo(undefined);
-    list.focus(peer);
+    list.focus(key);
   };
   const list = new List(user, {
-    open: (peer) => {
-      turnTo(peer);
+    open: (key) => {
+      turnTo(chats.keyed(key));
+      conversation.focus();
+    },
+    start: (peer) => {
+      turnTo(chats.with(peer));
+      conversation.focus();
+    },
+    create: async (title, members) => {
+      await chats.create(title, members);
       conversation.focus();
     },
     more: () => void chats.listMore(),
   });
   const conversation = new Conversation(user, {
-    send: (chat, body, replyTo) => void chats.send(chat, body, replyTo),
+    send: (chat, draft) => void chats.send(chat, draft),
     edit: (chat, seq, body) => chats.edit(chat, seq, body),
     delete: (chat, seq) => chats.delete(chat, seq),
     react: (chat, seq, emoji) => chats.react(chat, seq, emoji),
@@ -122,6 +131,11 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     mute: (chat, until) => chats.mute(chat, until),
     archive: (chat, archived) => chats.archive(chat, archived),
     block: (chat, blocked) => chats.block(chat, blocked),
+    add: (chat, users) => void chats.add(chat, users),
+    remove: (chat, member) => void chats.remove(chat, member),
+    role: (chat, member, role) => void chats.role(chat, member, role),
+    update: (chat, info) => void chats.update(chat, info),
+    leaveGroup: (chat) => void chats.leaveGroup(chat),
     leave: () => leave(),
   });
 
@@ -131,6 +145,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     header.update({ state: chats.state, retryAt: chats.retryAt, isCut: network.isCut });
     list.update(chats.list(), chats.open);
     conversation.update(chats.open, chats.state.state === "caught_up");
+    opened.set(chats.open?.id !== undefined && chats.open.isGroup ? chats.open.id : (chats.open?.peer ?? ""));
     element.classList.toggle("is-open", chats.open !== undefined);
     unread(chats.unread);
   };
@@ -165,7 +180,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   if (peer !== undefined) {
     chats.with(peer);
   }
-  turnTo(opened.get() === null ? (isOpen ? peer : undefined) : opened.get() || undefined);
+  const last = opened.get() ?? (isOpen ? peer : undefined);
+  turnTo(last ? (isGroup(last) ? chats.group(last) : chats.with(last)) : undefined);
   // A server without phones refuses it, and the page works all the same.
   phone.register(client).catch(() => {});
   await chats.run();

@@ -16,26 +16,26 @@ function row(seq: number, last_seq: number, of: Partial<Conversation["last_messa
 }
 
 it("the list shows the last message as it is now, and no change of one", () => {
-  const chat = new Chat("alice", "bob");
+  const chat = Chat.with("alice", "bob");
   expect(chat.newest()).toBeUndefined();
   chat.timeline.message(entry(1));
   chat.timeline.message(entry(2));
   chat.timeline.message(entry(3, { kind: "reaction", body: "", target_seq: 1, emoji: "👍" }));
-  expect(chat.newest()).toEqual({ text: "bob 2", at: Date.parse(at(2)), own: false });
+  expect(chat.newest()).toEqual({ text: "bob 2", at: Date.parse(at(2)), by: "bob" });
   chat.timeline.message(entry(4, { kind: "edit", body: "better", target_seq: 2, version: 2 }));
   expect(chat.newest()?.text).toBe("better");
   const target = { conversation_id: "dm_ab" };
   chat.timeline.queued({ clientMsgId: "m1", target, body: "waits", replyTo: 2 }, at(5));
-  expect(chat.newest()).toMatchObject({ text: "waits", own: true });
+  expect(chat.newest()).toMatchObject({ text: "waits", by: "alice" });
   chat.timeline.message(entry(5, { sender_id: "alice", client_msg_id: "m1", body: "waits" }));
   chat.timeline.queued({ clientMsgId: "m2", target, delete: { seq: 5 } }, at(6));
-  expect(chat.newest()).toMatchObject({ text: "This message was deleted", own: true });
+  expect(chat.newest()).toMatchObject({ text: "This message was deleted", by: "alice" });
   chat.timeline.failed("m2", "forbidden");
   expect(chat.newest()?.text).toBe("waits");
 });
 
 it("the row's line counts where it is newer than what is held, and is asked for anew when it changes", () => {
-  const chat = new Chat("alice", "bob");
+  const chat = Chat.with("alice", "bob");
   chat.timeline.message(entry(1));
   chat.setRow(row(4, 6));
   expect(chat.newest()?.text).toBe("preview 4");

@@ -1,5 +1,6 @@
 //! What an app uses.
 
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,14 +12,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender,
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
-use wire::limits::INBOX_LIMIT_MAX;
+use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult,
-    Presence, PresenceRequest, Registration, SendResult, Seq, Settings, Side, Target, UserId, body_fits,
+    AddResult, ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest, HistoryResult, InboxRequest,
+    InboxResult, Info, MembersRequest, MembersResult, Presence, PresenceRequest, ReactionsRequest, ReactionsResult,
+    ReadResult, ReceiptsRequest, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, Target, UserId,
+    body_fits,
 };
 
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
+use crate::group::{Draft, NewGroup, check_users};
 use crate::session::{Call, Session};
 use crate::storage::{Outgoing, Queued};
 use crate::{Config, Error, Event, Stats};
@@ -69,21 +73,21 @@ impl Client {
     /// Once this is done the message is in the outbox; [`Sent::stored`] waits for the answer.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox, and will not be sent.
-    pub async fn send(&self, target: Target, body: impl Into<String>) -> Result<Sent, Error> {
-        self.queue(Outgoing::Message { target, body: body.into(), reply_to: None }).await
+    /// [`Error::TooLarge`], [`Error::Invalid`], [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox, and will not
+    /// be sent.
+    pub async fn send(&self, target: Target, draft: impl Into<Draft>) -> Result<Sent, Error> {
+        let draft = draft.into();
+        draft.check()?;
+        self.queue(Outgoing::message(target, draft)).await
     }
 
-    async fn queue(&self, outgoing: Outgoing) -> Result<Sent, Error> {
-        if !outgoing.body().is_none_or(body_fits) {
-            return Err(Error::TooLarge);
-        }
+    async fn queue<T>(&self, outgoing: Outgoing) -> Result<Sent<T>, Error> {
         let queued = Queued { client_msg_id: new_client_msg_id()?, outgoing };
         let (kept_tx, kept_rx) = oneshot::channel();
         let (stored_tx, stored_rx) = oneshot::channel();
         self.command(Command::Send { queued: queued.clone(), kept_tx, stored_tx });
         kept_rx.await.map_err(|_| Error::Closed)??;
-        Ok(Sent { queued, stored_rx })
+        Ok(Sent { queued, stored_rx, answer: PhantomData })
     }
 
     /// As [`send`](Self::send), to the direct conversation with this user.
@@ -93,12 +97,12 @@ impl Client {
     pub async fn send_to(
         &self,
         user_id: impl AsRef<str> + Send,
-        body: impl Into<String> + Send,
+        draft: impl Into<Draft> + Send,
     ) -> Result<Sent, Error> {
         let id = user_id.as_ref();
         let user_id = UserId::parse(id)
             .map_err(|error| Error::InvalidUserId { id: id.to_owned(), problem: error.to_string() })?;
-        self.send(Target::User(user_id), body).await
+        self.send(Target::User(user_id), draft).await
     }
 
     /// As [`send`](Self::send), in answer to the message at `seq`.
@@ -109,10 +113,9 @@ impl Client {
         &self,
         conversation_id: &ConversationId,
         seq: Seq,
-        body: impl Into<String>,
+        draft: impl Into<Draft>,
     ) -> Result<Sent, Error> {
-        let target = Target::Conversation(conversation_id.clone());
-        self.queue(Outgoing::Message { target, body: body.into(), reply_to: Some(seq) }).await
+        self.send(Target::Conversation(conversation_id.clone()), draft.into().reply_to(seq)).await
     }
 
     /// Gives an own message another text, by way of the outbox, as [`send`](Self::send). It is made after what was sent to the
@@ -126,7 +129,11 @@ impl Client {
         seq: Seq,
         body: impl Into<String>,
     ) -> Result<Sent, Error> {
-        self.queue(Outgoing::Edit { conversation_id: conversation_id.clone(), seq, body: body.into() }).await
+        let body = body.into();
+        if !body_fits(&body) {
+            return Err(Error::TooLarge);
+        }
+        self.queue(Outgoing::Edit { conversation_id: conversation_id.clone(), seq, body }).await
     }
 
     /// Deletes an own message for everybody, by way of the outbox, as [`edit`](Self::edit).
@@ -146,6 +153,126 @@ impl Client {
         self.queue(Outgoing::React { conversation_id: conversation_id.clone(), seq, emoji }).await
     }
 
+    /// Makes a group, by way of the outbox, as [`send`](Self::send): the user is its owner. The answer says which conversation
+    /// it is. Groups are made in the order of these calls.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox.
+    pub async fn create(&self, group: NewGroup) -> Result<Sent, Error> {
+        group.check()?;
+        self.queue(Outgoing::Create(group)).await
+    }
+
+    /// Adds members to a group, at most 50 at once, by way of the outbox: what is sent to the group after it comes after it. The
+    /// answer says who is new; if nobody is, there is no entry.
+    ///
+    /// # Errors
+    /// As those of [`create`](Self::create).
+    pub async fn add(
+        &self,
+        conversation_id: &ConversationId,
+        members: impl IntoIterator<Item = UserId> + Send,
+    ) -> Result<Sent<AddResult>, Error> {
+        let members: Vec<UserId> = members.into_iter().collect();
+        check_users("members", &members, 1, GROUP_CHANGE_MEMBERS_MAX)?;
+        self.queue(Outgoing::Add { conversation_id: conversation_id.clone(), members }).await
+    }
+
+    /// Removes a member from a group, by way of the outbox, as [`add`](Self::add).
+    ///
+    /// # Errors
+    /// [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox.
+    pub async fn remove(&self, conversation_id: &ConversationId, user_id: &UserId) -> Result<Sent, Error> {
+        let (conversation_id, user_id) = (conversation_id.clone(), user_id.clone());
+        self.queue(Outgoing::Remove { conversation_id, user_id }).await
+    }
+
+    /// Leaves a group, by way of the outbox, as [`add`](Self::add). Its owner hands it over before, or is the last.
+    ///
+    /// # Errors
+    /// As those of [`remove`](Self::remove).
+    pub async fn leave(&self, conversation_id: &ConversationId) -> Result<Sent, Error> {
+        self.queue(Outgoing::Leave { conversation_id: conversation_id.clone() }).await
+    }
+
+    /// Says what a member of a group may do, by way of the outbox, as [`add`](Self::add). With [`Role::Owner`] the user hands the
+    /// group over.
+    ///
+    /// # Errors
+    /// As those of [`create`](Self::create).
+    pub async fn role(&self, conversation_id: &ConversationId, user_id: &UserId, role: Role) -> Result<Sent, Error> {
+        if role == Role::None {
+            let problem = "must be owner, admin or member".to_owned();
+            return Err(Error::Invalid { field: "role", problem });
+        }
+        let (conversation_id, user_id) = (conversation_id.clone(), user_id.clone());
+        self.queue(Outgoing::Role { conversation_id, user_id, role }).await
+    }
+
+    /// Changes what a group is called, and what its members may do, by way of the outbox, as [`add`](Self::add). What is left out
+    /// stays as it is; something must be there.
+    ///
+    /// # Errors
+    /// As those of [`create`](Self::create).
+    pub async fn update(&self, conversation_id: &ConversationId, info: Info) -> Result<Sent, Error> {
+        if info == Info::default() {
+            let problem = "is missing; name this, history, post or add".to_owned();
+            return Err(Error::Invalid { field: "title", problem });
+        }
+        self.queue(Outgoing::Update { conversation_id: conversation_id.clone(), info }).await
+    }
+
+    /// A page of who is in a group, of at most `limit` members (1 to 100): the first one, or the one at the `next_cursor` of the
+    /// page before.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn members(
+        &self,
+        conversation_id: &ConversationId,
+        limit: u64,
+        cursor: Option<UserId>,
+    ) -> impl Future<Output = Result<MembersResult, Error>> + Send + 'static + use<> {
+        let (members_tx, members_rx) = oneshot::channel();
+        let request = MembersRequest { conversation_id: conversation_id.clone(), limit, cursor };
+        self.command(Command::Call(Call::Members(request, members_tx)));
+        answer(members_rx)
+    }
+
+    /// A page of how far the other members of a group have come, as [`members`](Self::members), for
+    /// [`Timeline::receipts`](crate::Timeline::receipts).
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn receipts(
+        &self,
+        conversation_id: &ConversationId,
+        limit: u64,
+        cursor: Option<UserId>,
+    ) -> impl Future<Output = Result<ReceiptsResult, Error>> + Send + 'static + use<> {
+        let (receipts_tx, receipts_rx) = oneshot::channel();
+        let request = ReceiptsRequest { conversation_id: conversation_id.clone(), limit, cursor };
+        self.command(Command::Call(Call::Receipts(request, receipts_tx)));
+        answer(receipts_rx)
+    }
+
+    /// A page of who reacted to the message at `seq`, in any conversation, as [`members`](Self::members).
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn reactions(
+        &self,
+        conversation_id: &ConversationId,
+        seq: Seq,
+        limit: u64,
+        cursor: Option<UserId>,
+    ) -> impl Future<Output = Result<ReactionsResult, Error>> + Send + 'static + use<> {
+        let (reactions_tx, reactions_rx) = oneshot::channel();
+        let request = ReactionsRequest { conversation_id: conversation_id.clone(), seq, limit, cursor };
+        self.command(Command::Call(Call::Reactions(request, reactions_tx)));
+        answer(reactions_rx)
+    }
+
     /// The user is writing: call it at each key. The other members are told every 4 s at most, and only while there is a
     /// connection; it is not kept, not repeated and not answered.
     pub fn typing(&self, conversation_id: &ConversationId) {
@@ -155,11 +282,11 @@ impl Client {
     /// The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report
     /// a second for each conversation; calls that come sooner share the next one.
     ///
-    /// It is reported without being awaited. Awaited, it gives the number of messages that are left unread, or fails with
-    /// [`Error::Refused`] or [`Error::Closed`].
-    pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> Report<u64> {
-        let (unread_tx, answer_rx) = oneshot::channel();
-        self.command(Command::Read { conversation_id: conversation_id.clone(), seq, unread_tx });
+    /// It is reported without being awaited. Awaited, it gives the number of messages that are left unread, in a group also of
+    /// those that name the user, or fails with [`Error::Refused`] or [`Error::Closed`].
+    pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> Report<ReadResult> {
+        let (left_tx, answer_rx) = oneshot::channel();
+        self.command(Command::Read { conversation_id: conversation_id.clone(), seq, left_tx });
         Report { answer_rx }
     }
 
@@ -239,7 +366,7 @@ impl Client {
         self.command(Command::Wake);
     }
 
-    /// Messages and changes that wait for the server's answer, oldest first: after a start, what to show as not stored yet.
+    /// Messages and changes, those of groups too, that wait for the server's answer, oldest first: after a start, what to show as not stored yet.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -278,14 +405,15 @@ fn new_client_msg_id() -> Result<ClientMsgId, Error> {
     ClientMsgId::parse(&uuid::Uuid::new_v4().to_string()).map_err(|error| Error::Config(error.to_string()))
 }
 
-/// A message or a change that is in the outbox. It is sent whether this is kept or dropped.
+/// A message or a change that is in the outbox. It is sent whether this is kept or dropped. `T` is what the server answers.
 #[derive(Debug)]
-pub struct Sent {
+pub struct Sent<T = SendResult> {
     queued: Queued,
-    stored_rx: oneshot::Receiver<Result<SendResult, Error>>,
+    stored_rx: oneshot::Receiver<Result<AddResult, Error>>,
+    answer: PhantomData<fn() -> T>,
 }
 
-impl Sent {
+impl<T> Sent<T> {
     /// What this can be recognised by: its [`Event::Message`] carries the same.
     pub fn client_msg_id(&self) -> &ClientMsgId {
         &self.queued.client_msg_id
@@ -295,12 +423,24 @@ impl Sent {
     pub fn queued(&self) -> &Queued {
         &self.queued
     }
+}
 
+impl Sent {
     /// Waits until the server has stored it, however long there is no connection.
     ///
     /// # Errors
     /// [`Error::Refused`]: it will never be stored. [`Error::Closed`]: it is still in the outbox.
     pub async fn stored(self) -> Result<SendResult, Error> {
+        answer(self.stored_rx).await?.entry.ok_or(Error::Unreadable)
+    }
+}
+
+impl Sent<AddResult> {
+    /// As [`Sent::stored`]: who is new, and who was a member before. If nobody is new, there is no `entry`.
+    ///
+    /// # Errors
+    /// As those of [`Sent::stored`].
+    pub async fn stored(self) -> Result<AddResult, Error> {
         answer(self.stored_rx).await
     }
 }

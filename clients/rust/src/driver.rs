@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep_until, timeout};
-use wire::{ConversationId, SendResult, Seq};
+use wire::{AddResult, ConversationId, ReadResult, Seq};
 
 use crate::dial::{Dialer, LinkNews, run_link};
 use crate::session::{Call, LinkId, Output, Session, Waiter};
@@ -25,8 +25,8 @@ const BATCH_MAX: usize = 256;
 
 /// What the app asks of the task.
 pub(crate) enum Command {
-    Send { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter<SendResult> },
-    Read { conversation_id: ConversationId, seq: Seq, unread_tx: Waiter<u64> },
+    Send { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter<AddResult> },
+    Read { conversation_id: ConversationId, seq: Seq, left_tx: Waiter<ReadResult> },
     Call(Call),
     Typing(ConversationId),
     Handled { conversation_id: ConversationId, seq: Seq },
@@ -110,8 +110,8 @@ impl Running {
                         self.session.send(queued, Some(stored_tx), now);
                     }
                 }
-                Command::Read { conversation_id, seq, unread_tx } => {
-                    self.session.read(&conversation_id, seq, unread_tx, now);
+                Command::Read { conversation_id, seq, left_tx } => {
+                    self.session.read(&conversation_id, seq, left_tx, now);
                 }
                 Command::Call(call) => self.session.call(call, now),
                 Command::Typing(conversation_id) => self.session.typing(conversation_id, now),

@@ -27,6 +27,14 @@ pub enum Error {
     /// The server's answer makes no sense to this version.
     #[error("the server's answer can't be read")]
     Unreadable,
+    /// What is out of its limits: it was not sent.
+    #[error("{field} {problem}")]
+    Invalid {
+        /// The field at fault, such as `members`.
+        field: &'static str,
+        /// What it must be.
+        problem: String,
+    },
     /// A user id that can't be one: it was not sent.
     #[error("{id:?} is no user id: it {problem}")]
     InvalidUserId {
@@ -47,6 +55,7 @@ impl PartialEq for Error {
                 code == other && message == text
             }
             (Self::Config(what), Self::Config(other)) => what == other,
+            (Self::Invalid { field, .. }, Self::Invalid { field: other, .. }) => field == other,
             (Self::InvalidUserId { id, .. }, Self::InvalidUserId { id: other, .. }) => id == other,
             (Self::Storage(error), Self::Storage(other)) => error.kind() == other.kind(),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),

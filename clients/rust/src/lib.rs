@@ -64,6 +64,7 @@ mod dial;
 mod driver;
 mod error;
 mod event;
+mod group;
 mod session;
 mod stats;
 mod storage;
@@ -74,15 +75,17 @@ pub use client::{Client, Events, Report, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, Why};
+pub use group::{Draft, EVERYBODY, NewGroup};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage};
-pub use timeline::{Tick, Timeline, TimelineEntry, Unsent};
+pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
-    ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, DeviceToken, Emoji,
-    HistoryResult, InboxResult, InvalidId, Kind, LastMessage, Member, Message, MessageId, MutedUntil, Platform,
-    Presence, Reaction, Receipt, Registration, SendResult, Seq, Settings, Side, Target, Timestamp, UserId,
-    UserSettings, When,
+    AddResult, AllowedTo, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
+    DeviceToken, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info, InvalidId, Kind, LastMessage,
+    Member, MembersResult, Message, MessageId, MutedUntil, Platform, Presence, Reaction, ReactionsResult, Reactor,
+    ReadResult, Receipt, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, System, Target,
+    Timestamp, Title, UserId, UserSettings, When,
 };
 
 /// The README's example, so that it compiles.

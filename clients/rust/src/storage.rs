@@ -7,12 +7,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use wire::{ClientMsgId, ConversationId, Emoji, Seq, Target, Timestamp};
+use wire::{ClientMsgId, ConversationId, Emoji, Info, Role, Seq, Target, Timestamp, UserId};
+
+use crate::group::{Draft, NewGroup};
 
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
 
-/// A message, or a change of one, that waits for its answer.
+/// A message, a change of one, or a change of a group, that waits for its answer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Queued {
     /// The same at each try, so that the server stores it once.
@@ -51,6 +53,44 @@ pub enum Outgoing {
         /// In the place of the one before. `None` takes that back.
         emoji: Option<Emoji>,
     },
+    /// A group that is to be made.
+    Create(NewGroup),
+    /// More members of a group.
+    Add {
+        /// The group.
+        conversation_id: ConversationId,
+        /// Who is to be in it.
+        members: Vec<UserId>,
+    },
+    /// A member that is to be removed from a group.
+    Remove {
+        /// The group.
+        conversation_id: ConversationId,
+        /// The member.
+        user_id: UserId,
+    },
+    /// A group that the user leaves.
+    Leave {
+        /// The group.
+        conversation_id: ConversationId,
+    },
+    /// What a member of a group may do.
+    Role {
+        /// The group.
+        conversation_id: ConversationId,
+        /// The member.
+        user_id: UserId,
+        /// With `owner`, the user hands the group over.
+        role: Role,
+    },
+    /// What a group is called, and what its members may do.
+    Update {
+        /// The group.
+        conversation_id: ConversationId,
+        /// What is left out stays as it is.
+        #[serde(flatten)]
+        info: Info,
+    },
     /// A message.
     #[serde(untagged)]
     Message {
@@ -61,25 +101,44 @@ pub enum Outgoing {
         /// The message that it answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<Seq>,
+        /// Whom it names.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mentions: Vec<UserId>,
     },
 }
 
 impl Outgoing {
-    /// Whom it is for.
-    pub fn target(&self) -> Target {
+    pub(crate) fn message(target: Target, Draft { body, reply_to, mentions }: Draft) -> Self {
+        Self::Message { target, body, reply_to, mentions }
+    }
+
+    /// Whom it is for. `None`: a group that is to be made.
+    pub fn target(&self) -> Option<Target> {
         match self {
-            Self::Message { target, .. } => target.clone(),
+            Self::Message { target, .. } => Some(target.clone()),
             Self::Edit { conversation_id, .. }
             | Self::Delete { conversation_id, .. }
-            | Self::React { conversation_id, .. } => Target::Conversation(conversation_id.clone()),
+            | Self::React { conversation_id, .. }
+            | Self::Add { conversation_id, .. }
+            | Self::Remove { conversation_id, .. }
+            | Self::Leave { conversation_id }
+            | Self::Role { conversation_id, .. }
+            | Self::Update { conversation_id, .. } => Some(Target::Conversation(conversation_id.clone())),
+            Self::Create(_) => None,
         }
     }
 
-    /// Of a change: the seq of the message that it is about.
+    /// Of a change of a message: the seq of that.
     pub fn target_seq(&self) -> Option<Seq> {
         match self {
             Self::Edit { seq, .. } | Self::Delete { seq, .. } | Self::React { seq, .. } => Some(*seq),
-            Self::Message { .. } => None,
+            Self::Message { .. }
+            | Self::Create(_)
+            | Self::Add { .. }
+            | Self::Remove { .. }
+            | Self::Leave { .. }
+            | Self::Role { .. }
+            | Self::Update { .. } => None,
         }
     }
 
@@ -87,7 +146,14 @@ impl Outgoing {
     pub fn body(&self) -> Option<&str> {
         match self {
             Self::Message { body, .. } | Self::Edit { body, .. } => Some(body),
-            Self::Delete { .. } | Self::React { .. } => None,
+            Self::Delete { .. }
+            | Self::React { .. }
+            | Self::Create(_)
+            | Self::Add { .. }
+            | Self::Remove { .. }
+            | Self::Leave { .. }
+            | Self::Role { .. }
+            | Self::Update { .. } => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
 mod changes;
+mod members;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,18 +9,25 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::time::{Duration, Instant};
 
 use wire::limits::TYPING_SHOWN_MS;
-use wire::{ClientMsgId, Conversation, HistoryResult, Kind, Message, Seq, Side, Timestamp, UserId};
+use wire::{
+    ClientMsgId, Conversation, ConversationKind, HistoryResult, Kind, Message, ReceiptsResult, Role, Seq, Side, System,
+    Timestamp, UserId,
+};
 
 use crate::ReceiptKind;
+use crate::group::{EVERYBODY, Turn, is_group, turn_of};
 use crate::storage::{Outgoing, Queued};
 use changes::{Changes, foresee, keep_text};
+pub use members::Readers;
+use members::{Marks, Members};
 
 /// The ordered view of one conversation: the messages that are stored, by `seq`, as they are by now, then those that are not
 /// stored yet.
 ///
 /// Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
 /// tick falls. Silent entries are not shown; the messages that they are about have another text then, or none, or reactions. The
-/// user's own changes are shown at once. It does not look at the conversation's id, so the app keeps one for each conversation.
+/// user's own changes are shown at once. What happened to a group is shown, as entries of a kind of their own. The app keeps one of
+/// these for each conversation.
 ///
 /// ```
 /// use pigeonhole_client::{ClientMsgId, Outgoing, Queued, Target, Timeline, TimelineEntry, Timestamp, UserId};
@@ -27,7 +35,8 @@ use changes::{Changes, foresee, keep_text};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut timeline = Timeline::new(UserId::parse("alice")?);
 /// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
-/// let outgoing = Outgoing::Message { target: Target::User(UserId::parse("bob")?), body: "hi".into(), reply_to: None };
+/// let target = Target::User(UserId::parse("bob")?);
+/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![] };
 /// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
 /// timeline.queued(queued, Timestamp::from_millis(1_763_632_800_000));
 ///
@@ -36,6 +45,7 @@ use changes::{Changes, foresee, keep_text};
 ///         TimelineEntry::Day(day) => println!("== {day} =="),
 ///         TimelineEntry::Unread(count) => println!("-- {count} new --"),
 ///         TimelineEntry::Gap { .. } => println!("…"),
+///         TimelineEntry::System { message, system } => println!("{}: {system:?}", message.sender_id),
 ///         TimelineEntry::Message { message, .. } if message.deleted_at.is_some() => println!("(deleted)"),
 ///         TimelineEntry::Message { message, tick: Some(tick), .. } => println!("{} {tick:?}", message.body),
 ///         TimelineEntry::Message { message, tick: None, .. } => println!("{}: {}", message.sender_id, message.body),
@@ -58,6 +68,11 @@ pub struct Timeline {
     /// The ids of own messages and changes that are stored.
     stored: BTreeSet<ClientMsgId>,
     marks: BTreeMap<UserId, Marks>,
+    is_group: bool,
+    /// Somebody asked how far the members of this group are, so ticks can be told.
+    has_receipts: bool,
+    /// Of a group: below it nothing is shown, and where the conversation ended when this was said.
+    first: (Seq, Seq),
     /// The newest entry that is known of, held or not.
     last_seq: Seq,
     row: Option<Conversation>,
@@ -81,6 +96,13 @@ pub enum TimelineEntry<'a, D> {
         after_seq: Seq,
         /// The first one behind it.
         before_seq: Seq,
+    },
+    /// Something that happened to the group, of those events that are known.
+    System {
+        /// The entry: `sender_id` did it.
+        message: &'a Message,
+        /// What it was.
+        system: &'a System,
     },
     /// A stored message.
     Message {
@@ -137,12 +159,6 @@ pub struct Unsent {
     pub error: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Marks {
-    delivered: Seq,
-    read: Seq,
-}
-
 impl Unsent {
     fn is(&self, client_msg_id: &ClientMsgId) -> bool {
         self.queued.client_msg_id == *client_msg_id
@@ -177,6 +193,9 @@ impl Timeline {
             unsent: Vec::new(),
             stored: BTreeSet::new(),
             marks: BTreeMap::new(),
+            is_group: false,
+            has_receipts: false,
+            first: (Seq::ZERO, Seq::FIRST),
             last_seq: Seq::ZERO,
             row: None,
             is_known: false,
@@ -187,7 +206,8 @@ impl Timeline {
 
     /// A page of the conversation: any, and pages may overlap.
     pub fn history(&mut self, page: HistoryResult) {
-        let HistoryResult { messages, last_seq, members, .. } = page;
+        let HistoryResult { messages, last_seq, members, first_seq, .. } = page;
+        self.begins_at(first_seq, last_seq);
         for message in messages {
             self.message(message);
         }
@@ -195,6 +215,27 @@ impl Timeline {
             self.raise(&member.user_id, member.delivered_seq, member.read_seq);
         }
         self.known(last_seq);
+    }
+
+    /// How far the other members of the group have come: any page of it. Without one, all that is known of an own message is that
+    /// it is stored.
+    pub fn receipts(&mut self, page: &ReceiptsResult) {
+        (self.is_group, self.has_receipts) = (true, true);
+        for member in &page.members {
+            self.raise(&member.user_id, member.delivered_seq, member.read_seq);
+        }
+    }
+
+    /// Of several, the one that was said last holds: who joins again may see less than before, or more.
+    fn begins_at(&mut self, first_seq: Option<Seq>, last_seq: Seq) {
+        let Some(first_seq) = first_seq else { return };
+        self.is_group = true;
+        if self.first.0 <= last_seq {
+            self.first = (last_seq, first_seq);
+            // Should it be shown again, it may have changed meanwhile.
+            self.held = self.held.split_off(&first_seq);
+            self.changes = self.changes.split_off(&first_seq);
+        }
     }
 
     /// The next entry, or any other. An own one takes the place of the unsent one with the same id.
@@ -209,7 +250,25 @@ impl Timeline {
             self.writing.remove(&message.sender_id);
         }
         self.last_seq = self.last_seq.max(message.seq);
-        if message.kind.counts() { self.hold(message) } else { self.change(message) }
+        self.is_group |= is_group(&message.conversation_id);
+        if message.seq <= self.floor() {
+            return;
+        }
+        let was_closed = message.system.is_some() && self.is_closed();
+        if message.kind.counts() {
+            self.hold(message);
+        } else {
+            self.change(message);
+        }
+        self.reopened(was_closed);
+    }
+
+    /// Who was in a group, and how far, before the user was added to it again, says nothing of who is in it now.
+    fn reopened(&mut self, was_closed: bool) {
+        if was_closed && !self.is_closed() {
+            self.has_receipts = false;
+            self.marks.retain(|user_id, _| *user_id == self.user_id);
+        }
     }
 
     /// A message, as it was when it was read. What is known of it already may be newer.
@@ -222,9 +281,9 @@ impl Timeline {
         if let Some(held) = self.held.remove(&seq) {
             keep_text(&mut message, held);
         }
-        if let Some(changes) = self.changes.get(&seq) {
-            changes.apply(&mut message, &self.user_id);
-        }
+        let changes = self.changes.entry(seq).or_default();
+        changes.page(&message);
+        changes.apply(&mut message);
         self.held.insert(seq, message);
     }
 
@@ -232,9 +291,9 @@ impl Timeline {
     fn change(&mut self, mut entry: Message) {
         if let Some(target_seq) = entry.target_seq {
             let changes = self.changes.entry(target_seq).or_default();
-            changes.add(&entry);
+            changes.add(&entry, &self.user_id);
             if let Some(target) = self.held.get_mut(&target_seq).filter(|target| target.kind.counts()) {
-                changes.apply(target, &self.user_id);
+                changes.apply(target);
             }
         }
         entry.body.clear();
@@ -242,9 +301,11 @@ impl Timeline {
     }
 
     /// An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start.
+    /// Changes of a group are not shown before they are stored.
     pub fn queued(&mut self, queued: Queued, at: Timestamp) {
         let id = &queued.client_msg_id;
-        if !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
+        let is_shown = matches!(queued.outgoing, Outgoing::Message { .. }) || queued.outgoing.target_seq().is_some();
+        if is_shown && !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
             self.unsent.push(Unsent { queued, at, error: None });
         }
     }
@@ -278,13 +339,16 @@ impl Timeline {
 
     /// A row of the chat list. One that is older than another changes nothing.
     pub fn row(&mut self, row: &Conversation) {
-        let own = self.user_id.clone();
+        let (own, was_closed) = (self.user_id.clone(), self.is_closed());
         self.raise(&own, row.delivered_seq, row.read_seq);
+        self.is_group |= row.kind == ConversationKind::Group;
+        self.begins_at(row.first_seq, row.last_seq);
         let is_older = |other: &Conversation| row.last_seq < other.last_seq || row.read_seq < other.read_seq;
         if !self.row.as_ref().is_some_and(is_older) {
             self.row = Some(row.clone());
         }
         self.known(row.last_seq);
+        self.reopened(was_closed);
     }
 
     /// The user looks at it from now on: where the unread separator is does not change until [`close`](Self::close).
@@ -335,10 +399,14 @@ impl Timeline {
         };
         let (first_unread, all) = (self.first_unread(), self.all_others());
         let mut before: Option<Seq> = None;
-        for message in self.held.values() {
+        for message in self.above(self.floor()) {
             let before_seq = message.seq;
             if let Some(after_seq) = before.replace(before_seq).filter(|before| before.next() != before_seq) {
                 entries.push(TimelineEntry::Gap { after_seq, before_seq });
+            }
+            if let Some(system) = message.system.as_ref().filter(|system| !matches!(system, System::Later(_))) {
+                turn(&mut entries, message.sent_at);
+                entries.push(TimelineEntry::System { message, system });
             }
             if !message.kind.counts() {
                 continue;
@@ -368,8 +436,21 @@ impl Timeline {
         self.writing.iter().filter(|(_, writing)| now < writing.until).map(|(user_id, _)| user_id).collect()
     }
 
+    /// The user was removed from the group or has left it: what was said until then stays, and nothing may be sent.
+    pub fn is_closed(&self) -> bool {
+        let by_row = self.row.as_ref().map(|row| (row.last_seq, row.role == Some(Role::None)));
+        let by_entry = self.own_turn().map(|(seq, turn)| (seq, turn == Turn::Leaves));
+        by_row.max(by_entry).is_some_and(|(_, is_closed)| is_closed)
+    }
+
+    /// Of the other members, as far as known, who has read the message at `seq`, and who has only received it.
+    pub fn readers(&self, seq: Seq) -> Readers<'_> {
+        self.members().readers(&self.user_id, seq)
+    }
+
     fn get(&self, seq: Seq) -> Option<Cow<'_, Message>> {
-        self.held.get(&seq).filter(|message| message.kind.counts()).map(|message| self.foreseen(message))
+        let message = self.held.get(&seq).filter(|message| message.kind.counts() && seq > self.floor());
+        message.map(|message| self.foreseen(message))
     }
 
     fn quote(&self, reply_to: Option<Seq>) -> Option<Cow<'_, Message>> {
@@ -399,21 +480,22 @@ impl Timeline {
 
     /// What to ask `history` for next, so that nothing is missing; `None`: nothing is.
     pub fn missing(&self) -> Option<Side> {
-        let Some(newest) = self.held.keys().next_back().copied() else {
+        let held = || self.held.range((Excluded(self.floor()), Unbounded)).map(|(seq, _)| seq);
+        let Some(newest) = held().next_back().copied() else {
             return if self.last_seq > Seq::ZERO { Some(Side::Newest) } else { None };
         };
         if newest < self.last_seq {
             return Some(Side::After(newest));
         }
-        let above = self.held.keys().rev();
-        let below = self.held.keys().rev().skip(1);
+        let above = held().rev();
+        let below = held().rev().skip(1);
         below.zip(above).find(|(below, above)| below.next() != **above).map(|(below, _)| Side::After(*below))
     }
 
     /// What to ask `history` for when the user scrolls up; `None`: nothing is older than what is held.
     pub fn more_before(&self) -> Option<Side> {
-        let oldest = self.held.keys().next()?;
-        if oldest.previous() > Seq::ZERO { Some(Side::Before(*oldest)) } else { None }
+        let oldest = self.above(self.floor()).next()?.seq;
+        if oldest.previous() > self.floor() { Some(Side::Before(oldest)) } else { None }
     }
 
     /// How many messages of others the user has not read, and are not deleted, as far as known: while some of those are missing,
@@ -433,9 +515,32 @@ impl Timeline {
         }
     }
 
+    /// How many of those name the user, as far as known.
+    pub fn mentions(&self) -> u64 {
+        let mark = self.own_read();
+        let naming = |mark| self.above(mark).filter(|message| self.awaits_reading(message) && self.is_named(message));
+        let held = naming(mark).count() as u64;
+        let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
+        match self.row.as_ref().and_then(|row| Some((row.last_seq, row.mentions?))) {
+            Some((last_seq, known)) if missing > 0 => {
+                (known + naming(mark.max(last_seq)).count() as u64).clamp(held, held + missing).min(self.unread())
+            }
+            _ => held,
+        }
+    }
+
+    fn is_named(&self, message: &Message) -> bool {
+        message.mentions.iter().any(|id| *id == self.user_id || *id == EVERYBODY)
+    }
+
     /// How many messages of others, unread and not above `last_seq`, were deleted by entries above it.
     fn deleted_since(&self, last_seq: Seq, mark: Seq) -> u64 {
-        let deletes = self.above(last_seq).filter(|entry| entry.kind == Kind::Delete && !self.is_own(entry));
+        // In groups others may delete what one wrote oneself. Whose a target was that is not held is not known: its author's.
+        let is_others = |entry: &&Message| {
+            let target = entry.target_seq.and_then(|target| self.held.get(&target));
+            !self.is_own(target.unwrap_or(entry))
+        };
+        let deletes = self.above(last_seq).filter(|entry| entry.kind == Kind::Delete).filter(is_others);
         let targets = deletes.filter_map(|entry| entry.target_seq);
         targets.filter(|target| *target > mark && *target <= last_seq).count() as u64
     }
@@ -446,7 +551,7 @@ impl Timeline {
         let mark = self.own_read();
         let mut last = None;
         let mut before: Option<Seq> = None;
-        for message in self.held.values() {
+        for message in self.above(self.floor()) {
             let seq = message.seq;
             if before.replace(seq).is_some_and(|before| before.next() != seq) && seq.previous() > mark {
                 break;
@@ -468,7 +573,25 @@ impl Timeline {
     }
 
     fn own_read(&self) -> Seq {
-        self.marks.get(&self.user_id).map_or(Seq::ZERO, |marks| marks.read)
+        let read = self.marks.get(&self.user_id).map_or(Seq::ZERO, |marks| marks.read);
+        // The marks of who joins stand just before that.
+        let joined = self.own_turn().filter(|(_, turn)| *turn == Turn::Joins);
+        read.max(joined.map_or(Seq::ZERO, |(seq, _)| seq.previous())).max(self.floor())
+    }
+
+    /// The last entry that is shown with which the user joined or left.
+    fn own_turn(&self) -> Option<(Seq, Turn)> {
+        let mut shown = self.held.range((Excluded(self.floor()), Unbounded)).rev();
+        shown.find_map(|(seq, entry)| Some((*seq, turn_of(entry, &self.user_id)?)))
+    }
+
+    fn members(&self) -> Members<'_> {
+        Members::new(&self.marks, self.above(self.floor()))
+    }
+
+    /// Up to here nothing is shown.
+    fn floor(&self) -> Seq {
+        self.first.1.previous()
     }
 
     fn above(&self, mark: Seq) -> impl Iterator<Item = &Message> {
@@ -491,20 +614,19 @@ impl Timeline {
         None
     }
 
-    /// How far all others have come; `None`: there are no others.
-    fn all_others(&self) -> Option<Marks> {
-        let others = self.marks.iter().filter(|(user_id, _)| **user_id != self.user_id).map(|(_, marks)| *marks);
-        others.reduce(|one, other| Marks {
-            delivered: one.delivered.min(other.delivered),
-            read: one.read.min(other.read),
-        })
+    /// Up to where all others have the conversation, and have read it; `None`: there are no others, or it isn't known.
+    fn all_others(&self) -> Option<(Seq, Seq)> {
+        if self.is_group && !self.has_receipts {
+            return None;
+        }
+        self.members().all_others(&self.user_id)
     }
 }
 
-fn tick(seq: Seq, all: Option<Marks>) -> Tick {
+fn tick(seq: Seq, all: Option<(Seq, Seq)>) -> Tick {
     match all {
-        Some(all) if seq <= all.read => Tick::Read,
-        Some(all) if seq <= all.delivered => Tick::Delivered,
+        Some((_, read)) if seq <= read => Tick::Read,
+        Some((delivered, _)) if seq <= delivered => Tick::Delivered,
         _ => Tick::Stored,
     }
 }

@@ -285,6 +285,7 @@ class Pigeonhole {
       final it = _conversation(row['conversation_id'] as String);
       it.last = max(it.last, row['last_seq'] as int);
       _begin(it, row['delivered_seq'] as int);
+      _skipTo(it, row['first_seq'] as int? ?? 1);
       _listed.add(row['conversation_id'] as String);
       final at = row['last_message']?['sent_at'] as String?;
       if (at != null && at.compareTo(_newest ?? '') > 0) _newest = at;
@@ -304,12 +305,11 @@ class Pigeonhole {
     final it = _conversation(id);
     final before = it.shown;
     it.last = max(it.last, result['last_seq'] as int);
-    if (isAfter) {
-      _objects(result['messages']).forEach(_arrived);
-    } else {
-      final own = _objects(result['members']).firstWhere((member) => member['user_id'] == me);
-      _begin(it, own['delivered_seq'] as int);
-    }
+    // Of a group it says nobody's: it begins with what has come.
+    final own = _objects(result['members']).where((member) => member['user_id'] == me);
+    if (!isAfter) _begin(it, own.isEmpty ? it.last : own.first['delivered_seq'] as int);
+    _skipTo(it, result['first_seq'] as int? ?? 1);
+    if (isAfter) _objects(result['messages']).forEach(_arrived);
     final isProgress = it.shown != before;
     it.askAt = isProgress ? DateTime(0) : DateTime.now().add(Duration(seconds: it.pause));
     it.pause = isProgress ? 1 : min(2 * it.pause, 30);
@@ -332,6 +332,15 @@ class Pigeonhole {
   void _begin(_Conversation it, int after) {
     if (it.shown != null || _outbox.isNotEmpty) return;
     it.shown = it.early.keys.fold<int>(after, (first, seq) => min(first, seq - 1));
+    _showNext(it);
+  }
+
+  /// Of a group: what is below is not shown to this user, who has joined (again) later, so nothing of it is missing.
+  void _skipTo(_Conversation it, int first) {
+    final shown = it.shown;
+    if (shown == null) return;
+    it.shown = max(shown, first - 1);
+    it.early.removeWhere((seq, _) => seq < first);
     _showNext(it);
   }
 

@@ -260,6 +260,7 @@ class Pigeonhole(
             val it = conversation(row.getString("conversation_id"))
             it.last = maxOf(it.last, row.getLong("last_seq"))
             begin(it, row.getLong("delivered_seq"))
+            skipTo(it, row.optLong("first_seq", 1))
             listed += row.getString("conversation_id")
             newest = listOfNotNull(newest, row.optJSONObject("last_message")?.getString("sent_at")).maxOrNull()
         }
@@ -273,8 +274,11 @@ class Pigeonhole(
         val it = conversation(id)
         val before = it.shown
         it.last = maxOf(it.last, result.getLong("last_seq"))
+        // Of a group it says nobody's: it begins with what has come.
+        val own = result.getJSONArray("members").objects().find { member -> member.getString("user_id") == me }
+        if (!isAfter) begin(it, own?.getLong("delivered_seq") ?: it.last)
+        skipTo(it, result.optLong("first_seq", 1))
         if (isAfter) result.getJSONArray("messages").objects().forEach { arrived(it) }
-        else begin(it, result.getJSONArray("members").objects().first { it.getString("user_id") == me }.getLong("delivered_seq"))
         val isProgress = it.shown != before
         it.askAt = if (isProgress) 0 else now() + it.pause
         it.pause = if (isProgress) 1_000 else minOf(2 * it.pause, 30_000)
@@ -295,6 +299,13 @@ class Pigeonhole(
     private fun begin(it: Conversation, after: Long) {
         if (it.shown != null || outbox.isNotEmpty()) return
         it.shown = minOf(after, (it.early.keys.firstOrNull() ?: Long.MAX_VALUE) - 1)
+        showNext(it)
+    }
+
+    /** Of a group: what is below is not shown to this user, who has joined (again) later, so nothing of it is missing. */
+    private fun skipTo(it: Conversation, first: Long) {
+        it.shown = maxOf(it.shown ?: return, first - 1)
+        it.early.headMap(first).clear()
         showNext(it)
     }
 

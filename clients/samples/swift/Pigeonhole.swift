@@ -295,6 +295,7 @@ final class Pigeonhole {
             let it = conversation(id)
             it.last = max(it.last, row["last_seq"] as? Int ?? 0)
             begin(it, after: row["delivered_seq"] as? Int ?? 0)
+            skip(it, to: row["first_seq"] as? Int ?? 1)
             listed.insert(id)
             if let at = (row["last_message"] as? Fields)?["sent_at"] as? String { newest = max(newest ?? at, at) }
         }
@@ -308,12 +309,11 @@ final class Pigeonhole {
         let it = conversation(id)
         let before = it.shown
         it.last = max(it.last, result["last_seq"] as? Int ?? 0)
-        if isAfter {
-            for message in result["messages"] as? [Fields] ?? [] { arrived(message) }
-        } else {
-            let own = (result["members"] as? [Fields])?.first { $0["user_id"] as? String == me }
-            begin(it, after: own?["delivered_seq"] as? Int ?? it.last)
-        }
+        // Of a group it says nobody's: it begins with what has come.
+        let own = (result["members"] as? [Fields])?.first { $0["user_id"] as? String == me }
+        if !isAfter { begin(it, after: own?["delivered_seq"] as? Int ?? it.last) }
+        skip(it, to: result["first_seq"] as? Int ?? 1)
+        if isAfter { for message in result["messages"] as? [Fields] ?? [] { arrived(message) } }
         let isProgress = it.shown != before
         it.askAt = isProgress ? .distantPast : Date() + it.pause
         it.pause = isProgress ? 1 : min(2 * it.pause, 30)
@@ -334,6 +334,14 @@ final class Pigeonhole {
     private func begin(_ it: Conversation, after: Int) {
         if it.shown != nil || !outbox.isEmpty { return }
         it.shown = min(after, (it.early.keys.min() ?? Int.max) - 1)
+        showNext(it)
+    }
+
+    /// Of a group: what is below is not shown to this user, who has joined (again) later, so nothing of it is missing.
+    private func skip(_ it: Conversation, to first: Int) {
+        guard let shown = it.shown else { return }
+        it.shown = max(shown, first - 1)
+        it.early = it.early.filter { $0.key >= first }
         showNext(it)
     }
 

@@ -1,4 +1,4 @@
-import { type Client, Timeline, type TimelineEntry } from "@pigeonhole/client";
+import { type Client, type System, Timeline, type TimelineEntry } from "@pigeonhole/client";
 
 /** One for each conversation, which is fed with all that is told of it. */
 export async function open(client: Client, userId: string, conversation: string): Promise<Timeline> {
@@ -34,8 +34,28 @@ function line(entry: TimelineEntry): string {
       // What the user has just changed is shown at once; `entry.changing` says so, and `entry.refused` what was not stored.
       return `${sender_id}: ${said} ${liked} ${entry.tick ?? ""}`;
     }
+    case "system":
+      return what(entry.message.sender_id, entry.system);
     case "unsent":
       return `${entry.body} ${entry.tick}`;
+  }
+}
+
+/** What happened to a group. Titles and names are of others' making. */
+function what(who: string, system: System): string {
+  switch (system.event) {
+    case "created":
+      return `${who} made the group ${system.title}`;
+    case "members.added":
+      return `${who} added ${system.members.join(", ")}`;
+    case "members.removed":
+      return `${who} removed ${system.members.join(", ")}`;
+    case "member.left":
+      return `${who} left`;
+    case "role.changed":
+      return `${who} made ${system.user_id} ${system.role}`;
+    case "info.changed":
+      return system.title === undefined ? `${who} changed the rules` : `${who} called the group ${system.title}`;
   }
 }
 

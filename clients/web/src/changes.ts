@@ -11,26 +11,27 @@ interface Text {
   editedAt: string | undefined;
 }
 
-/** Reactions as a page has them: one's own, and how many others react with what. */
+/** Reactions as a page has them. */
 interface Counted {
-  /** Read when the conversation had come so far. */
+  /** The last entry that is in them. */
   asOf: number;
   reactions: readonly Reaction[];
 }
 
-/** What a user reacts with, by the entry that says so. */
+/** What a user reacts with from some entry on, and what with before. */
 interface Reacted {
-  seq: number;
+  by: string;
   emoji: string | undefined;
+  before: string | undefined;
 }
 
 interface Became {
   /** The newest that is known. */
   text?: Text;
   deleted?: Pick<Message, "deleted_at" | "deleted_by">;
-  counted?: Counted;
-  /** By user. */
-  reacted: Map<string, Reacted>;
+  counted: Counted;
+  /** By the `seq` of the entry. */
+  reacted: Map<number, Reacted>;
 }
 
 /** An own change that is not stored, and is shown all the same. */
@@ -47,11 +48,11 @@ export class Changes {
     this.#me = me;
   }
 
-  /** An entry, as it was when the conversation had come so far. */
-  take(entry: Message, asOf: number): void {
-    const { kind, target_seq, seq, sender_id, sent_at, body, version, emoji } = entry;
+  /** An entry, as it was at any time. */
+  take(entry: Message): void {
+    const { kind, target_seq, seq, sender_id, sent_at, body, version, emoji, emoji_before } = entry;
     if (target_seq === undefined) {
-      this.#takeMessage(entry, asOf);
+      this.#takeMessage(entry);
       return;
     }
     const became = this.#of(target_seq);
@@ -66,25 +67,21 @@ export class Changes {
         remove(became, { deleted_at: sent_at, deleted_by: sender_id });
         break;
       case "reaction":
-        if (seq > (became.reacted.get(sender_id)?.seq ?? 0)) {
-          became.reacted.set(sender_id, { seq, emoji });
-        }
+        became.reacted.set(seq, { by: sender_id, emoji, before: emoji_before });
         break;
     }
   }
 
-  #takeMessage(
-    { seq, body, version = 1, edited_at, deleted_at, deleted_by, reactions = [] }: Message,
-    asOf: number,
-  ): void {
+  #takeMessage(message: Message): void {
+    const { seq, body, version = 1, edited_at, deleted_at, deleted_by, reactions = [], reactions_seq = 0 } = message;
     const became = this.#of(seq);
     if (deleted_at !== undefined) {
       remove(became, { deleted_at, ...(deleted_by === undefined ? {} : { deleted_by }) });
       return;
     }
     raise(became, { version, body, editedAt: edited_at });
-    if (asOf >= (became.counted?.asOf ?? 0)) {
-      became.counted = { asOf, reactions };
+    if (reactions_seq >= became.counted.asOf) {
+      became.counted = { asOf: reactions_seq, reactions };
     }
   }
 
@@ -95,7 +92,7 @@ export class Changes {
   /** The message as it is now, under the own changes that wait. */
   apply(message: Message, wanted: readonly Wanted[] = []): Message {
     const became = this.#of(message.seq);
-    const { body, version, edited_at, deleted_at, deleted_by, reactions, ...rest } = message;
+    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, ...rest } = message;
     const deleting = wanted.find(({ queued }) => "delete" in queued);
     const deleted = became.deleted ?? (deleting && { deleted_at: deleting.at, deleted_by: this.#me });
     if (deleted) {
@@ -122,36 +119,37 @@ export class Changes {
 
   /** As the server orders them. `wanted`: what the user wants to react with, if that is another. */
   #reactions({ counted, reacted }: Became, wanted: string | null | undefined): Reaction[] {
-    const counts = new Map<string, Reaction>();
-    const add = (emoji: string | null | undefined, mine: boolean, by = 1) => {
-      if (typeof emoji === "string" && by > 0) {
+    const counts = new Map(counted.reactions.map((reaction) => [reaction.emoji, { ...reaction }]));
+    const add = (emoji: string | null | undefined, by: 1 | -1, mine: boolean) => {
+      if (typeof emoji === "string") {
         const before = counts.get(emoji) ?? { emoji, count: 0, mine: false };
-        counts.set(emoji, { emoji, count: before.count + by, mine: before.mine || mine });
+        counts.set(emoji, { emoji, count: before.count + by, mine: mine ? by > 0 : before.mine });
       }
     };
-    const page = counted?.reactions ?? [];
-    const own = reacted.get(this.#me);
+    /** The answer to an own reaction does not say what was there before. */
+    const replaceOwn = (emoji: string | null | undefined) => {
+      add([...counts.values()].find(({ mine }) => mine)?.emoji, -1, true);
+      add(emoji, 1, true);
+    };
+    const since = [...reacted].filter(([seq]) => seq > counted.asOf).sort(([one], [other]) => one - other);
+    for (const [, { by, emoji, before }] of since) {
+      if (by === this.#me) {
+        replaceOwn(emoji);
+      } else {
+        add(before, -1, false);
+        add(emoji, 1, false);
+      }
+    }
     if (wanted !== undefined) {
-      add(wanted, true);
-    } else if (own) {
-      add(own.emoji, true);
-    } else {
-      add(page.find(({ mine }) => mine)?.emoji, true);
+      replaceOwn(wanted);
     }
-    const others = [...reacted].filter(([user]) => user !== this.#me);
-    for (const [, { emoji }] of others) {
-      add(emoji, false);
-    }
-    // In a direct conversation there is one other, so what their entry says is all there is.
-    for (const { emoji, count, mine } of others.length > 0 ? [] : page) {
-      add(emoji, false, count - Number(mine));
-    }
-    const shown = [...counts.values()].sort((one, other) => other.count - one.count || compare(one.emoji, other.emoji));
+    const shown = [...counts.values()].filter(({ count }) => count > 0);
+    shown.sort((one, other) => other.count - one.count || compare(one.emoji, other.emoji));
     return shown.slice(0, limits.REACTIONS_SHOWN_MAX);
   }
 
   #of(seq: number): Became {
-    const became = this.#bySeq.get(seq) ?? { reacted: new Map() };
+    const became = this.#bySeq.get(seq) ?? { counted: { asOf: 0, reactions: [] }, reacted: new Map() };
     this.#bySeq.set(seq, became);
     return became;
   }

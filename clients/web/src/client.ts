@@ -4,9 +4,33 @@ import { type Config, defaultTiming } from "./config.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
-import { type HistoryResult, type InboxResult, limits, type Presence, type SendResult } from "./frames.ts";
-import { checkSize, type Registration, requestFor, type Settings, type Side, type Target } from "./protocol.ts";
+import {
+  type AddResult,
+  type HistoryResult,
+  type InboxResult,
+  limits,
+  type MembersResult,
+  type Presence,
+  type ReactionsResult,
+  type ReadResult,
+  type ReceiptsResult,
+  type SendResult,
+} from "./frames.ts";
+import {
+  checkQueued,
+  checkSize,
+  type Draft,
+  type GroupInfo,
+  type NewGroup,
+  type Page,
+  type Registration,
+  type Role,
+  type Settings,
+  type Side,
+  type Target,
+} from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
+import type { Stored } from "./session/outbox.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
 import { memoryStorage } from "./storage/memory.ts";
@@ -68,20 +92,21 @@ export class Client {
    *
    * When it resolves, the message is in the outbox; `stored` of the result waits for the answer.
    *
-   * @throws `too_large`, `storage` or `closed`: it is not in the outbox, and will not be sent.
+   * @throws `too_large`, `bad_request`, `storage` or `closed`: it is not in the outbox, and will not be sent.
    */
-  send(target: Target, body: string): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target, body });
+  send(target: Target, draft: Draft): Promise<Sent> {
+    const said = typeof draft === "string" ? { body: draft } : draft;
+    return this.#queue({ clientMsgId: uuid(), target, ...said });
   }
 
   /** As `send`, to the direct conversation with this user. */
-  sendTo(user: string, body: string): Promise<Sent> {
-    return this.send({ to: user }, body);
+  sendTo(user: string, draft: Draft): Promise<Sent> {
+    return this.send({ to: user }, draft);
   }
 
   /** As `send`, of an answer to the message with this `seq`. */
   reply(conversation: string, seq: number, body: string): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, body, replyTo: seq });
+    return this.send({ conversation_id: conversation }, { body, replyTo: seq });
   }
 
   /**
@@ -94,7 +119,7 @@ export class Client {
     return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, edit: { seq, body } });
   }
 
-  /** Deletes the user's own message with this `seq` for everybody. Otherwise as `edit`. */
+  /** Deletes the message with this `seq` for everybody: an own one, or as an admin of the group. Otherwise as `edit`. */
   delete(conversation: string, seq: number): Promise<Sent> {
     return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, delete: { seq } });
   }
@@ -102,6 +127,64 @@ export class Client {
   /** The user's reaction to the message with this `seq`, in the place of the one before; `null`: none. Otherwise as `edit`. */
   react(conversation: string, seq: number, emoji: string | null): Promise<Sent> {
     return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, react: { seq, emoji } });
+  }
+
+  /**
+   * Makes a group of the user, who owns it, and these. It goes by the outbox, in a lane of its own; `stored` of the result has the
+   * group's `conversation_id`.
+   *
+   * @throws As `send`.
+   */
+  create(group: NewGroup): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), create: group });
+  }
+
+  /**
+   * Adds these to a group. As all changes of a group it goes by the outbox, after what waits there for the same conversation.
+   * `stored` of the result says who is new; where nobody is, there is no entry, and no `seq`.
+   *
+   * @throws As `send`.
+   */
+  add(conversation: string, users: string[]): Promise<Sent<AddResult>> {
+    const target = { conversation_id: conversation };
+    return this.#queue<AddResult>({ clientMsgId: uuid(), target, add: { members: users } });
+  }
+
+  /** Removes this user from a group. Otherwise as `edit`. */
+  remove(conversation: string, user: string): Promise<Sent> {
+    const target = { conversation_id: conversation };
+    return this.#queue({ clientMsgId: uuid(), target, remove: { user_id: user } });
+  }
+
+  /** Leaves a group. Otherwise as `edit`. */
+  leave(conversation: string): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+  }
+
+  /** Says what a member of a group may do from now on. With `owner` the user hands the group over. Otherwise as `edit`. */
+  role(conversation: string, user: string, role: Role): Promise<Sent> {
+    const target = { conversation_id: conversation };
+    return this.#queue({ clientMsgId: uuid(), target, role: { user_id: user, role } });
+  }
+
+  /** Changes what a group is called, and what its members may do: at least one of these. Otherwise as `edit`. */
+  update(conversation: string, info: GroupInfo): Promise<Sent> {
+    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, update: info });
+  }
+
+  /** A page of who is in a group, in the order of their ids. */
+  members(conversation: string, page?: Page): Promise<MembersResult> {
+    return this.#call({ action: "members", conversation_id: conversation, ...pageOf(page) });
+  }
+
+  /** A page of how far the other members of a group have come, for `Timeline.receipts`. */
+  receipts(conversation: string, page?: Page): Promise<ReceiptsResult> {
+    return this.#call({ action: "receipts", conversation_id: conversation, ...pageOf(page) });
+  }
+
+  /** A page of who reacted to the message with this `seq`, in any kind of conversation. */
+  reactions(conversation: string, seq: number, page?: Page): Promise<ReactionsResult> {
+    return this.#call({ action: "reactions", conversation_id: conversation, seq, ...pageOf(page) });
   }
 
   /**
@@ -120,10 +203,10 @@ export class Client {
 
   /**
    * The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report a
-   * second for each conversation; calls that come sooner share the next one. Gives the number of messages that are left
-   * unread; the app may ignore that.
+   * second for each conversation; calls that come sooner share the next one. Gives how many messages are left unread, and in
+   * groups how many of those name the user; the app may ignore that.
    */
-  read(conversation: string, seq: number): Promise<number> {
+  read(conversation: string, seq: number): Promise<ReadResult> {
     return this.#driver.ask((session, waiter, now) => session.read(conversation, seq, waiter, now));
   }
 
@@ -195,10 +278,10 @@ export class Client {
     this.events.end();
   }
 
-  async #queue(queued: Queued): Promise<Sent> {
+  async #queue<R extends Stored = SendResult>(queued: Queued): Promise<Sent<R>> {
     const { clientMsgId } = queued;
-    checkSize(requestFor(queued));
-    const { stored } = await this.#driver.send(queued);
+    checkQueued(queued);
+    const { stored } = await this.#driver.send<R>(queued);
     return { clientMsgId, queued, stored };
   }
 
@@ -207,8 +290,12 @@ export class Client {
   }
 }
 
+function pageOf({ limit, cursor }: Page = {}): { limit?: number; cursor?: string } {
+  return { ...(limit === undefined ? {} : { limit }), ...(cursor ? { cursor } : {}) };
+}
+
 /** A message or a change that is in the outbox. */
-export interface Sent {
+export interface Sent<R = SendResult> {
   /** Its event carries the same, as `client_msg_id`. */
   clientMsgId: string;
   /** What is in the outbox, for `Timeline.queued`. */
@@ -219,7 +306,7 @@ export interface Sent {
    *
    * @throws A code of the protocol: it will never be stored. `closed`: it is still in the outbox.
    */
-  stored: Promise<SendResult>;
+  stored: Promise<R>;
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent, Why } from "./events.ts";
-import type { SendResult } from "./frames.ts";
+import type { Stored } from "./session/outbox.ts";
 import type { LinkId, Output, Session, Waiter } from "./session/session.ts";
 import type { Dialer, Link } from "./socket.ts";
 import type { Queued, Storage } from "./storage/storage.ts";
@@ -74,12 +74,15 @@ export class Driver {
   }
 
   /** Resolves once it is in the storage; `stored` resolves once the server has stored it. */
-  async send(queued: Queued): Promise<{ stored: Promise<SendResult> }> {
+  async send<R extends Stored>(queued: Queued): Promise<{ stored: Promise<R> }> {
     if (this.#isClosed) {
       throw closed();
     }
     await this.#writer.save([{ queued }]);
-    return { stored: this.ask<SendResult>((session, waiter, now) => session.send(queued, waiter, now)) };
+    // What asks for an addition is answered as one.
+    const send = (session: Session, waiter: Waiter<R>, now: number) =>
+      session.send(queued, waiter as Waiter<Stored>, now);
+    return { stored: this.ask<R>(send) };
   }
 
   close(): Promise<void> {

@@ -1018,6 +1018,10 @@ export interface Message {
    */
   emoji?: Emoji;
   /**
+   * Of a reaction: what stood there before. Left out: nothing did.
+   */
+  emoji_before?: Emoji;
+  /**
    * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
@@ -1040,6 +1044,10 @@ export interface Message {
    * @maxItems 20
    */
   reactions?: Reaction[];
+  /**
+   * The last reaction entry that is in `reactions`, or was, if that took one back.
+   */
+  reactions_seq?: number;
   /**
    * The message that this one answers.
    */
@@ -1925,11 +1933,13 @@ export function isMessage(value: unknown): value is Message {
     (value.deleted_by === undefined || typeof value.deleted_by === "string") &&
     (value.edited_at === undefined || typeof value.edited_at === "string") &&
     (value.emoji === undefined || typeof value.emoji === "string") &&
+    (value.emoji_before === undefined || typeof value.emoji_before === "string") &&
     typeof value.kind === "string" &&
     (value.media === undefined || isMedia(value.media)) &&
     (value.mentions === undefined || isListOf(value.mentions, (item) => typeof item === "string")) &&
     typeof value.message_id === "string" &&
     (value.reactions === undefined || isListOf(value.reactions, isReaction)) &&
+    (value.reactions_seq === undefined || Number.isSafeInteger(value.reactions_seq)) &&
     (value.reply_to === undefined || Number.isSafeInteger(value.reply_to)) &&
     typeof value.sender_id === "string" &&
     typeof value.sent_at === "string" &&

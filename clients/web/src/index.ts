@@ -10,25 +10,38 @@ export {
 export { PigeonholeError, type PigeonholeErrorCode } from "./errors.ts";
 export type { ClientEvent, State, Why } from "./events.ts";
 export type {
+  AddResult,
   Conversation,
   ConversationSettings,
+  GroupMember,
   HistoryResult,
   InboxResult,
   LastMessage,
   Member,
+  MembersResult,
   Message,
   MutedUntil,
   Presence,
   Reaction,
+  ReactionsResult,
+  Reactor,
+  ReadResult,
+  ReceiptsResult,
   SendResult,
+  System,
   UserSettings,
 } from "./frames.ts";
 export { limits } from "./frames.ts";
 export {
   counts,
+  type Draft,
+  type GroupInfo,
+  type NewGroup,
+  type Page,
   type Receipt,
   type ReceiptKind,
   type Registration,
+  type Role,
   type Settings,
   type Side,
   type Target,
@@ -44,8 +57,10 @@ export {
   nothingSaved,
   type Queued,
   type QueuedChange,
+  type QueuedCreate,
+  type QueuedGroupChange,
   type QueuedMessage,
   type Saved,
   type Storage,
 } from "./storage/storage.ts";
-export { type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";
+export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

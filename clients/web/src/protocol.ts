@@ -3,7 +3,9 @@
 import { PigeonholeError } from "./errors.ts";
 import {
   type AckEntry,
+  type AddRequest,
   type ConversationSettings,
+  type CreateRequest,
   type DeleteRequest,
   type DeviceRequest1,
   type EditRequest,
@@ -16,20 +18,43 @@ import {
   isReceiptReadEvent,
   isSettingsEvent,
   isTypingEvent,
+  type LeaveRequest,
   limits,
   type Message,
   type Problem,
   type ReactRequest,
   type ReceiptReadEvent,
+  type RemoveRequest,
   type Request,
+  type RoleRequest,
   type SendRequest,
+  type System,
   type TypingEvent,
+  type UpdateRequest,
   type UserSettings,
 } from "./frames.ts";
 import type { Queued } from "./storage/storage.ts";
 
 /** Whom a message is for: the direct conversation with a user, created by the first message, or one that is known. */
 export type Target = { to: string } | { conversation_id: string };
+
+/** What a message says: its text, and where they apply, which one it answers and whom of a group it names (`*`: all members). */
+export type Draft = string | { body: string; replyTo?: number; mentions?: string[] };
+
+/** What a group is called, and what its members may do. */
+export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add">;
+
+/** A group that is to be: `members` besides the user. */
+export type NewGroup = Pick<CreateRequest, "title" | "members" | "history" | "post" | "add">;
+
+/** What a member of a group may do. `owner`: the group is theirs from now on. */
+export type Role = RoleRequest["role"];
+
+/** How many of a list, and where they begin: the `next_cursor` of the page before. */
+export interface Page {
+  limit?: number;
+  cursor?: string | null | undefined;
+}
 
 /** Which part of a conversation: what is nearest to this message, on one side of it; the end, if no side is given. */
 export type Side = { before_seq: number } | { after_seq: number } | Record<string, never>;
@@ -48,9 +73,24 @@ export function requestFrame(request: Request, id: number): string {
   return JSON.stringify({ ...request, id: String(id) });
 }
 
+type StoringRequest =
+  | SendRequest
+  | EditRequest
+  | DeleteRequest
+  | ReactRequest
+  | CreateRequest
+  | AddRequest
+  | RemoveRequest
+  | LeaveRequest
+  | RoleRequest
+  | UpdateRequest;
+
 /** What asks the server to store this. */
-export function requestFor(queued: Queued): SendRequest | EditRequest | DeleteRequest | ReactRequest {
-  const { clientMsgId: client_msg_id, target } = queued;
+export function requestFor(queued: Queued): StoringRequest {
+  const { clientMsgId: client_msg_id } = queued;
+  if ("create" in queued) {
+    return { action: "create", ...queued.create, client_msg_id };
+  }
   if ("edit" in queued) {
     return { action: "edit", ...queued.target, ...queued.edit, client_msg_id };
   }
@@ -60,23 +100,127 @@ export function requestFor(queued: Queued): SendRequest | EditRequest | DeleteRe
   if ("react" in queued) {
     return { action: "react", ...queued.target, ...queued.react, client_msg_id };
   }
-  const { body, replyTo } = queued;
-  const reply = replyTo === undefined ? {} : { reply_to: replyTo };
-  return { action: "send", ...target, client_msg_id, kind: "text", body, ...reply };
+  if ("add" in queued) {
+    return { action: "add", ...queued.target, ...queued.add, client_msg_id };
+  }
+  if ("remove" in queued) {
+    return { action: "remove", ...queued.target, ...queued.remove, client_msg_id };
+  }
+  if ("leave" in queued) {
+    return { action: "leave", ...queued.target, client_msg_id };
+  }
+  if ("role" in queued) {
+    return { action: "role", ...queued.target, ...queued.role, client_msg_id };
+  }
+  if ("update" in queued) {
+    return { action: "update", ...queued.target, ...queued.update, client_msg_id };
+  }
+  const { target, ...said } = queued;
+  return { action: "send", ...target, client_msg_id, kind: "text", ...asSaid(said) };
 }
 
-/** Whether a user said it: it counts as unread, and is drawn. Other entries say what became of one that does, or are not known. */
+/** A message's own fields, as the protocol writes them. */
+export function asSaid({ body, replyTo, mentions = [] }: Exclude<Draft, string>) {
+  return {
+    body,
+    ...(replyTo === undefined ? {} : { reply_to: replyTo }),
+    ...(mentions.length === 0 ? {} : { mentions }),
+  };
+}
+
+const MESSAGES = ["text", "image", "file", "voice"];
+
+/**
+ * Whether a user said it: it counts as unread, and is drawn. Other entries say what became of one that does, what happened to a
+ * group (`system`), or are not known.
+ */
 export function counts({ kind }: Pick<Message, "kind">): boolean {
-  return kind === "text";
+  return MESSAGES.includes(kind);
+}
+
+/** Whether a message names this user. */
+export function names({ mentions = [] }: Pick<Message, "mentions">, user: string): boolean {
+  return mentions.includes(user) || mentions.includes("*");
+}
+
+/** Whether it is a group's id. */
+export function isGroup(conversation: string): boolean {
+  return conversation.startsWith("gr_");
+}
+
+/** Those who join a group with this entry. */
+export function joiners({ system }: Pick<Message, "system">): readonly string[] {
+  return system?.event === "created" || system?.event === "members.added" ? system.members : [];
+}
+
+/** Those who are no longer in a group after this entry. */
+export function leavers({ sender_id, system }: Pick<Message, "sender_id" | "system">): readonly string[] {
+  if (system?.event === "member.left") {
+    return [sender_id];
+  }
+  return system?.event === "members.removed" ? system.members : [];
+}
+
+const EVENTS: Record<System["event"], true> = {
+  created: true,
+  "members.added": true,
+  "members.removed": true,
+  "member.left": true,
+  "role.changed": true,
+  "info.changed": true,
+};
+
+/** What happened to a group, of all that this version knows. */
+export function happened({ system }: Pick<Message, "system">): System | undefined {
+  return system && Object.hasOwn(EVENTS, system.event) ? system : undefined;
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text).length;
+
+/** Refuses what the server would refuse whoever asks: what it says of the field is said at once. */
+export function checkQueued(queued: Queued): void {
+  checkSize(requestFor(queued));
+  const { title } = "create" in queued ? queued.create : "update" in queued ? queued.update : {};
+  if (title !== undefined && !isTitle(title)) {
+    const form = `${limits.TITLE_CHARS_MAX} characters, and at most ${limits.TITLE_BYTES_MAX} bytes of UTF-8`;
+    throw new PigeonholeError("bad_request", `title: must be 1 to ${form}`);
+  }
+  if ("update" in queued && Object.values(queued.update).every((value) => value === undefined)) {
+    throw new PigeonholeError("bad_request", "title: is missing; name a title, history, post or add");
+  }
+  if ("create" in queued) {
+    checkUsers("members", queued.create.members, 0, limits.GROUP_CHANGE_MEMBERS_MAX);
+  } else if ("add" in queued) {
+    checkUsers("members", queued.add.members, 1, limits.GROUP_CHANGE_MEMBERS_MAX);
+  } else if ("body" in queued && queued.mentions) {
+    checkUsers("mentions", queued.mentions, 0, limits.MENTIONS_MAX);
+    if (bytes(JSON.stringify(queued.mentions)) > limits.MENTIONS_JSON_BYTES_MAX) {
+      throw new PigeonholeError("too_large", "mentions: must be at most 3 KiB once written as JSON");
+    }
+  }
+}
+
+function isTitle(title: string): boolean {
+  const count = [...title].length;
+  return count > 0 && count <= limits.TITLE_CHARS_MAX && bytes(title) <= limits.TITLE_BYTES_MAX;
+}
+
+function checkUsers(field: string, users: string[], min: number, max: number): void {
+  const isUser = (id: string) => /^[!-~]+$/.test(id) && id.length <= limits.USER_ID_CHARS_MAX;
+  if (users.length < min || users.length > max || !users.every(isUser) || new Set(users).size < users.length) {
+    throw new PigeonholeError(
+      "bad_request",
+      `${field}: must be a list of ${min} to ${max} user ids, each of them once`,
+    );
+  }
 }
 
 /** Refuses what is too large: API Gateway would close the socket, at each try. */
 export function checkSize(request: Request): void {
-  const bytes = (text: string) => new TextEncoder().encode(text).length;
   const bodyFits = (body: string) =>
     bytes(body) <= limits.BODY_BYTES_MAX && bytes(JSON.stringify(body)) <= limits.BODY_JSON_BYTES_MAX;
-  const fits = !("body" in request) || typeof request.body !== "string" || bodyFits(request.body);
-  if (!fits || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
+  const isTooLong = "body" in request && typeof request.body === "string" && !bodyFits(request.body);
+  if (isTooLong || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
     throw new PigeonholeError("too_large", "a message has at most 16 KiB, and 24 KiB once written as JSON");
   }
 }
@@ -143,8 +287,12 @@ export function readInbox(result: unknown): InboxResult | undefined {
   if (!Array.isArray(rows)) {
     return undefined;
   }
-  const page = { ...(result as object), conversations: rows.filter((row) => field(row, "kind") === "direct") };
+  const page = { ...(result as object), conversations: rows.filter((row) => isKind(field(row, "kind"))) };
   return isInboxResult(page) ? page : undefined;
+}
+
+function isKind(kind: unknown): boolean {
+  return kind === "direct" || kind === "group";
 }
 
 function field(value: unknown, name: string): unknown {

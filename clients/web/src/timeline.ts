@@ -1,8 +1,25 @@
 // The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
 
 import { Changes } from "./changes.ts";
-import { type Conversation, type HistoryResult, limits, type Message } from "./frames.ts";
-import { counts, type Receipt, type ReceiptKind, type Side } from "./protocol.ts";
+import {
+  type Conversation,
+  type HistoryResult,
+  limits,
+  type Message,
+  type ReceiptsResult,
+  type System,
+} from "./frames.ts";
+import {
+  counts,
+  happened,
+  isGroup,
+  joiners,
+  leavers,
+  names,
+  type Receipt,
+  type ReceiptKind,
+  type Side,
+} from "./protocol.ts";
 import type { Queued } from "./storage/storage.ts";
 
 /** How far an own message has come. */
@@ -29,6 +46,8 @@ export type TimelineEntry =
       /** The last own change of it that was refused for good, until it is dismissed. */
       refused: Unsent | undefined;
     }
+  /** What happened to the group: `sender_id` of the entry did it. */
+  | { type: "system"; message: Message; own: boolean; system: System }
   /** An own message that is not stored. */
   | { type: "unsent"; unsent: Unsent; body: string; tick: "waiting" | "failed"; quote: Message | undefined };
 
@@ -41,9 +60,29 @@ export interface Unsent {
   error?: string;
 }
 
+/** Who has a message, each in the order of their ids. */
+export interface Readers {
+  read: string[];
+  /** Only received. */
+  delivered: string[];
+}
+
 interface Marks {
   delivered: number;
   read: number;
+}
+
+/** Whether a user is a member of the group, by the last entry that says so. */
+interface Membership {
+  seq: number;
+  isMember: boolean;
+}
+
+/** Below this `seq` the user sees nothing. */
+interface First {
+  seq: number;
+  /** Told when the conversation had come so far. */
+  asOf: number;
 }
 
 /** Somebody writes. */
@@ -79,6 +118,13 @@ export class Timeline {
   #stored = new Set<string>();
   #writing = new Map<string, Writing>();
   #marks = new Map<string, Marks>();
+  /** Of a group: up to where the server says that all others have come. */
+  #floor: Marks = { delivered: 0, read: 0 };
+  /** The marks of all others have been told. */
+  #hasReceipts = false;
+  #roster = new Map<string, Membership>();
+  #isGroup = false;
+  #first: First = { seq: 1, asOf: 0 };
   #lastSeq = 0;
   #row: Conversation | undefined;
   #isKnown = false;
@@ -93,9 +139,15 @@ export class Timeline {
   // Input.
 
   /** A page of the conversation: any, and pages may overlap. */
-  history({ messages, last_seq, members }: Pick<HistoryResult, "messages" | "last_seq" | "members">): void {
+  history({
+    messages,
+    last_seq,
+    first_seq,
+    members,
+  }: Pick<HistoryResult, "messages" | "last_seq" | "first_seq" | "members">): void {
+    this.#begins(first_seq, last_seq);
     for (const entry of messages) {
-      this.#take(entry, last_seq);
+      this.#take(entry);
     }
     for (const { user_id, delivered_seq, read_seq } of members) {
       this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
@@ -105,12 +157,18 @@ export class Timeline {
 
   /** The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. */
   message(entry: Message): void {
-    this.#take(entry, entry.seq);
+    this.#take(entry);
   }
 
-  /** An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start. */
+  /**
+   * An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start. A
+   * change of the group is not shown before it is stored.
+   */
   queued(queued: Queued, at: string): void {
     const { clientMsgId } = queued;
+    if (!("body" in queued) && targetOf(queued) === undefined) {
+      return;
+    }
     const isKnown = this.#unsent.some((unsent) => unsent.queued.clientMsgId === clientMsgId);
     if (!isKnown && !this.#stored.has(clientMsgId)) {
       this.#unsent.push({ queued, at });
@@ -144,8 +202,25 @@ export class Timeline {
     this.#raise(user_id, { delivered: seq, read: kind === "read" ? seq : 0 });
   }
 
+  /** A page of how far the other members of the group have come. Once the last one is there, own messages have ticks. */
+  receipts({ members, delivered_seq, read_seq, next_cursor }: ReceiptsResult): void {
+    this.#isGroup = true;
+    this.#hasReceipts ||= next_cursor === null;
+    for (const { user_id, delivered_seq, read_seq } of members) {
+      this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
+    }
+    // Of nobody it is the end of the log.
+    if (members.length > 0) {
+      this.#floor = highest(this.#floor, { delivered: delivered_seq, read: read_seq });
+    }
+  }
+
   /** A row of the chat list. One that is older than another changes nothing. */
   row(row: Conversation): void {
+    this.#begins(row.first_seq, row.last_seq);
+    if (row.role !== undefined) {
+      this.#belongs(this.#userId, { seq: row.last_seq, isMember: row.role !== "none" });
+    }
     this.#raise(this.#userId, { delivered: row.delivered_seq, read: row.read_seq });
     if (!this.#row || (row.last_seq >= this.#row.last_seq && row.read_seq >= this.#row.read_seq)) {
       this.#row = row;
@@ -185,6 +260,12 @@ export class Timeline {
         entries.push({ type: "gap", afterSeq: before, beforeSeq: seq });
       }
       before = seq;
+      const own = this.#isOwn(entry);
+      const system = happened(entry);
+      if (system) {
+        turn(entry.sent_at);
+        entries.push({ type: "system", message: entry, own, system });
+      }
       if (!counts(entry)) {
         continue;
       }
@@ -192,7 +273,6 @@ export class Timeline {
       if (seq === firstUnread) {
         entries.push({ type: "unread", count: this.#opened?.count ?? 0 });
       }
-      const own = this.#isOwn(entry);
       const [message, quote] = [this.#shown(entry), this.#quote(reply_to)];
       const mark = own ? tick(seq, all) : undefined;
       entries.push({ type: "message", message, own, tick: mark, quote, ...this.#changing(seq) });
@@ -243,7 +323,25 @@ export class Timeline {
   /** What to ask `history` for when the user scrolls up; `undefined`: nothing is older than what is held. */
   moreBefore(): { before_seq: number } | undefined {
     const [oldest] = this.#log;
-    return oldest && oldest.seq > 1 ? { before_seq: oldest.seq } : undefined;
+    return oldest && oldest.seq > this.#first.seq ? { before_seq: oldest.seq } : undefined;
+  }
+
+  /** The user is no longer a member of the group, so nothing can be said in it, nor will anything come. */
+  isClosed(): boolean {
+    return this.#roster.get(this.#userId)?.isMember === false;
+  }
+
+  /** Who of the others has this message, as far as known, of those who were there when it was written. */
+  readers(seq: number): Readers {
+    const readers: Readers = { read: [], delivered: [] };
+    const writer = this.#held(seq)?.sender_id;
+    for (const [userId, { delivered, read }] of this.#others()) {
+      const hasJoinedLater = (this.#roster.get(userId)?.seq ?? 0) > seq;
+      if (delivered >= seq && userId !== writer && !hasJoinedLater) {
+        readers[read >= seq ? "read" : "delivered"].push(userId);
+      }
+    }
+    return { read: readers.read.sort(), delivered: readers.delivered.sort() };
   }
 
   /**
@@ -251,22 +349,18 @@ export class Timeline {
    * what the row says and what has become of it since.
    */
   unread(): number {
-    const mark = this.#ownRead();
-    const above = this.#log.filter(({ seq }) => seq > mark);
-    const ofOthers = above.filter((entry) => this.#isUnread(entry));
-    const missing = Math.max(this.#lastSeq - mark, 0) - above.length;
-    const row = this.#row;
-    if (!row || missing === 0) {
-      return ofOthers.length;
-    }
-    const since = (seq: number) => seq > row.last_seq;
-    const come = ofOthers.filter(({ seq }) => since(seq)).length;
-    const gone = above.filter(({ seq, kind, sender_id, target_seq = 0 }) => {
-      const ofOther = kind === "delete" && sender_id !== this.#userId;
-      return ofOther && since(seq) && !since(target_seq) && target_seq > mark;
-    });
-    // It can be less than what is held: the row may know of deletes that are among what is missing.
-    return Math.min(Math.max(row.unread - gone.length, 0) + come, ofOthers.length + missing);
+    return this.#count(
+      (row) => row.unread,
+      () => true,
+    );
+  }
+
+  /** How many of those name the user. */
+  mentions(): number {
+    return this.#count(
+      (row) => row.mentions ?? 0,
+      (message) => names(message, this.#userId),
+    );
   }
 
   /**
@@ -290,22 +384,104 @@ export class Timeline {
     return last;
   }
 
-  /** An entry, as it was when the conversation had come so far. */
-  #take(entry: Message, asOf: number): void {
-    const { seq, client_msg_id } = entry;
-    this.#changes.take(entry, asOf);
+  /** What the row has, and what came since, of those messages that `isCounted`. */
+  #count(ofRow: (row: Conversation) => number, isCounted: (message: Message) => boolean): number {
+    const mark = this.#ownRead();
+    const above = this.#log.filter(({ seq }) => seq > mark);
+    const ofOthers = above.filter((entry) => this.#isUnread(entry) && isCounted(entry));
+    const missing = Math.max(this.#lastSeq - mark, 0) - above.length;
+    const row = this.#row;
+    if (!row || missing === 0) {
+      return ofOthers.length;
+    }
+    const since = (seq: number) => seq > row.last_seq;
+    const come = ofOthers.filter(({ seq }) => since(seq)).length;
+    const gone = above.filter((entry) => {
+      const { seq, kind, target_seq = 0 } = entry;
+      const wasUnread = kind === "delete" && since(seq) && !since(target_seq) && target_seq > mark;
+      const target = this.#held(target_seq);
+      // Whoever deletes what is not held has most likely written it, and it names nobody.
+      const ofOther = target ? !this.#isOwn(target) : !this.#isOwn(entry);
+      return wasUnread && ofOther && isCounted(target ?? entry);
+    });
+    // It can be less than what is held: the row may know of deletes that are among what is missing.
+    return Math.min(Math.max(ofRow(row) - gone.length, 0) + come, ofOthers.length + missing);
+  }
+
+  /** An entry, as it was at any time. */
+  #take(entry: Message): void {
+    const { seq, client_msg_id, sender_id } = entry;
+    this.#changes.take(entry);
+    this.#takeSystem(entry);
     if (this.#isOwn(entry) && client_msg_id !== undefined) {
       this.#stored.add(client_msg_id);
       this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== client_msg_id);
     }
-    if (seq > (this.#writing.get(entry.sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
-      this.#writing.delete(entry.sender_id);
+    if (seq > (this.#writing.get(sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
+      this.#writing.delete(sender_id);
     }
     this.#lastSeq = Math.max(this.#lastSeq, seq);
-    const place = this.#placeOf(seq);
-    if (this.#log[place - 1]?.seq !== seq) {
-      this.#log.splice(place, 0, { ...entry, body: "" });
+    if (seq >= this.#first.seq && !this.#held(seq)) {
+      this.#log.splice(this.#placeOf(seq), 0, { ...entry, body: "" });
     }
+  }
+
+  /** Who joins begins just before that, whoever they were before. */
+  #takeSystem(entry: Message): void {
+    const { seq, sender_id, conversation_id } = entry;
+    this.#isGroup ||= isGroup(conversation_id);
+    if (seq < this.#first.seq) {
+      return;
+    }
+    for (const user of joiners(entry)) {
+      const mark = user === sender_id ? seq : seq - 1;
+      this.#raise(user, { delivered: mark, read: mark });
+      this.#belongs(user, { seq, isMember: true });
+    }
+    for (const user of leavers(entry)) {
+      this.#belongs(user, { seq, isMember: false });
+    }
+  }
+
+  /** The server has said where the user's view of the group begins. What was said last holds: who joins again begins anew. */
+  #begins(seq: number | undefined, asOf: number): void {
+    if (seq === undefined) {
+      return;
+    }
+    this.#isGroup = true;
+    const before = this.#first;
+    if (asOf >= before.asOf) {
+      this.#first = { seq, asOf };
+    }
+    if (this.#first.seq > before.seq) {
+      this.#forget(seq, before.asOf > 0);
+    }
+  }
+
+  /** What is below is of another time as a member: nobody knows who has left since. */
+  #forget(below: number, isAnew: boolean): void {
+    this.#log = this.#log.filter(({ seq }) => seq >= below);
+    for (const [userId] of this.#others()) {
+      if (isAnew || (this.#roster.get(userId)?.seq ?? below) < below) {
+        this.#roster.delete(userId);
+        this.#marks.delete(userId);
+        this.#hasReceipts = false;
+      }
+    }
+    if (isAnew) {
+      this.#floor = { delivered: 0, read: 0 };
+    }
+  }
+
+  #belongs(userId: string, membership: Membership): void {
+    if (membership.seq >= (this.#roster.get(userId)?.seq ?? 0)) {
+      this.#roster.set(userId, membership);
+    }
+  }
+
+  #held(seq: number): Message | undefined {
+    const held = this.#log[this.#placeOf(seq) - 1];
+    return held?.seq === seq ? held : undefined;
   }
 
   /** After what is not above this `seq`. */
@@ -324,8 +500,8 @@ export class Timeline {
   }
 
   #quote(seq: number | undefined): Message | undefined {
-    const held = seq === undefined ? undefined : this.#log[this.#placeOf(seq) - 1];
-    return held && held.seq === seq && counts(held) ? this.#shown(held) : undefined;
+    const held = seq === undefined ? undefined : this.#held(seq);
+    return held && counts(held) ? this.#shown(held) : undefined;
   }
 
   #changing(seq: number): { changing: boolean; refused: Unsent | undefined } {
@@ -349,16 +525,13 @@ export class Timeline {
   }
 
   #ownRead(): number {
-    return this.#marks.get(this.#userId)?.read ?? 0;
+    return Math.max(this.#marks.get(this.#userId)?.read ?? 0, this.#first.seq - 1);
   }
 
   /** A read mark counts as a delivered one. */
   #raise(userId: string, { delivered, read }: Marks): void {
     const marks = this.#marks.get(userId) ?? { delivered: 0, read: 0 };
-    this.#marks.set(userId, {
-      delivered: Math.max(marks.delivered, delivered, read),
-      read: Math.max(marks.read, read),
-    });
+    this.#marks.set(userId, highest(marks, { delivered: Math.max(delivered, read), read }));
   }
 
   /** The server has said how far the conversation goes, and how far the user has read it. */
@@ -385,20 +558,31 @@ export class Timeline {
     return above[at]?.seq === mark + 1 + at ? above[at]?.seq : undefined;
   }
 
-  /** How far all others have come. */
-  #ofOthers(): Marks | undefined {
-    const others = [...this.#marks].filter(([userId]) => userId !== this.#userId).map(([, marks]) => marks);
-    return others.length === 0
-      ? undefined
-      : {
-          delivered: Math.min(...others.map(({ delivered }) => delivered)),
-          read: Math.min(...others.map(({ read }) => read)),
-        };
+  /** How far all others have come. Of a group that takes more than the receipts that were heard. */
+  #ofOthers(): Marks {
+    const others = this.#others().map(([, marks]) => marks);
+    if (others.length === 0) {
+      return this.#floor;
+    }
+    const lowest = {
+      delivered: Math.min(...others.map(({ delivered }) => delivered)),
+      read: Math.min(...others.map(({ read }) => read)),
+    };
+    return this.#isGroup && !this.#hasReceipts ? this.#floor : highest(this.#floor, lowest);
+  }
+
+  #others(): [string, Marks][] {
+    const isThere = (userId: string) => userId !== this.#userId && this.#roster.get(userId)?.isMember !== false;
+    return [...this.#marks].filter(([userId]) => isThere(userId));
   }
 }
 
-function tick(seq: number, all: Marks | undefined): "stored" | "delivered" | "read" {
-  if (!all || seq > all.delivered) {
+function highest(one: Marks, other: Marks): Marks {
+  return { delivered: Math.max(one.delivered, other.delivered), read: Math.max(one.read, other.read) };
+}
+
+function tick(seq: number, all: Marks): "stored" | "delivered" | "read" {
+  if (seq > all.delivered) {
     return "stored";
   }
   return seq > all.read ? "delivered" : "read";

@@ -68,7 +68,7 @@ it("connects with the token as a subprotocol, catches up, sends, receives, ackno
 
   const read = client.read("dm_ab", 2);
   await server.answer("read", { unread: 0 });
-  expect(await read).toBe(0);
+  expect(await read).toEqual({ unread: 0 });
   const page = client.history("dm_ab", { before_seq: 2 }, 1);
   const history = { messages: [message(1)], more: false, last_seq: 2, members: [] };
   expect(await server.answer("history", history)).toMatchObject({ conversation_id: "dm_ab", before_seq: 2, limit: 1 });
@@ -160,6 +160,86 @@ it("keeps changes as it keeps messages, sends them in the same lane, and tells e
     { ...target, seq: 8, kind: "reaction", body: "", target_seq: 4 },
     { ...target, seq: 9, kind: "delete", body: "", target_seq: 2 },
   ]);
+});
+
+it("makes a group and changes it, in the order of the calls, and looks it up", async () => {
+  const client = await start();
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+  const made = await client.create({ title: "Trip", members: ["bob"] });
+  const asked = await server.answer("create", { ...message(1, "gr_ab"), duplicate: false });
+  expect(asked).toEqual({ action: "create", client_msg_id: made.clientMsgId, title: "Trip", members: ["bob"] });
+  expect(await made.stored).toMatchObject({ conversation_id: "gr_ab", seq: 1 });
+
+  const added = await client.add("gr_ab", ["carol", "bob"]);
+  await client.send({ conversation_id: "gr_ab" }, { body: "hi @carol", replyTo: 1, mentions: ["carol"] });
+  const renamed = await client.update("gr_ab", { title: "Sea" });
+  await server.answer("add", { ...message(2, "gr_ab"), duplicate: false, added: ["carol"], already: ["bob"] });
+  expect(await added.stored).toMatchObject({ seq: 2, added: ["carol"], already: ["bob"] });
+  expect(await server.answer("send", { ...message(3, "gr_ab"), duplicate: false })).toMatchObject({
+    body: "hi @carol",
+    reply_to: 1,
+    mentions: ["carol"],
+  });
+  await server.answer("update", { ...message(4, "gr_ab"), duplicate: false });
+  await renamed.stored;
+  const told: Message[] = [];
+  while (told.length < 4) {
+    const event = await until(client, ({ type }) => type === "message");
+    told.push(...(event.type === "message" ? [event.message] : []));
+  }
+  expect(told.map(({ kind, system, mentions }) => system ?? { kind, mentions })).toEqual([
+    { event: "created", title: "Trip", members: ["alice", "bob"] },
+    { event: "members.added", members: ["carol"] },
+    { kind: "text", mentions: ["carol"] },
+    { event: "info.changed", title: "Sea" },
+  ]);
+
+  const members = client.members("gr_ab", { limit: 1, cursor: "bob" });
+  const page = { members: [{ user_id: "carol", role: "member", joined_seq: 2 }], next_cursor: null };
+  expect(await server.answer("members", page)).toEqual({
+    action: "members",
+    conversation_id: "gr_ab",
+    limit: 1,
+    cursor: "bob",
+  });
+  expect(await members).toEqual(page);
+  const receipts = client.receipts("gr_ab");
+  await server.answer("receipts", { delivered_seq: 4, read_seq: 4, members: [], next_cursor: null });
+  expect(await receipts).toMatchObject({ delivered_seq: 4 });
+  const reactions = client.reactions("gr_ab", 3);
+  await server.answer("reactions", { reactions: [{ user_id: "bob", emoji: "👍" }], next_cursor: null });
+  expect((await reactions).reactions).toEqual([{ user_id: "bob", emoji: "👍" }]);
+  const read = client.read("gr_ab", 4);
+  await server.answer("read", { unread: 0, mentions: 0 });
+  expect(await read).toEqual({ unread: 0, mentions: 0 });
+});
+
+it("refuses at once what the server would refuse of a group", async () => {
+  const client = await start();
+  const many = (count: number) => Array.from({ length: count }, (_, at) => `user-${at}`);
+  const to = { conversation_id: "gr_ab" };
+  const refused: [Promise<unknown>, string][] = [
+    [client.create({ title: "", members: [] }), "title"],
+    [client.create({ title: "x".repeat(65), members: [] }), "title"],
+    [client.create({ title: "語".repeat(64), members: many(51) }), "members"],
+    [client.create({ title: "𝄞".repeat(64), members: [] }), "title"],
+    [client.create({ title: "Trip", members: ["bob", "bob"] }), "members"],
+    [client.create({ title: "Trip", members: ["two words"] }), "members"],
+    [client.add("gr_ab", []), "members"],
+    [client.add("gr_ab", many(51)), "members"],
+    [client.update("gr_ab", {}), "title"],
+    [client.send(to, { body: "hi", mentions: many(21) }), "mentions"],
+  ];
+  for (const [asked, field] of refused) {
+    await expect(asked).rejects.toMatchObject({ code: "bad_request", message: expect.stringContaining(`${field}: `) });
+  }
+  const long = many(20).map((id) => id.padEnd(128, "\\"));
+  await expect(client.send(to, { body: "hi", mentions: long })).rejects.toMatchObject({ code: "too_large" });
+  expect(client.outbox).toEqual([]);
+  await client.create({ title: "語".repeat(64), members: many(50) });
+  await client.send(to, { body: "hi", mentions: ["*"] });
+  expect(client.outbox).toHaveLength(2);
 });
 
 it("tells of a change that is refused, with all that it was to be", async () => {

@@ -44,6 +44,13 @@ it("reads the outbox of a version that knew messages only, and keeps changes", a
     { clientMsgId: "d", target, delete: { seq: 4 } },
     { clientMsgId: "e", target, react: { seq: 4, emoji: "👍" } },
     { clientMsgId: "f", target, react: { seq: 4, emoji: null } },
+    { clientMsgId: "g", target, body: "hi @bob", mentions: ["bob"] },
+    { clientMsgId: "h", create: { title: "Trip", members: ["bob"], post: "admins" } },
+    { clientMsgId: "i", target, add: { members: ["carol"] } },
+    { clientMsgId: "j", target, remove: { user_id: "carol" } },
+    { clientMsgId: "k", target, leave: {} },
+    { clientMsgId: "l", target, role: { user_id: "bob", role: "owner" } },
+    { clientMsgId: "m", target, update: { title: "Sea" } },
   ];
   await storage.write(more.map((queued) => ({ queued })));
   const next = keyValueStorage(store, "alice");
@@ -65,6 +72,10 @@ it.each([
   '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"react":null}],"held":[]}',
   '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi","replyTo":"4"}],"held":[]}',
   '{"outbox":[{"clientMsgId":"a"}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","create":{"title":"Trip","members":"bob"}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","add":{"members":["bob"]}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"gr_ab"},"add":{"members":[4]}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"gr_ab"},"leave":true}],"held":[]}',
   '{"outbox":[],"held":[["dm_ab","4"]]}',
   '{"outbox":[],"held":[],"caughtUp":5}',
 ])("sets aside what can't be read, tells of it and begins anew: %s", async (text) => {

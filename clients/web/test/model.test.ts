@@ -276,7 +276,9 @@ class World {
   }
 
   #queue(queued: Queued): void {
-    this.#sent.push({ target: queued.target, id: queued.clientMsgId });
+    if ("target" in queued) {
+      this.#sent.push({ target: queued.target, id: queued.clientMsgId });
+    }
     apply(this.#saved, { queued });
     this.#session.send(queued, undefined, this.#now);
   }

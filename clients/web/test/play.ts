@@ -151,9 +151,27 @@ export class Play {
     } else if (does.reply) {
       const { seq: reply_to, ...message } = does.reply;
       this.#queue(queuedOf({ ...message, reply_to }));
-    } else if (does.edit || does.delete || does.react) {
+    } else if (does.create) {
+      const { client_msg_id, ...create } = does.create;
+      this.#queue(queuedOf({ client_msg_id, create }));
+    } else if (
+      does.edit ||
+      does.delete ||
+      does.react ||
+      does.add ||
+      does.remove ||
+      does.leave ||
+      does.role ||
+      does.update
+    ) {
       const [[action = "", { client_msg_id, conversation_id, ...what }] = []] = Object.entries(does);
       this.#queue(queuedOf({ client_msg_id, conversation_id, [action]: what }));
+    } else if (does.members) {
+      session.call({ action: "members", ...does.members }, this.#waiter(as), this.#now);
+    } else if (does.receipts) {
+      session.call({ action: "receipts", ...does.receipts }, this.#waiter(as), this.#now);
+    } else if (does.reactions) {
+      session.call({ action: "reactions", ...does.reactions }, this.#waiter(as), this.#now);
     } else if (does.typing) {
       session.type(does.typing.conversation_id, this.#now);
     } else if (does.presence) {

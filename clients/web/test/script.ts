@@ -57,15 +57,17 @@ function expandMessage(script: unknown): unknown {
   };
   // `body` may stand before the word that empties it.
   for (const [word, value] of pairs.sort(([one], [other]) => Number(one === "body") - Number(other === "body"))) {
-    Object.assign(message, (fields[word] ?? fail(`no word of a message: ${word}`))(value, time, who));
+    Object.assign(message, (fields[word] ?? fail(`no word of a message: ${word}`))(value, time, who, named));
   }
   return message;
 }
 
+const system = (what: Json) => ({ kind: "system", body: "", system: what });
 const change = (kind: string) => (target: string) => ({ kind, target_seq: Number(target), body: "" });
 
 /** What each word makes of a message. */
-const fields: Record<string, (value: string, time: (seq: string) => string, who?: string) => Json> = {
+type Word = (value: string, time: (seq: string) => string, who?: string, words?: Map<string, string>) => Json;
+const fields: Record<string, Word> = {
   in: () => ({}),
   on: () => ({}),
   as: (client_msg_id) => ({ client_msg_id }),
@@ -84,6 +86,20 @@ const fields: Record<string, (value: string, time: (seq: string) => string, who?
   deletes: change("delete"),
   reacts: change("reaction"),
   emoji: (emoji) => ({ emoji }),
+  before: (emoji_before) => ({ emoji_before }),
+  upto: (seq) => ({ reactions_seq: Number(seq) }),
+  mentions: (users) => ({ mentions: users.split("+") }),
+  created: (title, _, who, words) =>
+    system({ event: "created", title, members: words?.get("members")?.split("+") ?? [who] }),
+  members: () => ({}),
+  adds: (users) => system({ event: "members.added", members: users.split("+") }),
+  removes: (users) => system({ event: "members.removed", members: users.split("+") }),
+  leaves: () => system({ event: "member.left" }),
+  makes: (who) => {
+    const [user_id, role] = who.split(":");
+    return system({ event: "role.changed", user_id, role });
+  },
+  renames: (title) => system({ event: "info.changed", title }),
 };
 
 export function camel(name: string): string {
@@ -102,17 +118,25 @@ export function comparable(request: Json): string {
   return JSON.stringify(Object.entries(sorted).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+const ways = ["edit", "delete", "react", "create", "add", "remove", "leave", "role", "update"];
+
 /** What scripts put into the outbox: as `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id, edit: {…}}`. */
 export function queuedOf(script: Step): Queued {
-  const { client_msg_id: clientMsgId, body, reply_to: replyTo, edit, delete: deleted, react, ...target } = script;
-  const what = edit ? { edit } : deleted ? { delete: deleted } : react ? { react } : { body };
-  return { clientMsgId, target, ...what, ...(replyTo === undefined ? {} : { replyTo }) } as Queued;
+  const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, ...rest } = script;
+  const way = ways.find((name) => rest[name] !== undefined);
+  const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions }) };
+  const { [way ?? ""]: _, ...target } = rest;
+  return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
 }
 
 export function queuedAsWritten(queued: Queued): Json {
-  const { clientMsgId: client_msg_id, target, ...what } = queued;
-  const { replyTo: reply_to, ...rest } = { replyTo: undefined, ...what };
-  return { client_msg_id, ...target, ...rest, ...(reply_to === undefined ? {} : { reply_to }) };
+  const { clientMsgId: client_msg_id, target, replyTo: reply_to, ...what } = queued as Step;
+  return { client_msg_id, ...target, ...what, ...without({ reply_to }) };
+}
+
+/** Without what is not there. */
+function without(fields: Json): Json {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** An event as the scripts write it. */

@@ -169,7 +169,7 @@ it("reads a page of the chat list without conversations of kinds that it does no
   const row = { conversation_id: "dm_ab", unread: 0, delivered_seq: 1, read_seq: 1, last_seq: 1, last_message };
   const direct = { ...row, kind: "direct", peer_id: "bob" };
   session.call({ action: "inbox" }, waiter, 0);
-  reply(session, "3", { conversations: [{ ...row, kind: "group" }, direct], next_cursor: null });
+  reply(session, "3", { conversations: [{ ...row, kind: "channel" }, direct], next_cursor: null });
   for (const output of session.takeOutputs()) {
     if (output.do === "answer") {
       output.settle();

@@ -1,6 +1,8 @@
 //! A message, appended to a conversation.
 
-use domain::{Audience, Content, Draft, Failure, Place, StoredMessage, direct_conversation_id, error_chain, is_group};
+use domain::{
+    Audience, Content, Draft, Failure, Follows, Place, StoredMessage, direct_conversation_id, error_chain, is_group,
+};
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, Entry, FirstMessage};
@@ -81,13 +83,19 @@ pub async fn append(
         let place = Place::following(previous.map(|row| row.end), now, random_bytes());
         let appended = match allow(store, limits, &standing, &audience, now).await? {
             Ok(Allowed { sends_until, first_message }) => {
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, version: None };
+                let entry = Entry {
+                    draft: &draft,
+                    place: &place,
+                    audience: &audience,
+                    sends_until,
+                    follows: Follows::default(),
+                };
                 message_append::append(store, &Append { entry, previous, first_message }).await?
             }
             // What was stored before keeps its answer.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, None, audience)
+        attempted(appended, place, Follows::default(), audience)
     })
     .await?;
     finished(store, draft, written).await
@@ -96,23 +104,24 @@ pub async fn append(
 /// An entry that is stored, now or before.
 pub(crate) struct Written {
     pub(crate) place: Place,
-    pub(crate) version: Option<u64>,
+    pub(crate) follows: Follows,
     pub(crate) concerned: Concerned,
     pub(crate) duplicate: bool,
 }
 
-/// What an attempt at an entry came to, if it is `place` and, of an edit, `version` that it tried.
+/// What an attempt at an entry came to, if it is this `place` that it tried, with what follows from its target.
 pub(crate) fn attempted(
     appended: message_append::Appended,
     place: Place,
-    version: Option<u64>,
+    follows: Follows,
     audience: Audience,
 ) -> Result<Attempt<Written>, Failure> {
     let concerned = Concerned::Audience(audience);
     match appended {
-        message_append::Appended::Stored => Ok(Attempt::Done(Written { place, version, concerned, duplicate: false })),
+        message_append::Appended::Stored => Ok(Attempt::Done(Written { place, follows, concerned, duplicate: false })),
         message_append::Appended::Duplicate(place, version) => {
-            Ok(Attempt::Done(Written { place, version, concerned, duplicate: true }))
+            let follows = Follows { version, emoji_before: None };
+            Ok(Attempt::Done(Written { place, follows, concerned, duplicate: true }))
         }
         message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
         message_append::Appended::MediaRefused(refusal) => Err(refusal.into()),
@@ -123,12 +132,13 @@ pub(crate) fn attempted(
 
 /// With what is to be told. A duplicate is read: what the request says may be deleted by now.
 pub(crate) async fn finished(store: &Store, draft: Draft, written: Written) -> Result<Appended, Failure> {
-    let Written { place, version, concerned, duplicate } = written;
+    let Written { place, follows, concerned, duplicate } = written;
+    let version = follows.version;
     let conversation_id = draft.conversation_id.clone();
     let entry = if duplicate {
         messages::get(store, &conversation_id, place.seq).await?
     } else {
-        Some(draft.stored(place.clone(), version))
+        Some(draft.stored(place.clone(), follows))
     };
     Ok(Appended { conversation_id, place, entry, concerned, version, duplicate })
 }

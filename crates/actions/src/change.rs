@@ -1,6 +1,6 @@
 //! A message, changed: edited, deleted, reacted to.
 
-use domain::{Audience, Change, Content, Draft, Failure, Membership, Place, Rights, is_group};
+use domain::{Audience, Change, Content, Draft, Failure, Follows, Membership, Place, Rights, is_group};
 use futures_util::future::try_join_all;
 use store::message_append::{self, Entry};
 use store::message_change::{self, Alter};
@@ -51,20 +51,21 @@ pub async fn change(
             others(store, &audience, &draft)
         )?;
         let place = Place::following(Some(previous.end), now, random_bytes());
-        let mut version = None;
+        let mut follows = Follows::default();
         let allowed = change.check(user, found.as_ref(), Rights { blocked: standing.blocked, moderates: false });
         let appended = match allowed.and_then(|found| Ok((found, take(&limits.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {
                 let kept_until = (!limits.kept_for.is_zero()).then(|| place.sent_at.plus(limits.kept_for));
-                version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
-                let entry = Entry { draft: &draft, place: &place, audience: &audience, sends_until, version };
+                follows = change.follows(user, target);
+                let entry =
+                    Entry { draft: &draft, place: &place, audience: &audience, sends_until, follows: follows.clone() };
                 let alter = Alter { entry, change: &change, previous, target, others: &others, kept_until };
                 message_change::change(store, &alter).await?
             }
             // What was stored before keeps its answer.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, version, audience)
+        attempted(appended, place, follows, audience)
     })
     .await?;
     finished(store, draft, written).await

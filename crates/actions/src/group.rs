@@ -1,17 +1,18 @@
 //! An entry of a group: a message, a change of one, or of the group itself.
 
 use domain::{
-    Change, ConnectionId, Content, Decided, Draft, Failure, GroupChange, Head, Place, Rights, RosterRow, StoredMessage,
-    moderates,
+    Change, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights, RosterRow,
+    StoredMessage, moderates,
 };
 use store::entry_append::{ChangeOf, GroupEntry};
-use store::message_append::{self, Appended as Outcome};
+use store::inbox::Acquaintance;
+use store::message_append::{self, Appended as Outcome, FirstMessage};
 use store::{Store, entry_append, heads, inbox, messages, roster};
 use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
 
 use crate::append::{Appended, Concerned, Written, finished, random_bytes};
 use crate::retry::{Attempt, retry_times};
-use crate::sends::SendLimits;
+use crate::sends::{SendLimits, take_many};
 
 /// All members write at the same end of the log, so they meet more often than two do.
 const GROUP_TRIES_MAX: u32 = 8;
@@ -65,14 +66,16 @@ pub(crate) async fn append_to_group(
                 };
                 let roster = plan.decided.as_ref().map(|decided| decided.roster.as_slice()).unwrap_or_default();
                 let change = plan.change_of(&draft, limits);
-                let (entry, previous) = (&plan.entry, head.as_ref());
-                let group = GroupEntry { draft: &draft, entry, previous, head: &head_after, roster, change };
+                let (entry, previous, first_messages) = (&plan.entry, head.as_ref(), plan.first_messages);
+                let group =
+                    GroupEntry { draft: &draft, entry, previous, head: &head_after, roster, change, first_messages };
                 match entry_append::append(store, &group).await? {
                     Outcome::Stored => {
                         limits.count(writer.user, conversation, now);
                         let member_count = head_after.group.member_count;
                         let concerned = Concerned::Group { member_count };
-                        let written = Written { place, version: plan.version, concerned, duplicate: false };
+                        let follows = Follows { version: plan.entry.version, emoji_before: None };
+                        let written = Written { place, follows, concerned, duplicate: false };
                         return Ok(Attempt::Done(Some((written, Some(plan.entry)))));
                     }
                     other => other,
@@ -89,7 +92,8 @@ pub(crate) async fn append_to_group(
         let concerned = Concerned::Group { member_count: head.map_or(0, |head| head.group.member_count) };
         match outcome {
             Outcome::Duplicate(place, version) => {
-                Ok(Attempt::Done(Some((Written { place, version, concerned, duplicate: true }, None))))
+                let follows = Follows { version, emoji_before: None };
+                Ok(Attempt::Done(Some((Written { place, follows, concerned, duplicate: true }, None))))
             }
             Outcome::IdReused => Err(Refusal::IdReused.into()),
             Outcome::MediaRefused(refusal) => Err(refusal.into()),
@@ -112,11 +116,21 @@ struct Plan {
     decided: Option<Decided>,
     /// The message that it changes.
     target: Option<StoredMessage>,
-    /// Of the text that an edit brings.
-    version: Option<u64>,
+    /// What is counted of strangers whom it adds.
+    first_messages: Option<FirstMessage>,
 }
 
 impl Plan {
+    fn of(entry: StoredMessage) -> Self {
+        Self { entry, decided: None, target: None, first_messages: None }
+    }
+
+    fn decide(&mut self, decided: Decided) {
+        self.entry.system = Some(decided.system.clone());
+        self.entry.aside = decided.aside.clone();
+        self.decided = Some(decided);
+    }
+
     fn first_head(&self) -> Result<Head, Refusal> {
         let decided = self.decided.as_ref().ok_or(Refusal::NotMember)?;
         Ok(Head::first(&self.entry, decided))
@@ -142,11 +156,10 @@ async fn plan(
 ) -> Result<Option<Plan>, Failure> {
     let user = &draft.sender_id;
     if let Content::Group(GroupChange::Create { .. }) = draft.content {
-        return create(store, limits, draft, head, place).await.map(Some);
+        return create(store, limits, draft, head, place, now).await.map(Some);
     }
     let (Some(head), Some(own)) = (head, own) else { return Err(Refusal::NotMember.into()) };
-    let mut plan =
-        Plan { entry: draft.clone().stored(place.clone(), None), decided: None, target: None, version: None };
+    let mut plan = Plan::of(draft.clone().stored(place.clone(), Follows::default()));
     match &draft.content {
         Content::Message { reply_to, mentions, .. } => {
             let is_visible = |seq: &Seq| (own.from_seq..=head.end.seq).contains(seq);
@@ -162,8 +175,7 @@ async fn plan(
             let found = found.filter(|found| found.place.seq >= own.from_seq);
             let rights = Rights { blocked: false, moderates: moderates(own.role) };
             let target = change.check(user, found.as_ref(), rights)?.clone();
-            plan.version = matches!(change, Change::Edit { .. }).then(|| target.version_number() + 1);
-            plan.entry.version = plan.version;
+            plan.entry = draft.clone().stored(place.clone(), change.follows(user, &target));
             plan.entry.aside.target_sender = Some(target.sender_id.clone());
             if matches!(change, Change::Delete) {
                 plan.entry.mentions.clone_from(&target.mentions);
@@ -172,12 +184,11 @@ async fn plan(
         }
         Content::Group(change) => {
             let subjects = roster::get_many(store, &draft.conversation_id, change.subjects()).await?;
-            nobody_blocks(store, user, &change.newcomers(user, &subjects)).await?;
+            let met = meet(store, limits, user, &change.newcomers(user, &subjects)).await?;
             let decided = change.decide(head, own, &subjects, place, limits.group_members_max)?;
             let Some(decided) = decided else { return Ok(None) };
-            plan.entry.system = Some(decided.system.clone());
-            plan.entry.aside = decided.aside.clone();
-            plan.decided = Some(decided);
+            plan.decide(decided);
+            plan.first_messages = first_messages(limits, met, now)?;
         }
     }
     limits.admit(user, &draft.conversation_id, now)?;
@@ -190,6 +201,7 @@ async fn create(
     draft: &Draft,
     head: Option<&Head>,
     place: &Place,
+    now: Timestamp,
 ) -> Result<Plan, Failure> {
     let Content::Group(GroupChange::Create { title, members, rules }) = &draft.content else {
         return Err(Refusal::UnknownAction.into());
@@ -199,20 +211,42 @@ async fn create(
         return Err(Refusal::IdReused.into());
     }
     let decided = GroupChange::create(&draft.sender_id, title, members, *rules, place);
-    nobody_blocks(store, &draft.sender_id, members).await?;
+    let met = meet(store, limits, &draft.sender_id, members).await?;
     if decided.group.member_count > limits.group_members_max {
         return Err(Refusal::LimitReached.into());
     }
-    let mut entry = draft.clone().stored(place.clone(), None);
-    entry.system = Some(decided.system.clone());
-    entry.aside = decided.aside.clone();
-    Ok(Plan { entry, decided: Some(decided), target: None, version: None })
+    let mut plan = Plan::of(draft.clone().stored(place.clone(), Follows::default()));
+    plan.decide(decided);
+    plan.first_messages = first_messages(limits, met, now)?;
+    Ok(plan)
 }
 
-/// Nobody is brought together with somebody whom they block.
-async fn nobody_blocks(store: &Store, user: &UserId, newcomers: &[UserId]) -> Result<(), Failure> {
-    if !newcomers.is_empty() && inbox::is_blocked_by(store, user, newcomers).await? {
-        return Err(Refusal::Forbidden.into());
+/// How the user stands with those whom they bring along. Nobody is brought together with somebody whom they block. No condition of the
+/// transaction says so: one for each newcomer would cost as much as the newcomer does, and of fifty make it too long. Who blocks between
+/// this look and the commit might as well have come just after it, since nothing of the group moved in between.
+async fn meet(
+    store: &Store,
+    limits: &SendLimits,
+    user: &UserId,
+    newcomers: &[UserId],
+) -> Result<Option<Acquaintance>, Failure> {
+    let others: Vec<&UserId> = newcomers.iter().filter(|other| *other != user).collect();
+    if others.is_empty() {
+        return Ok(None);
     }
-    Ok(())
+    let met = inbox::acquaintance(store, user, &others, !limits.first_messages.is_unlimited()).await?;
+    if met.blocked { Err(Refusal::Forbidden.into()) } else { Ok(Some(met)) }
+}
+
+/// Strangers in a new group hear of somebody whom they don't know, as by a first message.
+fn first_messages(
+    limits: &SendLimits,
+    met: Option<Acquaintance>,
+    now: Timestamp,
+) -> Result<Option<FirstMessage>, Refusal> {
+    let Some(Acquaintance { strangers: strangers @ 1.., first_messages_until: was_until, .. }) = met else {
+        return Ok(None);
+    };
+    let until = take_many(&limits.first_messages, was_until, now, strangers)?;
+    Ok(until.map(|until| FirstMessage { was_until, until }))
 }

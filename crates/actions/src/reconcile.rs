@@ -26,6 +26,8 @@ const LOOKS_MAX: u32 = 4;
 #[derive(Debug, Default)]
 pub struct Reconciled {
     pub delivered: Vec<Delivered>,
+    /// Members' rows that went on.
+    pub moved: u64,
     /// Who has left, and has been told so.
     pub settled: Vec<(UserId, Seq)>,
     /// Rows that can't be read.
@@ -61,6 +63,22 @@ pub async fn reconcile(
         move_all(store, fanout, now(), &state, &entries, &mut done).await?;
         if last >= state.head.end.seq || done.failed.is_some() {
             break;
+        }
+    }
+    Ok(done)
+}
+
+/// The same, and who has left, and has been told so, leaves the roster.
+pub async fn reconcile_and_settle(
+    store: &Store,
+    fanout: &Fanout,
+    now: impl Fn() -> Timestamp,
+    conversation: &ConversationId,
+) -> Result<Reconciled, Failure> {
+    let mut done = reconcile(store, fanout, now, conversation).await?;
+    for (user, left_seq) in &done.settled {
+        if let Err(error) = roster::settle(store, conversation, user, *left_seq).await {
+            done.failed = Some(error.into());
         }
     }
     Ok(done)
@@ -146,7 +164,7 @@ fn behind(row: Option<&Membership>, member: Option<&RosterRow>, end: Seq) -> Opt
 }
 
 /// The next entries, as far as they show without a hole: of a transaction that has just been committed, others may show before.
-async fn entries(store: &Store, conversation: &ConversationId, behind: Seq) -> Result<Vec<Logged>, Failure> {
+pub(crate) async fn entries(store: &Store, conversation: &ConversationId, behind: Seq) -> Result<Vec<Logged>, Failure> {
     let listed = messages::list(store, conversation, Side::After(behind), ENTRIES_AT_ONCE_MAX).await?;
     let read = listed.messages.into_iter().map(|entry| Logged::Entry(Box::new(entry)));
     let mut entries: Vec<Logged> = read.chain(listed.unreadable.into_iter().map(Logged::Unreadable)).collect();
@@ -193,6 +211,7 @@ async fn move_all(
     while let Some(moved) = moving.next().await {
         match moved {
             Ok((user, Some((row, delivered)))) => {
+                done.moved += 1;
                 done.delivered.extend(delivered);
                 if let Some(left) = row.view().and_then(|view| view.left_seq) {
                     done.settled.push((user, left));

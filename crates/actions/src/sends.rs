@@ -15,7 +15,7 @@ const REMEMBERED_MAX: usize = 1_000;
 pub struct SendLimits {
     /// Entries in each conversation.
     pub sends: Rate,
-    /// First messages to others.
+    /// First messages to others, and others whom the user brings into a group without ever having written with them.
     pub first_messages: Rate,
     /// How long what a message said before is kept for the operator. Zero: not at all.
     pub kept_for: Duration,
@@ -56,9 +56,21 @@ impl SendLimits {
 
 /// Nothing is kept of what has no limit.
 pub(crate) fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+    take_many(rate, filled_until, now, 1)
+}
+
+/// The same of so many at once.
+pub(crate) fn take_many(
+    rate: &Rate,
+    filled_until: Option<Timestamp>,
+    now: Timestamp,
+    count: u32,
+) -> Result<Option<Timestamp>, Refusal> {
     if rate.is_unlimited() {
         return Ok(None);
     }
     let wait_ms = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    rate.take(filled_until, now).map(Some).map_err(|wait| Refusal::RateLimited { retry_after_ms: wait_ms(wait) })
+    rate.take_many(filled_until, now, count)
+        .map(Some)
+        .map_err(|wait| Refusal::RateLimited { retry_after_ms: wait_ms(wait) })
 }

@@ -3,7 +3,7 @@
 use wire::limits::{EDITS_MAX, REACTORS_MAX};
 use wire::{Emoji, Kind, Refusal, UserId};
 
-use crate::message::StoredMessage;
+use crate::message::{Follows, StoredMessage};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -67,6 +67,15 @@ impl Change {
             Ok(target)
         }
     }
+
+    /// What its entry takes from the target, if `user` does it.
+    pub fn follows(&self, user: &UserId, target: &StoredMessage) -> Follows {
+        match self {
+            Self::Edit { .. } => Follows { version: Some(target.version_number() + 1), emoji_before: None },
+            Self::Delete => Follows::default(),
+            Self::React { .. } => Follows { version: None, emoji_before: target.reactions.get(user).cloned() },
+        }
+    }
 }
 
 impl StoredMessage {
@@ -107,8 +116,10 @@ mod tests {
             edited_at: None,
             deleted: None,
             reactions: BTreeMap::new(),
+            reactions_seq: None,
             target_seq: None,
             emoji: None,
+            emoji_before: None,
             mentions: vec![],
             aside: Aside::default(),
             system: None,

@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
     use crate::membership::Counted;
-    use crate::message::{Aside, Content, Draft, Place};
+    use crate::message::{Aside, Content, Draft, Follows, Place};
 
     const USERS: [&str; 4] = ["ann", "bob", "cat", "dan"];
 
@@ -298,7 +298,7 @@ mod tests {
             };
             let end = self.entries.last().map(|entry| End { seq: entry.place.seq, sent_at: entry.place.sent_at });
             let now = Timestamp::from_millis(40_000 * i64::try_from(self.entries.len()).unwrap());
-            let mut entry = draft.stored(Place::following(end, now, [0; 10]), None);
+            let mut entry = draft.stored(Place::following(end, now, [0; 10]), Follows::default());
             let history = if self.all { HistoryFrom::All } else { HistoryFrom::Joined };
             entry.aside = Aside { history: Some(history), ..Aside::default() };
             more(&mut entry);

@@ -79,7 +79,7 @@ impl RosterRow {
         self.left_seq.is_none()
     }
 
-    fn joined(user_id: UserId, role: Role, seq: Seq, history: HistoryFrom) -> Self {
+    pub(crate) fn joined(user_id: UserId, role: Role, seq: Seq, history: HistoryFrom) -> Self {
         Self { user_id, role, joined_seq: seq, from_seq: first_seq(history, seq), left_seq: None }
     }
 }
@@ -299,7 +299,7 @@ pub(crate) mod tests {
     use wire::{ClientMsgId, Timestamp};
 
     use super::*;
-    use crate::message::{Content, Draft};
+    use crate::message::{Content, Draft, Follows};
 
     pub(crate) fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -337,7 +337,7 @@ pub(crate) mod tests {
             client_msg_id: ClientMsgId::parse("c1").unwrap(),
             content: Content::Group(change),
         };
-        (Head::first(&draft.stored(place(1), None), &decided), decided.roster)
+        (Head::first(&draft.stored(place(1), Follows::default()), &decided), decided.roster)
     }
 
     fn decide(rules: Rules, who: &str, change: &GroupChange) -> Result<Option<Decided>, Refusal> {

@@ -21,6 +21,7 @@ mod message;
 mod notification;
 mod page;
 mod rate;
+mod roster;
 
 pub use audience::Audience;
 pub use change::{Change, Rights};
@@ -37,7 +38,8 @@ pub use media::{
     MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,
 };
 pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership, News, Reading, View, With};
-pub use message::{Aside, Content, Deleted, Draft, Place, StoredMessage, preview};
+pub use message::{Aside, Content, Deleted, Draft, Follows, Place, StoredMessage, preview};
 pub use notification::Notification;
 pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{InvalidRate, Rate};
+pub use roster::LoggedRoster;

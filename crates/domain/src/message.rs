@@ -68,14 +68,27 @@ pub struct StoredMessage {
     pub deleted: Option<Deleted>,
     /// What each member reacted with, last.
     pub reactions: BTreeMap<UserId, Emoji>,
+    /// The last reaction entry that is about it.
+    pub reactions_seq: Option<Seq>,
     /// Of a silent entry: the message that it is about.
     pub target_seq: Option<Seq>,
     pub emoji: Option<Emoji>,
+    /// Of a reaction: what its sender had reacted with until then.
+    pub emoji_before: Option<Emoji>,
     /// Whom it names; of an entry that deletes, whom its target named.
     pub mentions: Vec<UserId>,
     /// What a member's row must know of an entry, and nobody is told.
     pub aside: Aside,
     pub system: Option<System>,
+}
+
+/// What an entry takes from the message that it changes, as that was just before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Follows {
+    /// Of an edit: which version of the text it makes.
+    pub version: Option<u64>,
+    /// Of a reaction: what its sender had reacted with until then.
+    pub emoji_before: Option<Emoji>,
 }
 
 /// What is stored of an entry of a group for those who go over the log, and never shown.
@@ -124,9 +137,10 @@ impl Content {
 }
 
 impl Draft {
-    /// The entry, once it has its place. `version` of the text that an edit brings.
+    /// The entry, once it has its place.
     #[must_use]
-    pub fn stored(self, place: Place, version: Option<u64>) -> StoredMessage {
+    pub fn stored(self, place: Place, follows: Follows) -> StoredMessage {
+        let Follows { version, emoji_before } = follows;
         let Self { conversation_id, sender_id, client_msg_id, content } = self;
         let kind = content.kind().clone();
         let mut mentions = vec![];
@@ -156,8 +170,10 @@ impl Draft {
             edited_at,
             deleted: None,
             reactions: BTreeMap::new(),
+            reactions_seq: None,
             target_seq,
             emoji,
+            emoji_before,
             mentions,
             aside: Aside::default(),
             system: None,
@@ -184,8 +200,9 @@ impl StoredMessage {
         let is_of_hidden = self.target_seq.is_some_and(|target| target < first_seq);
         let reactions = self.shown_reactions(viewer);
         let Self { conversation_id, place, sender_id, kind, body, client_msg_id, .. } = self.clone();
-        let Self { media, reply_to, version, edited_at, deleted, target_seq, emoji, mentions, system, .. } =
+        let Self { reply_to, version, edited_at, deleted, reactions_seq, target_seq, emoji, emoji_before, .. } =
             self.clone();
+        let Self { media, mentions, system, .. } = self.clone();
         let media = if deleted.is_none() { media } else { None };
         let (body, version) = if is_of_hidden { (String::new(), None) } else { (body, version) };
         let has_mentions = deleted.is_none() && target_seq.is_none();
@@ -208,8 +225,10 @@ impl StoredMessage {
             deleted_at,
             deleted_by,
             reactions,
+            reactions_seq,
             target_seq,
             emoji,
+            emoji_before,
             mentions: if has_mentions { mentions } else { vec![] },
             system,
         }
@@ -279,7 +298,8 @@ mod tests {
 
     #[test]
     fn the_idempotency_key_is_for_its_sender_alone() {
-        let message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), None);
+        let message =
+            draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), Follows::default());
         let [alice, bob] = ["alice", "bob"].map(|id| UserId::parse(id).unwrap());
         assert_eq!(message.seen_by(&alice, Seq::ZERO).client_msg_id, message.client_msg_id);
         assert_eq!(message.seen_by(&bob, Seq::ZERO).client_msg_id, None);
@@ -289,9 +309,10 @@ mod tests {
     fn an_edit_says_what_its_target_says_now() {
         let now = Timestamp::from_millis(5);
         let place = || Place::following(None, now, [0; 10]);
-        let mut target = draft("second").stored(place(), Some(2));
+        let second = || Follows { version: Some(2), emoji_before: None };
+        let mut target = draft("second").stored(place(), second());
         let edit = Content::Change { target: Seq::FIRST, change: Change::Edit { body: "first".to_owned() } };
-        let edit = Draft { content: edit, ..draft("") }.stored(place(), Some(2));
+        let edit = Draft { content: edit, ..draft("") }.stored(place(), second());
         let shown = edit.clone().of_target(Some(&target));
         assert_eq!((shown.body.as_str(), shown.version), ("second", Some(2)));
         target.deleted = Some(Deleted { at: now, by: target.sender_id.clone() });
@@ -303,7 +324,8 @@ mod tests {
 
     #[test]
     fn the_most_frequent_reactions_are_shown_and_one_s_own_is_marked() {
-        let mut message = draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), None);
+        let mut message =
+            draft("hi").stored(Place::following(None, Timestamp::from_millis(5), [0; 10]), Follows::default());
         let alice = UserId::parse("alice").unwrap();
         for number in 0..60 {
             let user = if number == 7 { alice.clone() } else { UserId::parse(&format!("u{number}")).unwrap() };

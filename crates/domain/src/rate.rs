@@ -50,24 +50,50 @@ impl Rate {
     /// # Errors
     /// How long to wait: after that it is accepted.
     pub fn take(&self, filled_until: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Duration> {
-        self.take_many(1, filled_until, now)
+        self.take_many(filled_until, now, 1)
     }
 
-    /// The same for what counts so many times; at most as a whole burst, so that it is accepted from rest.
+    /// The same of so many that come together: they are accepted if one is, since there may be more of them than the rate ever has room
+    /// for, and all of them fill it.
+    ///
+    /// # Errors
+    /// How long to wait: after that they are accepted.
+    pub fn take_many(
+        &self,
+        filled_until: Option<Timestamp>,
+        now: Timestamp,
+        count: u32,
+    ) -> Result<Timestamp, Duration> {
+        self.take_with_room(filled_until, now, count, 1)
+    }
+
+    /// The same of what is accepted only if there is room for all of it. It counts as a whole burst at most, so that it is accepted
+    /// from rest.
     ///
     /// # Errors
     /// How long to wait: after that it is accepted.
-    pub fn take_many(
+    pub fn take_whole(
         &self,
-        times: u32,
         filled_until: Option<Timestamp>,
         now: Timestamp,
+        count: u32,
     ) -> Result<Timestamp, Duration> {
-        let taken = self.pause.saturating_mul(times.min(self.burst.max(1)));
-        let filled_until = filled_until.map_or(now, |until| until.max(now)).plus(taken);
+        let count = count.min(self.burst.max(1));
+        self.take_with_room(filled_until, now, count, count)
+    }
+
+    fn take_with_room(
+        &self,
+        filled_until: Option<Timestamp>,
+        now: Timestamp,
+        count: u32,
+        room: u32,
+    ) -> Result<Timestamp, Duration> {
+        let filled_until = filled_until.map_or(now, |until| until.max(now));
+        let after = |count| filled_until.plus(self.pause.saturating_mul(count));
         // Never negative: a whole burst from rest fills exactly this.
-        let over = filled_until.since(now.plus(self.pause.saturating_mul(self.burst)));
-        if self.is_unlimited() || over.is_zero() { Ok(filled_until) } else { Err(over) }
+        let over = after(room).since(now.plus(self.pause.saturating_mul(self.burst)));
+        if self.is_unlimited() || over.is_zero() { Ok(after(count)) } else { Err(over) }
     }
 }
 
@@ -97,12 +123,22 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_many_times_fills_the_rate_at_once() {
-        let filled = RATE.take_many(2, None, at(1000)).unwrap();
+    fn what_needs_room_for_all_of_it_waits_for_it() {
+        let filled = RATE.take_whole(None, at(1000), 2).unwrap();
         assert_eq!(filled, at(1400));
-        assert_eq!(RATE.take_many(2, Some(filled), at(1000)), Err(Duration::from_millis(200)));
-        assert!(RATE.take_many(1, Some(filled), at(1000)).is_ok());
-        assert_eq!(RATE.take_many(100, None, at(1000)), RATE.take_many(3, None, at(1000)), "a whole burst at most");
+        assert_eq!(RATE.take_whole(Some(filled), at(1000), 2), Err(Duration::from_millis(200)));
+        assert!(RATE.take_whole(Some(filled), at(1000), 1).is_ok());
+        assert_eq!(RATE.take_whole(None, at(1000), 100), RATE.take_whole(None, at(1000), 3), "a whole burst at most");
+    }
+
+    #[test]
+    fn more_at_once_than_there_is_room_for_are_paid_for_later() {
+        let filled = RATE.take(None, at(1000)).unwrap();
+        let filled = RATE.take_many(Some(filled), at(1000), 10).unwrap();
+        assert_eq!(filled, at(1000 + 11 * 200));
+        assert_eq!(RATE.take(Some(filled), at(1000)), Err(Duration::from_millis(9 * 200)));
+        assert_eq!(RATE.take_many(Some(filled), at(1000), 10), Err(Duration::from_millis(9 * 200)));
+        assert!(RATE.take_many(Some(filled), at(1000 + 9 * 200), 10).is_ok());
     }
 
     #[test]

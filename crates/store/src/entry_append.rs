@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use domain::{Change, Draft, Head, RosterRow, StoredMessage};
 use wire::Timestamp;
 
-use crate::message_append::{Appended, begin, commit};
+use crate::message_append::{Appended, FirstMessage, begin, commit, first_messages_update};
 use crate::message_change::{audit_put, carried_delete, target_update};
 use crate::transaction::{put, update};
 use crate::{Error, Store, heads, roster};
@@ -23,6 +23,8 @@ pub struct GroupEntry<'a> {
     /// The rows of the roster that it writes.
     pub roster: &'a [RosterRow],
     pub change: Option<ChangeOf<'a>>,
+    /// Strangers who are added count as first messages to them do.
+    pub first_messages: Option<FirstMessage>,
 }
 
 /// What becomes of a message.
@@ -41,7 +43,7 @@ pub async fn append(store: &Store, entry: &GroupEntry<'_>) -> Result<Appended, E
 }
 
 fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
-    let GroupEntry { draft, entry, previous, head, roster, change } = group;
+    let GroupEntry { draft, entry, previous, head, roster, change, first_messages } = group;
     let mut writes = begin(store, draft, entry)?;
     writes.push(update(heads::head_update(store, *previous, head))?);
     for row in *roster {
@@ -55,6 +57,9 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
             writes.push(put(audit_put(store, &entry.place, target, until))?);
         }
         writes.extend(carried_delete(store, target, change)?);
+    }
+    if let Some(first) = first_messages {
+        writes.push(update(first_messages_update(store, &draft.sender_id, *first))?);
     }
     Ok(writes)
 }

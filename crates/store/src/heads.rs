@@ -1,8 +1,8 @@
 //! `conversations`: where the log of each group ends, and what the group is by then. Whoever writes an entry moves it, in the same
 //! transaction; its stream rings whoever brings the members' rows along.
 
-use aws_sdk_dynamodb::types::Update;
-use aws_sdk_dynamodb::types::builders::UpdateBuilder;
+use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, UpdateBuilder};
+use aws_sdk_dynamodb::types::{ConditionCheck, Update};
 use domain::{End, GroupInfo, Head, LastEntry, Rules};
 use wire::{AllowedTo, ConversationId, HistoryFrom, Kind, MessageId, UserId};
 
@@ -31,6 +31,35 @@ pub async fn get_many(store: &Store, conversations: &[ConversationId]) -> Result
     let table = &store.tables.conversations;
     let items = batch::rows(store, table, conversations.iter().map(key).collect(), true).await?;
     Ok(readable(items.iter().map(|item| read(table, item))))
+}
+
+/// Some of all groups, in no order.
+#[derive(Debug)]
+pub struct Page {
+    pub heads: Vec<Head>,
+    pub unreadable: u64,
+    /// Behind which group the next page begins, if there may be more.
+    pub next: Option<ConversationId>,
+}
+
+/// So many of all groups, behind that one.
+pub async fn page(store: &Store, limit: usize, behind: Option<&ConversationId>) -> Result<Page, Error> {
+    let table = &store.tables.conversations;
+    #[expect(clippy::disallowed_methods, reason = "an operator's repair looks at all groups, and at their heads only")]
+    let scan = store.client.scan().table_name(table).limit(i32::try_from(limit).unwrap_or(i32::MAX));
+    let found = scan.set_exclusive_start_key(behind.map(key)).send().await.of_call("Scan", table)?;
+    let (heads, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
+    let next = |item| Reader { item, table }.parsed("conversation_id", ConversationId::parse);
+    Ok(Page { heads, unreadable, next: found.last_evaluated_key().map(next).transpose()? })
+}
+
+/// That the group's log still ends there.
+pub(crate) fn head_check(store: &Store, head: &Head) -> ConditionCheckBuilder {
+    ConditionCheck::builder()
+        .table_name(&store.tables.conversations)
+        .set_key(Some(key(&head.conversation_id)))
+        .condition_expression("last_seq = :last")
+        .expression_attribute_values(":last", number(head.end.seq))
 }
 
 fn key(conversation: &ConversationId) -> Item {

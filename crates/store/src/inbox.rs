@@ -314,13 +314,42 @@ pub async fn catch_up(
     outcome(store, write).await
 }
 
-/// Whether one of these blocks `user`.
-pub async fn is_blocked_by(store: &Store, user: &UserId, others: &[UserId]) -> Result<bool, Error> {
+/// How a user stands with some others.
+#[derive(Clone, Copy, Debug)]
+pub struct Acquaintance {
+    /// Whether one of them blocks the user.
+    pub blocked: bool,
+    /// With so many of them there is no conversation.
+    pub strangers: u32,
+    /// As [`first_messages_until`], if it was wanted.
+    pub first_messages_until: Option<Timestamp>,
+}
+
+/// How `user` stands with these others, and with `counted` also how much they have written to strangers.
+pub async fn acquaintance(
+    store: &Store,
+    user: &UserId,
+    others: &[&UserId],
+    counted: bool,
+) -> Result<Acquaintance, Error> {
     let table = &store.tables.inbox;
-    let keys = others.iter().map(|other| key(user, &direct_conversation_id(user, other))).collect();
-    let rows = batch::rows(store, table, keys, true).await?;
-    let is_blocked = |item: &Item| Reader { item, table }.flag("blocked_by_peer");
-    rows.iter().map(is_blocked).try_fold(false, |any, one| Ok(any | one?))
+    let mut keys: Vec<Item> = others.iter().map(|other| key(user, &direct_conversation_id(user, other))).collect();
+    if counted {
+        let row = [("user_id", user.as_str()), ("conversation_id", FIRST_MESSAGES)];
+        keys.push(row.map(|(name, value)| (name.to_owned(), text(value))).into());
+    }
+    let (mut blocked, mut known, mut first_messages_until) = (false, 0, None);
+    for item in batch::rows(store, table, keys, true).await? {
+        let row = Reader { item: &item, table };
+        if row.text("conversation_id")? == FIRST_MESSAGES {
+            first_messages_until = row.optional("sends_until", Reader::time)?;
+            continue;
+        }
+        blocked |= row.flag("blocked_by_peer")?;
+        known += u32::from(item.contains_key("last_seq"));
+    }
+    let strangers = u32::try_from(others.len()).unwrap_or(u32::MAX).saturating_sub(known);
+    Ok(Acquaintance { blocked, strangers, first_messages_until })
 }
 
 /// Writes the marks that follow from `before`, if the row is still as it was. A message, an ack or a read in between

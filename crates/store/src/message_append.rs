@@ -4,7 +4,9 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use domain::limits::IDEMPOTENCY_TTL;
-use domain::{Audience, Change, Content, Draft, GroupChange, Marks, Membership, Place, Rules, StoredMessage, preview};
+use domain::{
+    Audience, Change, Content, Draft, Follows, GroupChange, Marks, Membership, Place, Rules, StoredMessage, preview,
+};
 use sha2::{Digest, Sha256};
 use wire::{AllowedTo, Emoji, HistoryFrom, Info, Kind, MessageId, Refusal, Seq, Timestamp, UserId};
 
@@ -23,8 +25,8 @@ pub struct Entry<'a> {
     pub audience: &'a Audience,
     /// Until when the sender's entries in this conversation fill their rate, this one included.
     pub sends_until: Option<Timestamp>,
-    /// Of an edit: which version of the text it makes.
-    pub version: Option<u64>,
+    /// What it takes from the message that it changes, if it does.
+    pub follows: Follows,
 }
 
 /// A message.
@@ -110,7 +112,7 @@ pub(crate) fn begin(store: &Store, draft: &Draft, entry: &StoredMessage) -> Resu
 impl Entry<'_> {
     /// As it is stored. What an edit says is not in it, but in its target.
     pub(crate) fn stored(&self) -> StoredMessage {
-        self.draft.clone().stored(self.place.clone(), self.version)
+        self.draft.clone().stored(self.place.clone(), self.follows.clone())
     }
 }
 
@@ -262,7 +264,7 @@ const TAKEN_OUT_OF_THE_ARCHIVE: &str = " REMOVE archived";
 pub(crate) const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
 
 /// The row that counts first messages, if nobody counted meanwhile.
-fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
+pub(crate) fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
     let update = Update::builder()
         .table_name(&store.tables.inbox)
         .key("user_id", text(sender.as_str()))

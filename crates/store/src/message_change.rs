@@ -157,17 +157,20 @@ pub(crate) fn target_update(
         Change::React { emoji } => {
             let user = draft.sender_id.as_str();
             let own = |update: UpdateBuilder| update.expression_attribute_names("#user", user);
+            let update = update.expression_attribute_values(":seq", number(place.seq));
             match emoji {
-                None if target.reactions.is_empty() => update.update_expression("REMOVE reactions"),
-                None => own(update).update_expression("REMOVE reactions.#user"),
+                None if target.reactions.is_empty() => {
+                    update.update_expression("SET reactions_seq = :seq REMOVE reactions")
+                }
+                None => own(update).update_expression("SET reactions_seq = :seq REMOVE reactions.#user"),
                 Some(emoji) if target.reactions.is_empty() => {
                     let map = HashMap::from([(user.to_owned(), text(emoji.as_str()))]);
                     update
-                        .update_expression("SET reactions = :reactions")
+                        .update_expression("SET reactions_seq = :seq, reactions = :reactions")
                         .expression_attribute_values(":reactions", AttributeValue::M(map))
                 }
                 Some(emoji) => own(update)
-                    .update_expression("SET reactions.#user = :emoji")
+                    .update_expression("SET reactions_seq = :seq, reactions.#user = :emoji")
                     .expression_attribute_values(":emoji", text(emoji.as_str())),
             }
         }
@@ -180,7 +183,8 @@ fn with_deleted_seq(update: UpdateBuilder, deleted_seq: Option<Seq>) -> UpdateBu
         Some(seq) => (", deleted_seq = :seq", update.expression_attribute_values(":seq", number(seq))),
     };
     update.update_expression(format!(
-        "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} REMOVE reactions, version, edited_at, media"
+        "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} \
+         REMOVE reactions, reactions_seq, version, edited_at, media"
     ))
 }
 

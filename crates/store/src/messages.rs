@@ -285,6 +285,7 @@ pub(crate) fn item(entry: &StoredMessage) -> Item {
         ("reply_to", entry.reply_to.map(number)),
         ("target_seq", entry.target_seq.map(number)),
         ("emoji", entry.emoji.as_ref().map(|emoji| text(emoji.as_str()))),
+        ("emoji_before", entry.emoji_before.as_ref().map(|emoji| text(emoji.as_str()))),
         ("mentions", if mentions.is_empty() { None } else { Some(AttributeValue::L(mentions)) }),
         ("system", entry.system.as_ref().and_then(|system| serde_json::to_string(system).ok()).map(text)),
         ("target_sender", target_sender.as_ref().map(|id| text(id.as_str()))),
@@ -319,8 +320,10 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
         edited_at: row.optional("edited_at", Reader::time)?,
         deleted: row.optional("deleted_at", deleted)?,
         reactions: row.optional("reactions", reactions)?.unwrap_or_default(),
+        reactions_seq: row.optional("reactions_seq", Reader::seq)?,
         target_seq: row.optional("target_seq", Reader::seq)?,
         emoji: row.optional("emoji", |row, name| row.parsed(name, Emoji::parse))?,
+        emoji_before: row.optional("emoji_before", |row, name| row.parsed(name, Emoji::parse))?,
         mentions: row.optional("mentions", mentions)?.unwrap_or_default(),
         system: row.optional("system", |row, name| row.parsed(name, serde_json::from_str))?,
         aside: Aside {

@@ -3,14 +3,18 @@
 
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::Put;
 use aws_sdk_dynamodb::types::builders::PutBuilder;
-use domain::RosterRow;
+use aws_sdk_dynamodb::types::{Delete, Put};
+use domain::{Head, RosterRow};
 use wire::{ConversationId, Role, Seq, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
-use crate::{Error, Store, batch};
+use crate::transaction::{self, Outcome};
+use crate::{Error, Store, batch, heads};
+
+/// Rows that one transaction writes beside its look at the head.
+const RESTORED_AT_ONCE_MAX: usize = 99;
 
 /// The user's row, if they are a member, or were a moment ago.
 pub async fn get(store: &Store, conversation: &ConversationId, user: &UserId) -> Result<Option<RosterRow>, Error> {
@@ -97,6 +101,26 @@ pub async fn settle(store: &Store, conversation: &ConversationId, user: &UserId,
         ) => Ok(()),
         _ => Err(Error::call("DeleteItem", table, error)),
     }
+}
+
+/// Makes these users' rows what they must be by the log, `None` being no row, if the log still ends there. `false`: it does not, and
+/// some may be written.
+pub async fn restore(store: &Store, head: &Head, rows: &[(UserId, Option<RosterRow>)]) -> Result<bool, Error> {
+    let table = &store.tables.members;
+    let conversation = &head.conversation_id;
+    for rows in rows.chunks(RESTORED_AT_ONCE_MAX) {
+        let writes = rows.iter().map(|(user, row)| match row {
+            Some(row) => transaction::put(row_put(store, conversation, row)),
+            None => transaction::delete(Delete::builder().table_name(table).set_key(Some(key(conversation, user)))),
+        });
+        let check = std::iter::once_with(|| transaction::check(heads::head_check(store, head)));
+        match transaction::write(store, table, writes.chain(check).collect()).await? {
+            Outcome::Written => {}
+            Outcome::Cancelled(cancelled) if cancelled.is_lost() => return Ok(false),
+            Outcome::Cancelled(cancelled) => return Err(cancelled.into()),
+        }
+    }
+    Ok(true)
 }
 
 fn key(conversation: &ConversationId, user: &UserId) -> Item {

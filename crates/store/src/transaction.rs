@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::builders::{DeleteBuilder, PutBuilder, UpdateBuilder};
+use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, DeleteBuilder, PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 
 use crate::{Error, Store};
@@ -17,6 +17,10 @@ pub(crate) fn update(update: UpdateBuilder) -> Result<TransactWriteItem, BuildEr
 
 pub(crate) fn delete(delete: DeleteBuilder) -> Result<TransactWriteItem, BuildError> {
     delete.build().map(|delete| TransactWriteItem::builder().delete(delete).build())
+}
+
+pub(crate) fn check(check: ConditionCheckBuilder) -> Result<TransactWriteItem, BuildError> {
+    check.build().map(|check| TransactWriteItem::builder().condition_check(check).build())
 }
 
 /// What came of the writes.

@@ -55,7 +55,7 @@ pub use ids::{
     ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MediaId, MessageId, RequestId, Seq, UserId,
 };
 pub use media::{Digest, FileName, Media, MimeType, Thumbhash, Waveform};
-pub use message::{Kind, Message, Reaction, body_fits};
+pub use message::{Kind, Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};
 pub use request::{Rejected, Request};

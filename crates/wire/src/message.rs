@@ -157,6 +157,10 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::REACTIONS_SHOWN_MAX)))]
     pub reactions: Vec<Reaction>,
+    /// The last reaction entry that is in `reactions`, or was, if that took one back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub reactions_seq: Option<Seq>,
     /// Of an edit, a delete or a reaction: the message that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -164,6 +168,9 @@ pub struct Message {
     /// Of a reaction: what it is. Left out: it was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emoji: Option<Emoji>,
+    /// Of a reaction: what stood there before. Left out: nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emoji_before: Option<Emoji>,
     /// Of a system entry: what happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
@@ -195,8 +202,10 @@ impl Message {
             deleted_at: None,
             deleted_by: None,
             reactions: vec![],
+            reactions_seq: None,
             target_seq: None,
             emoji: None,
+            emoji_before: None,
             mentions: vec![],
             system: None,
         }
@@ -220,7 +229,7 @@ pub fn body_fits(body: &str) -> bool {
 }
 
 /// Whether a list of mentions leaves room for the largest body.
-pub(crate) fn mentions_fit(mentions: &[UserId]) -> bool {
+pub fn mentions_fit(mentions: &[UserId]) -> bool {
     mentions.iter().map(|id| json_bytes(id.as_str()) + 1).sum::<usize>() <= MENTIONS_JSON_BYTES_MAX
 }
 
@@ -273,8 +282,10 @@ mod tests {
             deleted_at: Some(Timestamp::from_millis(1)),
             deleted_by: Some(UserId::parse(&longest(128)).unwrap()),
             reactions: vec![reaction; REACTIONS_SHOWN_MAX],
+            reactions_seq: Seq::new(SEQ_MAX),
             target_seq: Seq::new(SEQ_MAX),
-            emoji: Some(emoji),
+            emoji: Some(emoji.clone()),
+            emoji_before: Some(emoji),
             mentions: (10..21).map(|n| UserId::parse(&format!("{n}{}", longest(126))).unwrap()).collect(),
             system: None,
         };

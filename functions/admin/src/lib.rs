@@ -4,6 +4,7 @@
 
 mod look;
 mod op;
+mod repair;
 
 use deliver::Fanout;
 use domain::{Failure, direct_conversation_id};
@@ -47,7 +48,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Value, Dia
     let outcome = match Op::parse(event.payload) {
         Ok(op) => {
             line.user_id = op.user().cloned();
-            run(deps, op, started).await
+            run(deps, op, started, &mut line).await
         }
         Err(refusal) => Err(refusal.into()),
     };
@@ -61,7 +62,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Value, Dia
     })
 }
 
-async fn run(deps: &Deps, op: Op, now: Timestamp) -> Result<Value, Failure> {
+async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Result<Value, Failure> {
     match op {
         Op::Kick { user_id } => kick(deps, &user_id, now).await,
         Op::Suspend { user_id, until } => {
@@ -80,6 +81,8 @@ async fn run(deps: &Deps, op: Op, now: Timestamp) -> Result<Value, Failure> {
             let conversation_id = direct_conversation_id(&one, &other);
             look::conversation(deps, &[one, other], &conversation_id).await
         }
+        Op::Repair { conversation_id: Some(group), .. } => repair::one(deps, &group, line).await,
+        Op::Repair { conversation_id: None, since, behind } => repair::all(deps, since, behind, line).await,
     }
 }
 

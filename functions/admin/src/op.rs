@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use wire::{Refusal, Timestamp, UserId};
+use wire::{ConversationId, Refusal, Timestamp, UserId};
 
 /// A request, by its `op`.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -36,6 +36,13 @@ pub(crate) enum Op {
     Conversation {
         user_ids: [UserId; 2],
     },
+    /// Makes a group what its log says; or, without one, brings the members of all groups along in which something was written since then:
+    /// as many as there is time for, behind the one that the answer before named.
+    Repair {
+        conversation_id: Option<ConversationId>,
+        since: Option<Timestamp>,
+        behind: Option<ConversationId>,
+    },
 }
 
 impl Op {
@@ -47,7 +54,7 @@ impl Op {
             | Self::Unsuspend { user_id }
             | Self::Connections { user_id }
             | Self::Pending { user_id } => Some(user_id),
-            Self::LoggedAs { .. } | Self::Conversation { .. } => None,
+            Self::LoggedAs { .. } | Self::Conversation { .. } | Self::Repair { .. } => None,
         }
     }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use actions::{Reconciled, reconcile};
+use actions::reconcile_and_settle;
 use deliver::Fanout;
 use domain::Failure;
 use futures_util::{StreamExt as _, stream as futures};
@@ -15,7 +15,7 @@ use lambda::{
     BadVariable, BatchAnswer, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config,
 };
 use store::stream::{self, Batch};
-use store::{Store, WarmTable, roster, warm_up};
+use store::{Store, WarmTable, warm_up};
 use tokio::time::{Instant, timeout_at};
 use wire::ConversationId;
 
@@ -60,7 +60,8 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswe
         first.entry(group).or_insert(place);
     }
     let work = first.into_iter().map(async |(group, place)| {
-        let done = timeout_at(until, one(deps, group)).await;
+        let done = reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group);
+        let done = timeout_at(until, done).await;
         (place, done.unwrap_or_else(|elapsed| Err(Failure::Unavailable(elapsed.into()))))
     });
     let mut work = futures::iter(work).buffer_unordered(GROUPS_AT_ONCE_MAX);
@@ -89,15 +90,4 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswe
         Some((_, failure)) => line.error("partial", failure, "some of the batch failed"),
     }
     Ok(BatchAnswer::again_from(again.map(|(_, number)| number.as_str())))
-}
-
-/// Brings one group's members along; and who has left, and has been told so, leaves the roster.
-async fn one(deps: &Deps, group: &ConversationId) -> Result<Reconciled, Failure> {
-    let mut done = reconcile(&deps.store, &deps.fanout, || deps.clock.now(), group).await?;
-    for (user, left_seq) in &done.settled {
-        if let Err(error) = roster::settle(&deps.store, group, user, *left_seq).await {
-            done.failed = Some(error.into());
-        }
-    }
-    Ok(done)
 }

@@ -189,17 +189,22 @@ async fn who_joins_sees_what_comes_and_who_leaves_what_came() {
         let more = json!({"seq": 2, "client_msg_id": "x", "emoji": "👍", "body": "x"});
         assert_eq!(bench.refused("carol", frame(change, &group, &more)).await, "gone");
     }
+    bench.ok("bob", frame("react", &group, &json!({"seq": 2, "client_msg_id": "r2", "emoji": "🎉"}))).await;
+    let reaction = bench.ok("carol", json!({"action": "drain"})).await["messages"][3].clone();
+    assert_eq!((&reaction["emoji"], &reaction["emoji_before"]), (&json!("🎉"), &json!("👍")));
+    let message = bench.ok("alice", frame("history", &group, &json!({"after_seq": 1}))).await["messages"][0].clone();
+    assert_eq!(message["reactions_seq"], 7);
 
     bench.ok("alice", frame("remove", &group, &json!({"client_msg_id": "x1", "user_id": "carol"}))).await;
     bench.ok("alice", frame("update", &group, &json!({"client_msg_id": "u1", "title": "Without her"}))).await;
     bench.ok("alice", say(&group, "m3", "later")).await;
     assert_eq!(bench.fanout().await, json!([]));
     let carols = row(&bench, "carol").await;
-    assert_eq!((&carols["role"], &carols["title"], &carols["last_seq"]), (&json!("none"), &json!("Trip"), &json!(7)));
+    assert_eq!((&carols["role"], &carols["title"], &carols["last_seq"]), (&json!("none"), &json!("Trip"), &json!(8)));
     assert_eq!(carols["last_message"]["system"], json!({"event": "members.removed", "members": ["carol"]}));
-    assert_eq!(history(&bench, "carol", &group).await.last().unwrap(), &(7, "members.removed".to_owned()));
+    assert_eq!(history(&bench, "carol", &group).await.last().unwrap(), &(8, "members.removed".to_owned()));
     let all = bench.ok("carol", frame("history", &group, &json!({"after_seq": 5}))).await;
-    assert_eq!((&all["last_seq"], &all["more"]), (&json!(7), &json!(false)));
+    assert_eq!((&all["last_seq"], &all["more"]), (&json!(8), &json!(false)));
     assert_eq!(bench.ok("carol", up_to("read", &group, 99)).await, json!({"unread": 0, "mentions": 0}));
     bench.ok("carol", frame("settings", &group, &json!({"set": {"archived": true}}))).await;
     for refused in [
@@ -216,9 +221,9 @@ async fn who_joins_sees_what_comes_and_who_leaves_what_came() {
     let carols = row(&bench, "carol").await;
     assert_eq!(
         (&carols["first_seq"], &carols["role"], &carols["title"]),
-        (&json!(10), &json!("member"), &json!("Without her"))
+        (&json!(11), &json!("member"), &json!("Without her"))
     );
-    assert_eq!(history(&bench, "carol", &group).await, [(10, "members.added".to_owned())]);
+    assert_eq!(history(&bench, "carol", &group).await, [(11, "members.added".to_owned())]);
 }
 
 #[tokio::test]

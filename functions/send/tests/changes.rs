@@ -126,7 +126,7 @@ async fn a_delete_leaves_nothing_but_what_the_operator_keeps() {
         (&deleted["body"], &deleted["deleted_by"], &deleted["deleted_at"]),
         (&json!(""), &json!("alice"), &answer["sent_at"])
     );
-    for gone in ["reactions", "version", "edited_at"] {
+    for gone in ["reactions", "reactions_seq", "version", "edited_at"] {
         assert_eq!(deleted.get(gone), None, "{gone}");
     }
     let old_edit = shown(&bench, "bob", &id, 2).await;
@@ -178,13 +178,27 @@ async fn each_member_has_one_reaction() {
         let answer = bench.ok(user, react(&id, 1, &format!("r{number}"), emoji)).await;
         assert_eq!(answer["seq"], number + 2, "the same again is an entry, too");
     }
-    let both = shown(&bench, "bob", &id, 1).await["reactions"].clone();
-    assert_eq!(both, json!([{"emoji": "🎉", "count": 1, "mine": true}, {"emoji": "👍", "count": 1, "mine": false}]));
+    let both = shown(&bench, "bob", &id, 1).await;
+    assert_eq!(both["reactions_seq"], 5);
+    assert_eq!(
+        both["reactions"],
+        json!([{"emoji": "🎉", "count": 1, "mine": true}, {"emoji": "👍", "count": 1, "mine": false}])
+    );
     for user in ["bob", "alice", "alice"] {
         bench.ok(user, react(&id, 1, &format!("{user}-{}", bench.row("bob")["last_seq"]), None)).await;
     }
-    assert_eq!(shown(&bench, "bob", &id, 1).await.get("reactions"), None);
-    assert_eq!(shown(&bench, "bob", &id, 8).await.get("emoji"), None, "taken back");
+    let none = shown(&bench, "bob", &id, 1).await;
+    assert_eq!((none.get("reactions"), &none["reactions_seq"]), (None, &json!(8)));
+    let mut before = vec![];
+    for seq in 2..=8 {
+        let entry = shown(&bench, "bob", &id, seq).await;
+        before.push((entry["emoji_before"].clone(), entry["emoji"].clone()));
+    }
+    let (thumb, party, none) = (json!("👍"), json!("🎉"), json!(null));
+    let expected = [(&none, &thumb), (&none, &thumb), (&thumb, &party), (&party, &party)];
+    let taken_back = [(&party, &none), (&thumb, &none), (&none, &none)];
+    let expected = expected.into_iter().chain(taken_back).map(|(before, now)| (before.clone(), now.clone()));
+    assert_eq!(before, expected.collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -122,6 +122,61 @@ async fn two_first_messages_at_once_are_two() {
     assert!(bench.aws.rows("InboxTable").iter().all(|row| row["user_id"] != "carol"));
 }
 
+fn create(id: &str, members: &[&str]) -> Value {
+    json!({"action": "create", "client_msg_id": id, "title": "Trip", "members": members})
+}
+
+fn add(group: &Value, id: &str, members: &[&str]) -> Value {
+    json!({"action": "add", "conversation_id": group, "client_msg_id": id, "members": members})
+}
+
+#[tokio::test]
+async fn strangers_who_are_brought_into_a_group_count_as_first_messages_to_them() {
+    let bench = bench(0, 3);
+    bench.ok("alice", to("bob")).await;
+    let group = bench.ok("alice", create("c1", &["alice", "bob", "carol"])).await["conversation_id"].take();
+    bench.ok("alice", add(&group, "a1", &["dave", "carol"])).await;
+    assert_eq!(wait_of(&bench, add(&group, "a2", &["erin"])).await, 180_000);
+    assert_eq!(wait_of(&bench, create("c2", &["bob", "erin"])).await, 180_000);
+    assert_eq!(wait_of(&bench, to("erin")).await, 180_000);
+    // Neither who is known, nor what is repeated.
+    bench.ok("frank", to("alice")).await;
+    bench.ok("alice", add(&group, "a3", &["frank"])).await;
+    bench.ok("alice", create("c3", &["bob", "frank"])).await;
+    assert_eq!(bench.ok("alice", add(&group, "a1", &["dave", "carol"])).await["duplicate"], true);
+    assert_eq!(bench.ok("alice", create("c1", &["alice", "bob", "carol"])).await["duplicate"], true);
+    bench.clock.advance(Duration::from_mins(3));
+    bench.ok("alice", add(&group, "a2", &["erin"])).await;
+    wait_of(&bench, create("c4", &["grace"])).await;
+}
+
+#[tokio::test]
+async fn more_strangers_than_the_rate_ever_has_room_for_come_in_at_once_and_are_paid_for_later() {
+    let bench = bench(0, 2);
+    let group = bench.ok("alice", create("c1", &["bob", "carol", "dave", "erin", "frank"])).await;
+    assert_eq!(wait_of(&bench, to("grace")).await, 4 * 180_000);
+    bench.clock.advance(Duration::from_mins(9));
+    wait_of(&bench, add(&group["conversation_id"], "a1", &["grace"])).await;
+    bench.clock.advance(Duration::from_mins(3));
+    bench.ok("alice", add(&group["conversation_id"], "a1", &["grace"])).await;
+}
+
+#[tokio::test]
+async fn strangers_who_are_added_beside_a_first_message_are_counted_too() {
+    let bench = bench(0, 2);
+    bench.ok("alice", to("bob")).await;
+    let commit = bench.aws.hold_next("TransactWriteItems");
+    let slow = bench.run("alice", create("c1", &["carol"]));
+    let quick = async {
+        commit.reached().await;
+        bench.ok("alice", to("dave")).await;
+        commit.release();
+    };
+    let (slow, ()) = tokio::join!(slow, quick);
+    assert_eq!(slow["error"]["code"], "rate_limited");
+    assert!(bench.aws.rows("ConversationsTable").is_empty());
+}
+
 #[tokio::test]
 async fn requests_of_a_user_are_counted_in_each_process_and_a_flood_is_closed() {
     let requests = Rate { burst: 30, pause: Duration::from_millis(100) };

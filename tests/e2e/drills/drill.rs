@@ -140,7 +140,15 @@ impl Drill {
             let before = self.counted.get(metric).map_or(0, Vec::len);
             (metric.clone(), samples[before..].to_vec())
         });
-        self.periods.push(since.filter(|(_, samples)| !samples.is_empty()).collect());
+        let mut since: Counts = since.filter(|(_, samples)| !samples.is_empty()).collect();
+        // A queue counts what is in it, and not what came in.
+        let given_up = self.server.group_stream().given_up().len() as u64;
+        count(
+            &mut since,
+            metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", "FanoutFailures")]),
+            given_up,
+        );
+        self.periods.push(since);
         self.counted = now;
     }
 

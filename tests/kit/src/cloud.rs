@@ -13,6 +13,7 @@ use template::{Table, Template};
 use crate::AwsCall;
 use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
+use crate::half_seen::HalfSeen;
 use crate::stream::{Stream, ringing_template};
 
 /// What a call reads or writes. The order of two calls that touch nothing in common makes no difference.
@@ -41,6 +42,12 @@ impl Touch {
 /// All rows of all tables, by table, as DynamoDB writes them.
 pub type Rows = BTreeMap<String, Vec<Value>>;
 
+enum Dying {
+    No,
+    AtTheNextCommit,
+    Dead,
+}
+
 pub struct Cloud {
     engine: dynoxide::Database,
     tables: Vec<Table>,
@@ -53,6 +60,9 @@ pub struct Cloud {
     stream: Option<Stream>,
     heads: Stream,
     media: Stream,
+    /// What queries may not find yet.
+    pub half_seen: HalfSeen,
+    dying: Dying,
     /// How often [`restore`](Self::restore) was called.
     restored: u32,
 }
@@ -82,6 +92,8 @@ impl Cloud {
             stream,
             heads,
             media,
+            half_seen: HalfSeen::default(),
+            dying: Dying::No,
             restored: 0,
         }
     }
@@ -161,8 +173,20 @@ impl Cloud {
         self.sockets.clone_from(sockets);
     }
 
+    /// From the next transaction on nothing arrives any more: whoever makes it might as well be dead.
+    pub fn die_after_commit(&mut self) {
+        self.dying = Dying::AtTheNextCommit;
+    }
+
+    pub fn revive(&mut self) {
+        self.dying = Dying::No;
+    }
+
     /// Carries the call out, and gives the status and body of the answer.
     pub fn perform(&mut self, call: &AwsCall) -> (u16, String) {
+        if matches!(self.dying, Dying::Dead) {
+            return (500, json!({ "__type": "InternalServerError" }).to_string());
+        }
         match call {
             AwsCall::Post { connection, frame } => match self.sockets.get_mut(connection) {
                 Some(frames) => {
@@ -177,8 +201,27 @@ impl Cloud {
             },
             AwsCall::Push { operation, body } => self.sns.perform(operation, body),
             AwsCall::Object { operation, body } => self.s3.perform(operation, body),
-            AwsCall::Database { operation, body } => answer(&self.engine, operation, &self.of_now(body).to_string()),
+            AwsCall::Database { operation, body } => {
+                let written = HalfSeen::about_to_write(call);
+                let before: Vec<_> = written.iter().map(|(table, key)| self.row(table, key)).collect();
+                let (status, mut answer) = answer(&self.engine, operation, &self.of_now(body).to_string());
+                if status == 200 && !written.is_empty() {
+                    self.half_seen.wrote(written.into_iter().zip(before));
+                    if matches!(self.dying, Dying::AtTheNextCommit) {
+                        self.dying = Dying::Dead;
+                    }
+                }
+                if status == 200 && operation == "Query" {
+                    answer = self.half_seen.answer(call, answer);
+                }
+                (status, answer)
+            }
         }
+    }
+
+    fn row(&self, table: &str, key: &Map<String, Value>) -> Option<Value> {
+        let get = serde_json::from_value(json!({ "TableName": table, "Key": key })).unwrap();
+        serde_json::to_value(self.engine.get_item(get).unwrap()).unwrap().get_mut("Item").map(Value::take)
     }
 
     /// The engine answers a transaction whose token it has seen as it did then. After a restore that call never happened, and a
@@ -333,6 +376,7 @@ pub fn answer(engine: &dynoxide::Database, operation: &str, body: &str) -> (u16,
         "BatchGetItem" => run(body, |request| engine.batch_get_item(request)),
         "GetItem" => run(body, |request| engine.get_item(request)),
         "Query" => run(body, |request| engine.query(request)),
+        "Scan" => run(body, |request| engine.scan(request)),
         "PutItem" => run(body, |request| engine.put_item(request)),
         "UpdateItem" => run(body, |request| engine.update_item(request)),
         "DeleteItem" => run(body, |request| engine.delete_item(request)),

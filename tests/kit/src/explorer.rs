@@ -55,6 +55,8 @@ pub enum Faults {
     Conflict,
     /// A call, or the answer to one, is lost, late, throttled or failed.
     Failure,
+    /// Part of a transaction does not show for a while.
+    HalfSeen,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -167,6 +169,10 @@ impl Choice {
     fn commutes(&self, other: &Self) -> bool {
         if self.step.actor == other.step.actor {
             return self.candidate.reads() && other.candidate.reads();
+        }
+        // What it hides, it hides from all.
+        if [self, other].into_iter().any(|choice| choice.step.fault.is_some_and(Fault::shows_half)) {
+            return false;
         }
         let arrives = matches!(self.step.fault, None | Some(Fault::ReplyLost | Fault::Conflict));
         !(arrives && self.candidate.meets(&other.candidate))
@@ -306,7 +312,8 @@ impl Path {
         if same && !self.nodes[earlier].offers(after.candidate.id) {
             return true;
         }
-        let gone = after.step.fault.is_some_and(|fault| !matches!(fault, Fault::ReplyLost | Fault::Conflict));
+        let arrives = |fault: Fault| matches!(fault, Fault::ReplyLost | Fault::Conflict) || fault.shows_half();
+        let gone = after.step.fault.is_some_and(|fault| !arrives(fault));
         !(before.commutes(after) || (gone && !same))
     }
 
@@ -346,6 +353,8 @@ async fn run_schedule<C: Choose>(
     let (mut steps, mut trace) = (Vec::new(), Vec::new());
     loop {
         settle(&mut actors, gate).await;
+        let ended = actors.iter().enumerate().filter(|(_, (_, running))| running.is_none());
+        ended.for_each(|(n, _)| gate.ended(n));
         let failed = steps.iter().any(|step: &Step| step.fault.is_some());
         let options = options(&gate.candidates(), if failed { None } else { Some(faults) }, C::ANY_FAULT && !failed);
         if options.is_empty() {
@@ -396,6 +405,11 @@ fn options(candidates: &[Candidate], faults: Option<Faults>, any: bool) -> Vec<C
         }
         if faults == Faults::Failure || any {
             for fault in failures(candidate) {
+                offer(Some(*fault));
+            }
+        }
+        if faults == Faults::HalfSeen || any {
+            for fault in &candidate.half_seen {
                 offer(Some(*fault));
             }
         }

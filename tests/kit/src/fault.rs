@@ -28,6 +28,10 @@ pub enum Fault {
     Throttled,
     /// A transaction is cancelled, with this code as the reason of its last item.
     Cancelled(&'static str),
+    /// Queries do not find what the last transaction wrote, until whoever made this one is done.
+    Unseen,
+    /// The same of what the one before the last wrote.
+    Hole,
     /// The service refuses, with this HTTP status.
     Status(u16),
     /// SNS refuses, with this code.
@@ -37,13 +41,25 @@ pub enum Fault {
 impl Fault {
     /// Whether the call takes effect, now.
     pub fn takes_effect(self) -> bool {
-        matches!(self, Self::ReplyLost | Self::KilledAfter | Self::Delayed(_))
+        matches!(self, Self::ReplyLost | Self::KilledAfter | Self::Delayed(_)) || self.shows_half()
+    }
+
+    /// Whether it is answered, and not all of it shows.
+    pub fn shows_half(self) -> bool {
+        matches!(self, Self::Unseen | Self::Hole)
     }
 
     /// The same of SNS, whose answers are XML.
     fn refusal_of_sns(self) -> Option<(u16, String)> {
         match self {
-            Self::Lost | Self::ReplyLost | Self::Late | Self::Delayed(_) | Self::Killed | Self::KilledAfter => None,
+            Self::Lost
+            | Self::ReplyLost
+            | Self::Late
+            | Self::Delayed(_)
+            | Self::Killed
+            | Self::KilledAfter
+            | Self::Unseen
+            | Self::Hole => None,
             Self::Throttled => Some(fake_sns::error(429, "Throttled", "Rate exceeded")),
             Self::Sns(code) => Some(fake_sns::error(400, code, "")),
             Self::Conflict | Self::Cancelled(_) | Self::Status(_) => Some(fake_sns::error(500, "InternalFailure", "")),
@@ -53,7 +69,14 @@ impl Fault {
     /// The same of S3, whose answers are XML too.
     fn refusal_of_s3(self) -> Option<(u16, String)> {
         match self {
-            Self::Lost | Self::ReplyLost | Self::Late | Self::Delayed(_) | Self::Killed | Self::KilledAfter => None,
+            Self::Lost
+            | Self::ReplyLost
+            | Self::Late
+            | Self::Delayed(_)
+            | Self::Killed
+            | Self::KilledAfter
+            | Self::Unseen
+            | Self::Hole => None,
             Self::Throttled => Some(fake_s3::error(503, "SlowDown")),
             Self::Conflict | Self::Cancelled(_) | Self::Status(_) | Self::Sns(_) => {
                 Some(fake_s3::error(500, "InternalError"))
@@ -74,7 +97,14 @@ impl Fault {
             Some((status, body.to_string()))
         };
         match self {
-            Self::Lost | Self::ReplyLost | Self::Late | Self::Delayed(_) | Self::Killed | Self::KilledAfter => None,
+            Self::Lost
+            | Self::ReplyLost
+            | Self::Late
+            | Self::Delayed(_)
+            | Self::Killed
+            | Self::KilledAfter
+            | Self::Unseen
+            | Self::Hole => None,
             Self::Conflict if call.operation() == "TransactWriteItems" => Some(cancelled("TransactionConflict", call)),
             Self::Conflict => error(400, "TransactionConflictException"),
             Self::Throttled => error(400, "ThrottlingException"),
@@ -113,6 +143,8 @@ impl fmt::Display for Fault {
             Self::KilledAfter => f.write_str("killed-after"),
             Self::Conflict => f.write_str("conflict"),
             Self::Throttled => f.write_str("throttled"),
+            Self::Unseen => f.write_str("unseen"),
+            Self::Hole => f.write_str("hole"),
             Self::Cancelled(code) => write!(f, "cancelled-{code}"),
             Self::Status(status) => write!(f, "{status}"),
             Self::Sns(code) => write!(f, "sns-{code}"),
@@ -125,8 +157,8 @@ impl FromStr for Fault {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let mut named =
-            [Self::Lost, Self::ReplyLost, Self::Late, Self::Killed, Self::Conflict, Self::Throttled].into_iter();
+        let broken = [Self::Lost, Self::ReplyLost, Self::Late, Self::Killed];
+        let mut named = broken.into_iter().chain([Self::Conflict, Self::Throttled, Self::Unseen, Self::Hole]);
         let status = || text.parse().map(Self::Status).map_err(drop);
         named.find(|fault| fault.to_string() == text).map_or_else(status, Ok)
     }

@@ -52,6 +52,8 @@ pub(crate) struct Candidate {
     pub(crate) call: Option<AwsCall>,
     /// The client has given up on it.
     pub(crate) late: bool,
+    /// What it may not show.
+    pub(crate) half_seen: Vec<Fault>,
 }
 
 impl Candidate {
@@ -143,6 +145,11 @@ impl Gate {
         inner.waiting.clear();
     }
 
+    /// The actor has come to its end.
+    pub(crate) fn ended(&self, actor: usize) {
+        self.lock().cloud.half_seen.reveal(actor);
+    }
+
     pub(crate) fn is_waiting(&self, actor: usize) -> bool {
         self.lock().waiting.values().any(|waiting| waiting.actor == actor && waiting.answer_tx.is_some())
     }
@@ -150,7 +157,8 @@ impl Gate {
     /// Everything that waits, actor by actor.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let inner = self.lock();
-        let mut candidates: Vec<_> = inner.waiting.iter().map(|(id, waiting)| waiting.candidate(*id)).collect();
+        let mut candidates: Vec<_> =
+            inner.waiting.iter().map(|(id, waiting)| waiting.candidate(*id, &inner.cloud)).collect();
         candidates.sort_by_key(|candidate| (candidate.actor, candidate.id));
         let (mut before, mut nth) = (usize::MAX, 0);
         for candidate in &mut candidates {
@@ -171,9 +179,15 @@ impl Gate {
             }
             Errand::Call(call) => {
                 let what = inner.cloud.describe(call);
+                if let Some(fault) = fault.filter(|fault| fault.shows_half()) {
+                    inner.cloud.half_seen.hide(actor, fault, call);
+                }
                 let reached = fault.is_none_or(Fault::takes_effect).then(|| inner.cloud.perform(call));
                 let status = reached.as_ref().map(|(status, _)| *status);
-                let answer = fault.map_or(reached, |fault| fault.refusal(call));
+                let answer = match fault {
+                    Some(fault) if !fault.shows_half() => fault.refusal(call),
+                    _ => reached,
+                };
                 (Passed { actor, call: Some(call.clone()), status, what }, answer)
             }
         };
@@ -212,13 +226,14 @@ impl fmt::Debug for Gate {
 }
 
 impl Waiting {
-    fn candidate(&self, id: u64) -> Candidate {
+    fn candidate(&self, id: u64, cloud: &Cloud) -> Candidate {
         let call = match &self.errand {
             Errand::Call(call) => Some(call.clone()),
             Errand::Own(_) => None,
         };
         let late = self.answer_tx.is_none();
-        Candidate { id, actor: self.actor, nth: 0, touches: self.touches.clone(), call, late }
+        let half_seen = call.as_ref().map(|call| cloud.half_seen.faults(call)).unwrap_or_default();
+        Candidate { id, actor: self.actor, nth: 0, touches: self.touches.clone(), call, late, half_seen }
     }
 }
 

@@ -246,12 +246,17 @@ impl InProcess {
 
     /// As [`connected`](Self::connected), at that connection, with that device.
     pub async fn connected_at(&self, user: &str, connection: &str, device: &str) {
+        self.connect_at(user, connection, device).await;
+        self.clock.advance(Duration::from_mins(1));
+    }
+
+    /// The same, just now. Many who connect one after another would else outlive their connections.
+    pub async fn connect_at(&self, user: &str, connection: &str, device: &str) {
         let mut event = self.event("connect", user);
         event.payload.request_context.connection_id = Some(connection.to_owned());
         let query = HashMap::from([("device_id".to_owned(), device.to_owned())]);
         event.payload.query_string_parameters = query.into();
         assert_eq!(self.handle("connect", event).await.unwrap().status_code, 200);
-        self.clock.advance(Duration::from_mins(1));
     }
 
     /// An event of `events/`, from this user, connected now.

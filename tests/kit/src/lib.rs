@@ -20,6 +20,7 @@ pub mod fake_s3;
 pub mod fake_sns;
 mod fault;
 mod gate;
+pub mod half_seen;
 mod in_process;
 pub mod schedule;
 #[cfg(feature = "server")]

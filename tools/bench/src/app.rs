@@ -64,8 +64,10 @@ impl App {
     pub async fn online(&self, users: &[&str]) {
         for user in users {
             self.aws.with_cloud(|cloud| cloud.socket_open(&format!("{user}=")));
-            self.functions.connected(user).await;
+            self.functions.connect_at(user, &format!("{user}="), "first").await;
         }
+        // Nobody is young any more.
+        self.functions.clock.advance(Duration::from_mins(1));
     }
 
     /// Connects one more device of the user.

@@ -13,6 +13,7 @@ pub mod app;
 pub mod attack;
 pub mod aws;
 pub mod cold;
+pub mod groups;
 pub mod growth;
 pub mod load;
 pub mod money;

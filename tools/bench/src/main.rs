@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use bench::attack::Attack;
-use bench::{attack, cold, growth, load, money, path, report, ring, storm, units};
+use bench::{attack, cold, groups, growth, load, money, path, report, ring, storm, units};
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
@@ -22,6 +22,8 @@ enum Part {
     Ring,
     /// Each operation's cost as things grow
     Growth,
+    /// What a message in a group costs and how long it takes, by the number of members; and how many can write at once
+    Groups,
     /// Dollars per million messages
     Money,
     /// How a million phones come back after a break
@@ -86,6 +88,11 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
         Part::Path => vec![
             ("in-a-row", counted()?.block_on(path::in_a_row())),
             ("latencies", counted()?.block_on(path::latencies())?),
+        ],
+        Part::Groups => vec![
+            ("groups-costs", counted()?.block_on(groups::costs())),
+            ("groups-times", counted()?.block_on(groups::times())),
+            ("groups-contention", counted()?.block_on(groups::contention())),
         ],
         Part::Growth => vec![("growth", counted()?.block_on(growth::table())?)],
         Part::Money => {

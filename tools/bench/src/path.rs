@@ -14,7 +14,7 @@ use crate::{plot, report};
 const MESSAGES: usize = 5_000;
 
 /// The median of a call, by operation, with a long tail: p95 is 2.8 times the median, p99 4.3 times.
-fn as_on_aws(operation: &str, rng: &mut fastrand::Rng) -> Duration {
+pub(crate) fn as_on_aws(operation: &str, rng: &mut fastrand::Rng) -> Duration {
     let median_ms = match operation {
         "TransactWriteItems" => 10.0,
         "PostToConnection" => 8.0,
@@ -25,7 +25,7 @@ fn as_on_aws(operation: &str, rng: &mut fastrand::Rng) -> Duration {
 }
 
 /// Box and Muller's.
-fn normal(rng: &mut fastrand::Rng) -> f64 {
+pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
     (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
 }
 

@@ -274,9 +274,8 @@ async fn group_of(members: usize) -> (App, Value) {
     let app = App::new(None);
     let others: Vec<String> = (1..members).map(|number| format!("u{number}")).collect();
     app.online(&["alice"]).await;
-    for user in others.iter().take(members / 3) {
-        app.online(&[user]).await;
-    }
+    let connected: Vec<&str> = others.iter().take(members / 3).map(String::as_str).collect();
+    app.online(&connected).await;
     let mut chunks = others.chunks(50);
     let create = json!({"action": "create", "client_msg_id": "c", "title": "Trip", "members": chunks.next()});
     let group = app.ok("alice", create).await["conversation_id"].clone();

@@ -14,3 +14,10 @@ async fn a_frame_waits_for_as_many_calls_as_the_documentation_says() {
     let counted = bench::path::in_a_row().await;
     assert_eq!(counted, documented, "`cargo run --bin bench -- --only path` writes what is counted now");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_a_group_costs_what_the_table_says() {
+    let documented = bench::report::section("groups-costs").unwrap();
+    let counted = bench::groups::costs().await;
+    assert!(counted == documented, "run `just bench --only groups`; counted:\n{counted}");
+}

@@ -346,7 +346,8 @@ fn presence(online: bool) -> Presence {
 fn changed() -> Message {
     let reaction = Reaction { emoji: emoji(), count: 2, mine: true };
     let (version, edited_at) = (Some(2), Some(sent_at()));
-    Message { reply_to: Some(seq(41)), version, edited_at, reactions: vec![reaction], ..message() }
+    let reactions_seq = Some(seq(45));
+    Message { reply_to: Some(seq(41)), version, edited_at, reactions: vec![reaction], reactions_seq, ..message() }
 }
 
 fn deleted() -> Message {
@@ -356,9 +357,10 @@ fn deleted() -> Message {
 /// The entry that says so.
 fn change(kind: Kind) -> Message {
     let (body, version) = if kind == Kind::Edit { ("hello", Some(2)) } else { ("", None) };
+    let emoji_before = (kind == Kind::Reaction).then(|| Emoji::parse("🎉").expect("it is one"));
     let emoji = (kind == Kind::Reaction).then(emoji);
     let target_seq = Some(seq(42));
-    Message { seq: seq(43), kind, body: body.to_owned(), version, target_seq, emoji, ..message() }
+    Message { seq: seq(43), kind, body: body.to_owned(), version, target_seq, emoji, emoji_before, ..message() }
 }
 
 fn emoji() -> Emoji {

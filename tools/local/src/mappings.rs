@@ -17,6 +17,7 @@ pub(crate) use stream::STREAM_RECORDS;
 use stream::Stream;
 use template::{Mapping, Template};
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -56,6 +57,8 @@ pub struct Switches {
     delay: Mutex<Duration>,
     behind: Mutex<Duration>,
     duplicates: AtomicBool,
+    /// What the destination of failures was told, and nobody has taken from there.
+    given_up: Mutex<Vec<Value>>,
     /// When the last read began that found nothing, with nothing left to deliver.
     idle: watch::Sender<Option<Instant>>,
 }
@@ -84,6 +87,16 @@ impl Switches {
     /// Each batch comes twice.
     pub fn duplicate(&self, wanted: bool) {
         self.duplicates.store(wanted, Ordering::Relaxed);
+    }
+
+    /// The messages in the queue for what was given up, as Lambda writes them.
+    pub fn given_up(&self) -> Vec<Value> {
+        lock(&self.given_up).clone()
+    }
+
+    /// What `aws sqs purge-queue` does there.
+    pub fn purge_given_up(&self) {
+        lock(&self.given_up).clear();
     }
 
     /// Waits until all that was written before this call has been delivered, or given up.
@@ -229,6 +242,7 @@ impl Poller {
                 batches.push_front(Batch { records: former, failures });
             } else if self.mapping.retries_max.is_some_and(|max| batch.failures >= max) {
                 self.log("ERROR", &format!("{} records given up after {} retries", failed.len(), batch.failures));
+                self.give_up(&failed, "RetryAttemptsExhausted");
             } else {
                 sleep(self.limits.read_every * 2_u32.pow(batch.failures.min(PAUSES_DOUBLED_MAX))).await;
                 batches.push_front(Batch { records: failed, failures: batch.failures + 1 });
@@ -237,12 +251,29 @@ impl Poller {
     }
 
     fn drop_old(&self, records: &mut Vec<Value>) {
-        let before = records.len();
+        let Some(age_max) = self.mapping.age_max else { return };
         let now = self.now();
-        records.retain(|record| self.mapping.age_max.is_none_or(|age_max| is_younger(record, age_max, now)));
-        if records.len() < before {
-            self.log("WARN", &format!("{} records given up: they are too old", before - records.len()));
+        let old = records.iter().take_while(|record| !is_younger(record, age_max, now)).count();
+        if old > 0 {
+            self.log("WARN", &format!("{old} records given up: they are too old"));
+            self.give_up(records.drain(..old).as_slice(), "RecordAgeExceeded");
         }
+    }
+
+    /// Tells the destination of failures which records these were, and nothing of what is in them.
+    /// <https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html>
+    fn give_up(&self, records: &[Value], condition: &str) {
+        let (Some(_), [first, ..], [.., last]) = (&self.mapping.on_failure, records, records) else { return };
+        let batch = json!({
+            "startSequenceNumber": stream::sequence_number(first),
+            "endSequenceNumber": stream::sequence_number(last),
+            "approximateArrivalOfFirstRecord": stream::created_at(first).format(&Rfc3339).unwrap_or_default(),
+            "approximateArrivalOfLastRecord": stream::created_at(last).format(&Rfc3339).unwrap_or_default(),
+            "batchSize": records.len(),
+            "streamArn": first.get("eventSourceARN"),
+        });
+        let message = json!({ "requestContext": { "condition": condition }, "DDBStreamBatchInfo": batch });
+        lock(&self.switches.given_up).push(message);
     }
 
     /// From which record on it failed; `None` if none did.

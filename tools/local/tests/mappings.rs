@@ -91,6 +91,31 @@ async fn a_record_that_fails_is_tried_again_with_what_comes_after_it_and_then_gi
     // From the failure on, then it alone: once, and two retries.
     assert_eq!(batches, ["abcd", "cd", "c", "c", "c", "d"]);
     assert!(fixture.logs.lock().unwrap().iter().any(|line| line.contains("1 records given up after 2 retries")));
+    let told = fixture.mapping().given_up().pop().unwrap();
+    assert_eq!(
+        (&told["requestContext"]["condition"], &told["DDBStreamBatchInfo"]["batchSize"]),
+        (&json!("RetryAttemptsExhausted"), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn what_is_too_old_is_given_up_and_the_queue_is_told_where_it_was_and_not_what() {
+    let fixture = start().await;
+    fixture.mapping().behind(Duration::from_mins(2));
+    assert_eq!(fixture.deliver(&[("a", "a secret"), ("b", "")]).await, Vec::<String>::new());
+    let told = fixture.mapping().given_up();
+    assert_eq!(told.len(), 1);
+    let batch = &told[0]["DDBStreamBatchInfo"];
+    assert_eq!(
+        (&told[0]["requestContext"]["condition"], &batch["batchSize"]),
+        (&json!("RecordAgeExceeded"), &json!(2))
+    );
+    assert!(batch["startSequenceNumber"].as_str() < batch["endSequenceNumber"].as_str(), "{batch}");
+    assert!(!told[0].to_string().contains("secret"));
+    fixture.mapping().purge_given_up();
+    fixture.mapping().behind(Duration::ZERO);
+    assert_eq!(fixture.deliver(&[("c", "")]).await, ["c"]);
+    assert!(fixture.mapping().given_up().is_empty());
 }
 
 #[tokio::test]

@@ -125,6 +125,8 @@ pub struct Mapping {
     pub reports_failures: bool,
     /// A record is for the function if one of these fits. None: all are.
     pub patterns: Vec<Pattern>,
+    /// The logical id of what is told of records that were given up.
+    pub on_failure: Option<String>,
 }
 
 impl Template {
@@ -486,6 +488,19 @@ struct MappingProperties {
     function_response_types: Vec<String>,
     #[serde(default)]
     filter_criteria: FilterCriteria,
+    destination_config: Option<DestinationConfig>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DestinationConfig {
+    on_failure: Destination,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Destination {
+    destination: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -501,7 +516,7 @@ struct FilterPattern {
     pattern: String,
 }
 
-const MAPPING: [&str; 10] = [
+const MAPPING: [&str; 11] = [
     "EventSourceArn",
     "FunctionName",
     "StartingPosition",
@@ -512,6 +527,7 @@ const MAPPING: [&str; 10] = [
     "BisectBatchOnFunctionError",
     "FunctionResponseTypes",
     "FilterCriteria",
+    "DestinationConfig",
 ];
 /// What Lambda takes from a stream at once if the template does not say.
 const BATCH_SIZE_DEFAULT: usize = 100;
@@ -536,6 +552,7 @@ fn mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Mapping>
         bisects: properties.bisect_batch_on_function_error,
         reports_failures: properties.function_response_types.iter().any(|kind| kind == "ReportBatchItemFailures"),
         patterns: patterns.collect::<anyhow::Result<_>>().with_context(|| id.to_owned())?,
+        on_failure: properties.destination_config.map(|config| logical_id(&config.on_failure.destination)),
     })
 }
 

@@ -76,6 +76,9 @@ Resources:
       BisectBatchOnFunctionError: true
       FunctionResponseTypes: [ReportBatchItemFailures]
       FilterCriteria: { Filters: [{ Pattern: '{"dynamodb":{"Keys":{"id":{"S":[{"exists":true}]}}}}' }] }
+      DestinationConfig: { OnFailure: { Destination: !GetAtt GivenUp.Arn } }
+  GivenUp:
+    Type: AWS::SQS::Queue
 "#;
 
 fn parse(overrides: &[(&str, &str)]) -> anyhow::Result<Template> {
@@ -135,6 +138,7 @@ fn a_mapping_names_its_table_and_function_and_minus_one_is_no_limit() {
         bisects: true,
         reports_failures: true,
         patterns: vec![Pattern::parse(r#"{"dynamodb":{"Keys":{"id":{"S":[{"exists":true}]}}}}"#).unwrap()],
+        on_failure: Some("GivenUp".to_owned()),
     };
     assert_eq!(mapping, expected);
 }

@@ -1,7 +1,8 @@
 //! The room against a client played by hand.
 
 use pigeonhole_client::{
-    ConversationKind, ConversationSettings, Kind, LastMessage, Member, MessageId, Outgoing, Target, UserSettings,
+    ConversationKind, ConversationSettings, GroupMember, Kind, LastMessage, Member, MessageId, Outgoing, Role, Target,
+    UserSettings,
 };
 
 use super::*;
@@ -75,7 +76,8 @@ fn history(seqs: impl IntoIterator<Item = u64>, alice_read: u64) -> HistoryResul
 }
 
 pub(crate) fn queued(client_msg_id: &ClientMsgId) -> Queued {
-    let outgoing = Outgoing::Message { target: Target::User(user("bob")), body: "hi".to_owned(), reply_to: None };
+    let (target, body) = (Target::User(user("bob")), "hi".to_owned());
+    let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![] };
     Queued { client_msg_id: client_msg_id.clone(), outgoing }
 }
 
@@ -90,7 +92,7 @@ fn told(room: &mut Room) -> Vec<String> {
 
 /// The conversation is open, and everything up to `last` shown and read.
 fn caught_up(last: u64) -> Room {
-    let mut room = Room::new(user("alice"), user("bob"));
+    let mut room = Room::new(user("alice"), With::Peer(user("bob")));
     room.event(Event::State(State::Online));
     room.event(Event::ConversationChanged(row("dm_ab", "bob")));
     room.event(Event::State(State::CaughtUp));
@@ -102,7 +104,7 @@ fn caught_up(last: u64) -> Room {
 
 #[test]
 fn a_start_shows_history_before_what_was_missed_and_others_as_one_line_each() {
-    let mut room = Room::new(user("alice"), user("bob"));
+    let mut room = Room::new(user("alice"), With::Peer(user("bob")));
     room.event(Event::State(State::Online));
     room.event(heard("dm_ab", 3, "bob", true));
     room.event(heard("dm_ac", 1, "carol", true));
@@ -120,7 +122,7 @@ fn a_start_shows_history_before_what_was_missed_and_others_as_one_line_each() {
 
 #[test]
 fn a_peer_far_down_the_chat_list_is_looked_for_and_one_who_is_not_there_too() {
-    let mut room = Room::new(user("alice"), user("bob"));
+    let mut room = Room::new(user("alice"), With::Peer(user("bob")));
     room.event(Event::State(State::CaughtUp));
     assert_eq!(room.take_asks(), [Ask::Inbox { cursor: None }]);
     room.listed(Ok(InboxResult { conversations: vec![row("dm_ac", "carol")], next_cursor: Some("c".into()) }));
@@ -209,7 +211,7 @@ fn a_message_that_can_never_be_sent_is_said_to_have_failed() {
 
 #[test]
 fn what_is_set_is_told_once_by_whoever_sets_it() {
-    let mut room = Room::new(user("alice"), user("bob"));
+    let mut room = Room::new(user("alice"), With::Peer(user("bob")));
     room.command(Command::Set(Setting::Mute));
     assert!(matches!(room.take_news()[..], [News::Notice(_)]), "there is no conversation yet");
     room.command(Command::Set(Setting::Block));
@@ -260,6 +262,13 @@ fn who_is_blocked_learns_only_that_it_can_not_be_delivered() {
     assert!(matches!(&room.take_news()[..], [News::Failed { why, .. }] if why == "it can't be delivered"));
 }
 
+fn changed(wish: Option<Wish>) -> Option<(ConversationId, Seq)> {
+    match wish {
+        Some(Wish::Change(id, seq, _)) => Some((id, seq)),
+        _ => None,
+    }
+}
+
 #[test]
 fn a_change_is_about_the_message_with_that_number_or_the_last_one() {
     let mut room = caught_up(4);
@@ -269,7 +278,7 @@ fn a_change_is_about_the_message_with_that_number_or_the_last_one() {
     room.event(heard("dm_ab", 5, "alice", false));
     room.event(heard("dm_ab", 6, "bob", false));
     room.event(heard("dm_ab", 7, "alice", false));
-    let mut target = |text: &str| room.command(line(text)).map(|(id, seq, _)| (id.to_string(), seq.value()));
+    let mut target = |text: &str| changed(room.command(line(text))).map(|(id, seq)| (id.to_string(), seq.value()));
     let at = |seq| Some(("dm_ab".to_owned(), seq));
     assert_eq!((target("/edit better"), target("/delete")), (at(7), at(7)));
     assert_eq!((target("/react 👍"), target("/reply sure")), (at(6), at(6)));
@@ -278,10 +287,10 @@ fn a_change_is_about_the_message_with_that_number_or_the_last_one() {
     let mut deleted = message("dm_ab", 8, "alice");
     (deleted.kind, deleted.target_seq) = (Kind::Delete, Some(number(7)));
     room.event(Event::Message { message: deleted, missed: false });
-    assert_eq!(room.command(line("/delete")).map(|(_, seq, _)| seq), Some(number(5)));
+    assert_eq!(changed(room.command(line("/delete"))).map(|(_, seq)| seq), Some(number(5)));
     assert_eq!(room.command(line("/delete 7")), None);
 
-    let mut nobody = Room::new(user("alice"), user("bob"));
+    let mut nobody = Room::new(user("alice"), With::Peer(user("bob")));
     assert_eq!(nobody.command(line("/delete 1")), None);
     assert_eq!(nobody.command(line("/edit")), None);
     assert!(matches!(nobody.take_news()[..], [News::Notice(_), News::Notice(_)]));
@@ -344,4 +353,161 @@ fn a_phone_rings_until_it_is_taken_out() {
     assert_eq!(room.take_asks(), [Ask::Ring(None)]);
     room.rings(false, Ok(()));
     assert_eq!(room.take_news(), [News::Told("this phone no longer rings".to_owned())]);
+}
+
+fn system(id: &str, seq: u64, sender: &str, system: &str) -> Event {
+    let mut entry = message(id, seq, sender);
+    (entry.kind, entry.body, entry.system) = (Kind::System, String::new(), serde_json::from_str(system).ok());
+    Event::Message { message: entry, missed: false }
+}
+
+fn told_texts(room: &mut Room) -> Vec<String> {
+    let text = |news| match news {
+        News::Told(text) | News::Notice(text) | News::Opened(text) | News::Named(text) => Some(text),
+        _ => None,
+    };
+    room.take_news().into_iter().filter_map(text).collect()
+}
+
+/// The group is open, and alice has said number 2.
+fn in_a_group() -> Room {
+    let mut room = Room::new(user("alice"), With::parse("gr_ab").unwrap());
+    room.event(Event::State(State::Online));
+    room.event(Event::State(State::CaughtUp));
+    let mut page = history([], 0);
+    page.members.clear();
+    (page.first_seq, page.last_seq) = (Some(number(1)), number(2));
+    page.messages = vec![message("gr_ab", 1, "bob"), message("gr_ab", 2, "alice")];
+    room.remembered(Ok(page));
+    room
+}
+
+#[test]
+fn a_group_is_asked_who_is_in_it_and_how_far_they_are() {
+    let mut room = in_a_group();
+    let id = conversation("gr_ab");
+    let asks = room.take_asks();
+    assert!(asks.contains(&Ask::Members { conversation_id: id.clone(), cursor: None }), "{asks:?}");
+    assert!(asks.contains(&Ask::Receipts { conversation_id: id.clone(), cursor: None }), "{asks:?}");
+    room.take_news();
+    let member = |name: &str, role| GroupMember { user_id: user(name), role, joined_seq: number(1) };
+    let members = vec![member("alice", Role::Owner), member("bob", Role::Member)];
+    room.members(&id, Ok(MembersResult { members, next_cursor: Some(user("bob")) }));
+    assert_eq!(room.take_asks(), [Ask::Members { conversation_id: id.clone(), cursor: Some(user("bob")) }]);
+    room.members(&id, Ok(MembersResult { members: vec![member("carol", Role::Admin)], next_cursor: None }));
+    assert_eq!(told(&mut room), ["UpToDate"], "nobody has asked");
+    let (target, draft) = room.draft("hi @bob, @erin");
+    assert_eq!(
+        (target, draft),
+        (Target::Conversation(id.clone()), Draft::new("hi @bob, @erin").mentions([user("bob")]))
+    );
+    room.event(system("gr_ab", 3, "carol", r#"{"event":"members.added","members":["erin"]}"#));
+    assert_eq!(room.draft("hi @erin").1, Draft::new("hi @erin").mentions([user("erin")]));
+    room.command(Command::parse("/members").unwrap());
+    room.members(&id, Ok(MembersResult { members: vec![], next_cursor: None }));
+    assert_eq!(told_texts(&mut room), ["alice (owner), bob, carol (admin), erin"]);
+    // What another conversation answers late is not about this one.
+    room.members(
+        &conversation("gr_cd"),
+        Ok(MembersResult { members: vec![member("dave", Role::Owner)], next_cursor: None }),
+    );
+    assert!(room.draft("@dave").1 == Draft::new("@dave"));
+}
+
+#[test]
+fn who_has_read_the_last_own_message_is_told() {
+    let mut room = in_a_group();
+    let id = conversation("gr_ab");
+    let marks = |name: &str, delivered, read| Member {
+        user_id: user(name),
+        delivered_seq: number(delivered),
+        read_seq: number(read),
+    };
+    let page =
+        |members| Ok(ReceiptsResult { delivered_seq: Seq::ZERO, read_seq: Seq::ZERO, members, next_cursor: None });
+    room.take_news();
+    for (members, text) in [
+        (vec![marks("bob", 1, 1)], "#2: nobody has it yet"),
+        (vec![marks("carol", 2, 1)], "#2: received by carol"),
+        (vec![marks("bob", 2, 2)], "#2: read by bob; received by carol"),
+        (vec![marks("carol", 2, 2)], "#2: read by all: bob, carol"),
+    ] {
+        room.command(Command::parse("/seen").unwrap());
+        room.receipts(&id, page(members));
+        assert_eq!(told_texts(&mut room), [text]);
+    }
+    let mut nobody = Room::new(user("alice"), With::Peer(user("bob")));
+    nobody.command(Command::parse("/seen").unwrap());
+    assert!(matches!(nobody.take_news()[..], [News::Notice(_)]));
+}
+
+#[test]
+fn the_list_names_groups_and_opens_them() {
+    let mut room = caught_up(4);
+    let group = Conversation {
+        kind: ConversationKind::Group,
+        peer_id: None,
+        title: Some("Trip".to_owned()),
+        mentions: Some(1),
+        unread: 3,
+        ..row("gr_ab", "carol")
+    };
+    let read = Conversation { unread: 0, ..row("dm_ab", "bob") };
+    room.command(Command::parse("/list").unwrap());
+    assert_eq!(room.take_asks(), [Ask::List]);
+    room.told_list(Ok(InboxResult { conversations: vec![group, read], next_cursor: None }));
+    assert_eq!(told_texts(&mut room), ["1 Trip (3 new, 1 for you)", "2 bob"]);
+    let opened = |room: &mut Room, line: &str| match room.command(Command::parse(line).unwrap()) {
+        Some(Wish::Open(with)) => Some(with),
+        _ => None,
+    };
+    assert_eq!(opened(&mut room, "/open 2"), Some(With::Peer(user("bob"))));
+    assert_eq!(opened(&mut room, "/open dave"), Some(With::Peer(user("dave"))));
+    assert_eq!(opened(&mut room, "/open 3"), None);
+    let with = opened(&mut room, "/open 1").unwrap();
+    room.take_news();
+    room.open_other(with);
+    assert_eq!(told_texts(&mut room), ["Trip"]);
+    assert!(room.take_asks().contains(&Ask::Inbox { cursor: None }));
+    assert_eq!(room.id(), Some(&conversation("gr_ab")));
+    // What is said in the one before is news from elsewhere now.
+    room.event(heard("dm_ab", 5, "bob", false));
+    room.listed(Ok(InboxResult { conversations: vec![], next_cursor: None }));
+    room.remembered(Ok(HistoryResult { members: vec![], first_seq: Some(number(1)), ..history([], 0) }));
+    assert!(told(&mut room).is_empty(), "who is in it is not known yet");
+    room.members(&conversation("gr_ab"), Ok(MembersResult { members: vec![], next_cursor: None }));
+    assert_eq!(told(&mut room), ["bob 1", "UpToDate"]);
+}
+
+#[test]
+fn who_is_added_to_a_group_is_told() {
+    let mut room = caught_up(4);
+    room.event(system("gr_ab", 1, "carol", r#"{"event":"created","title":"Trip","members":["carol","alice"]}"#));
+    room.event(system("gr_ab", 2, "carol", r#"{"event":"members.added","members":["dave"]}"#));
+    assert_eq!(told_texts(&mut room), ["carol added you to a group: /list shows it, /open opens it"]);
+}
+
+#[test]
+fn commands_for_groups_need_one() {
+    let mut room = caught_up(4);
+    for line in ["/add carol", "/leave", "/title Sea", "/members"] {
+        assert_eq!(room.command(Command::parse(line).unwrap()), None, "{line}");
+        assert!(matches!(room.take_news()[..], [News::Notice(_)]), "{line}");
+    }
+    assert!(matches!(room.command(Command::parse("/group Trip bob").unwrap()), Some(Wish::Group(None, _))));
+    let mut room = in_a_group();
+    room.take_news();
+    assert!(matches!(room.command(Command::parse("/leave").unwrap()), Some(Wish::Group(Some(_), Act::Leave))));
+    assert_eq!(room.command(Command::parse("/block").unwrap()), None);
+    assert!(matches!(room.take_news()[..], [News::Notice(_)]));
+    // Nobody new: there is no entry that would end the wait.
+    let id = ClientMsgId::parse("a").unwrap();
+    let outgoing = Outgoing::Add { conversation_id: conversation("gr_ab"), members: vec![user("bob")] };
+    room.said(Queued { client_msg_id: id.clone(), outgoing }, NOW);
+    assert!(!room.is_at_rest());
+    room.members(&conversation("gr_ab"), Ok(MembersResult { members: vec![], next_cursor: None }));
+    room.take_news();
+    room.added(&id, Ok(AddResult { entry: None, added: vec![], already: vec![user("bob")] }));
+    assert_eq!(told_texts(&mut room), ["already in the group: bob"]);
+    assert!(room.is_at_rest());
 }

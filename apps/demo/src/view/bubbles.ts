@@ -1,7 +1,11 @@
-// What stands in a conversation: messages as they are now, days between them, and where the unread ones begin.
+// What stands in a conversation: messages as they are now, what happened to a group, days between them, and where the unread ones
+// begin.
 
 import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client";
 import { type Chat, DELETED } from "../chat.ts";
+import { pieces } from "../mentions.ts";
+import { sentence } from "../system.ts";
+import { hue } from "./avatar.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
 import { clock, day } from "./time.ts";
 
@@ -37,9 +41,14 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
     .map((entry): Item => {
       switch (entry.type) {
         case "message":
-          return stored(entry, follows(entry.message.sender_id), actions);
+          return stored(entry, follows(entry.message.sender_id), chat, actions);
         case "unsent":
           return waiting(entry, follows(chat.me), chat.me, actions);
+        case "system": {
+          follows(undefined);
+          const { seq, sender_id } = entry.message;
+          return { ...separator("system", sentence(entry.system, sender_id, chat.me)), key: String(seq) };
+        }
         default:
           follows(undefined);
           return separator(entry.type, words(entry));
@@ -48,7 +57,9 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
   if (!chat.isKnown) {
     items.unshift(separator("day", "What was said before comes with the connection"));
   } else if (items.length === 0) {
-    items.push(separator("nothing", "No messages yet. Say hello."));
+    const isWaiting = chat.isGroup && chat.id === undefined;
+    const waits = chat.refused || "The group is made as soon as there is a connection.";
+    items.push(separator("nothing", isWaiting ? waits : "No messages yet. Say hello."));
   }
   return items;
 }
@@ -68,19 +79,21 @@ function separator(kind: string, text: string): Item {
   return { key: `${kind} ${text}`, create: () => h("li", { class: `separator ${kind}` }, h("span", {}, text)) };
 }
 
-function stored(entry: Entry<"message">, isNext: boolean, actions: BubbleActions): Item {
+function stored(entry: Entry<"message">, isNext: boolean, chat: Chat, actions: BubbleActions): Item {
   const { message, own, tick, quote, changing, refused } = entry;
-  const { seq, sender_id, client_msg_id, sent_at, edited_at, deleted_at, reply_to, reactions = [] } = message;
+  const { seq, sender_id, client_msg_id, sent_at, edited_at, deleted_at, reply_to } = message;
+  const { reactions = [], mentions = [] } = message;
   const isDeleted = deleted_at !== undefined;
   return {
     // The same as while it waited, so that it stays and only its ticks turn.
     key: client_msg_id ?? String(seq),
-    create: () => bubble(own, sender_id),
+    create: () => bubble(own, sender_id, chat.isGroup),
     update: (element) => {
       element.classList.toggle("next", isNext);
       element.classList.toggle("deleted", isDeleted);
+      element.classList.toggle("named", !own && (mentions.includes(chat.me) || mentions.includes("*")));
       element.dataset.seq = String(seq);
-      say(element, isDeleted ? DELETED : message.body);
+      say(element, isDeleted ? DELETED : message.body, mentions);
       answer(element, isDeleted ? undefined : reply_to, quote, actions);
       mark(element, {
         at: Date.parse(sent_at),
@@ -100,10 +113,10 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
   const { queued, at, error } = unsent;
   return {
     key: queued.clientMsgId,
-    create: () => bubble(true, me),
+    create: () => bubble(true, me, false),
     update: (element) => {
       element.classList.toggle("next", isNext);
-      say(element, body);
+      say(element, body, "mentions" in queued ? queued.mentions : undefined);
       answer(element, "replyTo" in queued ? queued.replyTo : undefined, quote, actions);
       mark(element, { at: Date.parse(at), ticks: tick, isEdited: false, isChanging: false });
       complain(element, error === undefined ? undefined : unsent, "Discard", actions);
@@ -112,9 +125,11 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
 }
 
 /** The parts of a message, all of which may change. It takes the focus, from which the keyboard goes on. */
-function bubble(isMine: boolean, sender: string): HTMLElement {
-  const who = h("span", { class: "hidden" }, isMine ? "You: " : `${sender}: `);
-  const body = h("p", { class: "body", dir: "auto" }, who, "");
+function bubble(isMine: boolean, sender: string, isGroup: boolean): HTMLElement {
+  const says = h("span", { class: "hidden" }, ": ");
+  const who = h("span", { class: isGroup && !isMine ? "who" : "hidden" }, isMine ? "You" : sender, says);
+  who.style.setProperty("--hue", String(hue(sender)));
+  const body = h("p", { class: "body" }, who, h("span", { class: "text", dir: "auto" }));
   const inner = h("div", { class: "bubble" }, body, h("span", { class: "meta" }));
   const reactions = h("div", { class: "reactions", role: "group", "aria-label": "Reactions", hidden: true });
   return h(
@@ -129,11 +144,19 @@ function part(element: HTMLElement, selector: string): HTMLElement | null {
   return element.querySelector<HTMLElement>(selector);
 }
 
-function say(element: HTMLElement, text: string): void {
-  const last = part(element, ".body")?.lastChild;
-  if (last && last.textContent !== text) {
-    last.textContent = text;
+function say(element: HTMLElement, text: string, mentions: readonly string[] = []): void {
+  const said = part(element, ".text");
+  if (said && said.textContent !== text) {
+    said.replaceChildren(...withMentions(text, mentions));
   }
+}
+
+/** Who is mentioned stands out. */
+function withMentions(text: string, mentions: readonly string[]): (Node | string)[] {
+  const names = new Set(mentions.map((id) => (id === "*" ? "all" : id)));
+  return pieces(text, names).map(({ text, name }) =>
+    name === undefined ? text : h("span", { class: "mention" }, text),
+  );
 }
 
 /** What it answers, above it. */

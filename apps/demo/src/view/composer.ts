@@ -1,10 +1,12 @@
 // The field to write a message, to answer one, or to say it in other words.
 
+import { mentionsIn, type Named } from "../mentions.ts";
+import { Completer } from "./completer.ts";
 import { h, icon, put } from "./dom.ts";
 
 export interface ComposerActions {
-  /** `replyTo`: the message that this one answers. */
-  send(body: string, replyTo: number | undefined): void;
+  /** `replyTo`: the message that this one answers. `mentions`: whom of the group it names. */
+  send(body: string, replyTo: number | undefined, mentions: string[]): void;
   edit(seq: number, body: string): void;
   /** A key was pressed. */
   typing(): void;
@@ -23,8 +25,8 @@ interface About {
 export class Composer {
   readonly element: HTMLElement;
   #actions: ComposerActions;
-  #peer: string | undefined;
-  /** Unsent texts, by peer. */
+  #key: string | undefined;
+  /** Unsent texts, by chat. */
   #drafts = new Map<string, string>();
   #about: About | undefined;
   #what = h("strong", {});
@@ -33,8 +35,13 @@ export class Composer {
   #field: HTMLTextAreaElement;
   #send = h("button", { class: "button primary", "aria-label": "Send" }, icon("send"));
 
-  constructor(user: string, actions: ComposerActions) {
+  /** Whom of the open group one may mention. */
+  #named: () => Named[];
+  #completer: Completer;
+
+  constructor(user: string, named: () => Named[], actions: ComposerActions) {
     this.#actions = actions;
+    this.#named = named;
     const cancel = () => {
       this.cancel();
       this.focus();
@@ -55,25 +62,38 @@ export class Composer {
       keydown: (event: KeyboardEvent) => this.#pressed(event),
       input: () => this.#field.value && this.#about?.way !== "edit" && actions.typing(),
     });
+    this.#completer = new Completer(user, this.#field, named);
     const submit = (event: SubmitEvent) => {
       event.preventDefault();
       this.#submit();
     };
-    this.element = h("form", { class: "composer", submit }, this.#context, this.#field, this.#send);
+    this.element = h(
+      "form",
+      { class: "composer", submit },
+      this.#context,
+      this.#completer.element,
+      this.#field,
+      this.#send,
+    );
   }
 
   focus(): void {
     this.#field.focus();
   }
 
-  turnTo(peer: string | undefined): void {
+  turnTo(key: string | undefined): void {
     this.cancel();
-    if (this.#peer !== undefined) {
-      this.#drafts.set(this.#peer, this.#field.value);
+    this.#completer.close();
+    if (this.#key !== undefined) {
+      this.#drafts.set(this.#key, this.#field.value);
     }
-    this.#peer = peer;
-    this.#field.placeholder = `Message ${peer}`;
+    this.#key = key;
     this.#field.value = this.#draft();
+  }
+
+  /** `name`: to whom one writes. */
+  address(name: string): void {
+    this.#field.placeholder = `Message ${name}`;
   }
 
   reply(seq: number, whose: string, text: string): void {
@@ -84,7 +104,7 @@ export class Composer {
   edit(seq: number, text: string): void {
     this.cancel();
     // What was being written comes back afterwards.
-    this.#drafts.set(this.#peer ?? "", this.#field.value);
+    this.#drafts.set(this.#key ?? "", this.#field.value);
     this.#begin({ way: "edit", seq, text }, "Edit message");
     this.#field.value = text;
   }
@@ -119,11 +139,14 @@ export class Composer {
   }
 
   #draft(): string {
-    return this.#drafts.get(this.#peer ?? "") ?? "";
+    return this.#drafts.get(this.#key ?? "") ?? "";
   }
 
   #pressed(event: KeyboardEvent): void {
     const { key } = event;
+    if (this.#completer.pressed(event)) {
+      return;
+    }
     if (key === "Enter" && !event.shiftKey && !event.isComposing) {
       // Enter may also choose a character of an input method.
       event.preventDefault();
@@ -152,7 +175,8 @@ export class Composer {
     } else {
       this.cancel();
       this.#field.value = "";
-      this.#actions.send(body, about?.seq);
+      this.#completer.close();
+      this.#actions.send(body, about?.seq, mentionsIn(body, this.#named()));
     }
   }
 }

@@ -1,15 +1,19 @@
-// The open chat: its messages, and the field to write another.
+// The open chat: its messages, the field to write another, and of a group what it is.
 
+import type { Draft } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
+import type { Named } from "../mentions.ts";
 import { avatar } from "./avatar.ts";
 import { Composer } from "./composer.ts";
 import { h, icon } from "./dom.ts";
+import { type GroupActions, GroupPanel } from "./group-panel.ts";
 import { Menu, type MenuItem } from "./menu.ts";
 import { Messages } from "./messages.ts";
 import { brief } from "./time.ts";
+import { writes } from "./writing.ts";
 
-export interface ConversationActions {
-  send(chat: Chat, body: string, replyTo: number | undefined): void;
+export interface ConversationActions extends GroupActions {
+  send(chat: Chat, draft: Exclude<Draft, string>): void;
   edit(chat: Chat, seq: number, body: string): void;
   delete(chat: Chat, seq: number): void;
   react(chat: Chat, seq: number, emoji: string | null): void;
@@ -33,13 +37,18 @@ export class Conversation {
   #actions: ConversationActions;
   #chat: Chat | undefined;
   #title = h("div", { class: "title" });
-  /** Whether the peer is there, or writes. Not read out whenever it changes. */
+  #name = h("h3", { dir: "auto" });
+  /** Whether the peer is there, who of a group writes, or who is in it. Not read out whenever it changes. */
   #presence = h("p", { class: "presence" });
   #set = h("p", { class: "set", "aria-live": "polite" });
   #menu = new Menu("Chat menu", () => this.#choices());
   #messages: Messages;
   #composer: Composer;
   #blocked: HTMLElement;
+  /** Why nothing can be written. */
+  #words = h("span");
+  #unblock: HTMLButtonElement;
+  #panel: GroupPanel;
 
   constructor(user: string, actions: ConversationActions) {
     this.#actions = actions;
@@ -62,26 +71,25 @@ export class Conversation {
       olderTo: (seq) => actions.olderTo(seq),
       leave: () => this.focus(),
     });
-    this.#composer = new Composer(user, {
-      send: (body, replyTo) => {
+    this.#composer = new Composer(user, () => named(this.#chat), {
+      send: (body, replyTo, mentions) => {
         this.#messages.goToEnd();
-        this.#chat && actions.send(this.#chat, body, replyTo);
+        const reply = replyTo === undefined ? {} : { replyTo };
+        this.#chat && actions.send(this.#chat, { body, ...reply, ...(mentions.length > 0 ? { mentions } : {}) });
       },
       edit: (seq, body) => this.#chat && actions.edit(this.#chat, seq, body),
       typing: () => this.#chat && actions.typing(this.#chat),
       editLast: () => this.#editLast(),
     });
     const unblock = () => this.#chat && actions.block(this.#chat, false);
-    this.#blocked = h(
-      "p",
-      { class: "composer blocked", hidden: true },
-      h("span"),
-      h("button", { type: "button", class: "link", click: unblock }),
-    );
+    this.#unblock = h("button", { type: "button", class: "link", click: unblock });
+    this.#blocked = h("p", { class: "composer blocked", hidden: true }, this.#words, this.#unblock);
+    this.#panel = new GroupPanel(user, actions);
     this.element = h(
       "section",
       { class: "conversation", "aria-label": `The open chat of ${user}` },
-      h("header", {}, h("button", back, icon("back")), this.#title, this.#set, this.#menu.element),
+      h("header", {}, h("button", back, icon("back")), this.#title, this.#set, this.#panel.button, this.#menu.element),
+      this.#panel.element,
       this.#messages.element,
       this.#composer.element,
       this.#blocked,
@@ -97,8 +105,15 @@ export class Conversation {
     if (!chat) {
       return;
     }
-    this.#composer.element.hidden = chat.isBlocked;
-    this.#blocked.hidden = !chat.isBlocked;
+    this.#showName(chat);
+    const why = whyNot(chat);
+    this.#composer.element.hidden = why !== "";
+    this.#blocked.hidden = why === "";
+    this.#unblock.hidden = !chat.isBlocked;
+    if (this.#words.textContent !== why) {
+      this.#words.textContent = why;
+    }
+    this.#panel.update(chat);
     const set = standing(chat);
     if (this.#set.textContent !== set) {
       this.#set.textContent = set;
@@ -118,14 +133,19 @@ export class Conversation {
   #turnTo(chat: Chat | undefined): void {
     this.#chat = chat;
     this.#menu.close();
-    this.#composer.turnTo(chat?.peer);
+    this.#composer.turnTo(chat?.key);
     this.#messages.turnTo(chat);
-    if (chat) {
-      const name = chat.peer === chat.me ? `${chat.peer} (you)` : chat.peer;
-      this.#title.replaceChildren(avatar(chat.peer), h("div", {}, h("h3", {}, name), this.#presence));
-      const [words, unblock] = this.#blocked.children;
-      words?.replaceChildren(`You have blocked ${chat.peer}.`);
-      unblock?.replaceChildren(`Unblock ${chat.peer}`);
+    this.#panel.turnTo();
+    this.#unblock.textContent = `Unblock ${chat?.peer}`;
+    this.#name.textContent = "";
+  }
+
+  #showName(chat: Chat): void {
+    const name = chat.peer === chat.me ? `${chat.peer} (you)` : chat.name;
+    if (this.#name.textContent !== name) {
+      this.#name.textContent = name;
+      this.#title.replaceChildren(avatar(chat.name), h("div", {}, this.#name, this.#presence));
+      this.#composer.address(chat.name);
     }
   }
 
@@ -148,7 +168,7 @@ export class Conversation {
       const name = chat.isArchived ? "Unarchive" : "Archive";
       items.push({ name, choose: () => archive(chat, !chat.isArchived) });
     }
-    if (chat.peer !== chat.me) {
+    if (chat.peer !== undefined && chat.peer !== chat.me) {
       const name = `${chat.isBlocked ? "Unblock" : "Block"} ${chat.peer}`;
       items.push({ name, choose: () => block(chat, !chat.isBlocked) });
     }
@@ -166,11 +186,12 @@ export class Conversation {
 /** Whether the peer writes, or is there, or when they were. */
 function presenceOf(chat: Chat, isConnected: boolean): string {
   const { presence } = chat;
+  const writing = isConnected ? writes(chat) : "";
+  if (writing || chat.isGroup) {
+    return writing || membersOf(chat);
+  }
   if (!isConnected) {
     return "";
-  }
-  if (chat.isWriting()) {
-    return "writes …";
   }
   if (presence?.online) {
     return "online";
@@ -178,9 +199,39 @@ function presenceOf(chat: Chat, isConnected: boolean): string {
   return presence?.last_seen_at ? `last seen ${brief(Date.parse(presence.last_seen_at))}` : "";
 }
 
+/** As many names as there is room for; or how many there are. */
+function membersOf({ members, group, isClosed }: Chat): string {
+  if (members.length > 0 && !isClosed) {
+    return members.map(({ user_id }) => user_id).join(", ");
+  }
+  const { memberCount } = group;
+  return memberCount === undefined ? "" : memberCount === 1 ? "1 member" : `${memberCount} members`;
+}
+
+/** Whom of a group one may mention. */
+function named(chat: Chat | undefined): Named[] {
+  const others = (chat?.members ?? []).filter(({ user_id }) => user_id !== chat?.me);
+  const users = others.map(({ user_id }) => ({ id: user_id, name: user_id }));
+  return chat?.isModerated && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
+}
+
+/** Why nothing can be written there, or nothing. */
+function whyNot(chat: Chat): string {
+  if (chat.isBlocked) {
+    return `You have blocked ${chat.peer}.`;
+  }
+  if (chat.isClosed) {
+    return "You are no longer in this group.";
+  }
+  if (chat.isGroup && chat.id === undefined) {
+    return "The group is not made yet.";
+  }
+  return chat.isReadOnly ? "Only admins write in this group." : "";
+}
+
 /** What is set for a chat, in words. */
 function standing(chat: Chat): string {
-  if (chat.settingsAsked > 0) {
+  if (chat.asked > 0) {
     return "Setting …";
   }
   const { mutedUntil } = chat;

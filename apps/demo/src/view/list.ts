@@ -1,13 +1,17 @@
-// The chats, the one that was active last at the top, and a field to start another.
+// The chats, the one that was active last at the top, and fields to start another.
 
-import type { Chat } from "../chat.ts";
+import type { Chat, Newest } from "../chat.ts";
 import type { Listed } from "../chats.ts";
 import { avatar } from "./avatar.ts";
 import { fill, h, icon, put } from "./dom.ts";
+import { NewGroup } from "./new-group.ts";
 import { brief } from "./time.ts";
+import { writes } from "./writing.ts";
 
 export interface ListActions {
-  open(peer: string): void;
+  open(key: string): void;
+  start(peer: string): void;
+  create(title: string, members: string[]): Promise<void>;
   more(): void;
 }
 
@@ -35,7 +39,9 @@ export class List {
       keydown: (event: KeyboardEvent) => this.#moved(event),
     };
     const scroller = h("div", attributes, this.#chats, this.#archive, this.#empty);
-    this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, this.#starter(), scroller);
+    const newGroup = new NewGroup(user, (title, members) => actions.create(title, members));
+    const starters = h("div", { class: "starters" }, this.#starter(), newGroup.element);
+    this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }
 
   update(chats: Listed[], open: Chat | undefined): void {
@@ -44,8 +50,8 @@ export class List {
       chats
         .filter(({ chat }) => chat.isArchived === isArchived)
         .map((listed) => ({
-          key: listed.chat.peer,
-          create: () => this.#row(listed.chat.peer),
+          key: listed.chat.key,
+          create: () => this.#row(listed.chat),
           update: (row: HTMLElement) => show(row, listed, listed.chat === open),
         }));
     const archived = items(true);
@@ -56,32 +62,32 @@ export class List {
   }
 
   /** On this chat. */
-  focus(peer: string | undefined): void {
+  focus(key: string | undefined): void {
     const rows = [...this.#chats.children, ...this.#archived.children] as HTMLElement[];
     rows
-      .find(({ dataset }) => dataset.key === peer)
+      .find(({ dataset }) => dataset.key === key)
       ?.querySelector("button")
       ?.focus();
   }
 
-  #row(peer: string): HTMLElement {
+  #row({ key, name }: Chat): HTMLElement {
     const text = h(
       "span",
       { class: "texts" },
       h(
         "span",
         { class: "peer" },
-        peer,
+        h("span", {}, name),
         h("span", { class: "muted", role: "img", "aria-label": "Muted" }, icon("muted")),
       ),
       h("time", {}),
-      h("span", { class: "preview" }),
-      h("span", { class: "badge" }),
+      h("span", { class: "preview", dir: "auto" }),
+      h("span", { class: "badges" }, h("span", { class: "badge named" }), h("span", { class: "badge count" })),
     );
     return h(
       "li",
       {},
-      h("button", { type: "button", class: "chat", click: () => this.#actions.open(peer) }, avatar(peer), text),
+      h("button", { type: "button", class: "chat", click: () => this.#actions.open(key) }, avatar(name), text),
     );
   }
 
@@ -99,7 +105,7 @@ export class List {
     });
     const start = (event: SubmitEvent) => {
       event.preventDefault();
-      this.#actions.open(name.value);
+      this.#actions.start(name.value);
       name.value = "";
     };
     const button = h("button", { class: "button", "aria-label": "Start the chat" }, icon("plus"));
@@ -124,9 +130,15 @@ export class List {
   }
 }
 
+/** What was said last. Who said it, where that may be several. */
+function line({ me, isGroup }: Chat, { text, by }: Newest): string {
+  const who = by === me ? "You: " : isGroup && by !== undefined ? `${by}: ` : "";
+  return `${who}${text}`;
+}
+
 function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void {
-  const unread = chat.timeline.unread();
-  const nothing = chat.isKnown ? "No messages yet" : "…";
+  const [unread, mentions] = [chat.timeline.unread(), chat.timeline.mentions()];
+  const nothing = chat.isKnown && !chat.isGroup ? "No messages yet" : chat.refused || "…";
   const set = (name: string, text: string) => {
     const found = row.querySelector(name);
     if (found && found.textContent !== text) {
@@ -134,15 +146,23 @@ function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void
     }
   };
   set("time", newest ? brief(newest.at) : "");
-  const isWriting = chat.isWriting();
-  set(".preview", isWriting ? "writes …" : newest ? `${newest.own ? "You: " : ""}${newest.text}` : nothing);
-  row.querySelector(".preview")?.classList.toggle("writing", isWriting);
-  set(".badge", unread > 0 ? String(unread) : "");
+  const shown = row.querySelector(".peer span");
+  if (shown && shown.textContent !== chat.name) {
+    // A group got another title.
+    shown.textContent = chat.name;
+    row.querySelector(".avatar")?.replaceWith(avatar(chat.name));
+  }
+  const writing = writes(chat);
+  set(".preview", writing || (newest ? line(chat, newest) : nothing));
+  row.querySelector(".preview")?.classList.toggle("writing", writing !== "");
+  set(".count", unread > 0 ? String(unread) : "");
+  set(".named", mentions > 0 ? "@" : "");
   const isMuted = chat.isMuted();
   const button = row.querySelector(".chat");
   if (button) {
     put(button, "aria-current", isOpen && "true");
-    put(button, "aria-label", unread > 0 && `${chat.peer}, ${unread} unread${isMuted ? ", muted" : ""}`);
+    const parts = [`${chat.name}, ${unread} unread`, mentions > 0 && `${mentions} for you`, isMuted && "muted"];
+    put(button, "aria-label", unread > 0 && parts.filter(Boolean).join(", "));
   }
   const mark = row.querySelector(".muted");
   if (mark) {

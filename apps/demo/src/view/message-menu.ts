@@ -2,8 +2,9 @@
 
 import type { Message } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
+import { list } from "../system.ts";
 import { Confirm } from "./confirm.ts";
-import { h } from "./dom.ts";
+import { h, put } from "./dom.ts";
 import { Choices, type MenuItem } from "./menu.ts";
 
 export interface MessageActions {
@@ -25,8 +26,9 @@ export class MessageMenu {
   readonly element: HTMLElement;
   #actions: MessageActions;
   #choices = new Choices("Message");
+  #readers = h("p", { class: "readers", hidden: true });
   /** Above all else, so that nothing cuts it off. */
-  #popover = h("div", { class: "message-menu", popover: "manual" }, this.#choices.element);
+  #popover = h("div", { class: "message-menu", popover: "manual" }, this.#readers, this.#choices.element);
   #confirm = new Confirm();
 
   constructor(actions: MessageActions) {
@@ -46,6 +48,10 @@ export class MessageMenu {
       shown.classList.remove("asked");
     };
     this.close();
+    const readers = message.sender_id === chat.me ? readersOf(chat, message.seq) : "";
+    this.#readers.textContent = readers;
+    this.#readers.hidden = readers === "";
+    put(this.#choices.element, "aria-description", readers || undefined);
     this.#popover.showPopover();
     shown.classList.add("asked");
     this.#choices.open(this.#rows(chat, message), { returnFocus: () => shown.focus(), closed });
@@ -73,13 +79,24 @@ export class MessageMenu {
     };
     return [
       // To who is blocked nothing can be said.
-      ...(chat.isBlocked ? [] : [quick, item("Reply", () => reply(message))]),
+      ...(chat.isBlocked || chat.isClosed ? [] : [quick]),
+      ...(chat.isReadOnly ? [] : [item("Reply", () => reply(message))]),
       ...(reply_to === undefined ? [] : [item("Show what it answers", () => goTo(reply_to))]),
       item("Copy", () => copy(body)),
-      ...(isOwn && !chat.isBlocked ? [item("Edit", () => edit(message))] : []),
-      ...(isOwn ? [item("Delete for everybody", remove)] : []),
+      ...(isOwn && !chat.isBlocked && !chat.isClosed ? [item("Edit", () => edit(message))] : []),
+      ...((isOwn || chat.isModerated) && !chat.isClosed ? [item("Delete for everybody", remove)] : []),
     ];
   }
+}
+
+/** Who has a message of a group, in words. */
+function readersOf(chat: Chat, seq: number): string {
+  const { read, delivered } = chat.timeline.readers(seq);
+  const words = [
+    read.length > 0 && `Read by ${list(read)}.`,
+    delivered.length > 0 && `Received by ${list(delivered)}.`,
+  ];
+  return chat.isGroup ? words.filter(Boolean).join(" ") || "Nobody has it yet." : "";
 }
 
 /** Below, or above where there is no room, and always inside the window. */

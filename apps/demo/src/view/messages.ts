@@ -66,7 +66,6 @@ export class Messages {
     this.#menu.close();
     this.#list.replaceChildren();
     this.#isAtEnd = true;
-    put(this.#list, "aria-label", `Messages with ${chat?.peer}`);
   }
 
   update(): void {
@@ -74,6 +73,7 @@ export class Messages {
     if (!chat) {
       return;
     }
+    put(this.#list, "aria-label", `Messages with ${chat.name}`);
     this.#loading.hidden = !chat.isLoading;
     const anchor = this.#firstVisible();
     const before = anchor?.offsetTop ?? 0;

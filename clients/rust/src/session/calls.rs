@@ -1,4 +1,4 @@
-//! What the app asks for itself: pages of the chat list and of conversations, settings, notifications, and who is there.
+//! What the app asks for itself: pages of the chat list, of conversations and of who is in them; settings, notifications, presence.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,7 +8,8 @@ use serde_json::Value;
 use wire::limits::{FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
 use wire::{
     Action, ConversationKind, DeviceRequest, DeviceResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult,
-    Presence, PresenceRequest, PresenceResult, Settings, SettingsResult,
+    MembersRequest, MembersResult, Presence, PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult,
+    ReceiptsRequest, ReceiptsResult, Settings, SettingsResult,
 };
 
 use super::requests::Errand;
@@ -26,6 +27,9 @@ pub(crate) enum Call {
     Settings(Settings, Waiter<()>),
     Device(DeviceRequest, Waiter<()>),
     Presence(PresenceRequest, Waiter<Vec<Presence>>),
+    Members(MembersRequest, Waiter<MembersResult>),
+    Receipts(ReceiptsRequest, Waiter<ReceiptsResult>),
+    Reactions(ReactionsRequest, Waiter<ReactionsResult>),
 }
 
 impl Call {
@@ -36,6 +40,9 @@ impl Call {
             Self::Settings(settings, _) => Action::Settings(settings.clone()),
             Self::Device(request, _) => Action::Device(request.clone()),
             Self::Presence(request, _) => Action::Presence(request.clone()),
+            Self::Members(request, _) => Action::Members(request.clone()),
+            Self::Receipts(request, _) => Action::Receipts(request.clone()),
+            Self::Reactions(request, _) => Action::Reactions(request.clone()),
         }
     }
 
@@ -52,9 +59,17 @@ impl Call {
                 | (Settings::Conversation { .. }, Settings::User { .. }) => false,
             },
             (Self::Device(..), Self::Device(..)) => true,
-            (Self::Inbox(..) | Self::History(..) | Self::Settings(..) | Self::Device(..) | Self::Presence(..), _) => {
-                false
-            }
+            (
+                Self::Inbox(..)
+                | Self::History(..)
+                | Self::Settings(..)
+                | Self::Device(..)
+                | Self::Presence(..)
+                | Self::Members(..)
+                | Self::Receipts(..)
+                | Self::Reactions(..),
+                _,
+            ) => false,
         }
     }
 }
@@ -118,6 +133,9 @@ impl Session {
                 let read = serde_json::from_value(result).map(|PresenceResult { users }| users);
                 self.answer(waiter, read.map_err(unreadable));
             }
+            Call::Members(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Receipts(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Reactions(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
         }
     }
 
@@ -127,6 +145,9 @@ impl Session {
             Call::History(_, waiter) => self.answer(waiter, Err(error)),
             Call::Settings(_, waiter) | Call::Device(_, waiter) => self.answer(waiter, Err(error)),
             Call::Presence(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Members(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Receipts(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Reactions(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
 }
@@ -134,9 +155,7 @@ impl Session {
 /// A page of the chat list, without conversations of kinds that this version does not know.
 pub(super) fn read_inbox(mut result: Value) -> serde_json::Result<InboxResult> {
     if let Some(Value::Array(rows)) = result.get_mut("conversations") {
-        // Groups are not among them yet.
-        let is_known =
-            |kind: &Value| ConversationKind::deserialize(kind).is_ok_and(|kind| kind == ConversationKind::Direct);
+        let is_known = |kind: &Value| ConversationKind::deserialize(kind).is_ok();
         rows.retain(|row| row.get("kind").is_some_and(is_known));
     }
     serde_json::from_value(result)

@@ -68,6 +68,11 @@ impl CatchUp {
         matches!(self.drain, Drain::Asked)
     }
 
+    /// Asks for what is pending, once it is time for it.
+    pub(super) fn drain_again(&mut self) {
+        self.again = true;
+    }
+
     /// What is missing of this conversation will never come.
     pub(super) fn give_up(&mut self, conversation_id: &ConversationId) {
         self.awaited.remove(conversation_id);
@@ -154,6 +159,7 @@ impl Session {
         if self.catch_up.again {
             return;
         }
+        self.begin_groups(now);
         self.close_older(now);
         if self.catch_up.stage == Stage::Draining {
             self.catch_up.stage = Stage::Listing;

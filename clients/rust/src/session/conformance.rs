@@ -28,6 +28,11 @@ fn connecting() {
 }
 
 #[test]
+fn groups() {
+    play_file("groups");
+}
+
+#[test]
 fn receiving() {
     play_file("receiving");
 }
@@ -65,6 +70,7 @@ fn all_files_are_played() {
             "catching-up",
             "changing",
             "connecting",
+            "groups",
             "receiving",
             "registering",
             "replacing",

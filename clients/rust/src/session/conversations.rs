@@ -15,6 +15,7 @@ use wire::{Conversation as Row, ConversationId, HistoryRequest, HistoryResult, M
 use super::requests::Errand;
 use super::{Session, jitter};
 use crate::Event;
+use crate::group::{Turn, is_group, turn_of};
 use crate::storage::Change;
 
 /// Repairs under way at once: after a long absence there can be one for each conversation.
@@ -39,7 +40,11 @@ struct Conversation {
     buffer: BTreeMap<Seq, (Message, bool)>,
     /// The server has messages up to here.
     wanted: Seq,
+    /// Of a group: nothing up to here is missing, since this user is shown what is behind it.
+    floor: Seq,
     repair_asked: bool,
+    /// A group that is new on this device begins once this is known: what is pending.
+    drain_asked: bool,
     repair_at: Option<Instant>,
     /// Repairs in a row that brought nothing.
     repair_tries: u32,
@@ -48,6 +53,10 @@ struct Conversation {
 impl Conversation {
     fn is_broken(&self) -> bool {
         self.wanted > self.shown.unwrap_or_default()
+    }
+
+    fn raise_floor(&mut self, first_seq: Option<Seq>) {
+        self.floor = self.floor.max(first_seq.unwrap_or_default().previous());
     }
 }
 
@@ -119,10 +128,11 @@ impl Session {
             return;
         }
         conversation.wanted = conversation.wanted.max(message.seq);
-        let first = message.seq == Seq::ZERO.next();
+        let begins = message.seq == Seq::ZERO.next() || turn_of(&message, &self.me) == Some(Turn::Joins);
+        let before = message.seq.previous();
         conversation.buffer.insert(message.seq, (message, missed));
-        if first {
-            self.begin(&id, Seq::ZERO);
+        if begins {
+            self.begin(&id, before);
         }
         self.show(&id, now);
     }
@@ -164,6 +174,7 @@ impl Session {
     pub(super) fn row(&mut self, row: &Row, now: Instant) {
         let conversation = self.conversations.all.entry(row.conversation_id.clone()).or_default();
         conversation.wanted = conversation.wanted.max(row.last_seq);
+        conversation.raise_floor(row.first_seq);
         // What was on its way has arrived by now: a drain took longer.
         conversation.repair_at.get_or_insert(now);
         if !self.may_hold_own(&row.conversation_id) {
@@ -177,10 +188,14 @@ impl Session {
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         let mut next = Vec::new();
         if let Some(shown) = &mut conversation.shown {
-            while let Some(first) = conversation.buffer.first_entry().filter(|first| *first.key() == shown.next()) {
+            let floor = conversation.floor;
+            // What has come of a time before is handed over, and what is missing of it will never come.
+            let is_next = |seq: Seq, shown: Seq| seq <= shown.max(floor).next();
+            while let Some(first) = conversation.buffer.first_entry().filter(|first| is_next(*first.key(), *shown)) {
                 *shown = *first.key();
                 next.push(first.remove());
             }
+            *shown = (*shown).max(floor);
             conversation.wanted = conversation.wanted.max(*shown);
         }
         if conversation.is_broken() {
@@ -210,6 +225,9 @@ impl Session {
     /// When this one is to be repaired; never, while something prevents it.
     fn repair_at(&self, id: &ConversationId) -> Option<Instant> {
         let conversation = self.conversations.all.get(id).filter(|conversation| !conversation.repair_asked)?;
+        if conversation.shown.is_none() && conversation.drain_asked {
+            return None;
+        }
         if conversation.shown.is_some() || !self.may_hold_own(id) { conversation.repair_at } else { None }
     }
 
@@ -219,17 +237,28 @@ impl Session {
     }
 
     pub(super) fn repair_due(&mut self, now: Instant) {
+        self.ask_repairs(now);
+        self.drain_on(now);
+    }
+
+    fn ask_repairs(&mut self, now: Instant) {
         while self.may_repair() {
             let mut broken = self.conversations.broken.iter();
             let due = broken.find(|id| self.repair_at(id).is_some_and(|at| at <= now)).cloned();
             let Some(id) = due else { return };
             let Some(conversation) = self.conversations.all.get_mut(&id) else { return };
-            conversation.repair_asked = true;
             let (side, limit) = match conversation.shown {
                 Some(shown) => (Side::After(shown), HISTORY_LIMIT_MAX),
+                // The history of a group does not say how far this user has come. What is pending does.
+                None if is_group(&id) => {
+                    conversation.drain_asked = true;
+                    self.catch_up.drain_again();
+                    continue;
+                }
                 // Without a beginning, it is asked only up to where this user holds it.
                 None => (Side::Newest, 1),
             };
+            conversation.repair_asked = true;
             self.ask(Errand::Repair(HistoryRequest { conversation_id: id, side, limit }), now);
         }
     }
@@ -239,6 +268,7 @@ impl Session {
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
         conversation.repair_asked = false;
         conversation.wanted = conversation.wanted.max(history.last_seq);
+        conversation.raise_floor(history.first_seq);
         let before = conversation.shown;
         if before.is_none() && !self.may_hold_own(id) {
             let own = history.members.iter().find(|member| member.user_id == self.me);
@@ -268,6 +298,22 @@ impl Session {
             let (first, max) = (self.timing.gap_retry, self.timing.reconnect_max);
             let pause = jitter(&mut self.rng, first, max, conversation.repair_tries);
             conversation.repair_at = Some(if progress { now } else { now + pause.max(first) });
+        }
+    }
+
+    /// All that is pending has come. A group that has not begun by that was acknowledged by another device, up to what has come here.
+    pub(super) fn begin_groups(&mut self, now: Instant) {
+        let asked = self.conversations.all.iter_mut().filter(|(_, conversation)| conversation.drain_asked);
+        let asked = asked.map(|(id, conversation)| {
+            conversation.drain_asked = false;
+            id.clone()
+        });
+        for id in asked.collect::<Vec<_>>() {
+            if !self.conversations.has_begun(&id) && !self.may_hold_own(&id) {
+                let wanted = self.conversations.all.get(&id).map_or(Seq::ZERO, |conversation| conversation.wanted);
+                self.begin(&id, wanted);
+                self.show(&id, now);
+            }
         }
     }
 

@@ -515,7 +515,7 @@ impl World {
             (Target::Conversation(conversation_id), 0) => Outgoing::Edit { conversation_id, seq, body },
             (Target::Conversation(conversation_id), 1) => Outgoing::Delete { conversation_id, seq },
             (Target::Conversation(conversation_id), 2) => Outgoing::React { conversation_id, seq, emoji: None },
-            (target, _) => Outgoing::Message { target, body, reply_to: None },
+            (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![] },
         };
         let queued = Queued { client_msg_id, outgoing };
         self.saved.apply(&Change::Queued(queued.clone()));

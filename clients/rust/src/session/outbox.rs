@@ -1,29 +1,40 @@
-//! Messages and changes on their way to the server, in a lane per conversation.
+//! Messages and changes on their way to the server, in a lane per conversation, and one for new groups.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
+use serde_json::Value;
 use wire::{
-    Action, ClientMsgId, ConversationId, DeleteRequest, EditRequest, Kind, Message, ReactRequest, SendRequest,
-    SendResult, Seq, Target, UserId,
+    Action, AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, DeleteRequest, EditRequest, Kind,
+    LeaveRequest, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, Target,
+    UpdateRequest, UserId,
 };
 
-use super::requests::Errand;
+use super::requests::{Errand, readable};
 use super::{Session, Waiter};
+use crate::group::{NewGroup, is_group};
 use crate::storage::{Change, Outgoing, Queued};
 use crate::{Error, Event};
 
 #[derive(Default)]
 pub(super) struct Outbox {
-    lanes: BTreeMap<Target, Lane>,
+    lanes: BTreeMap<LaneKey, Lane>,
     /// Lanes that may have something to send. The others are empty or wait for an answer.
-    ready: BTreeSet<Target>,
+    ready: BTreeSet<LaneKey>,
     /// The direct conversations with these users.
     direct: BTreeMap<UserId, ConversationId>,
     /// Answered, in conversations that are new on this device and have not begun: kept in the storage until they do, so that
     /// they are found after a restart.
     answered_early: BTreeMap<ConversationId, Vec<ClientMsgId>>,
     last_order: u64,
+}
+
+/// What has an order among itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LaneKey {
+    To(Target),
+    /// Groups that are to be made.
+    Create,
 }
 
 #[derive(Default)]
@@ -37,11 +48,17 @@ struct Entry {
     /// Their order over all lanes.
     order: u64,
     queued: Queued,
-    waiter: Option<Waiter<SendResult>>,
+    waiter: Option<Waiter<AddResult>>,
     under_way: bool,
     /// What the server held acknowledged when this was first sent; `None`: unknown, or not sent.
     acked_before: Option<Seq>,
     tries: u32,
+}
+
+impl LaneKey {
+    fn to_conversation(conversation_id: &ConversationId) -> Self {
+        Self::To(Target::Conversation(conversation_id.clone()))
+    }
 }
 
 impl Outbox {
@@ -55,9 +72,9 @@ impl Outbox {
         outbox
     }
 
-    fn push(&mut self, queued: Queued, waiter: Option<Waiter<SendResult>>, tries: u32) {
+    fn push(&mut self, queued: Queued, waiter: Option<Waiter<AddResult>>, tries: u32) {
         self.last_order += 1;
-        let lane = self.lane_of(&queued.outgoing.target());
+        let lane = self.lane_of(&queued.outgoing);
         let entry = Entry { order: self.last_order, queued, waiter, under_way: false, acked_before: None, tries };
         self.lanes.entry(lane.clone()).or_default().entries.push_back(entry);
         self.ready.insert(lane);
@@ -71,16 +88,20 @@ impl Outbox {
     }
 
     /// The same lane for a conversation, whether its messages name the user or the conversation.
-    fn lane_of(&self, target: &Target) -> Target {
-        match target {
-            Target::User(user) => self.direct.get(user).cloned().map_or_else(|| target.clone(), Target::Conversation),
-            Target::Conversation(_) => target.clone(),
+    fn lane_of(&self, outgoing: &Outgoing) -> LaneKey {
+        match outgoing.target() {
+            None => LaneKey::Create,
+            Some(Target::User(user)) => LaneKey::To(match self.direct.get(&user) {
+                Some(conversation_id) => Target::Conversation(conversation_id.clone()),
+                None => Target::User(user),
+            }),
+            Some(target @ Target::Conversation(_)) => LaneKey::To(target),
         }
     }
 
     /// No answer to it will come any more.
     fn lost(&mut self, queued: &Queued) {
-        let key = self.lane_of(&queued.outgoing.target());
+        let key = self.lane_of(&queued.outgoing);
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         let entry = lane.entries.iter_mut().find(|entry| entry.queued.client_msg_id == queued.client_msg_id);
         if entry.is_some_and(|entry| std::mem::take(&mut entry.under_way)) {
@@ -90,7 +111,7 @@ impl Outbox {
     }
 
     fn remove(&mut self, queued: &Queued) -> Option<Entry> {
-        let key = self.lane_of(&queued.outgoing.target());
+        let key = self.lane_of(&queued.outgoing);
         let lane = self.lanes.get_mut(&key)?;
         let at = lane.entries.iter().position(|entry| entry.queued.client_msg_id == queued.client_msg_id)?;
         let entry = lane.entries.remove(at)?;
@@ -111,18 +132,25 @@ impl Outbox {
         me: &UserId,
     ) -> bool {
         let sent = |lane: &Lane| lane.entries.front().is_some_and(|entry| entry.tries > 0);
+        let is_sent = |key: &LaneKey| self.lanes.get(key).is_some_and(sent);
+        if is_group(conversation_id) {
+            // It may be the one that is being made here.
+            return is_sent(&LaneKey::to_conversation(conversation_id)) || is_sent(&LaneKey::Create);
+        }
         let to_user = |user: &UserId| match user {
             // Sent by another device; the recipient is unknown here.
-            user if user == me => self.lanes.iter().any(|(key, lane)| matches!(key, Target::User(_)) && sent(lane)),
-            user => self.lanes.get(&Target::User(user.clone())).is_some_and(sent),
+            user if user == me => {
+                self.lanes.iter().any(|(key, lane)| matches!(key, LaneKey::To(Target::User(_))) && sent(lane))
+            }
+            user => is_sent(&LaneKey::To(Target::User(user.clone()))),
         };
-        self.lanes.get(&Target::Conversation(conversation_id.clone())).is_some_and(sent)
+        is_sent(&LaneKey::to_conversation(conversation_id))
             || (!self.direct.values().any(|known| known == conversation_id) && users.into_iter().any(to_user))
     }
 
     /// What was taken for acknowledged in this conversation is not.
     pub(super) fn forget_acked(&mut self, conversation_id: &ConversationId) {
-        if let Some(lane) = self.lanes.get_mut(&Target::Conversation(conversation_id.clone())) {
+        if let Some(lane) = self.lanes.get_mut(&LaneKey::to_conversation(conversation_id)) {
             lane.entries.iter_mut().for_each(|entry| entry.acked_before = None);
         }
     }
@@ -133,8 +161,8 @@ impl Outbox {
             return;
         }
         self.direct.insert(user.clone(), conversation_id.clone());
-        let Some(lane) = self.lanes.remove(&Target::User(user.clone())) else { return };
-        let key = Target::Conversation(conversation_id.clone());
+        let Some(lane) = self.lanes.remove(&LaneKey::To(Target::User(user.clone()))) else { return };
+        let key = LaneKey::to_conversation(conversation_id);
         let merged = self.lanes.entry(key.clone()).or_default();
         merged.entries.extend(lane.entries);
         merged.under_way += lane.under_way;
@@ -145,7 +173,7 @@ impl Outbox {
 }
 
 impl Session {
-    pub(crate) fn send(&mut self, queued: Queued, waiter: Option<Waiter<SendResult>>, now: Instant) {
+    pub(crate) fn send(&mut self, queued: Queued, waiter: Option<Waiter<AddResult>>, now: Instant) {
         self.outbox.push(queued, waiter, 0);
         self.send_due(now);
     }
@@ -153,8 +181,8 @@ impl Session {
     pub(super) fn send_waiting(&mut self, now: Instant) {
         for key in std::mem::take(&mut self.outbox.ready) {
             let acked = match &key {
-                Target::Conversation(id) => self.conversations.acked(id),
-                Target::User(_) => Some(Seq::ZERO),
+                LaneKey::To(Target::Conversation(id)) => self.conversations.acked(id),
+                LaneKey::To(Target::User(_)) | LaneKey::Create => Some(Seq::ZERO),
             };
             let Some(lane) = self.outbox.lanes.get_mut(&key) else { continue };
             if lane.under_way > 0 {
@@ -179,24 +207,28 @@ impl Session {
         self.outbox.lost(queued);
     }
 
-    pub(super) fn stored(&mut self, queued: Queued, stored: SendResult, now: Instant) {
+    pub(super) fn stored(&mut self, queued: Queued, answer: AddResult, now: Instant) {
         let Some(entry) = self.outbox.remove(&queued) else { return };
-        if let Target::User(user) = queued.outgoing.target() {
+        self.stats.answered += 1;
+        if let Some(waiter) = entry.waiter {
+            self.answer(waiter, Ok(answer.clone()));
+        }
+        let AddResult { entry: Some(stored), added, .. } = answer else {
+            // All of them were members before.
+            return self.save(Change::Done(queued.client_msg_id));
+        };
+        if let Some(Target::User(user)) = queued.outgoing.target() {
             self.outbox.remember_direct(&user, &stored.conversation_id);
         }
-        self.stats.answered += 1;
         let early = self.outbox.answered_early.entry(stored.conversation_id.clone()).or_default();
         early.push(queued.client_msg_id.clone());
         if self.conversations.has_begun(&stored.conversation_id) {
             self.forget_sent(&stored.conversation_id);
         }
-        if let Some(waiter) = entry.waiter {
-            self.answer(waiter, Ok(stored.clone()));
-        }
         // If the user held everything before it, the server has raised the delivered mark to it.
         let acknowledged = entry.acked_before.is_some_and(|acked| stored.seq == acked.next());
         self.conversations.stored(&stored.conversation_id, stored.seq, acknowledged);
-        let own = own_entry(queued, stored, self.me.clone());
+        let own = own_entry(queued, stored, added, self.me.clone());
         self.arrived(own, false, now);
     }
 
@@ -222,15 +254,10 @@ impl Session {
 pub(super) fn action(queued: &Queued) -> Action {
     let Queued { client_msg_id, outgoing } = queued.clone();
     match outgoing {
-        Outgoing::Message { target, body, reply_to } => Action::Send(SendRequest {
-            target,
-            client_msg_id,
-            kind: Kind::Text,
-            body,
-            media: None,
-            reply_to,
-            mentions: vec![],
-        }),
+        Outgoing::Message { target, body, reply_to, mentions } => {
+            let (kind, media) = (Kind::Text, None);
+            Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions })
+        }
         Outgoing::Edit { conversation_id, seq, body } => {
             Action::Edit(EditRequest { conversation_id, seq, client_msg_id, body })
         }
@@ -240,18 +267,81 @@ pub(super) fn action(queued: &Queued) -> Action {
         Outgoing::React { conversation_id, seq, emoji } => {
             Action::React(ReactRequest { conversation_id, seq, client_msg_id, emoji })
         }
+        Outgoing::Create(NewGroup { title, members, history, post, add }) => {
+            Action::Create(CreateRequest { client_msg_id, title, members, history, post, add })
+        }
+        Outgoing::Add { conversation_id, members } => {
+            Action::Add(AddRequest { conversation_id, client_msg_id, members })
+        }
+        Outgoing::Remove { conversation_id, user_id } => {
+            Action::Remove(RemoveRequest { conversation_id, client_msg_id, user_id })
+        }
+        Outgoing::Leave { conversation_id } => Action::Leave(LeaveRequest { conversation_id, client_msg_id }),
+        Outgoing::Role { conversation_id, user_id, role } => {
+            Action::Role(RoleRequest { conversation_id, client_msg_id, user_id, role })
+        }
+        Outgoing::Update { conversation_id, info } => {
+            Action::Update(UpdateRequest { conversation_id, client_msg_id, info })
+        }
+    }
+}
+
+/// The answer to it, if it can be read. Only an addition can come to nothing.
+pub(super) fn answer(outgoing: &Outgoing, result: Value) -> Option<AddResult> {
+    match outgoing {
+        Outgoing::Add { .. } => {
+            readable::<AddResult>(result).filter(|answer| answer.entry.is_some() || answer.added.is_empty())
+        }
+        Outgoing::Message { .. }
+        | Outgoing::Edit { .. }
+        | Outgoing::Delete { .. }
+        | Outgoing::React { .. }
+        | Outgoing::Create(_)
+        | Outgoing::Remove { .. }
+        | Outgoing::Leave { .. }
+        | Outgoing::Role { .. }
+        | Outgoing::Update { .. } => {
+            readable::<SendResult>(result).map(|entry| AddResult { entry: Some(entry), added: vec![], already: vec![] })
+        }
+    }
+}
+
+/// What it did to the group, if it is a change of one.
+fn system(outgoing: &Outgoing, added: Vec<UserId>, own: &UserId) -> Option<System> {
+    match outgoing.clone() {
+        Outgoing::Message { .. } | Outgoing::Edit { .. } | Outgoing::Delete { .. } | Outgoing::React { .. } => None,
+        Outgoing::Create(NewGroup { title, members, .. }) => {
+            let others = members.into_iter().filter(|user| user != own);
+            Some(System::Created { title, members: std::iter::once(own.clone()).chain(others).collect() })
+        }
+        Outgoing::Add { .. } => Some(System::MembersAdded { members: added }),
+        Outgoing::Remove { user_id, .. } => Some(System::MembersRemoved { members: vec![user_id] }),
+        Outgoing::Leave { .. } => Some(System::MemberLeft {}),
+        Outgoing::Role { user_id, role, .. } => Some(System::RoleChanged { user_id, role }),
+        Outgoing::Update { info, .. } => Some(info.into()),
     }
 }
 
 /// The entry that it became.
-fn own_entry(queued: Queued, stored: SendResult, sender_id: UserId) -> Message {
+fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: UserId) -> Message {
     let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
     let target_seq = queued.outgoing.target_seq();
+    let system = system(&queued.outgoing, added, &sender_id);
+    let mut mentions = vec![];
     let (kind, body, reply_to, emoji) = match queued.outgoing {
-        Outgoing::Message { body, reply_to, .. } => (Kind::Text, body, reply_to, None),
+        Outgoing::Message { body, reply_to, mentions: named, .. } => {
+            mentions = named;
+            (Kind::Text, body, reply_to, None)
+        }
         Outgoing::Edit { body, .. } => (Kind::Edit, body, None, None),
         Outgoing::Delete { .. } => (Kind::Delete, String::new(), None, None),
         Outgoing::React { emoji, .. } => (Kind::Reaction, String::new(), None, emoji),
+        Outgoing::Create(_)
+        | Outgoing::Add { .. }
+        | Outgoing::Remove { .. }
+        | Outgoing::Leave { .. }
+        | Outgoing::Role { .. }
+        | Outgoing::Update { .. } => (Kind::System, String::new(), None, None),
     };
     Message {
         conversation_id,
@@ -269,9 +359,12 @@ fn own_entry(queued: Queued, stored: SendResult, sender_id: UserId) -> Message {
         deleted_at: None,
         deleted_by: None,
         reactions: vec![],
+        reactions_seq: None,
         target_seq,
         emoji,
-        mentions: vec![],
-        system: None,
+        // The server's answer does not say.
+        emoji_before: None,
+        mentions,
+        system,
     }
 }

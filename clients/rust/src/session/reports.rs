@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use wire::limits::ACK_ENTRIES_MAX;
-use wire::{AckEntry, AckRequest, ConversationId, ReadRequest, Seq};
+use wire::{AckEntry, AckRequest, ConversationId, ReadRequest, ReadResult, Seq};
 
 use super::requests::Errand;
 use super::{Session, Waiter};
@@ -24,7 +24,7 @@ struct Read {
     asked: bool,
     answered: Seq,
     from: Option<Instant>,
-    waiting: Vec<(Seq, Waiter<u64>)>,
+    waiting: Vec<(Seq, Waiter<ReadResult>)>,
 }
 
 impl Reports {
@@ -68,7 +68,13 @@ impl Reports {
 
 impl Session {
     /// The user has read everything up to here.
-    pub(crate) fn read(&mut self, conversation_id: &ConversationId, seq: Seq, waiter: Waiter<u64>, now: Instant) {
+    pub(crate) fn read(
+        &mut self,
+        conversation_id: &ConversationId,
+        seq: Seq,
+        waiter: Waiter<ReadResult>,
+        now: Instant,
+    ) {
         let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read {
             seq,
             asked: false,
@@ -110,15 +116,15 @@ impl Session {
         }
     }
 
-    pub(super) fn read_answered(&mut self, conversation_id: &ConversationId, seq: Seq, unread: u64) {
+    pub(super) fn read_answered(&mut self, conversation_id: &ConversationId, seq: Seq, left: &ReadResult) {
         let Some(read) = self.reports.reads.get_mut(conversation_id) else { return };
         read.asked = false;
         read.answered = read.answered.max(seq);
         let (done, waiting) = std::mem::take(&mut read.waiting).into_iter().partition(|(wanted, _)| *wanted <= seq);
         read.waiting = waiting;
-        let done: Vec<(Seq, Waiter<u64>)> = done;
+        let done: Vec<(Seq, Waiter<ReadResult>)> = done;
         for (_, waiter) in done {
-            self.answer(waiter, Ok(unread));
+            self.answer(waiter, Ok(left.clone()));
         }
         self.acknowledge_again(conversation_id);
     }

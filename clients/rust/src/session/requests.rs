@@ -42,7 +42,7 @@ struct Asked {
 /// compile before its answer, its refusal and its loss are handled.
 #[derive(Debug)]
 pub(super) enum Errand {
-    /// A message, or a change of one.
+    /// What is in the outbox.
     Send(Queued),
     Ack(AckRequest),
     /// Once it is answered, the server counts the conversation as acknowledged up to `covers`.
@@ -174,17 +174,17 @@ impl Session {
     fn apply(&mut self, errand: Errand, result: Value, now: Instant) -> Result<(), Errand> {
         match errand {
             Errand::Send(queued) => {
-                let Some(stored) = readable(result) else { return Err(Errand::Send(queued)) };
-                self.stored(queued, stored, now);
+                let Some(answer) = outbox::answer(&queued.outgoing, result) else { return Err(Errand::Send(queued)) };
+                self.stored(queued, answer, now);
             }
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, covers } => {
-                let Some(ReadResult { unread, .. }) = readable(result) else {
+                let Some(left) = readable::<ReadResult>(result) else {
                     return Err(Errand::Read { request, covers });
                 };
                 let ReadRequest { conversation_id, seq } = request;
                 self.acknowledged(&[AckEntry { conversation_id: conversation_id.clone(), seq: covers }]);
-                self.read_answered(&conversation_id, seq, unread);
+                self.read_answered(&conversation_id, seq, &left);
             }
             Errand::Drain(request) => {
                 let Some(page) = readable(result) else { return Err(Errand::Drain(request)) };
@@ -241,6 +241,6 @@ fn answer_wait(timing: &Timing, attempts: u32) -> Duration {
     timing.answer_wait.saturating_mul(1 << attempts.min(ANSWER_WAIT_DOUBLINGS_MAX))
 }
 
-fn readable<T: DeserializeOwned>(result: Value) -> Option<T> {
+pub(super) fn readable<T: DeserializeOwned>(result: Value) -> Option<T> {
     serde_json::from_value(result).ok()
 }

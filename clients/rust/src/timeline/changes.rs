@@ -12,8 +12,18 @@ use crate::storage::Outgoing;
 pub(super) struct Changes {
     text: Option<Text>,
     deleted: Option<(Timestamp, UserId)>,
-    /// The last reaction of each member.
-    reactions: BTreeMap<UserId, (Seq, Option<Emoji>)>,
+    /// Of the page with the highest of these: the last reaction that is in it, and what all had reacted with.
+    page: (Option<Seq>, Vec<Reaction>),
+    /// The reactions above that.
+    reactions: BTreeMap<Seq, Step>,
+}
+
+/// What one reaction changes.
+#[derive(Clone, Debug)]
+struct Step {
+    mine: bool,
+    emoji: Option<Emoji>,
+    before: Option<Emoji>,
 }
 
 #[derive(Clone, Debug)]
@@ -24,7 +34,7 @@ struct Text {
 }
 
 impl Changes {
-    pub(super) fn add(&mut self, entry: &Message) {
+    pub(super) fn add(&mut self, entry: &Message, viewer: &UserId) {
         match entry.kind {
             // One without a version has nothing to tell: its target is deleted.
             Kind::Edit => {
@@ -33,13 +43,20 @@ impl Changes {
                 }
             }
             Kind::Delete => self.delete(entry.sent_at, entry.sender_id.clone()),
-            Kind::Reaction => {
-                let last = self.reactions.entry(entry.sender_id.clone()).or_default();
-                if last.0 < entry.seq {
-                    *last = (entry.seq, entry.emoji.clone());
-                }
+            Kind::Reaction if Some(entry.seq) > self.page.0 && self.deleted.is_none() => {
+                let (emoji, before) = (entry.emoji.clone(), entry.emoji_before.clone());
+                self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
             }
-            Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => {}
+            // It is in the page that is known, or of no use any more.
+            Kind::Reaction | Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => {}
+        }
+    }
+
+    /// The message, as some page has it.
+    pub(super) fn page(&mut self, message: &Message) {
+        if message.reactions_seq >= self.page.0 && self.deleted.is_none() {
+            self.page = (message.reactions_seq, message.reactions.clone());
+            self.reactions.retain(|seq, _| Some(*seq) > message.reactions_seq);
         }
     }
 
@@ -53,11 +70,13 @@ impl Changes {
 
     pub(super) fn delete(&mut self, at: Timestamp, by: UserId) {
         self.text = None;
+        self.page.1.clear();
+        self.reactions.clear();
         self.deleted.get_or_insert((at, by));
     }
 
     /// Makes the message, as some page had it, what it is by now.
-    pub(super) fn apply(&self, message: &mut Message, viewer: &UserId) {
+    pub(super) fn apply(&self, message: &mut Message) {
         if let Some((at, by)) = &self.deleted {
             empty(message, *at, by.clone());
             return;
@@ -68,14 +87,38 @@ impl Changes {
             (message.version, message.edited_at) = (Some(*version), Some(*edited_at));
             message.body.clone_from(body);
         }
-        let (own, others): (Vec<_>, Vec<_>) = self.reactions.iter().partition(|(user_id, _)| *user_id == viewer);
-        // The page says how many reacted with what, not who. Between two that is the same.
-        if !others.is_empty() {
-            replace(&mut message.reactions, false, others.into_iter().filter_map(|(_, (_, emoji))| emoji.as_ref()));
+        message.reactions_seq = self.reactions.keys().next_back().copied().or(self.page.0);
+        message.reactions = self.reactions();
+    }
+
+    /// What all react with by now.
+    fn reactions(&self) -> Vec<Reaction> {
+        let mut counts: BTreeMap<&Emoji, i64> = BTreeMap::new();
+        let mut mine = None;
+        for Reaction { emoji, count, mine: is_mine } in &self.page.1 {
+            counts.insert(emoji, i64::try_from(*count).unwrap_or(i64::MAX) - i64::from(*is_mine));
+            mine = if *is_mine { Some(emoji) } else { mine };
         }
-        if !own.is_empty() {
-            replace(&mut message.reactions, true, own.into_iter().filter_map(|(_, (_, emoji))| emoji.as_ref()));
+        for step in self.reactions.values() {
+            if step.mine {
+                // The own one before is known, also where the entry does not say it.
+                mine = step.emoji.as_ref();
+                continue;
+            }
+            for (emoji, more) in [(&step.emoji, 1), (&step.before, -1)] {
+                if let Some(emoji) = emoji {
+                    *counts.entry(emoji).or_default() += more;
+                }
+            }
         }
+        if let Some(mine) = mine {
+            *counts.entry(mine).or_default() += 1;
+        }
+        let shown = |(emoji, count): (&Emoji, i64)| {
+            let count = u64::try_from(count).ok().filter(|count| *count > 0)?;
+            Some(Reaction { emoji: emoji.clone(), count, mine: mine == Some(emoji) })
+        };
+        in_order(counts.into_iter().filter_map(shown).collect())
     }
 }
 
@@ -97,8 +140,14 @@ pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, o
             (message.version, message.edited_at) = (Some(message.version.unwrap_or(1) + 1), Some(at));
         }
         Outgoing::Delete { .. } => empty(message, at, own.clone()),
-        Outgoing::React { emoji, .. } => replace(&mut message.reactions, true, emoji.iter()),
-        Outgoing::Message { .. } => {}
+        Outgoing::React { emoji, .. } => react(&mut message.reactions, emoji.as_ref()),
+        Outgoing::Message { .. }
+        | Outgoing::Create(_)
+        | Outgoing::Add { .. }
+        | Outgoing::Remove { .. }
+        | Outgoing::Leave { .. }
+        | Outgoing::Role { .. }
+        | Outgoing::Update { .. } => {}
     }
 }
 
@@ -106,26 +155,30 @@ fn empty(message: &mut Message, at: Timestamp, by: UserId) {
     message.body.clear();
     message.reactions.clear();
     message.media = None;
+    message.mentions.clear();
+    message.reactions_seq = None;
     (message.version, message.edited_at) = (None, None);
     (message.deleted_at, message.deleted_by) = (Some(at), Some(by));
 }
 
-/// What the viewer, or what all others react with now, in the order of the server: the most frequent first, then by their characters.
-fn replace<'a>(reactions: &mut Vec<Reaction>, mine: bool, emojis: impl Iterator<Item = &'a Emoji>) {
-    for reaction in reactions.iter_mut() {
-        let own = u64::from(reaction.mine);
-        reaction.count = if mine { reaction.count.saturating_sub(own) } else { own };
-        reaction.mine &= !mine;
+/// With what the viewer reacts now, in the place of what was before.
+fn react(reactions: &mut Vec<Reaction>, emoji: Option<&Emoji>) {
+    for reaction in reactions.iter_mut().filter(|reaction| reaction.mine) {
+        reaction.count = reaction.count.saturating_sub(1);
+        reaction.mine = false;
     }
-    for emoji in emojis {
+    if let Some(emoji) = emoji {
         match reactions.iter_mut().find(|reaction| reaction.emoji == *emoji) {
-            Some(reaction) => {
-                reaction.count += 1;
-                reaction.mine |= mine;
-            }
-            None => reactions.push(Reaction { emoji: emoji.clone(), count: 1, mine }),
+            Some(reaction) => (reaction.count, reaction.mine) = (reaction.count + 1, true),
+            None => reactions.push(Reaction { emoji: emoji.clone(), count: 1, mine: true }),
         }
     }
     reactions.retain(|reaction| reaction.count > 0);
+    *reactions = in_order(std::mem::take(reactions));
+}
+
+/// That of the server: the most frequent first, then by their characters.
+fn in_order(mut reactions: Vec<Reaction>) -> Vec<Reaction> {
     reactions.sort_by(|one, other| (Reverse(one.count), &one.emoji).cmp(&(Reverse(other.count), &other.emoji)));
+    reactions
 }

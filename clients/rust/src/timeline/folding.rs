@@ -3,31 +3,56 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use wire::{ConversationId, Emoji, Member, MessageId, Reaction, Target};
+use wire::{ConversationId, Emoji, HistoryFrom, Member, MessageId, Reaction, Target};
 
 use super::*;
 
 const ME: &str = "alice";
+const USERS: [&str; 4] = [ME, "bob", "carol", "dave"];
 const EMOJIS: [&str; 3] = ["👍", "🎉", "｡"];
 
-/// What somebody does next, as far as it is allowed then.
+/// What somebody does next, as far as it is allowed then. Numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
 enum Act {
-    Say { reply_to: usize },
+    Say {
+        reply_to: usize,
+        mentions: usize,
+    },
     Edit(usize),
     Delete(usize),
-    React { pick: usize, emoji: usize },
+    React {
+        pick: usize,
+        emoji: usize,
+    },
+    // In groups.
+    Add(usize),
+    Remove(usize),
+    Leave,
+    Role(usize),
+    /// From where on those who join see what was said.
+    History(HistoryFrom),
 }
 
-fn act() -> impl Strategy<Value = (bool, Act)> {
+fn act() -> impl Strategy<Value = Act> {
     let pick = 0..1000_usize;
-    let act = prop_oneof![
-        4 => pick.clone().prop_map(|reply_to| Act::Say { reply_to }),
+    prop_oneof![
+        4 => (pick.clone(), 0..8_usize).prop_map(|(reply_to, mentions)| Act::Say { reply_to, mentions }),
         3 => pick.clone().prop_map(Act::Edit),
         1 => pick.clone().prop_map(Act::Delete),
         3 => (pick, 0..=EMOJIS.len()).prop_map(|(pick, emoji)| Act::React { pick, emoji }),
-    ];
-    (any::<bool>(), act)
+    ]
+}
+
+fn act_in_a_group() -> impl Strategy<Value = Act> {
+    let user = 0..USERS.len();
+    prop_oneof![
+        10 => act(),
+        3 => user.clone().prop_map(Act::Add),
+        2 => user.clone().prop_map(Act::Remove),
+        1 => Just(Act::Leave),
+        1 => user.prop_map(Act::Role),
+        1 => prop_oneof![Just(HistoryFrom::All), Just(HistoryFrom::Joined)].prop_map(Act::History),
+    ]
 }
 
 /// What comes to the view; numbers are taken modulo what there is. `read_at`: when the server read it.
@@ -63,37 +88,107 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The conversation as the server stores it: each entry as it was appended. What it says later follows from those behind it.
-struct Log(Vec<Message>);
+struct Log {
+    entries: Vec<Message>,
+    is_group: bool,
+    /// Who joins or leaves with which entry, and what those who join see.
+    turns: Vec<(Seq, UserId, Option<HistoryFrom>)>,
+    history: HistoryFrom,
+}
+
+/// What the viewer sees at some time.
+struct View {
+    first: Seq,
+    /// Their own join.
+    joined: Seq,
+    /// They have left with the last one.
+    is_over: bool,
+    /// From `first` on, as they are then.
+    entries: Vec<Message>,
+}
 
 impl Log {
-    fn new(acts: &[(bool, Act)]) -> Self {
-        let mut log = Self(Vec::new());
-        log.append("bob", &Act::Say { reply_to: 0 });
+    fn new(is_group: bool) -> Self {
+        Self { entries: Vec::new(), is_group, turns: Vec::new(), history: HistoryFrom::Joined }
+    }
+
+    fn direct(acts: &[(bool, Act)]) -> Self {
+        let mut log = Self::new(false);
+        log.append("bob", &Act::Say { reply_to: 0, mentions: 0 });
         for (own, act) in acts {
             log.append(if *own { ME } else { "bob" }, act);
         }
         log
     }
 
+    /// The first two are in it from the beginning.
+    fn group(acts: &[(usize, Act)]) -> Self {
+        let mut log = Self::new(true);
+        let members = USERS[..2].iter().map(|user| id(user)).collect::<Vec<_>>();
+        let mut entry = log.blank(ME);
+        let title = wire::Title::parse("Trip").unwrap();
+        log.turns = members.iter().map(|user| (Seq::FIRST, user.clone(), Some(HistoryFrom::Joined))).collect();
+        (entry.kind, entry.system) = (Kind::System, Some(System::Created { title, members }));
+        log.entries.push(entry);
+        for (who, act) in acts {
+            if log.is_member(USERS[*who]) {
+                log.append(USERS[*who], act);
+            }
+        }
+        log
+    }
+
+    fn is_member(&self, user: &str) -> bool {
+        self.turns.iter().rfind(|(_, who, _)| *who == *user).is_some_and(|(_, _, joins)| joins.is_some())
+    }
+
+    fn blank(&self, sender: &str) -> Message {
+        let seq = self.entries.len() as u64 + 1;
+        let conversation = if self.is_group { "gr_ab" } else { "dm_ab" };
+        Message {
+            client_msg_id: if sender == ME { ClientMsgId::parse(&format!("c{seq}")).ok() } else { None },
+            ..Message::text(
+                ConversationId::parse(conversation).unwrap(),
+                Seq::new(seq).unwrap(),
+                MessageId::stored("x"),
+                id(sender),
+                String::new(),
+                Timestamp::from_millis(i64::try_from(seq).unwrap()),
+            )
+        }
+    }
+
     fn append(&mut self, sender: &str, act: &Act) {
-        let now = self.read_at(self.0.len());
+        let now = self.read_at(self.entries.len());
         let open = now.iter().filter(|message| message.kind.counts() && message.deleted_at.is_none());
         let target = |pick: usize, own: bool| {
             let open: Vec<&Message> = open.clone().filter(|message| !own || message.sender_id == *sender).collect();
             open.get(pick.checked_rem(open.len())?).copied()
         };
-        let mut entry = blank(self.0.len() as u64 + 1, sender);
+        let mut entry = self.blank(sender);
         let target = match act {
-            Act::Say { reply_to } => {
+            Act::Say { reply_to, mentions } => {
                 entry.body = format!("said {}", entry.seq);
                 // Half of all replies are to nothing.
                 entry.reply_to = now.get(reply_to % (2 * now.len() + 1)).map(|message| message.seq);
-                return self.0.push(entry);
+                if self.is_group {
+                    entry.mentions = [USERS.get(*mentions), Some(&EVERYBODY).filter(|_| *mentions == 7)]
+                        .into_iter()
+                        .flatten()
+                        .map(|user| id(user))
+                        .collect();
+                }
+                return self.entries.push(entry);
             }
-            Act::Edit(pick) | Act::Delete(pick) => target(*pick, true),
+            Act::Edit(pick) => target(*pick, true),
+            // In groups, also what others wrote.
+            Act::Delete(pick) => target(*pick, !self.is_group),
             Act::React { pick, .. } => target(*pick, false),
+            Act::Add(_) | Act::Remove(_) | Act::Leave | Act::Role(_) | Act::History(_) => {
+                return self.append_system(entry, act);
+            }
         };
-        let Some(target) = target else { return };
+        let Some(target) = target.cloned() else { return };
         entry.target_seq = Some(target.seq);
         match act {
             Act::Edit(_) => {
@@ -105,15 +200,45 @@ impl Log {
             Act::React { emoji, .. } => {
                 entry.kind = Kind::Reaction;
                 entry.emoji = EMOJIS.get(*emoji).and_then(|emoji| Emoji::parse(emoji).ok());
+                let of_target = self.entries.iter().filter(|it| it.target_seq == Some(target.seq));
+                let own = of_target.filter(|it| it.kind == Kind::Reaction && it.sender_id == *sender);
+                entry.emoji_before = { own }.next_back().and_then(|it| it.emoji.clone());
             }
-            Act::Say { .. } => {}
+            _ => {}
         }
-        self.0.push(entry);
+        self.entries.push(entry);
+    }
+
+    fn append_system(&mut self, mut entry: Message, act: &Act) {
+        let sender = entry.sender_id.clone();
+        let (turn, system) = match act {
+            Act::Add(user) if !self.is_member(USERS[*user]) => {
+                let user = id(USERS[*user]);
+                (Some((user.clone(), Some(self.history))), System::MembersAdded { members: vec![user] })
+            }
+            Act::Remove(user) if self.is_member(USERS[*user]) && sender != *USERS[*user] => {
+                let user = id(USERS[*user]);
+                (Some((user.clone(), None)), System::MembersRemoved { members: vec![user] })
+            }
+            Act::Leave if USERS.iter().filter(|user| self.is_member(user)).count() > 1 => {
+                (Some((sender, None)), System::MemberLeft {})
+            }
+            Act::Role(user) => (None, System::RoleChanged { user_id: id(USERS[*user]), role: Role::Admin }),
+            Act::History(history) => {
+                self.history = *history;
+                let history = Some(*history);
+                (None, System::InfoChanged { title: None, history, post: None, add: None })
+            }
+            _ => return,
+        };
+        self.turns.extend(turn.map(|(user, joins)| (entry.seq, user, joins)));
+        (entry.kind, entry.system) = (Kind::System, Some(system));
+        self.entries.push(entry);
     }
 
     /// All entries up to there, as somebody sees them who reads them then.
     fn read_at(&self, last: usize) -> Vec<Message> {
-        let log = &self.0[..last];
+        let log = &self.entries[..last];
         let mut now = log.to_vec();
         for message in now.iter_mut().filter(|message| message.kind.counts()) {
             let mut reactions = BTreeMap::new();
@@ -125,11 +250,13 @@ impl Log {
                     }
                     Kind::Delete => {
                         message.body.clear();
-                        (message.version, message.edited_at) = (None, None);
+                        message.mentions.clear();
+                        (message.version, message.edited_at, message.reactions_seq) = (None, None, None);
                         (message.deleted_at, message.deleted_by) = (Some(entry.sent_at), Some(entry.sender_id.clone()));
                         reactions.clear();
                     }
                     _ => {
+                        message.reactions_seq = Some(entry.seq);
                         reactions.insert(entry.sender_id.clone(), entry.emoji.clone());
                     }
                 }
@@ -144,6 +271,28 @@ impl Log {
         }
         now
     }
+
+    /// All that the viewer sees then. In a group they are a member from the beginning, and perhaps not to its end.
+    fn seen_at(&self, last: usize) -> View {
+        let until = Seq::new(last as u64).unwrap();
+        let own = self.turns.iter().filter(|(seq, user, _)| *user == *ME && *seq <= until);
+        let joined = own.clone().rfind(|(_, _, joins)| joins.is_some());
+        let (joined, history) = joined.map_or((Seq::ZERO, HistoryFrom::All), |(seq, _, joins)| (*seq, joins.unwrap()));
+        let left = own.clone().next_back().filter(|(_, _, joins)| joins.is_none()).map(|(seq, _, _)| *seq);
+        let first = if history == HistoryFrom::All { Seq::FIRST } else { joined };
+        // What becomes of a message after they have left they are not told.
+        let mut entries = self.read_at(left.map_or(last, |left| usize::try_from(left.value()).unwrap()));
+        entries.retain(|entry| first <= entry.seq);
+        for entry in entries.iter_mut().filter(|entry| entry.target_seq.is_some_and(|target| target < first)) {
+            entry.body.clear();
+            entry.version = None;
+        }
+        View { first, joined, is_over: left.is_some(), entries }
+    }
+}
+
+fn id(user: &str) -> UserId {
+    UserId::parse(user).unwrap()
 }
 
 fn counted(by_user: &BTreeMap<UserId, Option<Emoji>>) -> Vec<Reaction> {
@@ -161,92 +310,119 @@ fn counted(by_user: &BTreeMap<UserId, Option<Emoji>>) -> Vec<Reaction> {
     reactions
 }
 
-fn blank(seq: u64, sender: &str) -> Message {
-    Message {
-        client_msg_id: if sender == ME { ClientMsgId::parse(&format!("c{seq}")).ok() } else { None },
-        ..Message::text(
-            ConversationId::parse("dm_ab").unwrap(),
-            Seq::new(seq).unwrap(),
-            MessageId::stored("x"),
-            UserId::parse(sender).unwrap(),
-            String::new(),
-            Timestamp::from_millis(i64::try_from(seq).unwrap()),
-        )
+impl View {
+    fn end(&self) -> Seq {
+        self.entries.last().unwrap().seq
+    }
+
+    fn unread(&self, mark: Seq) -> impl DoubleEndedIterator<Item = &Message> {
+        let mark = mark.max(self.joined.previous());
+        let counts = move |message: &&Message| {
+            message.seq > mark && message.kind.counts() && message.sender_id != *ME && message.deleted_at.is_none()
+        };
+        self.entries.iter().filter(counts)
+    }
+
+    fn mentions(&self, mark: Seq) -> u64 {
+        let names_me = |message: &&Message| message.mentions.iter().any(|user| *user == *ME || *user == EVERYBODY);
+        self.unread(mark).filter(names_me).count() as u64
+    }
+
+    fn row(&self, is_group: bool, mark: Seq) -> Option<Conversation> {
+        let line = self.entries.iter().rfind(|message| message.kind.counts() || message.kind == Kind::System)?;
+        let last_message = json!({"seq": line.seq, "sender_id": line.sender_id, "kind": line.kind, "preview": line.body, "sent_at": line.sent_at});
+        let last_seq = self.end();
+        let mut row = json!({"conversation_id": "dm_ab", "kind": "direct", "peer_id": "bob",
+            "unread": self.unread(mark).count(), "last_message": last_message,
+            "delivered_seq": last_seq, "read_seq": mark.max(self.joined.previous()).min(last_seq), "last_seq": last_seq});
+        if is_group {
+            let role = if self.is_over { "none" } else { "member" };
+            row = json!({"conversation_id": "gr_ab", "kind": "group", "title": "Trip", "role": role, "member_count": 2,
+                "first_seq": self.first, "unread": row["unread"], "mentions": self.mentions(mark),
+                "last_message": row["last_message"], "delivered_seq": last_seq, "read_seq": row["read_seq"],
+                "last_seq": last_seq});
+        }
+        serde_json::from_value(row).ok()
     }
 }
 
-fn unread(now: &[Message], mark: Seq) -> impl DoubleEndedIterator<Item = Seq> {
-    let counts = move |message: &&Message| {
-        message.seq > mark && message.kind.counts() && message.sender_id != *ME && message.deleted_at.is_none()
-    };
-    now.iter().filter(counts).map(|message| message.seq)
-}
-
-fn row(now: &[Message], mark: Seq) -> Option<Conversation> {
-    let line = now.iter().rfind(|message| message.kind.counts())?;
-    let last_message = json!({"seq": line.seq, "sender_id": line.sender_id, "kind": "text", "preview": line.body, "sent_at": line.sent_at});
-    let last_seq = now.last()?.seq;
-    serde_json::from_value(json!({"conversation_id": "dm_ab", "kind": "direct", "peer_id": "bob",
-        "unread": unread(now, mark).count(), "last_message": last_message,
-        "delivered_seq": last_seq, "read_seq": mark.min(last_seq), "last_seq": last_seq}))
-    .ok()
-}
-
 /// The request that became this own entry.
-fn queued(entry: &Message) -> Queued {
+fn queued(entry: &Message) -> Option<Queued> {
     let (conversation_id, seq) = (entry.conversation_id.clone(), entry.target_seq.unwrap_or(entry.seq));
     let outgoing = match entry.kind {
         Kind::Edit => Outgoing::Edit { conversation_id, seq, body: entry.body.clone() },
         Kind::Delete => Outgoing::Delete { conversation_id, seq },
         Kind::Reaction => Outgoing::React { conversation_id, seq, emoji: entry.emoji.clone() },
-        Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => Outgoing::Message {
+        Kind::Text | Kind::Image | Kind::File | Kind::Voice => Outgoing::Message {
             target: Target::Conversation(conversation_id),
             body: entry.body.clone(),
             reply_to: entry.reply_to,
+            mentions: entry.mentions.clone(),
         },
+        Kind::System | Kind::Other(_) => return None,
     };
-    Queued { client_msg_id: entry.client_msg_id.clone().unwrap(), outgoing }
+    Some(Queued { client_msg_id: entry.client_msg_id.clone().unwrap(), outgoing })
 }
 
 fn take(timeline: &mut Timeline, log: &Log, mark: Seq, step: &Step) {
     // From 1 to the length of the log.
-    let number = |any: usize| any % log.0.len() + 1;
+    let number = |any: usize| any % log.entries.len() + 1;
     match *step {
         Step::Entry { seq, read_at } => {
             let seq = number(seq);
-            let read_at = number(read_at).max(seq);
-            timeline.message(log.read_at(read_at)[seq - 1].clone());
+            let mut read_at = number(read_at).max(seq);
+            // Each entry came to the viewer at some time, if it ever did.
+            let is_seen = |at: usize| log.seen_at(at).entries.iter().any(|entry| entry.seq.value() == seq as u64);
+            if !is_seen(read_at) {
+                read_at = if is_seen(seq) { seq } else { log.entries.len() };
+            }
+            let mut seen = log.seen_at(read_at).entries;
+            let Some(at) = seen.iter().position(|entry| entry.seq.value() == seq as u64) else { return };
+            let mut entry = seen.swap_remove(at);
+            if entry.sender_id == *ME && read_at == seq {
+                // Made from the answer, which does not say it.
+                entry.emoji_before = None;
+            }
+            timeline.message(entry);
         }
         Step::Page { from, length, read_at } => {
-            let read_at = number(read_at);
-            let messages: Vec<Message> = log.read_at(read_at).into_iter().skip(number(from) - 1).take(length).collect();
-            let last_seq = log.0[read_at - 1].seq;
-            let own = Member { user_id: UserId::parse(ME).unwrap(), delivered_seq: mark, read_seq: mark };
-            timeline.history(HistoryResult { messages, more: false, last_seq, first_seq: None, members: vec![own] });
+            let view = log.seen_at(number(read_at));
+            let last_seq = view.end();
+            let is_of_page = |message: &Message| message.seq.value() >= number(from) as u64;
+            let messages: Vec<Message> = view.entries.into_iter().filter(is_of_page).take(length).collect();
+            let own = Member { user_id: id(ME), delivered_seq: mark, read_seq: mark };
+            let first_seq = Some(view.first).filter(|_| log.is_group);
+            let members = if log.is_group { vec![] } else { vec![own] };
+            timeline.history(HistoryResult { messages, more: false, last_seq, first_seq, members });
         }
         Step::Row { read_at } => {
-            if let Some(row) = row(&log.read_at(number(read_at)), mark) {
+            if let Some(row) = log.seen_at(number(read_at)).row(log.is_group, mark) {
                 timeline.row(&row);
             }
         }
         Step::Queued(seq) => {
-            let entry = &log.0[number(seq) - 1];
-            if entry.sender_id == *ME {
-                timeline.queued(queued(entry), entry.sent_at);
+            let entry = &log.entries[number(seq) - 1];
+            if entry.sender_id == *ME
+                && let Some(queued) = queued(entry)
+            {
+                timeline.queued(queued, entry.sent_at);
             }
         }
         Step::Refused(seq) => {
-            let mut entry = log.0[number(seq) - 1].clone();
+            let mut entry = log.entries[number(seq) - 1].clone();
             entry.client_msg_id = ClientMsgId::parse(&format!("refused-{seq}")).ok();
-            let queued = queued(&entry);
-            timeline.queued(queued.clone(), entry.sent_at);
-            timeline.failed(&queued.client_msg_id, "gone");
+            if let Some(queued) = queued(&entry) {
+                timeline.queued(queued.clone(), entry.sent_at);
+                timeline.failed(&queued.client_msg_id, "gone");
+            }
         }
     }
 }
 
 /// Each message as it is shown: nothing that was shown as deleted says anything again, and no version falls.
 fn check_progress(timeline: &Timeline, before: &mut BTreeMap<Seq, (bool, Option<u64>)>) {
+    // What the user is shown no more may come again.
+    before.retain(|seq, _| timeline.held.contains_key(seq));
     for message in timeline.held.values().filter(|message| message.kind.counts()) {
         let now = (message.deleted_at.is_some(), message.version);
         let was = before.insert(message.seq, now).unwrap_or_default();
@@ -257,8 +433,87 @@ fn check_progress(timeline: &Timeline, before: &mut BTreeMap<Seq, (bool, Option<
     let text = format!("{:?}", timeline.changes);
     let deleted = before.iter().filter(|(_, (deleted, _))| *deleted).map(|(seq, _)| seq);
     for entry in deleted.filter_map(|seq| timeline.changes.get(seq)) {
-        assert!(!format!("{entry:?}").contains("edited "), "what is deleted is kept: {text}");
+        let entry = format!("{entry:?}");
+        assert!(!entry.contains("edited ") && !entry.contains("mine"), "what is deleted is kept: {text}");
     }
+}
+
+/// Some of what there is, and then all of it, each in any order and as it was at any time: the view is what the log says.
+fn check(
+    log: &Log,
+    steps: &[Step],
+    last: &[(u64, usize)],
+    mark: u64,
+    marks: &[(u64, u64)],
+) -> Result<(), TestCaseError> {
+    let end = log.entries.len();
+    let mark = Seq::new(mark.min(end as u64)).unwrap_or_default();
+    let mut timeline = Timeline::new(id(ME));
+    timeline.receipt(ReceiptKind::Read, &id(ME), mark);
+    let mut rest: Vec<(u64, Step)> =
+        (0..end).zip(last).map(|(seq, (key, read_at))| (*key, Step::Entry { seq, read_at: *read_at })).collect();
+    rest.sort_by_key(|(key, _)| *key);
+    let rest = rest.into_iter().map(|(_, step)| step);
+    // Whoever is added again asks for what they see now.
+    let joins = log.turns.iter().filter(|(_, user, joins)| *user == *ME && joins.is_some()).count();
+    let length = if joins > 1 { end } else { 0 };
+    let seen = [Step::Page { from: 0, length, read_at: end - 1 }, Step::Row { read_at: end - 1 }];
+    let seen = seen.into_iter().filter(|_| log.is_group);
+    let mut before = BTreeMap::new();
+    for step in steps.iter().cloned().chain(rest).chain(seen) {
+        take(&mut timeline, log, mark, &step);
+        check_progress(&timeline, &mut before);
+    }
+
+    let now = log.seen_at(end);
+    let all = receipts(log, marks);
+    if log.is_group {
+        timeline.receipts(&all);
+    }
+    let of_others = |mark: fn(&Member) -> Seq| all.members.iter().map(mark).min().unwrap_or_default();
+    let (delivered, read) = (of_others(|member| member.delivered_seq), of_others(|member| member.read_seq));
+    let mut shown = Vec::new();
+    for entry in timeline.entries(|_| ()) {
+        match entry {
+            TimelineEntry::Message { message, own, tick, quote, changing, .. } => {
+                prop_assert!(!changing);
+                let quoted = message.reply_to.and_then(|seq| now.entries.iter().find(|message| message.seq == seq));
+                prop_assert_eq!(quote.as_deref(), quoted.filter(|message| message.kind.counts()));
+                if own && log.is_group && !now.is_over {
+                    let reached = if message.seq <= delivered { Tick::Delivered } else { Tick::Stored };
+                    prop_assert_eq!(tick, Some(if message.seq <= read { Tick::Read } else { reached }));
+                }
+                shown.push(message.into_owned());
+            }
+            TimelineEntry::System { message, .. } => shown.push(message.clone()),
+            TimelineEntry::Gap { .. } => prop_assert!(false, "nothing is missing"),
+            TimelineEntry::Unsent { tick, .. } => prop_assert_eq!(tick, Tick::Failed),
+            TimelineEntry::Day(()) | TimelineEntry::Unread(_) => {}
+        }
+    }
+    let is_shown = |message: &&Message| message.kind.counts() || message.kind == Kind::System;
+    let expected: Vec<Message> = now.entries.iter().filter(is_shown).cloned().collect();
+    prop_assert_eq!(shown, expected);
+    prop_assert_eq!(timeline.missing(), None);
+    prop_assert_eq!(timeline.more_before(), None);
+    prop_assert_eq!(timeline.unread(), now.unread(mark).count() as u64);
+    prop_assert_eq!(timeline.mentions(), now.mentions(mark));
+    prop_assert_eq!(timeline.read_up_to(), now.unread(mark).next_back().map(|message| message.seq));
+    prop_assert_eq!(timeline.is_closed(), now.is_over);
+    Ok(())
+}
+
+/// The marks of those who are in the group with the viewer: no lower than just before they joined.
+fn receipts(log: &Log, marks: &[(u64, u64)]) -> ReceiptsResult {
+    let end = log.entries.len() as u64;
+    let member = |(user, (delivered, read)): (&&str, &(u64, u64))| {
+        let joined = log.turns.iter().rfind(|(_, who, _)| *who == **user)?.0.previous();
+        let mark = |mark: u64| Seq::new(mark.min(end)).unwrap_or_default().max(joined);
+        Some(Member { user_id: id(user), delivered_seq: mark((*delivered).max(*read)), read_seq: mark(*read) })
+    };
+    let others = USERS.iter().zip(marks).filter(|(user, _)| **user != ME && log.is_member(user));
+    let (members, nothing) = (others.filter_map(member).collect(), Seq::ZERO);
+    ReceiptsResult { delivered_seq: nothing, read_seq: nothing, members, next_cursor: None }
 }
 
 proptest! {
@@ -266,63 +521,38 @@ proptest! {
 
     #[test]
     fn once_everything_has_come_the_view_is_what_the_log_says(
-        acts in prop::collection::vec(act(), 0..30),
+        acts in prop::collection::vec((any::<bool>(), act()), 0..30),
         steps in prop::collection::vec(step(), 0..40),
-        last in prop::collection::vec((any::<u64>(), 0..1000_usize), 30),
+        last in prop::collection::vec((any::<u64>(), 0..1000_usize), 40),
         mark in 0..30_u64,
     ) {
-        let log = Log::new(&acts);
-        let end = log.0.len();
-        let mark = Seq::new(mark.min(end as u64)).unwrap_or_default();
-        let mut timeline = Timeline::new(UserId::parse(ME).unwrap());
-        timeline.receipt(ReceiptKind::Read, &UserId::parse(ME).unwrap(), mark);
-        // Then each entry, in any order, as it was at any time.
-        let mut rest: Vec<(u64, Step)> = (0..end)
-            .zip(&last)
-            .map(|(seq, (key, read_at))| (*key, Step::Entry { seq, read_at: *read_at }))
-            .collect();
-        rest.sort_by_key(|(key, _)| *key);
-        let mut before = BTreeMap::new();
-        for step in steps.iter().chain(rest.iter().map(|(_, step)| step)) {
-            take(&mut timeline, &log, mark, step);
-            check_progress(&timeline, &mut before);
-        }
+        check(&Log::direct(&acts), &steps, &last, mark, &[])?;
+    }
 
-        let now = log.read_at(end);
-        let mut shown = Vec::new();
-        for entry in timeline.entries(|_| ()) {
-            match entry {
-                TimelineEntry::Message { message, quote, changing, .. } => {
-                    prop_assert!(!changing);
-                    let quoted = message.reply_to.and_then(|seq| now.iter().find(|message| message.seq == seq));
-                    prop_assert_eq!(quote.as_deref(), quoted.filter(|message| message.kind.counts()));
-                    shown.push(message.into_owned());
-                }
-                TimelineEntry::Gap { .. } => prop_assert!(false, "nothing is missing"),
-                TimelineEntry::Unsent { tick, .. } => prop_assert_eq!(tick, Tick::Failed),
-                TimelineEntry::Day(()) | TimelineEntry::Unread(_) => {}
-            }
-        }
-        let expected: Vec<Message> = now.iter().filter(|message| message.kind.counts()).cloned().collect();
-        prop_assert_eq!(shown, expected);
-        prop_assert_eq!(timeline.missing(), None);
-        prop_assert_eq!(timeline.unread(), unread(&now, mark).count() as u64);
-        prop_assert_eq!(timeline.read_up_to(), unread(&now, mark).next_back());
+    #[test]
+    fn a_group_is_what_its_log_says_to_the_one_who_looks_at_it(
+        acts in prop::collection::vec((0..USERS.len(), act_in_a_group()), 0..40),
+        steps in prop::collection::vec(step(), 0..40),
+        last in prop::collection::vec((any::<u64>(), 0..1000_usize), 50),
+        mark in 0..40_u64,
+        marks in prop::collection::vec((0..40_u64, 0..40_u64), USERS.len()),
+    ) {
+        check(&Log::group(&acts), &steps, &last, mark, &marks)?;
     }
 
     /// From a row, some of what was before it, and what came since in order: the number that the server has.
     #[test]
     fn unread_is_what_the_server_counts_while_older_messages_are_missing(
-        acts in prop::collection::vec(act(), 0..30),
+        acts in prop::collection::vec((any::<bool>(), act()), 0..30),
         early in prop::collection::vec((0..1000_usize, 0..1000_usize), 0..6),
         read_at in 0..1000_usize,
         mark in 0..30_u64,
     ) {
-        let log = Log::new(&acts);
-        let read_at = read_at % log.0.len() + 1;
+        let log = Log::direct(&acts);
+        let read_at = read_at % log.entries.len() + 1;
         let mark = Seq::new(mark.min(read_at as u64)).unwrap_or_default();
-        let mut timeline = Timeline::new(UserId::parse(ME).unwrap());
-        let Some(row) = row(&log.read_at(read_at), mark) else { return Ok(()) };
+        let mut timeline = Timeline::new(id(ME));
+        let Some(row) = log.seen_at(read_at).row(false, mark) else { return Ok(()) };
         for (seq, then) in early {
             let seq = seq % read_at;
             let then = (then % read_at).max(seq) + 1;
@@ -330,10 +560,10 @@ proptest! {
         }
         timeline.row(&row);
         prop_assert_eq!(timeline.unread(), row.unread);
-        for last in read_at + 1..=log.0.len() {
-            let now = log.read_at(last);
-            timeline.message(now[last - 1].clone());
-            prop_assert_eq!(timeline.unread(), unread(&now, mark).count() as u64, "up to {}", last);
+        for last in read_at + 1..=log.entries.len() {
+            let now = log.seen_at(last);
+            timeline.message(now.entries[last - 1].clone());
+            prop_assert_eq!(timeline.unread(), now.unread(mark).count() as u64, "up to {}", last);
         }
     }
 }

@@ -39,6 +39,10 @@ fn happen(timeline: &mut Timeline, step: &Value, start: Instant) {
             fields["conversation_id"] = json!("dm_ab");
             timeline.queued(queued_of(&fields), read(&what["at"]));
         }
+        "receipts" => {
+            check::<ReceiptsResult>(what);
+            timeline.receipts(&read(what));
+        }
         "typing" => timeline.typing(&read(&what["user_id"]), start + millis(&what["now"])),
         "failed" => timeline.failed(&read(&what["client_msg_id"]), read::<String>(&what["code"])),
         "dismiss" => timeline.dismiss(&read(what)),
@@ -68,6 +72,12 @@ fn expect(timeline: &Timeline, expected: &Value, start: Instant, place: &str) {
             "more_before" => json!(timeline.more_before()),
             "unread" => json!(timeline.unread()),
             "read_up_to" => json!(timeline.read_up_to()),
+            "mentions" => json!(timeline.mentions()),
+            "closed" => json!(timeline.is_closed()),
+            "readers" => {
+                let Readers { read, delivered } = timeline.readers(read(&expected["seq"]));
+                json!({"seq": expected["seq"], "read": read, "delivered": delivered})
+            }
             "writing" => {
                 let now = &expected["now"];
                 json!({"now": now, "users": timeline.writing(start + millis(now))})
@@ -87,6 +97,9 @@ fn brief(entry: &TimelineEntry<'_, String>) -> String {
         TimelineEntry::Day(day) => format!("day {day}"),
         TimelineEntry::Unread(count) => format!("unread {count}"),
         TimelineEntry::Gap { after_seq, before_seq } => format!("gap {after_seq}..{before_seq}"),
+        TimelineEntry::System { message, system } => {
+            format!("{} {} {}", message.seq, message.sender_id, json!(system)["event"].as_str().unwrap())
+        }
         TimelineEntry::Message { message, tick, quote, changing, refused, .. } => {
             let who = tick.map_or(message.sender_id.to_string(), |tick| format!("own {}", word(tick)));
             let changing = if *changing { " changing" } else { "" };
@@ -201,7 +214,7 @@ fn message(own: u16, number: u64) -> Message {
 
 fn queued_message(client_msg_id: ClientMsgId, reply_to: Option<Seq>) -> Queued {
     let target = Target::Conversation(ConversationId::parse("dm_ab").unwrap());
-    Queued { client_msg_id, outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to } }
+    Queued { client_msg_id, outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to, mentions: vec![] } }
 }
 
 fn page(own: u16, from: u64, length: u64, last: u64) -> HistoryResult {
@@ -244,7 +257,7 @@ fn check_entries(timeline: &Timeline, ticks: &mut BTreeMap<Seq, Tick>) {
     let (mut last, mut gap, mut unsent_seen) = (None::<Seq>, None, BTreeSet::new());
     for entry in timeline.entries(|_| ()) {
         match entry {
-            TimelineEntry::Day(()) | TimelineEntry::Unread(_) => {}
+            TimelineEntry::Day(()) | TimelineEntry::Unread(_) | TimelineEntry::System { .. } => {}
             TimelineEntry::Gap { after_seq, before_seq } => gap = Some((after_seq, before_seq)),
             TimelineEntry::Message { message, tick, .. } => {
                 assert!(last < Some(message.seq) && unsent_seen.is_empty());

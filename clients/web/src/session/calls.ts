@@ -1,4 +1,5 @@
-// What the app asks for itself: pages of the chat list and of conversations, who is there, settings, and notifications.
+// What the app asks for itself: pages of the chat list and of conversations, who is there, who is in a group and how far they have
+// come, settings, and notifications.
 
 import { PigeonholeError } from "../errors.ts";
 import {
@@ -9,23 +10,46 @@ import {
   type InboxResult,
   isDeviceResult,
   isHistoryResult,
+  isMembersResult,
   isPresenceResult,
+  isReactionsResult,
+  isReceiptsResult,
   isSettingsResult,
+  type MembersRequest,
+  type MembersResult,
   type Presence,
   type PresenceRequest,
+  type ReactionsRequest,
+  type ReactionsResult,
+  type ReceiptsRequest,
+  type ReceiptsResult,
   type SettingsRequest,
 } from "../frames.ts";
 import { checkSize, readInbox } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
-export type CallRequest = InboxRequest | HistoryRequest | PresenceRequest | SettingsRequest | DeviceRequest;
-export type CallResult<R extends CallRequest> = R extends InboxRequest
-  ? InboxResult
-  : R extends HistoryRequest
-    ? HistoryResult
-    : R extends PresenceRequest
-      ? Presence[]
-      : undefined;
+/** What each of them is answered with. */
+interface Results {
+  inbox: InboxResult;
+  history: HistoryResult;
+  presence: Presence[];
+  members: MembersResult;
+  receipts: ReceiptsResult;
+  reactions: ReactionsResult;
+  settings: undefined;
+  device: undefined;
+}
+
+export type CallRequest =
+  | InboxRequest
+  | HistoryRequest
+  | PresenceRequest
+  | MembersRequest
+  | ReceiptsRequest
+  | ReactionsRequest
+  | SettingsRequest
+  | DeviceRequest;
+export type CallResult<R extends CallRequest> = Results[R["action"]];
 
 interface Call {
   request: CallRequest;
@@ -88,26 +112,40 @@ export class Calls {
   }
 
   #answered({ request, waiter }: Call, result: unknown): void {
-    if (request.action === "settings" && isSettingsResult(result)) {
+    const answer = read(request, result);
+    if (answer === undefined) {
+      this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
+      return;
+    }
+    if (request.action === "settings") {
       const { action: _, id: __, ...settings } = request;
       this.#session.tell({ type: "settings", settings });
-      this.#session.answer(waiter, undefined);
-      return;
     }
-    if (request.action === "device" && isDeviceResult(result)) {
-      this.#session.answer(waiter, undefined);
-      return;
+    this.#session.answer(waiter, answer.is);
+  }
+}
+
+/** What the app is answered; `undefined`: it can't be read. */
+function read({ action }: CallRequest, result: unknown): { is: unknown } | undefined {
+  switch (action) {
+    case "inbox": {
+      const page = readInbox(result);
+      return page && { is: page };
     }
-    if (request.action === "presence" && isPresenceResult(result)) {
-      this.#session.answer(waiter, result.users);
-      return;
-    }
-    const page = request.action === "inbox" ? readInbox(result) : readHistory(result);
-    if (page && (request.action === "inbox" || request.action === "history")) {
-      this.#session.answer(waiter, page);
-    } else {
-      this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
-    }
+    case "presence":
+      return isPresenceResult(result) ? { is: result.users } : undefined;
+    case "settings":
+      return isSettingsResult(result) ? { is: undefined } : undefined;
+    case "device":
+      return isDeviceResult(result) ? { is: undefined } : undefined;
+    case "history":
+      return isHistoryResult(result) ? { is: result } : undefined;
+    case "members":
+      return isMembersResult(result) ? { is: result } : undefined;
+    case "receipts":
+      return isReceiptsResult(result) ? { is: result } : undefined;
+    case "reactions":
+      return isReactionsResult(result) ? { is: result } : undefined;
   }
 }
 
@@ -118,13 +156,8 @@ function subject(request: CallRequest): string {
       return "user_id" in request ? `user ${request.user_id}` : `conversation ${request.conversation_id}`;
     case "device":
       return "device";
-    case "inbox":
-    case "history":
-    case "presence":
+    default:
+      // These only ask.
       return "";
   }
-}
-
-function readHistory(result: unknown): HistoryResult | undefined {
-  return isHistoryResult(result) ? result : undefined;
 }

@@ -35,6 +35,11 @@ export class CatchUp {
     return this.#drain.is === "asked";
   }
 
+  /** Asks for what is pending, once it is time for it. */
+  drainAgain(): void {
+    this.#again = true;
+  }
+
   /** What is missing of this conversation will never come. */
   giveUp(conversation: string): void {
     this.#awaited.delete(conversation);
@@ -162,6 +167,7 @@ export class CatchUp {
     if (this.#again) {
       return;
     }
+    this.#session.conversations.beginGroups();
     this.#session.links.closeOlder();
     if (this.#stage === "draining") {
       this.#stage = "listing";

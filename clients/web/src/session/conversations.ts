@@ -5,6 +5,7 @@
 //            knows        is done    to the app
 
 import { type HistoryResult, isHistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
+import { isGroup, joiners } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 /** Repairs under way at once: after a long absence there can be one for each conversation. */
@@ -26,10 +27,18 @@ class Conversation {
   buffer = new Map<number, Arrived>();
   /** The server has messages up to here. */
   wanted = 0;
+  /** Of a group: nothing up to here is missing, since this user is shown what is behind it. */
+  floor = 0;
   repairAsked = false;
+  /** A group that is new on this device begins once this is known: what is pending. */
+  drainAsked = false;
   repairAt: number | undefined;
   /** Repairs in a row that brought nothing. */
   repairTries = 0;
+
+  raiseFloor(firstSeq = 1): void {
+    this.floor = Math.max(this.floor, firstSeq - 1);
+  }
 
   isBroken(): boolean {
     return this.wanted > (this.shown ?? 0);
@@ -122,8 +131,8 @@ export class Conversations {
     }
     conversation.wanted = Math.max(conversation.wanted, seq);
     conversation.buffer.set(seq, { message, missed });
-    if (seq === 1) {
-      this.#begin(id, 0);
+    if (seq === 1 || joiners(message).includes(this.#session.me)) {
+      this.#begin(id, seq - 1);
     }
     this.#show(id);
   }
@@ -148,6 +157,7 @@ export class Conversations {
     const id = row.conversation_id;
     const conversation = this.#get(id);
     conversation.wanted = Math.max(conversation.wanted, row.last_seq);
+    conversation.raiseFloor(row.first_seq);
     // What was on its way has arrived by now: a drain took longer.
     conversation.repairAt ??= this.#session.now;
     if (!this.#mayHoldOwn(id)) {
@@ -190,6 +200,7 @@ export class Conversations {
       for (let arrived = this.#takeNext(conversation); arrived; arrived = this.#takeNext(conversation)) {
         next.push(arrived);
       }
+      conversation.shown = Math.max(conversation.shown, conversation.floor);
       conversation.wanted = Math.max(conversation.wanted, conversation.shown);
     }
     if (conversation.isBroken()) {
@@ -209,8 +220,10 @@ export class Conversations {
   }
 
   #takeNext(conversation: Conversation): Arrived | undefined {
-    const seq = (conversation.shown ?? 0) + 1;
-    const arrived = conversation.buffer.get(seq);
+    const { shown = 0, floor, buffer } = conversation;
+    // What has come of a time before as a member is handed over, and what is missing of it will never come.
+    const seq = shown < floor ? Math.min(floor + 1, ...buffer.keys()) : shown + 1;
+    const arrived = buffer.get(seq);
     if (arrived) {
       conversation.buffer.delete(seq);
       conversation.shown = seq;
@@ -229,8 +242,9 @@ export class Conversations {
 
   /** When this one is to be repaired; never, while something prevents it. */
   #repairAt(id: string): number {
-    const { repairAsked, repairAt, shown } = this.#get(id);
-    const waits = repairAsked || repairAt === undefined || (shown === undefined && this.#mayHoldOwn(id));
+    const { repairAsked, drainAsked, repairAt, shown } = this.#get(id);
+    const waits =
+      repairAsked || repairAt === undefined || (shown === undefined && (drainAsked || this.#mayHoldOwn(id)));
     return waits ? Number.POSITIVE_INFINITY : repairAt;
   }
 
@@ -243,9 +257,28 @@ export class Conversations {
     while (this.#mayRepair()) {
       const id = [...this.#broken].find((broken) => this.#repairAt(broken) <= this.#session.now);
       if (id === undefined) {
-        return;
+        break;
       }
-      this.#repair(id, this.#get(id));
+      const conversation = this.#get(id);
+      if (conversation.shown === undefined && isGroup(id)) {
+        // The history of a group does not say how far this user has come. What is pending does.
+        conversation.drainAsked = true;
+        this.#session.catchUp.drainAgain();
+      } else {
+        this.#repair(id, conversation);
+      }
+    }
+    this.#session.catchUp.drainOn();
+  }
+
+  /** All that is pending has come. A group that has not begun by that was acknowledged by another device, up to what has come here. */
+  beginGroups(): void {
+    for (const [id, conversation] of this.#all) {
+      if (conversation.drainAsked && conversation.shown === undefined && !this.#mayHoldOwn(id)) {
+        this.#begin(id, conversation.wanted);
+        this.#show(id);
+      }
+      conversation.drainAsked = false;
     }
   }
 
@@ -286,6 +319,7 @@ export class Conversations {
     const { links, me, now, stats, timing } = this.#session;
     const conversation = this.#get(id);
     conversation.wanted = Math.max(conversation.wanted, history.last_seq);
+    conversation.raiseFloor(history.first_seq);
     const before = conversation.shown;
     if (before === undefined && !this.#mayHoldOwn(id)) {
       const own = history.members.find(({ user_id }) => user_id === me);

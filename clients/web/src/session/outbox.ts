@@ -1,16 +1,20 @@
-// Messages, and changes of messages, on their way to the server, in a lane per conversation.
+// Messages, and changes of messages and groups, on their way to the server, in a lane per conversation, and one for new
+// groups.
 
 import type { PigeonholeError } from "../errors.ts";
-import { isSendResult, type Message, type SendResult } from "../frames.ts";
-import { requestFor, type Target } from "../protocol.ts";
-import type { Queued } from "../storage/storage.ts";
+import { type AddResult, isAddResult, isSendResult, type Message, type SendResult, type System } from "../frames.ts";
+import { asSaid, isGroup, requestFor } from "../protocol.ts";
+import type { Queued, QueuedCreate, QueuedGroupChange } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
+
+/** What the server answers. Where an addition found nobody new, there is no entry. */
+export type Stored = SendResult | AddResult;
 
 interface Entry {
   /** Their order over all lanes. */
   order: number;
   queued: Queued;
-  waiter: Waiter<SendResult> | undefined;
+  waiter: Waiter<Stored> | undefined;
   underWay: boolean;
   /** What the server held acknowledged when this was first sent; `undefined`: unknown, or not sent. */
   ackedBefore: number | undefined;
@@ -23,6 +27,8 @@ type Lane = Entry[];
 /** A lane's name. */
 const toUser = (user: string) => `to ${user}`;
 const toConversation = (conversation: string) => `in ${conversation}`;
+/** Groups that are to be made. */
+const TO_NEW = "new";
 
 export class Outbox {
   #session: Session;
@@ -46,9 +52,9 @@ export class Outbox {
     }
   }
 
-  add(queued: Queued, waiter: Waiter<SendResult> | undefined, tries = 0): void {
+  add(queued: Queued, waiter: Waiter<Stored> | undefined, tries = 0): void {
     this.#lastOrder += 1;
-    const key = this.#laneOf(queued.target);
+    const key = this.#laneOf(queued);
     const lane = this.#lanes.get(key) ?? [];
     lane.push({ order: this.#lastOrder, queued, waiter, underWay: false, ackedBefore: undefined, tries });
     this.#lanes.set(key, lane);
@@ -78,7 +84,7 @@ export class Outbox {
     const { conversations, requests, stats } = this.#session;
     entry.underWay = true;
     if (entry.tries === 0) {
-      // With this user there is no conversation yet, as far as known, so this is its first message.
+      // With this user there is no conversation yet, as far as known, so this is its first message; nor is the new group there.
       entry.ackedBefore = key.startsWith("in ") ? conversations.acked(key.slice("in ".length)) : 0;
       stats.sent += 1;
     } else {
@@ -87,29 +93,39 @@ export class Outbox {
     entry.tries += 1;
     requests.ask(requestFor(entry.queued), {
       answered: (result) => {
-        const readable = isSendResult(result);
+        const isAnswer = "add" in entry.queued ? isAddResult : isSendResult;
+        const readable = isAnswer(result);
         if (readable) {
-          this.#stored(entry, result);
+          this.#answered(entry, result);
         }
         return readable;
       },
       refused: (error) => this.#refused(entry, error),
       lost: () => {
         entry.underWay = false;
-        this.#ready.add(this.#laneOf(entry.queued.target));
+        this.#ready.add(this.#laneOf(entry.queued));
       },
     });
   }
 
-  #stored(entry: Entry, stored: SendResult): void {
-    const { clientMsgId, target } = entry.queued;
-    const { conversation_id, seq } = stored;
-    const { conversations, stats, me } = this.#session;
+  #answered(entry: Entry, answer: Stored): void {
+    this.#session.stats.answered += 1;
     this.#remove(entry);
-    if ("to" in target) {
-      this.rememberDirect(target.to, conversation_id);
+    if (isSendResult(answer)) {
+      this.#stored(entry, answer);
+    } else {
+      this.#session.save({ done: entry.queued.clientMsgId });
+      this.#session.answer(entry.waiter, answer);
     }
-    stats.answered += 1;
+  }
+
+  #stored(entry: Entry, stored: SendResult): void {
+    const { clientMsgId } = entry.queued;
+    const { conversation_id, seq } = stored;
+    const { conversations, me } = this.#session;
+    if ("body" in entry.queued && "to" in entry.queued.target) {
+      this.rememberDirect(entry.queued.target.to, conversation_id);
+    }
     this.#answeredEarly.set(conversation_id, [...(this.#answeredEarly.get(conversation_id) ?? []), clientMsgId]);
     if (conversations.hasBegun(conversation_id)) {
       this.forgetSent(conversation_id);
@@ -139,13 +155,17 @@ export class Outbox {
   /** Whether a message that was sent and not answered may be in this conversation, in which these users have spoken. */
   isUnsure(conversation: string, users: string[]): boolean {
     const sent = (lane: Lane | undefined) => (lane?.[0]?.tries ?? 0) > 0;
-    const toAnyone = () => [...this.#lanes].some(([key, lane]) => key.startsWith("to ") && sent(lane));
+    const toAnyone = () => [...this.#lanes].some(([key, lane]) => key.startsWith(toUser("")) && sent(lane));
+    if (sent(this.#lanes.get(toConversation(conversation)))) {
+      return true;
+    }
+    if (isGroup(conversation)) {
+      // It may be the one that is being made here.
+      return sent(this.#lanes.get(TO_NEW));
+    }
     // Sent by another device; the recipient is unknown here.
     const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(this.#lanes.get(toUser(user))));
-    return (
-      sent(this.#lanes.get(toConversation(conversation))) ||
-      (![...this.#direct.values()].includes(conversation) && users.some(to))
-    );
+    return ![...this.#direct.values()].includes(conversation) && users.some(to);
   }
 
   /** What was taken for acknowledged in this conversation is not. */
@@ -175,7 +195,11 @@ export class Outbox {
   }
 
   /** The same lane for a conversation, whether its messages name the user or the conversation. */
-  #laneOf(target: Target): string {
+  #laneOf(queued: Queued): string {
+    if ("create" in queued) {
+      return TO_NEW;
+    }
+    const { target } = queued;
     if ("conversation_id" in target) {
       return toConversation(target.conversation_id);
     }
@@ -184,7 +208,7 @@ export class Outbox {
   }
 
   #remove(entry: Entry): void {
-    const key = this.#laneOf(entry.queued.target);
+    const key = this.#laneOf(entry.queued);
     const rest = (this.#lanes.get(key) ?? []).filter((other) => other !== entry);
     if (rest.length === 0) {
       this.#lanes.delete(key);
@@ -212,6 +236,26 @@ function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
     const { seq: target_seq, emoji } = queued.react;
     return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
   }
-  const { body, replyTo } = queued;
-  return { ...entry, kind: "text", body, ...(replyTo === undefined ? {} : { reply_to: replyTo }) };
+  if ("body" in queued) {
+    return { ...entry, kind: "text", ...asSaid(queued) };
+  }
+  return { ...entry, kind: "system", system: systemOf(me, queued, stored) };
+}
+
+/** What happened to the group. */
+function systemOf(me: string, queued: QueuedCreate | QueuedGroupChange, stored: SendResult | AddResult): System {
+  if ("create" in queued) {
+    const { title, members } = queued.create;
+    return { event: "created", title, members: [me, ...members.filter((user) => user !== me)] };
+  }
+  if ("add" in queued) {
+    return { event: "members.added", members: "added" in stored ? stored.added : queued.add.members };
+  }
+  if ("remove" in queued) {
+    return { event: "members.removed", members: [queued.remove.user_id] };
+  }
+  if ("leave" in queued) {
+    return { event: "member.left" };
+  }
+  return "role" in queued ? { event: "role.changed", ...queued.role } : { event: "info.changed", ...queued.update };
 }

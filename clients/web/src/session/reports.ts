@@ -1,7 +1,7 @@
 // Reports to the server: what this device holds, and what the user has read.
 
 import type { PigeonholeError } from "../errors.ts";
-import { isAckResult, isReadResult, limits } from "../frames.ts";
+import { isAckResult, isReadResult, limits, type ReadResult } from "../frames.ts";
 import { checkSize, type Mark } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
@@ -12,7 +12,7 @@ interface Read {
   answered: number;
   /** Not reported before this. */
   from: number;
-  waiting: { seq: number; waiter: Waiter<number> | undefined }[];
+  waiting: { seq: number; waiter: Waiter<ReadResult> | undefined }[];
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -103,7 +103,7 @@ export class Reports {
 
   // Reading.
 
-  read(conversation: string, seq: number, waiter: Waiter<number> | undefined): void {
+  read(conversation: string, seq: number, waiter: Waiter<ReadResult> | undefined): void {
     try {
       checkSize({ action: "read", conversation_id: conversation, seq });
     } catch (error) {
@@ -146,7 +146,7 @@ export class Reports {
           const readable = isReadResult(result);
           if (readable) {
             conversations.raiseAcked(conversation, covers);
-            this.#answered(conversation, read, seq, result.unread);
+            this.#answered(conversation, read, seq, result);
           }
           return readable;
         },
@@ -165,11 +165,11 @@ export class Reports {
     );
   }
 
-  #answered(conversation: string, read: Read, seq: number, unread: number): void {
+  #answered(conversation: string, read: Read, seq: number, left: ReadResult): void {
     read.asked = false;
     read.answered = Math.max(read.answered, seq);
     for (const { waiter } of read.waiting.filter((waiting) => waiting.seq <= seq)) {
-      this.#session.answer(waiter, unread);
+      this.#session.answer(waiter, left);
     }
     read.waiting = read.waiting.filter((waiting) => waiting.seq > seq);
     this.#session.conversations.acknowledgeAgain(conversation);

@@ -16,14 +16,14 @@
 import type { Timing, TokenNeed } from "../config.ts";
 import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State, Why } from "../events.ts";
-import type { SendResult } from "../frames.ts";
+import type { ReadResult } from "../frames.ts";
 import { type Incoming, parseFrame } from "../protocol.ts";
 import type { Change, Queued, Saved } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
 import { Conversations } from "./conversations.ts";
 import { Links } from "./links.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type Stored } from "./outbox.ts";
 import { Reports } from "./reports.ts";
 import { Requests } from "./requests.ts";
 import { Typing } from "./typing.ts";
@@ -171,12 +171,12 @@ export class Session {
 
   // Calls of the app.
 
-  send(queued: Queued, waiter: Waiter<SendResult> | undefined, now: number): void {
+  send(queued: Queued, waiter: Waiter<Stored> | undefined, now: number): void {
     this.#at(now, () => this.outbox.add(queued, waiter));
   }
 
   /** The user has read everything up to here. */
-  read(conversation: string, seq: number, waiter: Waiter<number> | undefined, now: number): void {
+  read(conversation: string, seq: number, waiter: Waiter<ReadResult> | undefined, now: number): void {
     this.#at(now, () => this.reports.read(conversation, seq, waiter));
   }
 

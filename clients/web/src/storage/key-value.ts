@@ -40,8 +40,9 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
 }
 
 function isQueued(queued: Queued): boolean {
-  const { clientMsgId, target } = queued;
-  return typeof clientMsgId === "string" && typeof target === "object" && target !== null && isSaid(queued);
+  const { clientMsgId } = queued;
+  const hasTarget = "create" in queued || isObject(queued.target);
+  return typeof clientMsgId === "string" && hasTarget && isSaid(queued);
 }
 
 function isSaid(queued: Queued): boolean {
@@ -55,7 +56,31 @@ function isSaid(queued: Queued): boolean {
     const { seq, emoji } = queued.react;
     return isSeq(seq) && (emoji === null || typeof emoji === "string");
   }
-  return typeof queued.body === "string" && (queued.replyTo === undefined || isSeq(queued.replyTo));
+  if ("create" in queued) {
+    return typeof queued.create.title === "string" && isListOfText(queued.create.members);
+  }
+  if ("add" in queued) {
+    return isListOfText(queued.add.members);
+  }
+  if ("remove" in queued) {
+    return typeof queued.remove.user_id === "string";
+  }
+  if ("role" in queued) {
+    return typeof queued.role.user_id === "string" && typeof queued.role.role === "string";
+  }
+  if ("leave" in queued || "update" in queued) {
+    return isObject("leave" in queued ? queued.leave : queued.update);
+  }
+  const { body, replyTo, mentions } = queued;
+  return typeof body === "string" && (replyTo === undefined || isSeq(replyTo)) && isListOfText(mentions ?? []);
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+function isListOfText(list: unknown): boolean {
+  return Array.isArray(list) && list.every((item) => typeof item === "string");
 }
 
 function isSeq(seq: unknown): boolean {

@@ -1,9 +1,9 @@
 // What outlives a reload: the messages that were not answered yet, and how far each conversation has come.
 
-import type { Target } from "../protocol.ts";
+import type { GroupInfo, NewGroup, Target } from "../protocol.ts";
 
-/** What waits for its answer: a message, or a change of one. */
-export type Queued = QueuedMessage | QueuedEdit | QueuedDelete | QueuedReaction;
+/** What waits for its answer: a message, a change of one, or one of a group. */
+export type Queued = QueuedMessage | QueuedChange | QueuedCreate | QueuedGroupChange;
 
 export interface QueuedMessage {
   /** The same at each try, so that the server stores it once. */
@@ -12,30 +12,61 @@ export interface QueuedMessage {
   body: string;
   /** The message that this one answers. */
   replyTo?: number;
+  /** Whom it names, or `*`: all members. */
+  mentions?: string[];
 }
 
-interface OfMessage {
+interface InConversation {
   clientMsgId: string;
   target: { conversation_id: string };
 }
 
 /** The message with this `seq` is to say something else. */
-export interface QueuedEdit extends OfMessage {
+export interface QueuedEdit extends InConversation {
   edit: { seq: number; body: string };
 }
 
 /** The message with this `seq` is to be deleted for everybody. */
-export interface QueuedDelete extends OfMessage {
+export interface QueuedDelete extends InConversation {
   delete: { seq: number };
 }
 
 /** The user's reaction to the message with this `seq`. `null` takes it back. */
-export interface QueuedReaction extends OfMessage {
+export interface QueuedReaction extends InConversation {
   react: { seq: number; emoji: string | null };
 }
 
 /** Of what is stored without a message of its own: the change of another. */
 export type QueuedChange = QueuedEdit | QueuedDelete | QueuedReaction;
+
+/** A group is to be made. The answer says which conversation it is. */
+export interface QueuedCreate {
+  clientMsgId: string;
+  create: NewGroup;
+}
+
+/** These are to be members. */
+export interface QueuedAdd extends InConversation {
+  add: { members: string[] };
+}
+
+export interface QueuedRemove extends InConversation {
+  remove: { user_id: string };
+}
+
+export interface QueuedLeave extends InConversation {
+  leave: Record<string, never>;
+}
+
+export interface QueuedRole extends InConversation {
+  role: { user_id: string; role: "owner" | "admin" | "member" };
+}
+
+export interface QueuedUpdate extends InConversation {
+  update: GroupInfo;
+}
+
+export type QueuedGroupChange = QueuedAdd | QueuedRemove | QueuedLeave | QueuedRole | QueuedUpdate;
 
 /** One thing to remember. */
 export type Change =

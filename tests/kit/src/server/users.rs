@@ -51,7 +51,8 @@ impl Users {
     /// Makes ids of the names in a frame.
     pub(crate) fn to_ids(&self, frame: &mut Value) {
         if let Some(issuer) = &self.0 {
-            rename(frame, &|name| issuer.id(name));
+            // In `mentions` a star is everybody, and nobody's name.
+            rename(frame, &|name| if name == "*" { name.to_owned() } else { issuer.id(name) });
         }
     }
 

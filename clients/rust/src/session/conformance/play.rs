@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use wire::{
-    ConversationId, DeviceRequest, HistoryRequest, InboxRequest, PresenceRequest, Registration, Seq, Side, UserId, When,
+    ConversationId, DeviceRequest, HistoryRequest, InboxRequest, MembersRequest, PresenceRequest, ReactionsRequest,
+    ReceiptsRequest, Registration, Seq, Side, UserId, When,
 };
 
 use super::frames::{check_request, check_server_frame};
@@ -163,7 +164,8 @@ impl Play {
             return self.session.wake(self.now);
         }
         let calls = ["send", "reply", "edit", "delete", "react", "typing", "presence", "read", "done", "history"];
-        let (call, fields) = verb(what, &[&calls[..], &["settings", "register", "inbox"]].concat());
+        let of_groups = ["create", "add", "remove", "leave", "role", "update", "members", "receipts", "reactions"];
+        let (call, fields) = verb(what, &[&calls[..], &of_groups, &["settings", "register", "inbox"]].concat());
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
@@ -173,12 +175,13 @@ impl Play {
                 message["reply_to"] = fields["seq"].clone();
                 self.send(queued_of(&message));
             }
-            "edit" | "delete" | "react" => {
+            "edit" | "delete" | "react" | "create" | "add" | "remove" | "leave" | "role" | "update" => {
                 let mut change =
                     json!({"client_msg_id": fields["client_msg_id"], "conversation_id": fields["conversation_id"]});
                 change[call] = fields.clone();
                 self.send(queued_of(&change));
             }
+            "members" | "receipts" | "reactions" => self.list(call, fields, name),
             "typing" => self.session.typing(conversation(), self.now),
             "presence" => {
                 let waiter = self.waiter(name);
@@ -213,6 +216,20 @@ impl Play {
                 self.session.call(Call::Inbox(request, waiter), self.now);
             }
         }
+    }
+
+    fn list(&mut self, call: &str, fields: &Value, name: &str) {
+        let conversation_id = read(&fields["conversation_id"]);
+        let (limit, cursor) = (read(&fields["limit"]), read(&fields["cursor"]));
+        let call = match call {
+            "members" => Call::Members(MembersRequest { conversation_id, limit, cursor }, self.waiter(name)),
+            "receipts" => Call::Receipts(ReceiptsRequest { conversation_id, limit, cursor }, self.waiter(name)),
+            _ => {
+                let request = ReactionsRequest { conversation_id, seq: read(&fields["seq"]), limit, cursor };
+                Call::Reactions(request, self.waiter(name))
+            }
+        };
+        self.session.call(call, self.now);
     }
 
     fn send(&mut self, queued: Queued) {

@@ -73,10 +73,31 @@ fn expand_message(text: &str) -> Option<Value> {
             "deletes" => change("delete", number.ok()?),
             "reacts" => change("reaction", number.ok()?),
             "emoji" => message["emoji"] = json!(value),
+            "before" => message["emoji_before"] = json!(value),
+            "upto" => message["reactions_seq"] = json!(number.ok()?),
+            "mentions" => message["mentions"] = users(value),
+            "created" => message.set(system(&json!({"event": "created", "title": value, "members": []}))),
+            "members" => message["system"]["members"] = users(value),
+            "adds" => message.set(system(&json!({"event": "members.added", "members": users(value)}))),
+            "removes" => message.set(system(&json!({"event": "members.removed", "members": users(value)}))),
+            "leaves" => message.set(system(&json!({"event": "member.left"}))),
+            "makes" => {
+                let (user, role) = value.split_once(':')?;
+                message.set(system(&json!({"event": "role.changed", "user_id": user, "role": role})));
+            }
+            "renames" => message.set(system(&json!({"event": "info.changed", "title": value}))),
             _ => return None,
         }
     }
     Some(message)
+}
+
+fn users(text: &str) -> Value {
+    text.split('+').collect()
+}
+
+fn system(system: &Value) -> Value {
+    json!({"kind": "system", "body": "", "system": system})
 }
 
 trait Fields {
@@ -136,11 +157,25 @@ pub(crate) fn queued_of(fields: &Value) -> Queued {
         Outgoing::Delete { conversation_id: conversation_id(), seq: seq("delete") }
     } else if let Some(react) = fields.get("react") {
         Outgoing::React { conversation_id: conversation_id(), seq: seq("react"), emoji: read(&react["emoji"]) }
+    } else if let Some(group) = fields.get("create") {
+        Outgoing::Create(read(group))
+    } else if let Some(added) = fields.get("add") {
+        Outgoing::Add { conversation_id: conversation_id(), members: read(&added["members"]) }
+    } else if let Some(removed) = fields.get("remove") {
+        Outgoing::Remove { conversation_id: conversation_id(), user_id: read(&removed["user_id"]) }
+    } else if fields.get("leave").is_some() {
+        Outgoing::Leave { conversation_id: conversation_id() }
+    } else if let Some(role) = fields.get("role") {
+        let (user_id, role) = (read(&role["user_id"]), read(&role["role"]));
+        Outgoing::Role { conversation_id: conversation_id(), user_id, role }
+    } else if let Some(info) = fields.get("update") {
+        Outgoing::Update { conversation_id: conversation_id(), info: read(info) }
     } else {
         Outgoing::Message {
             target: target_of(fields),
             body: read(&fields["body"]),
             reply_to: read(&fields["reply_to"]),
+            mentions: fields.get("mentions").map(read).unwrap_or_default(),
         }
     };
     Queued { client_msg_id, outgoing }
@@ -148,11 +183,14 @@ pub(crate) fn queued_of(fields: &Value) -> Queued {
 
 /// And the other way round.
 pub(super) fn plain_queued(Queued { client_msg_id, outgoing }: &Queued) -> Value {
-    let mut fields = json!(outgoing.target());
+    let mut fields = outgoing.target().map_or(json!({}), |target| json!(target));
     fields["client_msg_id"] = json!(client_msg_id);
     match outgoing {
-        Outgoing::Message { body, reply_to, .. } => {
+        Outgoing::Message { body, reply_to, mentions, .. } => {
             fields["body"] = json!(body);
+            if !mentions.is_empty() {
+                fields["mentions"] = json!(mentions);
+            }
             if let Some(reply_to) = reply_to {
                 fields["reply_to"] = json!(reply_to);
             }
@@ -160,6 +198,12 @@ pub(super) fn plain_queued(Queued { client_msg_id, outgoing }: &Queued) -> Value
         Outgoing::Edit { seq, body, .. } => fields["edit"] = json!({"seq": seq, "body": body}),
         Outgoing::Delete { seq, .. } => fields["delete"] = json!({"seq": seq}),
         Outgoing::React { seq, emoji, .. } => fields["react"] = json!({"seq": seq, "emoji": emoji}),
+        Outgoing::Create(group) => fields["create"] = json!(group),
+        Outgoing::Add { members, .. } => fields["add"] = json!({"members": members}),
+        Outgoing::Remove { user_id, .. } => fields["remove"] = json!({"user_id": user_id}),
+        Outgoing::Leave { .. } => fields["leave"] = json!({}),
+        Outgoing::Role { user_id, role, .. } => fields["role"] = json!({"user_id": user_id, "role": role}),
+        Outgoing::Update { info, .. } => fields["update"] = json!(info),
     }
     fields
 }

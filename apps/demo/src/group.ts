@@ -1,0 +1,88 @@
+// What a group is, as far as its entries and its rows of the chat list have told. No DOM, no network.
+
+import type { Conversation, GroupInfo, Message } from "@pigeonhole/client";
+
+export type OwnRole = NonNullable<Conversation["role"]>;
+
+export interface Group {
+  title: string;
+  role: OwnRole;
+  memberCount: number | undefined;
+  /** Of `post`, `add` and `history`, what an entry that is held says. Nothing else tells them. */
+  post?: GroupInfo["post"];
+  add?: GroupInfo["add"];
+  history?: GroupInfo["history"];
+  /** The last entry that has told each of them. */
+  asOf: Readonly<Record<string, number>>;
+}
+
+export const UNKNOWN: Group = { title: "", role: "member", memberCount: undefined, asOf: {} };
+
+/** Whether a conversation's id is that of a group. */
+export function isGroup(conversation: string): boolean {
+  return conversation.startsWith("gr_");
+}
+
+export function moderates(role: OwnRole): boolean {
+  return role === "owner" || role === "admin";
+}
+
+/** Whether somebody of that role may remove another. */
+export function mayRemove(own: OwnRole, other: OwnRole): boolean {
+  return own === "owner" || (own === "admin" && !moderates(other));
+}
+
+export function learnedOfRow(group: Group, { title, role, member_count, last_seq }: Conversation): Group {
+  return withNews(group, last_seq, { title, role, memberCount: member_count });
+}
+
+export function learned(group: Group, { seq, sender_id, system }: Message, me: string): Group {
+  switch (system?.event) {
+    case "created":
+      return withNews(group, seq, {
+        title: system.title,
+        role: sender_id === me ? "owner" : "member",
+        memberCount: system.members.length,
+      });
+    case "members.added":
+      return withNews(group, seq, {
+        role: system.members.includes(me) ? "member" : undefined,
+        memberCount: changed(group, system.members.length),
+      });
+    case "members.removed":
+      return withNews(group, seq, {
+        role: system.members.includes(me) ? "none" : undefined,
+        memberCount: changed(group, -system.members.length),
+      });
+    case "member.left":
+      return withNews(group, seq, {
+        role: sender_id === me ? "none" : undefined,
+        memberCount: changed(group, -1),
+      });
+    case "role.changed": {
+      const handedOver = system.role === "owner" && sender_id === me ? "admin" : undefined;
+      return withNews(group, seq, { role: system.user_id === me ? system.role : handedOver });
+    }
+    case "info.changed": {
+      const { title, post, add, history } = system;
+      return withNews(group, seq, { title, post, add, history });
+    }
+    default:
+      return group;
+  }
+}
+
+function changed({ memberCount }: Group, by: number): number | undefined {
+  return memberCount === undefined ? undefined : memberCount + by;
+}
+
+/** Each of these, unless a later entry has told it already. */
+function withNews(group: Group, seq: number, news: Record<string, unknown>): Group {
+  const isNews = ([name, value]: [string, unknown]) => value !== undefined && seq > (group.asOf[name] ?? 0);
+  const fresh = Object.entries(news).filter(isNews);
+  if (fresh.length === 0) {
+    return group;
+  }
+  const asOf = { ...group.asOf, ...Object.fromEntries(fresh.map(([name]) => [name, seq])) };
+  return { ...group, ...Object.fromEntries(fresh), asOf };
+}

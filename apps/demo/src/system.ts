@@ -1,0 +1,48 @@
+// What happened to a group, in words.
+
+import type { System } from "@pigeonhole/client";
+
+/** `by`: who did it; `me`: who reads it. */
+export function sentence(system: System, by: string, me: string): string {
+  const you = (user: string) => (user === me ? "you" : user);
+  const who = by === me ? "You" : by;
+  switch (system.event) {
+    case "created":
+      return `${who} made the group “${system.title}” ${withOthers(system.members, by, you)}`.trim();
+    case "members.added":
+      return `${who} added ${list(system.members.map(you))}`;
+    case "members.removed":
+      return `${who} removed ${list(system.members.map(you))}`;
+    case "member.left":
+      return `${who} left`;
+    case "role.changed":
+      return system.role === "owner"
+        ? `${who} handed the group over to ${you(system.user_id)}`
+        : `${who} made ${you(system.user_id)} ${roles[system.role]}`;
+    case "info.changed":
+      return `${who} ${list(changes(system))}`;
+  }
+}
+
+function withOthers(members: readonly string[], by: string, you: (user: string) => string): string {
+  const others = members.filter((user) => user !== by);
+  return others.length > 0 ? `with ${list(others.map(you))}` : "";
+}
+
+const roles = { owner: "the owner", admin: "an admin", member: "a member without special rights", none: "no member" };
+
+function changes({ title, post, add, history }: Extract<System, { event: "info.changed" }>): string[] {
+  const is = (value: string | undefined, words: Record<string, string>) => (value && words[value]) || "";
+  return [
+    title === undefined ? "" : `called the group “${title}”`,
+    is(post, { all: "let all members write", admins: "let only admins write" }),
+    is(add, { all: "let all members add others", admins: "let only admins add others" }),
+    is(history, { all: "let newcomers see what was said before", joined: "let newcomers see only what comes" }),
+  ].filter(Boolean);
+}
+
+/** "a", "a and b", "a, b and c". */
+export function list(all: readonly string[]): string {
+  const [last = "", before] = [all.at(-1), all.slice(0, -1).join(", ")];
+  return before ? `${before} and ${last}` : last;
+}

@@ -1,0 +1,232 @@
+// What a group is: what it is called, who is in it, and what its admins may change.
+
+import type { GroupInfo, GroupMember, Role } from "@pigeonhole/client";
+import type { Chat } from "../chat.ts";
+import { mayRemove } from "../group.ts";
+import { avatar } from "./avatar.ts";
+import { Confirm } from "./confirm.ts";
+import { fill, h, icon, put } from "./dom.ts";
+import { Menu, type MenuItem } from "./menu.ts";
+import { userIds } from "./user-ids.ts";
+
+export interface GroupActions {
+  add(chat: Chat, users: string[]): void;
+  remove(chat: Chat, user: string): void;
+  role(chat: Chat, user: string, role: Role): void;
+  update(chat: Chat, info: GroupInfo): void;
+  leaveGroup(chat: Chat): void;
+}
+
+const roles: Record<GroupMember["role"], string> = { owner: "Owner", admin: "Admin", member: "", none: "" };
+
+/** What admins decide: its name, and what each value means. */
+const rules = {
+  post: { name: "Who may write", all: "All members", admins: "Only admins" },
+  add: { name: "Who may add members", all: "All members", admins: "Only admins" },
+  history: { name: "Newcomers see", joined: "What comes from then on", all: "Also what was said before" },
+} as const;
+type Rule = keyof typeof rules;
+
+export class GroupPanel {
+  readonly element: HTMLElement;
+  /** Opens it. */
+  readonly button: HTMLButtonElement;
+  #actions: GroupActions;
+  #chat: Chat | undefined;
+  #title: HTMLInputElement;
+  #rename: HTMLFormElement;
+  #add: HTMLFormElement;
+  #members = h("ul", { class: "members", "aria-label": "Members" });
+  #rules = new Map<Rule, HTMLSelectElement>();
+  #rulesList = h("div", { class: "rules", role: "group", "aria-label": "Rules" });
+  #leave: HTMLButtonElement;
+  #confirm = new Confirm();
+
+  constructor(user: string, actions: GroupActions) {
+    this.#actions = actions;
+    const id = `group-${user}`;
+    this.button = h(
+      "button",
+      {
+        type: "button",
+        class: "button",
+        "aria-label": "Members and rules",
+        "aria-controls": id,
+        click: () => this.#toggle(),
+      },
+      icon("group"),
+    );
+    this.#title = h("input", { required: true, maxlength: 64, pattern: ".*\\S.*", "aria-label": "Title" });
+    this.#rename = h("form", { submit: (event: SubmitEvent) => this.#renamed(event) }, this.#title, filled("Rename"));
+    const names = h("input", {
+      required: true,
+      placeholder: "Add dave, erin …",
+      "aria-label": "Add members",
+      autocomplete: "off",
+      autocapitalize: "none",
+      spellcheck: "false",
+      input: () => names.setCustomValidity(""),
+    });
+    this.#add = h("form", { submit: (event: SubmitEvent) => this.#added(event, names) }, names, filled("Add"));
+    for (const rule of Object.keys(rules) as Rule[]) {
+      this.#rulesList.append(this.#rule(rule));
+    }
+    this.#leave = h("button", { type: "button", class: "danger", click: () => void this.#left() }, "Leave the group");
+    const keydown = (event: KeyboardEvent) => {
+      if (event.key === "Escape") {
+        // The chat stays open.
+        event.stopPropagation();
+        this.#toggle();
+        this.button.focus();
+      }
+    };
+    this.element = h(
+      "section",
+      { id, class: "group-panel", "aria-label": "Group", hidden: true, keydown },
+      this.#rename,
+      this.#members,
+      this.#add,
+      this.#rulesList,
+      this.#leave,
+      this.#confirm.element,
+    );
+  }
+
+  turnTo(): void {
+    this.element.hidden = true;
+    this.#members.replaceChildren();
+  }
+
+  update(chat: Chat): void {
+    this.#chat = chat;
+    const isThere = chat.isGroup && chat.id !== undefined && !chat.isClosed;
+    this.button.hidden = !isThere;
+    this.element.hidden ||= !isThere;
+    put(this.button, "aria-expanded", String(!this.element.hidden));
+    if (this.element.hidden) {
+      return;
+    }
+    const { group, members, isModerated } = chat;
+    this.#rename.hidden = !isModerated;
+    if (document.activeElement !== this.#title) {
+      this.#title.value = group.title;
+    }
+    this.#add.hidden = !isModerated && group.add === "admins";
+    this.#rulesList.hidden = !isModerated;
+    for (const [rule, select] of this.#rules) {
+      select.value = group[rule] ?? "";
+    }
+    const isLast = members.length === 1;
+    this.#leave.disabled = group.role === "owner" && !isLast;
+    put(this.#leave, "title", this.#leave.disabled && "Hand the group over first");
+    fill(
+      this.#members,
+      members.map((member) => ({
+        // Another role is another menu.
+        key: `${member.user_id} ${member.role} ${group.role}`,
+        create: () => this.#member(chat, member),
+      })),
+    );
+  }
+
+  #member(chat: Chat, member: GroupMember): HTMLElement {
+    const { user_id, role } = member;
+    const name = user_id === chat.me ? `${user_id} (you)` : user_id;
+    const row = h(
+      "li",
+      {},
+      avatar(user_id),
+      h("span", { class: "name" }, name),
+      h("span", { class: "role" }, roles[role]),
+    );
+    if (this.#choices(chat, member).length > 0) {
+      row.append(new Menu(`What to do with ${user_id}`, () => this.#choices(chat, member)).element);
+    }
+    return row;
+  }
+
+  #choices(chat: Chat, { user_id: user, role }: GroupMember): MenuItem[] {
+    const own = chat.group.role;
+    if (user === chat.me) {
+      return [];
+    }
+    const give = (name: string, given: Role) => ({ name, choose: () => this.#actions.role(chat, user, given) });
+    const items: MenuItem[] = [];
+    if (own === "owner") {
+      items.push(role === "admin" ? give("Take admin’s rights", "member") : give("Make admin", "admin"));
+      items.push({
+        name: "Hand the group over",
+        choose: () =>
+          this.#ask(`Hand the group over to ${user}?`, "Hand over", () => this.#actions.role(chat, user, "owner")),
+      });
+    }
+    if (mayRemove(own, role)) {
+      items.push({
+        name: `Remove ${user}`,
+        choose: () => this.#ask(`Remove ${user} from the group?`, "Remove", () => this.#actions.remove(chat, user)),
+      });
+    }
+    return items;
+  }
+
+  async #ask(question: string, yes: string, sure: () => void): Promise<void> {
+    if (await this.#confirm.ask(question, yes)) {
+      sure();
+    }
+  }
+
+  #rule(rule: Rule): HTMLElement {
+    const { name, ...values } = rules[rule];
+    const changed = () => this.#chat && this.#actions.update(this.#chat, { [rule]: select.value });
+    const options = Object.entries(values).map(([value, words]) => h("option", { value }, words));
+    // Nothing tells what it is, but an entry that changed it.
+    const unknown = h("option", { value: "", disabled: true, hidden: true }, "Not changed yet");
+    const select = h("select", { change: changed }, unknown, ...options);
+    this.#rules.set(rule, select);
+    return h("label", {}, h("span", {}, name), select);
+  }
+
+  #renamed(event: SubmitEvent): void {
+    event.preventDefault();
+    const title = this.#title.value.trim();
+    if (this.#chat && title !== this.#chat.group.title) {
+      this.#actions.update(this.#chat, { title });
+    }
+    this.#title.blur();
+    this.button.focus();
+  }
+
+  #added(event: SubmitEvent, names: HTMLInputElement): void {
+    event.preventDefault();
+    const chat = this.#chat;
+    const { ids, problem } = userIds(names.value, chat?.me ?? "");
+    if (problem) {
+      names.setCustomValidity(problem);
+      names.reportValidity();
+    } else if (chat && ids.length > 0) {
+      this.#actions.add(chat, ids);
+      names.value = "";
+    }
+  }
+
+  async #left(): Promise<void> {
+    const chat = this.#chat;
+    if (chat && (await this.#confirm.ask(`Leave “${chat.name}”?`, "Leave"))) {
+      this.#actions.leaveGroup(chat);
+    }
+  }
+
+  #toggle(): void {
+    this.element.hidden = !this.element.hidden;
+    if (this.#chat) {
+      this.update(this.#chat);
+    }
+    if (!this.element.hidden) {
+      this.element.querySelector<HTMLElement>("input:not([hidden]), button")?.focus();
+    }
+  }
+}
+
+function filled(name: string): HTMLElement {
+  return h("button", { class: "filled" }, name);
+}

@@ -1,0 +1,19 @@
+// Who writes, in words.
+
+import type { Chat } from "../chat.ts";
+import { list } from "../system.ts";
+
+/** More than these are "several". */
+const NAMED_MAX = 2;
+
+/** Nothing, if nobody does. */
+export function writes(chat: Chat): string {
+  const users = chat.writing();
+  if (users.length === 0 || !chat.isGroup) {
+    return users.length === 0 ? "" : "writes …";
+  }
+  if (users.length > NAMED_MAX) {
+    return "several people write …";
+  }
+  return `${list(users)} ${users.length === 1 ? "writes" : "write"} …`;
+}

@@ -1,0 +1,100 @@
+//! Who is in a conversation, and how far they have come.
+
+use std::collections::BTreeMap;
+
+use wire::{Message, Seq, System, UserId};
+
+use crate::group::{Turn, turn_of};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    pub delivered: Seq,
+    pub read: Seq,
+}
+
+/// Who has read a message, and who has only received it: see [`Timeline::readers`](super::Timeline::readers).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readers<'a> {
+    /// In the order of their ids.
+    pub read: Vec<&'a UserId>,
+    /// Those who have it and have not read it, in the order of their ids.
+    pub delivered: Vec<&'a UserId>,
+}
+
+/// Those who are members, by the entries that are shown, and by whose marks are known.
+#[derive(Debug, Default)]
+pub(super) struct Members<'a>(BTreeMap<&'a UserId, Member>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Member {
+    marks: Marks,
+    /// The last entry with which they joined or left.
+    turn: Option<(Seq, Turn)>,
+}
+
+impl Member {
+    fn is_there(&self) -> bool {
+        !matches!(self.turn, Some((_, Turn::Leaves)))
+    }
+
+    /// Nobody is waited for because of what was said before they joined.
+    fn before_join(&self) -> Seq {
+        match self.turn {
+            Some((seq, Turn::Joins)) => seq.previous(),
+            Some((_, Turn::Leaves)) | None => Seq::ZERO,
+        }
+    }
+}
+
+impl<'a> Members<'a> {
+    /// By these entries, in their order.
+    pub(super) fn new(marks: &'a BTreeMap<UserId, Marks>, entries: impl Iterator<Item = &'a Message>) -> Self {
+        let known = |(user_id, marks): (&'a UserId, &Marks)| (user_id, Member { marks: *marks, turn: None });
+        let mut members: BTreeMap<_, _> = marks.iter().map(known).collect();
+        for entry in entries {
+            for user_id in subjects(entry) {
+                if let Some(turn) = turn_of(entry, user_id) {
+                    members.entry(user_id).or_default().turn = Some((entry.seq, turn));
+                }
+            }
+        }
+        Self(members)
+    }
+
+    /// How far all other members have come, and have read; `None`: there are none.
+    pub(super) fn all_others(&self, own: &UserId) -> Option<(Seq, Seq)> {
+        let marks = self.others(own).map(|(_, member)| {
+            let before = member.before_join();
+            (member.marks.delivered.max(before), member.marks.read.max(before))
+        });
+        marks.reduce(|one, other| (one.0.min(other.0), one.1.min(other.1)))
+    }
+
+    /// Of the other members, those who have this entry.
+    pub(super) fn readers(&self, own: &UserId, seq: Seq) -> Readers<'a> {
+        let mut readers = Readers::default();
+        for (user_id, member) in self.others(own).filter(|(_, member)| member.before_join() < seq) {
+            if member.marks.read >= seq {
+                readers.read.push(user_id);
+            } else if member.marks.delivered >= seq {
+                readers.delivered.push(user_id);
+            }
+        }
+        readers
+    }
+
+    fn others(&self, own: &UserId) -> impl Iterator<Item = (&'a UserId, &Member)> {
+        self.0.iter().filter(move |(user_id, member)| **user_id != own && member.is_there()).map(|(id, it)| (*id, it))
+    }
+}
+
+/// Who joins or leaves with it.
+fn subjects(entry: &Message) -> &[UserId] {
+    match &entry.system {
+        Some(
+            System::Created { members, .. } | System::MembersAdded { members } | System::MembersRemoved { members },
+        ) => members,
+        Some(System::MemberLeft {}) => std::slice::from_ref(&entry.sender_id),
+        Some(System::RoleChanged { .. } | System::InfoChanged { .. } | System::Later(_)) | None => &[],
+    }
+}

@@ -1,0 +1,130 @@
+//! The roster, gone over from the beginning of the log: what its rows must say.
+
+use std::collections::BTreeMap;
+
+use wire::{HistoryFrom, Role, Seq, System, UserId};
+
+use crate::fold::Logged;
+use crate::group::RosterRow;
+use crate::message::StoredMessage;
+
+/// Whoever was a member at some time, as of the last entry that it has gone over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoggedRoster {
+    rows: BTreeMap<UserId, RosterRow>,
+    /// Entries that only a later version can read. What they say of the roster is not in it.
+    pub unknown: u64,
+}
+
+impl LoggedRoster {
+    /// Goes over the next entry.
+    pub fn step(&mut self, logged: &Logged) {
+        let Logged::Entry(entry) = logged else {
+            self.unknown += 1;
+            return;
+        };
+        let (seq, sender) = (entry.place.seq, &entry.sender_id);
+        match &entry.system {
+            Some(System::Created { members, .. }) => self.join(entry, members, Some(sender)),
+            Some(System::MembersAdded { members }) => self.join(entry, members, None),
+            Some(System::MembersRemoved { members }) => members.iter().for_each(|user| self.leave(user, seq)),
+            Some(System::MemberLeft {}) => self.leave(sender, seq),
+            Some(System::RoleChanged { user_id, role }) => {
+                self.give(user_id, *role);
+                if *role == Role::Owner {
+                    self.give(sender, Role::Admin);
+                }
+            }
+            Some(System::Later(_)) => self.unknown += 1,
+            Some(System::InfoChanged { .. }) | None => {}
+        }
+    }
+
+    /// In the order of their ids.
+    pub fn rows(&self) -> impl Iterator<Item = &RosterRow> {
+        self.rows.values()
+    }
+
+    pub fn get(&self, user: &UserId) -> Option<&RosterRow> {
+        self.rows.get(user)
+    }
+
+    fn join(&mut self, entry: &StoredMessage, members: &[UserId], owner: Option<&UserId>) {
+        let history = entry.aside.history.unwrap_or(HistoryFrom::Joined);
+        for user in members {
+            let role = if owner == Some(user) { Role::Owner } else { Role::Member };
+            self.rows.insert(user.clone(), RosterRow::joined(user.clone(), role, entry.place.seq, history));
+        }
+    }
+
+    fn leave(&mut self, user: &UserId, seq: Seq) {
+        if let Some(row) = self.rows.get_mut(user) {
+            (row.role, row.left_seq) = (Role::None, Some(seq));
+        }
+    }
+
+    fn give(&mut self, user: &UserId, role: Role) {
+        if let Some(row) = self.rows.get_mut(user) {
+            row.role = role;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{ClientMsgId, ConversationId, Timestamp, Title};
+
+    use super::*;
+    use crate::group::tests::user;
+    use crate::group::{GroupChange, Rules};
+    use crate::membership::End;
+    use crate::message::{Content, Draft, Follows, Place};
+
+    /// What each change writes into the roster is what going over its entry makes of it.
+    #[test]
+    fn the_log_says_what_the_changes_wrote() {
+        let all = Rules { history: HistoryFrom::All, ..Rules::default() };
+        let (title, members) = (Title::parse("Trip").unwrap(), ["max", "mia"].map(user).to_vec());
+        let create = GroupChange::Create { title, members: members.clone(), rules: all };
+        let changes = [
+            ("olga", create),
+            ("max", GroupChange::Add { members: ["ann", "mia"].map(user).to_vec() }),
+            ("olga", GroupChange::Role { user: user("ann"), role: Role::Admin }),
+            ("ann", GroupChange::Remove { user: user("mia") }),
+            ("olga", GroupChange::Role { user: user("ann"), role: Role::Owner }),
+            ("olga", GroupChange::Leave),
+            ("max", GroupChange::Add { members: vec![user("mia")] }),
+        ];
+        let (mut written, mut logged) = (BTreeMap::<UserId, RosterRow>::new(), LoggedRoster::default());
+        let (mut end, mut head) = (None, None);
+        for (who, change) in changes {
+            let who = user(who);
+            let now = Timestamp::from_millis(1);
+            let place = Place::following(end, now, [0; 10]);
+            let subjects: Vec<_> = change.subjects().iter().filter_map(|user| written.get(user).cloned()).collect();
+            let decided = match (&change, &head) {
+                (GroupChange::Create { title, members, rules }, _) => {
+                    GroupChange::create(&who, title, members, *rules, &place)
+                }
+                (change, Some(head)) => change.decide(head, &written[&who], &subjects, &place, 9).unwrap().unwrap(),
+                (_, None) => panic!("a group begins with create"),
+            };
+            let draft = Draft {
+                conversation_id: ConversationId::parse("gr_x").unwrap(),
+                sender_id: who,
+                client_msg_id: ClientMsgId::parse("c1").unwrap(),
+                content: Content::Group(change),
+            };
+            let mut entry = draft.stored(place.clone(), Follows::default());
+            (entry.system, entry.aside) = (Some(decided.system.clone()), decided.aside.clone());
+            end = Some(End { seq: place.seq, sent_at: place.sent_at });
+            head = Some(crate::group::Head::first(&entry, &decided));
+            written.extend(decided.roster.into_iter().map(|row| (row.user_id.clone(), row)));
+            logged.step(&Logged::Entry(Box::new(entry)));
+            assert_eq!(logged.rows, written, "after {place:?}");
+        }
+        assert_eq!((logged.rows().count(), logged.unknown), (4, 0));
+        logged.step(&Logged::Unreadable(Seq::new(8).unwrap()));
+        assert_eq!(logged.unknown, 1);
+    }
+}
