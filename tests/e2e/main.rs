@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod changes;
+mod channels;
 mod client;
 mod connecting;
 mod devices;

@@ -62,6 +62,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     small_group(&server).await;
     large_group(&server).await;
     carry(&server).await;
+    channel(&server).await;
     for (_, _, platform) in APPLICATIONS {
         ring(&server, platform).await;
     }
@@ -266,6 +267,37 @@ async fn carry(server: &TestServer) {
     server.local().mapping("MediaStream").unwrap().settled().await;
     alice.leave().await;
     bob.leave().await;
+}
+
+/// Which is read, watched, left, and told to connections that are dead.
+async fn channel(server: &TestServer) {
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let create = json!({"action": "create", "client_msg_id": "ch", "kind": "channel", "title": "News", "members": [], "join": "open"});
+    let channel = alice.ok(create).await["conversation_id"].take();
+    let only = |action: &str| json!({"action": action, "conversation_id": channel});
+    for mut phone in [server.phone("carol").await, server.phone("dave").await] {
+        phone.ok(only("join")).await;
+        phone.ok(only("watch")).await;
+        phone.leave().await;
+    }
+    bob.ok(only("join")).await;
+    bob.ok(only("watch")).await;
+    alice.ok(about(&channel, "send", "m1", &json!({"kind": "text", "body": "hi"}))).await;
+    bob.event("messages.new").await;
+    bob.ok(about(&channel, "react", "r1", &json!({"seq": 2, "emoji": "👍"}))).await;
+    alice.ok(about(&channel, "react", "r1", &json!({"seq": 2, "emoji": "👍"}))).await;
+    bob.history(channel.as_str().unwrap()).await;
+    bob.ok(json!({"action": "channels"})).await;
+    bob.read(channel.as_str().unwrap(), 2).await;
+    bob.ok(only("unwatch")).await;
+    bob.ok(only("watch")).await;
+    alice.ok(about(&channel, "role", "o1", &json!({"user_id": "bob", "role": "admin"}))).await;
+    alice.ok(about(&channel, "remove", "x1", &json!({"user_id": "bob"}))).await;
+    server.groups_settled().await;
+    for mut phone in [alice, bob] {
+        phone.ask(only("leave")).await;
+        phone.leave().await;
+    }
 }
 
 /// A phone is registered, rung and cleared; its app is removed, and comes back; and its user logs out.

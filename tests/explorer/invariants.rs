@@ -11,6 +11,8 @@ pub(crate) struct Tables {
     pub(crate) messages: Vec<Value>,
     pub(crate) idempotency: Vec<Value>,
     pub(crate) inbox: Vec<Value>,
+    /// Members' rows of a channel.
+    pub(crate) channel_rows: Vec<Value>,
     /// Whether one of the two blocks the other.
     pub(crate) blocked: bool,
     /// Of a group: its head, and its roster.
@@ -42,6 +44,9 @@ impl Tables {
     /// All that holds at any moment.
     pub(crate) fn check(&self, before: &Self, held: &Held) -> Result<(), String> {
         self.dense()?;
+        if self.is_channel() {
+            return self.check_channel(before, held);
+        }
         if !self.heads.is_empty() {
             return self.check_group(before, held);
         }

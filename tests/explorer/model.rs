@@ -187,6 +187,9 @@ impl Model for ChatModel {
         self.0.only_what_is_attached_or_waits_is_kept().await?;
         let half = |step: &Step| step.fault.is_some_and(Fault::shows_half);
         let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict)) || half(step);
+        if faults.iter().all(killed) {
+            self.0.who_watches_has_everything()?;
+        }
         // Who dies in a group between a member's row and the post leaves it pending, until a ping says so: nobody is told twice.
         let is_told = |step: &Step| !self.0.is_group() || step.fault == Some(Fault::Conflict) || half(step);
         if faults.iter().all(|step| killed(step) && is_told(step)) {
@@ -264,6 +267,15 @@ impl Inner {
                 let create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
                 self.entry(n, user, "c1", &create).await
             }
+            Doing::Channel(user, members) => {
+                let mut create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
+                for (name, value) in [("kind", "channel"), ("join", "open"), ("post", "all"), ("history", "all")] {
+                    create[name] = json!(value);
+                }
+                self.entry(n, user, "c1", &create).await
+            }
+            Doing::Join(user) => self.ask(n, user, &self.in_group(json!({ "action": "join" }))).await.is_some(),
+            Doing::Watch(user) => self.watch(n, user).await,
             Doing::Say(user, id) => {
                 let say = json!({ "action": "send", "kind": "text", "body": id, "client_msg_id": id });
                 self.entry(n, user, id, &self.in_group(say)).await
@@ -482,6 +494,24 @@ impl Inner {
         self.ask(n, user, &read).await.is_some()
     }
 
+    /// A device that looks at a channel: what it lacks up to where it watches from is in the history.
+    async fn watch(&self, n: usize, user: &str) -> bool {
+        let Some(watching) = self.ask(n, user, &self.in_group(json!({ "action": "watch" }))).await else {
+            return false;
+        };
+        // Refused: they are no member any more.
+        if watching.is_null() {
+            return true;
+        }
+        let Some(page) = self.ask(n, user, &self.in_group(json!({ "action": "history" }))).await else { return false };
+        // What comes behind that is to be told.
+        let before = page["messages"].as_array().into_iter().flatten();
+        for message in before.filter(|message| number(message, "seq") <= number(&watching, "last_seq")) {
+            self.hold(user, message);
+        }
+        true
+    }
+
     async fn change(&self, n: usize, user: &'static str, seq: u64, id: &'static str, mut frame: Value) -> bool {
         frame["conversation_id"] = self.conversation();
         frame["seq"] = json!(seq);
@@ -653,7 +683,23 @@ impl Inner {
         self.functions(0).fanout(json!({ "Records": all })).await;
         self.note_frames()?;
         self.look()?;
-        self.now.borrow().tables.nobody_who_left_is_in_the_roster()
+        let state = self.now.borrow();
+        if state.tables.is_channel() { Ok(()) } else { state.tables.nobody_who_left_is_in_the_roster() }
+    }
+
+    /// Whoever looks at a channel, and is a member, has all of it but what they posted from there.
+    fn who_watches_has_everything(&self) -> Result<(), String> {
+        let state = self.now.borrow();
+        let sockets: Vec<String> = self.gate.with_cloud(|cloud| cloud.sockets().keys().cloned().collect());
+        for doing in self.scenario.before.iter().chain(self.scenario.at_once) {
+            let Doing::Watch(user) = *doing else { continue };
+            let is_there = sockets.iter().any(|socket| owner(socket) == user);
+            if is_there && state.tables.channel_rows.iter().any(|row| row["user_id"] == user) {
+                let missing: Vec<_> = state.tables.by_others(user).filter(|seq| !holds(&state, user, *seq)).collect();
+                ensure!(missing.is_empty(), "{user} watches, and was never told of {missing:?}");
+            }
+        }
+        Ok(())
     }
 
     fn checks(&self, actor: usize) {
@@ -902,11 +948,12 @@ impl Inner {
     fn tables(&self) -> Tables {
         let mut messages = self.rows("MessagesTable");
         messages.sort_by_key(|message| number(message, "seq"));
-        let (inbox, settings): (Vec<_>, Vec<_>) =
-            self.rows("InboxTable").into_iter().partition(|row| row.get("last_seq").is_some());
+        let (channel_rows, rows): (Vec<_>, Vec<_>) =
+            self.rows("InboxTable").into_iter().partition(|row| row.get("read_counted").is_some());
+        let (inbox, settings): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.get("last_seq").is_some());
         let blocked = settings.iter().chain(&inbox).any(|row| row.get("blocked").is_some());
         let (heads, members) = (self.rows("ConversationsTable"), self.rows("MembersTable"));
-        Tables { blocked, messages, idempotency: self.rows("IdempotencyTable"), inbox, heads, members }
+        Tables { blocked, messages, idempotency: self.rows("IdempotencyTable"), inbox, channel_rows, heads, members }
     }
 
     fn rows(&self, table: &str) -> Vec<Value> {

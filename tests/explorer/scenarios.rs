@@ -44,6 +44,11 @@ pub(crate) enum Doing {
     Notify(&'static str),
     /// The user makes the group, with these members.
     Create(&'static str, &'static [&'static str]),
+    /// The user makes a channel that everybody may join and post in, with these members.
+    Channel(&'static str, &'static [&'static str]),
+    Join(&'static str),
+    /// The user looks at the channel: watches it, and then reads its history.
+    Watch(&'static str),
     /// The user writes the id into the group.
     Say(&'static str, &'static str),
     /// The user adds or removes somebody, or says what they may.
@@ -95,6 +100,9 @@ impl Doing {
         | Self::Register(user, _)
         | Self::Notify(user)
         | Self::Create(user, _)
+        | Self::Channel(user, _)
+        | Self::Join(user)
+        | Self::Watch(user)
         | Self::Say(user, _)
         | Self::Manage { user, .. }
         | Self::Look(user)
@@ -125,7 +133,9 @@ impl Doing {
             Self::Kick(_) => "kick",
             Self::Register(..) => "register",
             Self::Notify(_) => "notify",
-            Self::Create(..) => "create",
+            Self::Create(..) | Self::Channel(..) => "create",
+            Self::Join(_) => "join",
+            Self::Watch(_) => "watch",
             Self::Say(..) => "say",
             Self::Manage { action, .. } => action,
             Self::Fanout => "fanout",
@@ -155,6 +165,11 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// Whether it is about a group, by its name.
+    pub(crate) fn is_of_group(&self) -> bool {
+        self.name.starts_with("g-")
+    }
+
     /// Whether there are entries that nobody was told of.
     pub(crate) fn dies(&self) -> bool {
         self.before.iter().any(|doing| matches!(doing, Dying(_)))
@@ -162,8 +177,8 @@ impl Scenario {
 }
 
 use Doing::{
-    Ack, Block, Catch, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Kick, Look, Notify, Put, Read,
-    Register, Say, Suspend, Sweep,
+    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Join, Kick, Look, Notify,
+    Put, Read, Register, Say, Suspend, Sweep, Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -220,6 +235,7 @@ const fn delete_of(user: &'static str, seq: u64, id: &'static str) -> Doing {
 /// An entry that nobody was told of.
 const DIED: Doing = Dying(&Say("alice", "a1"));
 const PAIR: Doing = Create("alice", &["bob"]);
+const CHANNEL: Doing = Channel("alice", &["bob"]);
 const THREE: Doing = Create("alice", &["bob", "carol"]);
 
 const fn scenario(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
@@ -235,7 +251,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 99] = [
+pub(crate) const SCENARIOS: [Scenario; 114] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -366,5 +382,24 @@ pub(crate) const SCENARIOS: [Scenario; 99] = [
     scenario("media-expire-put", &[ALICE, PICTURE], &[Expire, Put("alice"), Sweep]),
     scenario("media-delete-send", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), carry("a2")]),
     scenario("media-delete-put", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), Put("alice"), Sweep]),
+    scenario("ch-post-watch", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob")]),
+    scenario("ch-post-watch-fanout", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob"), Fanout]),
+    scenario("ch-post-fanout", &[CHANNEL, BOB, Watch("bob")], &[Say("alice", "a1"), Fanout]),
+    scenario("ch-fanout-fanout", &[CHANNEL, BOB, Watch("bob"), Say("alice", "a1")], &[Fanout, Fanout]),
+    scenario(
+        "ch-remove-fanout",
+        &[CHANNEL, BOB, Watch("bob")],
+        &[remove("alice", "bob", "x1"), Say("alice", "a1"), Fanout],
+    ),
+    scenario("ch-remove-watch", &[CHANNEL, BOB], &[remove("alice", "bob", "x1"), Watch("bob"), Say("alice", "a1")]),
+    scenario("ch-remove-post", &[CHANNEL], &[remove("alice", "bob", "x1"), Say("bob", "b1")]),
+    scenario("ch-leave-post", &[CHANNEL], &[leave("bob", "l1"), Say("bob", "b1")]),
+    scenario("ch-leave-join", &[CHANNEL], &[leave("bob", "l1"), Join("bob")]),
+    scenario("ch-join-post", &[CHANNEL], &[Join("carol"), Say("alice", "a1")]),
+    scenario("ch-join-add", &[CHANNEL], &[Join("carol"), add("alice", "carol", "n1")]),
+    scenario("ch-post-post", &[CHANNEL], &[Say("alice", "a1"), Say("bob", "b1")]),
+    scenario("ch-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
+    scenario("ch-own-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("bob", "b1"), Read("bob", 2)]),
+    scenario("ch-delete-read", &[CHANNEL, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Read("bob", 2)]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

@@ -114,6 +114,7 @@ fn what_a_table_is(name: &str) -> Value {
         "DevicesTable" => ("user_id", "device_id", vec![], None),
         "IdempotencyTable" => ("conversation_id", "sender_key", vec![], None),
         "MembersTable" => ("conversation_id", "user_id", vec![], None),
+        "WatchersTable" => ("channel_part", "connection_id", vec![], None),
         "MessagesTable" => ("conversation_id", "seq", vec!["seq"], None),
         "InboxTable" => {
             let indexes = json!([index("recency", "active_at"), index("pending", "pending_since")]);
@@ -136,7 +137,7 @@ fn no_deployment_replaces_a_table() {
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
     let pinned = ["AuditTable", "ConnectionsTable", "ConversationsTable", "DevicesTable", "IdempotencyTable"];
     let pinned = BTreeSet::from(pinned)
-        .union(&["InboxTable", "MediaTable", "MembersTable", "MessagesTable"].into())
+        .union(&["InboxTable", "MediaTable", "MembersTable", "MessagesTable", "WatchersTable"].into())
         .copied()
         .collect();
     assert_eq!(
@@ -201,7 +202,8 @@ fn the_bucket_is_kept_closed_and_encrypted() {
 #[test]
 fn what_expires_is_what_the_store_writes_an_end_for() {
     for table in template().tables {
-        let expires = ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "MediaTable"];
+        let expires =
+            ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "MediaTable", "WatchersTable"];
         let expires = expires.contains(&table.logical_id.as_str());
         assert_eq!(table.ttl_attribute.as_deref(), expires.then_some("expires_at"), "{}", table.logical_id);
     }
@@ -226,7 +228,7 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
 fn functions_have_the_variables_that_they_read() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
-    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "MEDIA_TABLE"]].concat();
+    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "MEDIA_TABLE", "WATCHERS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
             "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],

@@ -10,7 +10,7 @@ use testkit::fake_sns::Push;
 use testkit::{Workbench, message_to_bob, up_to};
 use tracing::instrument::WithSubscriber;
 
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "AuditTable",
     "ConnectionsTable",
     "ConversationsTable",
@@ -18,6 +18,7 @@ const TABLES: [&str; 8] = [
     "IdempotencyTable",
     "InboxTable",
     "MembersTable",
+    "WatchersTable",
     "MessagesTable",
 ];
 

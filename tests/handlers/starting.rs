@@ -37,7 +37,7 @@ fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> St
 fn without_a_variable_that_it_needs() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
-    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE"]].concat();
+    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "WATCHERS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],

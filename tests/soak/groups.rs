@@ -124,8 +124,13 @@ impl User {
             _ => {
                 let history = [HistoryFrom::All, HistoryFrom::Joined][self.rng.usize(..2)];
                 let title = Title::parse(&format!("called {}", self.rng.u32(..))).ok();
-                let info =
-                    Info { title, history: Some(history), post: Some(AllowedTo::All), add: Some(AllowedTo::All) };
+                let info = Info {
+                    title,
+                    history: Some(history),
+                    post: Some(AllowedTo::All),
+                    add: Some(AllowedTo::All),
+                    join: None,
+                };
                 client.update(id, info).await
             }
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pigeonhole_client::{AllowedTo, EVERYBODY, GroupMember, HistoryFrom, Info, Role, System, Title, UserId};
+use pigeonhole_client::{AllowedTo, EVERYBODY, GroupMember, HistoryFrom, Info, JoinBy, Role, System, Title, UserId};
 
 /// What can be done to groups.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,7 @@ pub(crate) fn happened(system: &System, sender: &UserId, me: &UserId) -> Option<
         System::MemberLeft {} => format!("{by} left"),
         System::RoleChanged { user_id, role: Role::Owner } => format!("{by} handed the group over to {}", who(user_id)),
         System::RoleChanged { user_id, role } => format!("{by} made {} {}", who(user_id), in_words(*role)),
-        System::InfoChanged { title, history, post, add } => {
+        System::InfoChanged { title, history, post, add, join } => {
             let mut changes = Vec::new();
             changes.extend(title.as_ref().map(|title| format!("called the group “{}”", title.as_str())));
             changes.extend(post.map(|post| format!("let {} write", allowed(post))));
@@ -109,6 +109,10 @@ pub(crate) fn happened(system: &System, sender: &UserId, me: &UserId) -> Option<
             changes.extend(history.map(|history| match history {
                 HistoryFrom::All => "shows all to those who join".to_owned(),
                 HistoryFrom::Joined => "shows those who join what comes from then on".to_owned(),
+            }));
+            changes.extend(join.map(|join| match join {
+                JoinBy::Open => "let everybody join".to_owned(),
+                JoinBy::Admins => "let nobody join by themselves".to_owned(),
             }));
             format!("{by} {}", changes.join(", "))
         }

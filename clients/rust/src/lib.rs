@@ -82,9 +82,9 @@ pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
     AddResult, AllowedTo, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeviceToken, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info, InvalidId, Kind, LastMessage,
-    Member, MembersResult, Message, MessageId, MutedUntil, Platform, Presence, Reaction, ReactionsResult, Reactor,
-    ReadResult, Receipt, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, System, Target,
+    DeviceToken, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info, InvalidId, JoinBy, Kind,
+    LastMessage, Member, MembersResult, Message, MessageId, MutedUntil, Platform, Presence, Reaction, ReactionsResult,
+    Reactor, ReadResult, Receipt, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, System, Target,
     Timestamp, Title, UserId, UserSettings, When,
 };
 

@@ -31,6 +31,10 @@ export type Request =
   | MembersRequest
   | ReceiptsRequest
   | ReactionsRequest
+  | JoinRequest
+  | ChannelsRequest
+  | WatchRequest
+  | UnwatchRequest
   | TypingRequest
   | PresenceRequest
   | PingRequest;
@@ -274,6 +278,10 @@ export type UpdateRequest = UpdateRequest1 & {
    */
   id?: RequestId;
   /**
+   * Of a channel: who may join by themselves.
+   */
+  join?: "open" | "admins";
+  /**
    * Who may write messages.
    */
   post?: "all" | "admins";
@@ -309,6 +317,10 @@ export type ServerFrame =
   | MembersReply
   | ReceiptsReply
   | ReactionsReply
+  | JoinReply
+  | ChannelsReply
+  | WatchReply
+  | UnwatchReply
   | PresenceReply
   | PingReply
   | ErrorFrame
@@ -386,6 +398,10 @@ export type System =
        */
       history?: "joined" | "all";
       /**
+       * Of a channel.
+       */
+      join?: "open" | "admins";
+      /**
        * Who of a group may do something.
        */
       post?: "all" | "admins";
@@ -403,10 +419,6 @@ export type CreateResult = SendResult;
  * The removal is stored, as an entry, which is the last that the user gets.
  */
 export type RemoveResult = SendResult;
-/**
- * It is stored, as an entry, which is the last that the user gets.
- */
-export type LeaveResult = SendResult;
 /**
  * The change is stored, as an entry.
  */
@@ -696,12 +708,12 @@ export interface DownloadRequest {
   media_ids: MediaId[];
 }
 /**
- * Makes a group.
+ * Makes a group or a channel.
  */
 export interface CreateRequest {
   action: "create";
   /**
-   * Who may add members.
+   * Who may add members. Left out, as `post`.
    */
   add?: "all" | "admins";
   /**
@@ -717,13 +729,21 @@ export interface CreateRequest {
    */
   id?: RequestId;
   /**
+   * Of a channel only: who may join by themselves. Left out, nobody.
+   */
+  join?: "open" | "admins";
+  /**
+   * A channel has any number of members, who read it on demand.
+   */
+  kind?: "group" | "channel";
+  /**
    * Whoever else is a member from the first entry on.
    *
    * @maxItems 50
    */
   members: UserId[];
   /**
-   * Who may write messages.
+   * Who may write messages. Left out, all in a group, and admins in a channel.
    */
   post?: "all" | "admins";
   /**
@@ -768,14 +788,15 @@ export interface RemoveRequest {
   user_id: UserId;
 }
 /**
- * Leaves a group.
+ * Leaves a group or a channel.
  */
 export interface LeaveRequest {
   action: "leave";
   /**
-   * The idempotency key: unique per sender and conversation, across all actions.
+   * The idempotency key: unique per sender and conversation, across all actions. Of a channel it can be left out: there it is no
+   * entry.
    */
-  client_msg_id: ClientMsgId;
+  client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
   /**
    * Echoed by the answer.
@@ -853,6 +874,53 @@ export interface ReactionsRequest {
    * The message.
    */
   seq: number;
+}
+/**
+ * Becomes a member of a channel that takes everybody. Again: harmless.
+ */
+export interface JoinRequest {
+  action: "join";
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * The channels whose member the user is, with what of each is unread.
+ */
+export interface ChannelsRequest {
+  action: "channels";
+  /**
+   * The `next_cursor` of the page before.
+   */
+  cursor?: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * Has a channel's entries come over this connection as they are written.
+ */
+export interface WatchRequest {
+  action: "watch";
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * Has them come no longer.
+ */
+export interface UnwatchRequest {
+  action: "unwatch";
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
 }
 /**
  * The user is writing. Neither stored nor answered.
@@ -1147,7 +1215,7 @@ export interface Conversation {
   /**
    * What a conversation is between. More will come.
    */
-  kind: "direct" | "group";
+  kind: "direct" | "group" | "channel";
   last_message: LastMessage;
   /**
    * The newest entry's `seq`, which can be one that the chat list does not show.
@@ -1468,6 +1536,26 @@ export interface LeaveReply {
   type: "reply";
 }
 /**
+ * In a group it is stored, as an entry, which is the last that the user gets.
+ */
+export interface LeaveResult {
+  conversation_id?: ConversationId;
+  /**
+   * It had been stored before, under the same `client_msg_id`.
+   */
+  duplicate?: boolean;
+  message_id?: MessageId;
+  sent_at?: Timestamp;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq?: number;
+  /**
+   * Only of an edit: which version of the text it made.
+   */
+  version?: number;
+}
+/**
  * The answer to `role`, if it succeeded.
  */
 export interface RoleReply {
@@ -1580,6 +1668,131 @@ export interface Reactor {
   emoji: Emoji;
   user_id: UserId;
 }
+/**
+ * The answer to `join`, if it succeeded.
+ */
+export interface JoinReply {
+  action: "join";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: JoinResult;
+  type: "reply";
+}
+/**
+ * The user is a member, now or before.
+ */
+export interface JoinResult {
+  /**
+   * The newest entry's `seq`. What comes after it is unread.
+   */
+  last_seq: number;
+}
+/**
+ * The answer to `channels`, if it succeeded.
+ */
+export interface ChannelsReply {
+  action: "channels";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ChannelsResult;
+  type: "reply";
+}
+export interface ChannelsResult {
+  /**
+   * As many as a frame holds, in the order of their ids.
+   */
+  conversations: Channel[];
+  /**
+   * `null`: this was the last page.
+   */
+  next_cursor: ConversationId | null;
+}
+/**
+ * A channel, as the list of channels shows it to one of its members.
+ */
+export interface Channel {
+  archived?: boolean;
+  conversation_id: ConversationId;
+  /**
+   * Below it nothing is shown, and nothing is a gap. One above `last_seq` as long as nothing was written since the member joined.
+   */
+  first_seq: number;
+  kind: "channel";
+  /**
+   * Left out if the member sees none.
+   */
+  last_message?: LastMessage;
+  /**
+   * The newest entry's `seq`, which can be one that the list does not show.
+   */
+  last_seq: number;
+  /**
+   * What the member has set, each only where it is set.
+   */
+  muted_until?: MutedUntil;
+  /**
+   * The member has read everything up to here.
+   */
+  read_seq: number;
+  /**
+   * What the member may do.
+   */
+  role: "owner" | "admin" | "member" | "none";
+  title: string;
+  /**
+   * How many messages are above `read_seq`. One that was deleted counts until it is read.
+   */
+  unread: number;
+}
+/**
+ * The answer to `watch`, if it succeeded.
+ */
+export interface WatchReply {
+  action: "watch";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: WatchResult;
+  type: "reply";
+}
+/**
+ * Whether they do.
+ */
+export interface WatchResult {
+  /**
+   * The newest entry's `seq`. What comes after it is sent.
+   */
+  last_seq: number;
+  /**
+   * Not if too many are watching already, or this connection watches too many.
+   */
+  live: boolean;
+  /**
+   * How often to ask for the history: instead, or, if `live`, beside it, since an event can be lost.
+   */
+  poll_ms: number;
+}
+/**
+ * The answer to `unwatch`, if it succeeded.
+ */
+export interface UnwatchReply {
+  action: "unwatch";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: UnwatchResult;
+  type: "reply";
+}
+/**
+ * None come any more.
+ */
+export interface UnwatchResult {}
 /**
  * The answer to `presence`, if it succeeded.
  */
@@ -1732,6 +1945,8 @@ export const limits = {
   ACK_ENTRIES_MAX: 25,
   BODY_BYTES_MAX: 16384,
   BODY_JSON_BYTES_MAX: 24576,
+  CHANNELS_PER_USER_MAX: 200,
+  CHANNEL_REACTIONS_MAX: 20,
   CLIENT_MSG_ID_CHARS_MAX: 64,
   CONVERSATION_ID_CHARS_MAX: 128,
   DEVICE_ID_CHARS_MAX: 64,
@@ -1758,6 +1973,8 @@ export const limits = {
   MENTIONS_MAX: 20,
   MIME_CHARS_MAX: 100,
   PIXELS_MAX: 65535,
+  POLL_LIVE_MS: 60000,
+  POLL_MS: 10000,
   PRESENCE_USERS_MAX: 20,
   PREVIEW_CHARS_MAX: 100,
   REACTIONS_SHOWN_MAX: 20,
@@ -1771,6 +1988,8 @@ export const limits = {
   TYPING_PAUSE_MS: 4000,
   TYPING_SHOWN_MS: 6000,
   USER_ID_CHARS_MAX: 128,
+  WATCHED_MAX: 8,
+  WATCHERS_MAX: 2000,
   WAVEFORM_CHARS_MAX: 100,
 } as const;
 
@@ -1798,6 +2017,27 @@ export function isAddResult(value: unknown): value is AddResult {
     (value.sent_at === undefined || typeof value.sent_at === "string") &&
     (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
     (value.version === undefined || Number.isSafeInteger(value.version));
+}
+
+export function isChannel(value: unknown): value is Channel {
+  return isObject(value) &&
+    (value.archived === undefined || typeof value.archived === "boolean") &&
+    typeof value.conversation_id === "string" &&
+    Number.isSafeInteger(value.first_seq) &&
+    value.kind === "channel" &&
+    (value.last_message === undefined || isLastMessage(value.last_message)) &&
+    Number.isSafeInteger(value.last_seq) &&
+    (value.muted_until === undefined || (typeof value.muted_until === "string" || value.muted_until === "forever")) &&
+    Number.isSafeInteger(value.read_seq) &&
+    typeof value.role === "string" &&
+    typeof value.title === "string" &&
+    Number.isSafeInteger(value.unread);
+}
+
+export function isChannelsResult(value: unknown): value is ChannelsResult {
+  return isObject(value) &&
+    isListOf(value.conversations, isChannel) &&
+    (typeof value.next_cursor === "string" || value.next_cursor === null);
 }
 
 export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
@@ -1886,6 +2126,11 @@ export function isInboxResult(value: unknown): value is InboxResult {
     (typeof value.next_cursor === "string" || value.next_cursor === null);
 }
 
+export function isJoinResult(value: unknown): value is JoinResult {
+  return isObject(value) &&
+    Number.isSafeInteger(value.last_seq);
+}
+
 export function isLastMessage(value: unknown): value is LastMessage {
   return isObject(value) &&
     (value.deleted === undefined || typeof value.deleted === "boolean") &&
@@ -1895,6 +2140,16 @@ export function isLastMessage(value: unknown): value is LastMessage {
     typeof value.sent_at === "string" &&
     Number.isSafeInteger(value.seq) &&
     (value.system === undefined || isObject(value.system));
+}
+
+export function isLeaveResult(value: unknown): value is LeaveResult {
+  return isObject(value) &&
+    (value.conversation_id === undefined || typeof value.conversation_id === "string") &&
+    (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
+    (value.message_id === undefined || typeof value.message_id === "string") &&
+    (value.sent_at === undefined || typeof value.sent_at === "string") &&
+    (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
+    (value.version === undefined || Number.isSafeInteger(value.version));
 }
 
 export function isMedia(value: unknown): value is Media {
@@ -2070,6 +2325,10 @@ export function isTypingEvent(value: unknown): value is TypingEvent {
     typeof value.user_id === "string";
 }
 
+export function isUnwatchResult(value: unknown): value is UnwatchResult {
+  return isObject(value);
+}
+
 export function isUploadResult(value: unknown): value is UploadResult {
   return isObject(value) &&
     typeof value.expires_at === "string" &&
@@ -2087,4 +2346,11 @@ export function isUploadedResult(value: unknown): value is UploadedResult {
 export function isUserSettings(value: unknown): value is UserSettings {
   return isObject(value) &&
     typeof value.blocked === "boolean";
+}
+
+export function isWatchResult(value: unknown): value is WatchResult {
+  return isObject(value) &&
+    Number.isSafeInteger(value.last_seq) &&
+    typeof value.live === "boolean" &&
+    Number.isSafeInteger(value.poll_ms);
 }

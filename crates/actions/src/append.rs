@@ -1,7 +1,8 @@
 //! A message, appended to a conversation.
 
 use domain::{
-    Audience, Content, Draft, Failure, Follows, Place, StoredMessage, direct_conversation_id, error_chain, is_group,
+    Audience, Content, Draft, Failure, Follows, Place, StoredMessage, direct_conversation_id, error_chain, is_channel,
+    is_group,
 };
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
@@ -34,6 +35,8 @@ pub enum Concerned {
     Audience(Audience),
     /// The members of a group: their rows follow its log.
     Group { member_count: u64 },
+    /// Those who look at a channel: the stream of its head tells them.
+    Channel,
 }
 
 /// The conversation that a message is for.
@@ -60,12 +63,12 @@ pub async fn append(
     let has_mentions = !mentions.is_empty();
     let content = Content::Message { kind, body, media, reply_to, mentions };
     let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, content };
-    if is_group(&draft.conversation_id) {
+    if has_mentions && !is_group(&draft.conversation_id) {
+        return Err(Refusal::bad_request("mentions", "must be left out: this is no group").into());
+    }
+    if is_group(&draft.conversation_id) || is_channel(&draft.conversation_id) {
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
-    }
-    if has_mentions {
-        return Err(Refusal::bad_request("mentions", "must be left out: this is no group").into());
     }
     let written = retry(conflicts, async || {
         let now = now();

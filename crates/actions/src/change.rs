@@ -1,6 +1,6 @@
 //! A message, changed: edited, deleted, reacted to.
 
-use domain::{Audience, Change, Content, Draft, Failure, Follows, Membership, Place, Rights, is_group};
+use domain::{Audience, Change, Content, Draft, Failure, Follows, Membership, Place, Rights, is_channel, is_group};
 use futures_util::future::try_join_all;
 use store::message_append::{self, Entry};
 use store::message_change::{self, Alter};
@@ -8,6 +8,7 @@ use store::{Store, inbox, messages};
 use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp};
 
 use crate::append::{Appended, attempted, finished, random_bytes};
+use crate::channel::react;
 use crate::group::{Writer, append_to_group};
 use crate::retry::retry;
 use crate::sends::{SendLimits, take};
@@ -36,7 +37,12 @@ pub async fn change(
     let Wanted { conversation_id, target, client_msg_id, change } = wanted;
     let content = Content::Change { target, change: change.clone() };
     let draft = Draft { conversation_id, sender_id: user.clone(), client_msg_id, content };
-    if is_group(&draft.conversation_id) {
+    if is_channel(&draft.conversation_id)
+        && let Change::React { emoji } = &change
+    {
+        return react(store, limits, now, draft, target, emoji.as_ref(), conflicts).await;
+    }
+    if is_group(&draft.conversation_id) || is_channel(&draft.conversation_id) {
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }

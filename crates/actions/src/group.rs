@@ -1,13 +1,15 @@
-//! An entry of a group: a message, a change of one, or of the group itself.
+//! An entry of a group or a channel: a message, a change of one, or of the group itself.
 
 use domain::{
-    Change, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights, RosterRow,
-    StoredMessage, moderates,
+    Change, ChannelRow, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights,
+    RosterRow, StoredMessage, error_chain, is_channel, moderates,
 };
+use futures_util::future::try_join_all;
 use store::entry_append::{ChangeOf, GroupEntry};
 use store::inbox::Acquaintance;
 use store::message_append::{self, Appended as Outcome, FirstMessage};
-use store::{Store, entry_append, heads, inbox, messages, roster};
+use store::{Store, channels, entry_append, heads, inbox, messages, roster};
+use wire::limits::CHANNELS_PER_USER_MAX;
 use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
 
 use crate::append::{Appended, Concerned, Written, finished, random_bytes};
@@ -55,7 +57,7 @@ pub(crate) async fn append_to_group(
         let now = now();
         let head = heads::get(store, conversation).await?;
         // Only now: a removal before the head was read shows here, and one after it moves the head.
-        let own = roster::get(store, conversation, writer.user).await?.filter(RosterRow::is_member);
+        let own = member(store, conversation, writer.user).await?;
         let place = Place::following(head.as_ref().map(|head| head.end), now, random_bytes());
         let outcome = match plan(store, limits, &draft, head.as_ref(), own.as_ref(), &place, now).await {
             Ok(Some(mut plan)) => {
@@ -65,6 +67,12 @@ pub(crate) async fn append_to_group(
                     None => plan.first_head()?,
                 };
                 let roster = plan.decided.as_ref().map(|decided| decided.roster.as_slice()).unwrap_or_default();
+                if head_after.is_channel() {
+                    plan.entry.aside.counted = Some(head_after.counted);
+                    let joins = |row: &&RosterRow| row.left_seq.is_none() && row.joined_seq == place.seq;
+                    let joiners: Vec<UserId> = roster.iter().filter(joins).map(|row| row.user_id.clone()).collect();
+                    channels::list_members(store, conversation, &joiners, place.sent_at).await?;
+                }
                 let change = plan.change_of(&draft, limits);
                 let (entry, previous, first_messages) = (&plan.entry, head.as_ref(), plan.first_messages);
                 let group =
@@ -72,8 +80,8 @@ pub(crate) async fn append_to_group(
                 match entry_append::append(store, &group).await? {
                     Outcome::Stored => {
                         limits.count(writer.user, conversation, now);
-                        let member_count = head_after.group.member_count;
-                        let concerned = Concerned::Group { member_count };
+                        unlist(store, conversation, &plan.removed).await;
+                        let concerned = concerned(&head_after);
                         let follows = Follows { version: plan.entry.version, emoji_before: None };
                         let written = Written { place, follows, concerned, duplicate: false };
                         return Ok(Attempt::Done(Some((written, Some(plan.entry)))));
@@ -89,7 +97,7 @@ pub(crate) async fn append_to_group(
             Err(Failure::Refused(refusal)) => message_append::find(store, &draft).await?.ok_or(refusal)?,
             Err(failure) => return Err(failure),
         };
-        let concerned = Concerned::Group { member_count: head.map_or(0, |head| head.group.member_count) };
+        let concerned = head.as_ref().map_or(Concerned::Channel, concerned);
         match outcome {
             Outcome::Duplicate(place, version) => {
                 let follows = Follows { version, emoji_before: None };
@@ -110,6 +118,27 @@ pub(crate) async fn append_to_group(
     Ok(Some(appended))
 }
 
+fn concerned(head: &Head) -> Concerned {
+    if head.is_channel() { Concerned::Channel } else { Concerned::Group { member_count: head.group.member_count } }
+}
+
+/// The user's row of the roster; in a channel that is their own row.
+async fn member(store: &Store, conversation: &ConversationId, user: &UserId) -> Result<Option<RosterRow>, Failure> {
+    if is_channel(conversation) {
+        return Ok(channels::get(store, user, conversation).await?.as_ref().map(ChannelRow::as_member));
+    }
+    Ok(roster::get(store, conversation, user).await?.filter(RosterRow::is_member))
+}
+
+/// Who is no member of a channel any more need not be looked up in its directory. What stays there does no harm.
+async fn unlist(store: &Store, channel: &ConversationId, removed: &[ChannelRow]) {
+    for row in removed {
+        if let Err(error) = channels::unlist_member(store, channel, &row.user_id, row.joined_at).await {
+            tracing::warn!(error = error_chain(&error), "somebody who was removed stays in the directory");
+        }
+    }
+}
+
 /// What is to be written.
 struct Plan {
     entry: StoredMessage,
@@ -118,11 +147,13 @@ struct Plan {
     target: Option<StoredMessage>,
     /// What is counted of strangers whom it adds.
     first_messages: Option<FirstMessage>,
+    /// Of a channel: the rows that it removes.
+    removed: Vec<ChannelRow>,
 }
 
 impl Plan {
     fn of(entry: StoredMessage) -> Self {
-        Self { entry, decided: None, target: None, first_messages: None }
+        Self { entry, decided: None, target: None, first_messages: None, removed: vec![] }
     }
 
     fn decide(&mut self, decided: Decided) {
@@ -183,9 +214,21 @@ async fn plan(
             plan.target = Some(target);
         }
         Content::Group(change) => {
-            let subjects = roster::get_many(store, &draft.conversation_id, change.subjects()).await?;
-            let met = meet(store, limits, user, &change.newcomers(user, &subjects)).await?;
-            let decided = change.decide(head, own, &subjects, place, limits.group_members_max)?;
+            let (subjects, members_max) = if head.is_channel() {
+                let rows = subjects_of_channel(store, draft, change).await?;
+                let subjects = rows.iter().map(ChannelRow::as_member).collect();
+                plan.removed = if matches!(change, GroupChange::Remove { .. }) { rows } else { vec![] };
+                (subjects, u64::MAX)
+            } else {
+                let subjects = roster::get_many(store, &draft.conversation_id, change.subjects()).await?;
+                (subjects, limits.group_members_max)
+            };
+            let newcomers = change.newcomers(user, &subjects);
+            let met = meet(store, limits, user, &newcomers).await?;
+            let decided = change.decide(head, own, &subjects, place, members_max)?;
+            if head.is_channel() {
+                everybody_has_room(store, &newcomers).await?;
+            }
             let Some(decided) = decided else { return Ok(None) };
             plan.decide(decided);
             plan.first_messages = first_messages(limits, met, now)?;
@@ -212,13 +255,32 @@ async fn create(
     }
     let decided = GroupChange::create(&draft.sender_id, title, members, *rules, place);
     let met = meet(store, limits, &draft.sender_id, members).await?;
-    if decided.group.member_count > limits.group_members_max {
+    if decided.rules.join.is_some() {
+        let all: Vec<UserId> = decided.roster.iter().map(|row| row.user_id.clone()).collect();
+        everybody_has_room(store, &all).await?;
+    } else if decided.group.member_count > limits.group_members_max {
         return Err(Refusal::LimitReached.into());
     }
     let mut plan = Plan::of(draft.clone().stored(place.clone(), Follows::default()));
     plan.decide(decided);
     plan.first_messages = first_messages(limits, met, now)?;
     Ok(plan)
+}
+
+async fn subjects_of_channel(store: &Store, draft: &Draft, change: &GroupChange) -> Result<Vec<ChannelRow>, Failure> {
+    if change.subjects().is_empty() {
+        return Ok(vec![]);
+    }
+    Ok(channels::get_many(store, &draft.conversation_id, change.subjects()).await?.0)
+}
+
+/// Nobody gets more channels than they can list.
+pub(crate) async fn everybody_has_room(store: &Store, users: &[UserId]) -> Result<(), Failure> {
+    let counts = try_join_all(users.iter().map(|user| channels::count(store, user))).await?;
+    if counts.iter().any(|count| *count >= CHANNELS_PER_USER_MAX) {
+        return Err(Refusal::LimitReached.into());
+    }
+    Ok(())
 }
 
 /// How the user stands with those whom they bring along. Nobody is brought together with somebody whom they block. No condition of the

@@ -6,6 +6,7 @@
 mod append;
 mod backlog;
 mod change;
+mod channel;
 mod group;
 mod raise;
 mod reconcile;
@@ -15,10 +16,12 @@ mod sends;
 mod set;
 mod tell;
 mod visible;
+mod watch;
 
 pub use append::{Appended, Concerned, append, conversation_for};
 pub use backlog::{Backlog, backlog};
 pub use change::{Wanted, change};
+pub use channel::{join, leave, read_channel};
 pub use group::{Writer, change_group};
 pub use raise::{Raised, raise};
 pub use reconcile::{Reconciled, reconcile, reconcile_and_settle, touch};
@@ -29,3 +32,4 @@ pub use set::set;
 pub use store::inbox::Mark;
 pub use tell::{tell_appended, tell_delivered, tell_own, tell_read, tell_typing};
 pub use visible::visible;
+pub use watch::{forget_watched, show, unwatch, watch};

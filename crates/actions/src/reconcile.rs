@@ -16,11 +16,11 @@ use crate::retry::pause;
 /// Members who are moved at once.
 const MEMBERS_AT_ONCE_MAX: usize = 64;
 /// Entries that are gone over at once, and no more than a frame holds.
-const ENTRIES_AT_ONCE_MAX: usize = 100;
+pub(crate) const ENTRIES_AT_ONCE_MAX: usize = 100;
 /// Times that a row is written which others write meanwhile.
 const MOVES_MAX: u32 = 5;
 /// Times that an entry is looked for which must be there: its transaction shows elsewhere already.
-const LOOKS_MAX: u32 = 4;
+pub(crate) const LOOKS_MAX: u32 = 4;
 
 /// What came of it.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! What a user sets for a conversation or for another user.
 
 use deliver::Fanout;
-use domain::{Failure, direct_conversation_id, is_group};
-use store::Store;
+use domain::{Failure, direct_conversation_id, is_channel, is_group};
 use store::settings::{self, Set};
+use store::{Store, channels, heads};
 use wire::{Refusal, Settings, Timestamp, UserId};
 
 use crate::reconcile::touch;
@@ -20,6 +20,10 @@ pub async fn set(
     let mut is_touched = false;
     retry(&mut 0, async || {
         let set = match wanted {
+            Settings::Conversation { conversation_id, set } if is_channel(conversation_id) => {
+                let head = heads::get(store, conversation_id).await?.ok_or(Refusal::NotMember)?;
+                channels::set(store, user, conversation_id, set, head.counted).await?
+            }
             Settings::Conversation { conversation_id, set } => {
                 settings::set_conversation(store, user, conversation_id, set).await?
             }

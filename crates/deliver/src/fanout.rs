@@ -144,6 +144,27 @@ impl Fanout {
         connections.into_iter().map(Known::Listed).map(Ok).collect()
     }
 
+    /// Posts to one connection of a user's, until it turns out to be gone. Nothing is known of its row here.
+    pub async fn post_to(
+        &self,
+        user: &UserId,
+        connection: &ConnectionId,
+        events: impl Iterator<Item = ServerEvent>,
+    ) -> Delivered {
+        let mut outcome = Delivered::nothing(user);
+        for event in events {
+            let posted = self.connections.post(connection, &event.to_frame()).await;
+            outcome.count(&posted);
+            if let Posted::Failed(error) = &posted {
+                tracing::warn!(error = error_chain(&**error), "a frame was not posted");
+            }
+            if outcome.frames.gone > 0 {
+                break;
+            }
+        }
+        outcome
+    }
+
     /// Closes those that have ended, and the oldest of more than a user may have, each of which is told why. Whoever lists connections
     /// does so: of two that open at once, the one could not close the other.
     pub async fn tidy(&self, now: Timestamp, user: &UserId, listed: &Connections) {

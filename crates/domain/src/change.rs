@@ -96,7 +96,7 @@ mod tests {
     use wire::{ConversationId, Timestamp};
 
     use super::*;
-    use crate::{Aside, Deleted, Place};
+    use crate::{Aside, Deleted, Place, Tally};
 
     fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -116,6 +116,7 @@ mod tests {
             edited_at: None,
             deleted: None,
             reactions: BTreeMap::new(),
+            tally: Tally::default(),
             reactions_seq: None,
             target_seq: None,
             emoji: None,

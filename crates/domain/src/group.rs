@@ -4,7 +4,7 @@
 //! the roster then, and writes only if the log still ends there: so what is decided here is right at the commit.
 
 use wire::limits::GROUP_CHANGE_MEMBERS_MAX;
-use wire::{AllowedTo, ConversationId, HistoryFrom, Info, Kind, Refusal, Role, Seq, System, Title, UserId};
+use wire::{AllowedTo, ConversationId, HistoryFrom, Info, JoinBy, Kind, Refusal, Role, Seq, System, Title, UserId};
 
 use crate::membership::{End, LastEntry};
 use crate::message::{Aside, Place, StoredMessage, preview};
@@ -12,7 +12,7 @@ use crate::message::{Aside, Place, StoredMessage, preview};
 /// The mention that means all members.
 pub(crate) const EVERYBODY: &str = "*";
 
-/// A group, as its log has it up to its end.
+/// A group or a channel, as its log has it up to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     pub conversation_id: ConversationId,
@@ -23,12 +23,15 @@ pub struct Head {
     pub line: LastEntry,
     /// The last entry with which somebody joined, left, or got another role.
     pub roster_seq: Seq,
+    /// Of a channel: how many messages there are, also those that are deleted by now.
+    pub counted: u64,
 }
 
 /// What the chat list shows of a group, beside its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupInfo {
     pub title: String,
+    /// Nobody counts those of a channel.
     pub member_count: u64,
 }
 
@@ -38,6 +41,8 @@ pub struct Rules {
     pub history: HistoryFrom,
     pub post: AllowedTo,
     pub add: AllowedTo,
+    /// Of a channel, and of nothing else.
+    pub join: Option<JoinBy>,
 }
 
 /// A member of a group. Who left stays until their own row says so.
@@ -108,6 +113,10 @@ fn allows(who: AllowedTo, role: Role) -> bool {
 }
 
 impl Head {
+    pub fn is_channel(&self) -> bool {
+        self.rules.join.is_some()
+    }
+
     /// Whether a member with that role may write this message.
     ///
     /// # Errors
@@ -126,6 +135,9 @@ impl Head {
     pub fn after(&self, entry: &StoredMessage, decided: Option<&Decided>) -> Self {
         let mut head = self.clone();
         head.end = End { seq: entry.place.seq, sent_at: entry.place.sent_at };
+        if self.is_channel() && entry.kind.counts() {
+            head.counted += 1;
+        }
         if entry.kind.is_listed() {
             head.line = line(entry);
         } else if entry.target_seq == Some(head.line.seq) {
@@ -160,8 +172,14 @@ impl Head {
             end: End { seq: entry.place.seq, sent_at: entry.place.sent_at },
             line: line(entry),
             roster_seq: entry.place.seq,
+            counted: 0,
         }
     }
+}
+
+fn info(title: &str, rules: Rules, member_count: u64) -> GroupInfo {
+    let member_count = if rules.join.is_some() { 0 } else { member_count };
+    GroupInfo { title: title.to_owned(), member_count }
 }
 
 fn line(entry: &StoredMessage) -> LastEntry {
@@ -207,7 +225,7 @@ impl GroupChange {
         Decided {
             system: System::Created { title: title.clone(), members: names },
             aside: Aside { history: Some(rules.history), ..Aside::default() },
-            group: GroupInfo { title: title.as_str().to_owned(), member_count: roster.len() as u64 },
+            group: info(title.as_str(), rules, roster.len() as u64),
             rules,
             roster,
         }
@@ -238,7 +256,7 @@ impl GroupChange {
                     return Ok(None);
                 }
                 debug_assert!(members.len() <= GROUP_CHANGE_MEMBERS_MAX);
-                group.member_count += members.len() as u64;
+                group = info(&group.title, rules, group.member_count + members.len() as u64);
                 if group.member_count > members_max {
                     return Err(Refusal::LimitReached);
                 }
@@ -274,7 +292,13 @@ impl GroupChange {
                 if let Some(title) = &info.title {
                     title.as_str().clone_into(&mut group.title);
                 }
+                let of_channel = Refusal::bad_request("join", "must be left out: this is no channel");
+                let join = match (rules.join, info.join) {
+                    (None, Some(_)) => return Err(of_channel),
+                    (join, changed) => changed.or(join),
+                };
                 rules = Rules {
+                    join,
                     history: info.history.unwrap_or(rules.history),
                     post: info.post.unwrap_or(rules.post),
                     add: info.add.unwrap_or(rules.add),

@@ -30,12 +30,21 @@ pub fn direct_conversation_id(one: &UserId, other: &UserId) -> ConversationId {
 }
 
 /// The group that this user makes with this idempotency key: whoever makes it again meets it.
-#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 is an id")]
 pub fn group_id(creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
+    made_id(GROUP, creator, client_msg_id)
+}
+
+/// The channel that this user makes with it.
+pub fn channel_id(creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
+    made_id(CHANNEL, creator, client_msg_id)
+}
+
+#[expect(clippy::expect_used, reason = "lower-case Base32 is an id")]
+fn made_id(kind: &str, creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
     let digest =
         Sha256::new().chain_update(creator.as_str()).chain_update([0]).chain_update(client_msg_id.as_str()).finalize();
     let prefix: Vec<u8> = digest.into_iter().take(20).collect();
-    let id = format!("{GROUP}{}", BASE32_NOPAD.encode(&prefix).to_ascii_lowercase());
+    let id = format!("{kind}{}", BASE32_NOPAD.encode(&prefix).to_ascii_lowercase());
     ConversationId::parse(&id).expect("it is an id")
 }
 
@@ -44,7 +53,13 @@ pub fn is_group(conversation: &ConversationId) -> bool {
     conversation.as_str().starts_with(GROUP)
 }
 
+/// The same of a channel.
+pub fn is_channel(conversation: &ConversationId) -> bool {
+    conversation.as_str().starts_with(CHANNEL)
+}
+
 const GROUP: &str = "gr_";
+const CHANNEL: &str = "ch_";
 
 /// The id of a message sent at `sent_at`: a UUIDv7 (RFC 9562) of that time, so that ids sort as time does. The random bytes need be
 /// unlikely to repeat within a millisecond, no more.
@@ -80,6 +95,8 @@ mod tests {
         assert_ne!(id, group_id(&user("bob"), &key("c1")));
         // Stored ids must survive every later version: this one is pinned.
         assert_eq!(id.as_str(), "gr_55o74ib2hlfhd75gvnl7lyzdv7s5mg5f");
+        let channel = channel_id(&user("alice"), &key("c1"));
+        assert!(is_channel(&channel) && !is_group(&channel) && !is_channel(&id));
     }
 
     #[test]

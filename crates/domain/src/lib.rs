@@ -5,6 +5,7 @@
 
 mod audience;
 mod change;
+mod channel;
 mod chat_list;
 mod cursor;
 mod device;
@@ -25,6 +26,7 @@ mod roster;
 
 pub use audience::Audience;
 pub use change::{Change, Rights};
+pub use channel::{ChannelRow, Tally};
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
 pub use device::Device;
@@ -33,7 +35,7 @@ pub use failure::Failure;
 pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, GroupChange, GroupInfo, Head, RosterRow, Rules, moderates};
-pub use ids::{ConnectionId, direct_conversation_id, group_id, is_group, message_id};
+pub use ids::{ConnectionId, channel_id, direct_conversation_id, group_id, is_channel, is_group, message_id};
 pub use media::{
     MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,
 };

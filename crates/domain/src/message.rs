@@ -10,6 +10,7 @@ use wire::{
 };
 
 use crate::change::Change;
+use crate::channel::Tally;
 use crate::group::{GroupChange, GroupInfo};
 use crate::ids::{ConnectionId, message_id};
 use crate::membership::End;
@@ -66,8 +67,9 @@ pub struct StoredMessage {
     pub version: Option<u64>,
     pub edited_at: Option<Timestamp>,
     pub deleted: Option<Deleted>,
-    /// What each member reacted with, last.
+    /// What each member reacted with, last. Not in a channel, of whose messages there is a tally.
     pub reactions: BTreeMap<UserId, Emoji>,
+    pub tally: Tally,
     /// The last reaction entry that is about it.
     pub reactions_seq: Option<Seq>,
     /// Of a silent entry: the message that it is about.
@@ -104,6 +106,8 @@ pub struct Aside {
     pub origin: Option<ConnectionId>,
     /// Of a message of a group that is deleted: by which entry.
     pub deleted_seq: Option<Seq>,
+    /// Of an entry of a channel: how many messages there are up to it.
+    pub counted: Option<u64>,
 }
 
 /// When and by whom a message was deleted.
@@ -170,6 +174,7 @@ impl Draft {
             edited_at,
             deleted: None,
             reactions: BTreeMap::new(),
+            tally: Tally::default(),
             reactions_seq: None,
             target_seq,
             emoji,
@@ -251,6 +256,8 @@ impl StoredMessage {
             *count += 1;
             *mine |= user == viewer;
         }
+        let own = self.tally.own.as_ref();
+        counts.extend(self.tally.counts.iter().map(|(emoji, count)| (emoji, (*count, own == Some(emoji)))));
         let shown = |(emoji, (count, mine)): (&Emoji, (u64, bool))| Reaction { emoji: emoji.clone(), count, mine };
         let mut reactions: Vec<Reaction> = counts.into_iter().map(shown).collect();
         reactions.sort_by_key(|reaction| Reverse(reaction.count));

@@ -5,9 +5,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use domain::ConnectionId;
 use domain::limits::{CONNECTION_TTL, CONNECTIONS_PER_DEVICE_MAX};
-use wire::{DeviceId, Timestamp, UserId};
+use wire::{ConversationId, DeviceId, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
@@ -189,7 +192,7 @@ pub async fn suspend(store: &Store, user: &UserId, until: Timestamp) -> Result<(
 
 /// They may connect again.
 pub async fn unsuspend(store: &Store, user: &UserId) -> Result<(), Error> {
-    forget(store, user, &ConnectionId::new(SUSPENSION)).await
+    forget(store, user, &ConnectionId::new(SUSPENSION)).await.map(drop)
 }
 
 /// The sort key of the row that says so: no connection's id has a space.
@@ -215,15 +218,78 @@ pub async fn seen(store: &Store, user: &UserId, now: Timestamp) -> Result<(), Er
 /// The sort key of the row that says so. It never ends.
 const LAST_SEEN: &str = " last seen";
 
-/// Removes a connection that is gone. Nothing happens if its row is gone too.
-pub async fn forget(store: &Store, user: &UserId, connection: &ConnectionId) -> Result<(), Error> {
+/// Removes a connection that is gone. Nothing happens if its row is gone too. The channels that it watched.
+pub async fn forget(store: &Store, user: &UserId, connection: &ConnectionId) -> Result<Vec<ConversationId>, Error> {
     let table = &store.tables.connections;
     let delete = store
         .client
         .delete_item()
         .table_name(table)
         .key("user_id", text(user.as_str()))
-        .key("connection_id", text(connection.as_str()));
-    delete.send().await.of_call("DeleteItem", table)?;
-    Ok(())
+        .key("connection_id", text(connection.as_str()))
+        .return_values(ReturnValue::AllOld);
+    let old = delete.send().await.of_call("DeleteItem", table)?.attributes.unwrap_or_default();
+    let watched = old.get(WATCHING).and_then(|value| value.as_ss().ok()).map(Vec::as_slice).unwrap_or_default();
+    Ok(watched.iter().filter_map(|id| ConversationId::parse(id).ok()).collect())
+}
+
+/// The channels that a connection watches, so that they are known when it ends.
+const WATCHING: &str = "watching";
+
+/// Notes that a connection watches the channel. Not if it is gone, or if it watches so many others.
+pub async fn watching(
+    store: &Store,
+    user: &UserId,
+    connection: &ConnectionId,
+    channel: &ConversationId,
+    watched_max: usize,
+) -> Result<bool, Error> {
+    let table = &store.tables.connections;
+    let write = row_update(store, user, connection, channel)
+        .update_expression("ADD watching :watched")
+        .condition_expression(
+            "attribute_exists(connection_id) AND (attribute_not_exists(watching) OR contains(watching, :channel) OR \
+             size(watching) < :max)",
+        )
+        .expression_attribute_values(":channel", text(channel.as_str()))
+        .expression_attribute_values(":max", number(watched_max));
+    let Err(error) = write.send().await else { return Ok(true) };
+    match error.as_service_error() {
+        Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(false),
+        _ => Err(Error::call("UpdateItem", table, error)),
+    }
+}
+
+/// Notes that it does no longer.
+pub async fn not_watching(
+    store: &Store,
+    user: &UserId,
+    connection: &ConnectionId,
+    channel: &ConversationId,
+) -> Result<(), Error> {
+    let table = &store.tables.connections;
+    let write = row_update(store, user, connection, channel)
+        .update_expression("DELETE watching :watched")
+        .condition_expression("attribute_exists(watching)");
+    let Err(error) = write.send().await else { return Ok(()) };
+    match error.as_service_error() {
+        Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(()),
+        _ => Err(Error::call("UpdateItem", table, error)),
+    }
+}
+
+fn row_update(
+    store: &Store,
+    user: &UserId,
+    connection: &ConnectionId,
+    channel: &ConversationId,
+) -> UpdateItemFluentBuilder {
+    let watched = AttributeValue::Ss(vec![channel.as_str().to_owned()]);
+    store
+        .client
+        .update_item()
+        .table_name(&store.tables.connections)
+        .key("user_id", text(user.as_str()))
+        .key("connection_id", text(connection.as_str()))
+        .expression_attribute_values(":watched", watched)
 }

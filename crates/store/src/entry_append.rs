@@ -1,15 +1,15 @@
-//! The transaction that appends an entry to a group's log: the entry, its idempotency row, the head, and what the entry changes, be it
+//! The transaction that appends an entry to the log of a group or a channel: the entry, its idempotency row, the head, and what the entry changes, be it
 //! the roster or the message that it is about. All or nothing, and the same for any number of members.
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use domain::{Change, Draft, Head, RosterRow, StoredMessage};
+use domain::{Change, Draft, Head, RosterRow, StoredMessage, is_channel};
 use wire::Timestamp;
 
 use crate::message_append::{Appended, FirstMessage, begin, commit, first_messages_update};
 use crate::message_change::{audit_put, carried_delete, target_update};
 use crate::transaction::{put, update};
-use crate::{Error, Store, heads, roster};
+use crate::{Error, Store, channels, heads, roster};
 
 /// An entry of a group, by the head as it was read before everything else that decided on it.
 #[derive(Debug)]
@@ -46,8 +46,16 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
     let GroupEntry { draft, entry, previous, head, roster, change, first_messages } = group;
     let mut writes = begin(store, draft, entry)?;
     writes.push(update(heads::head_update(store, *previous, head))?);
+    let of_channel = is_channel(&draft.conversation_id);
     for row in *roster {
-        writes.push(put(roster::row_put(store, &draft.conversation_id, row))?);
+        writes.push(if of_channel {
+            channels::row_write(store, head, row, &entry.place)?
+        } else {
+            put(roster::row_put(store, &draft.conversation_id, row))?
+        });
+    }
+    if of_channel && entry.kind.counts() {
+        writes.push(update(channels::own_post_update(store, head, &entry.sender_id))?);
     }
     if let Some(ChangeOf { change, target, kept_until }) = change {
         let deleted_seq = matches!(change, Change::Delete).then_some(entry.place.seq);

@@ -1,10 +1,10 @@
-//! `conversations`: where the log of each group ends, and what the group is by then. Whoever writes an entry moves it, in the same
+//! `conversations`: where the log of each group and channel ends, and what it is by then. Whoever writes an entry moves it, in the same
 //! transaction; its stream rings whoever brings the members' rows along.
 
 use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{ConditionCheck, Update};
 use domain::{End, GroupInfo, Head, LastEntry, Rules};
-use wire::{AllowedTo, ConversationId, HistoryFrom, Kind, MessageId, UserId};
+use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MessageId, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, number, readable, text, version};
@@ -68,7 +68,7 @@ fn key(conversation: &ConversationId) -> Item {
 
 /// Makes the group what `head` says, if its log still ends as in `previous`, or if there is none yet.
 pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -> UpdateBuilder {
-    let Head { conversation_id, group, rules, end, line, roster_seq } = head;
+    let Head { conversation_id, group, rules, end, line, roster_seq, counted } = head;
     let mut update = Update::builder()
         .table_name(&store.tables.conversations)
         .set_key(Some(key(conversation_id)))
@@ -90,7 +90,8 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
         ("shown_preview", text(&line.preview)),
         ("shown_at", number(line.sent_at.millis())),
     ];
-    for (name, value) in attributes {
+    let of_channel = rules.join.map(|join| [("join_by", text(join.as_str())), ("counted", number(counted))]);
+    for (name, value) in attributes.into_iter().chain(of_channel.into_iter().flatten()) {
         sets.push(format!("{name} = :{name}"));
         update = update.expression_attribute_values(format!(":{name}"), value);
     }
@@ -119,6 +120,7 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
             history: row.parsed("history_from", |text| HistoryFrom::parse(text).ok_or(()))?,
             post: row.parsed("post_by", |text| AllowedTo::parse(text).ok_or(()))?,
             add: row.parsed("add_by", |text| AllowedTo::parse(text).ok_or(()))?,
+            join: row.optional("join_by", |row, name| row.parsed(name, |text| JoinBy::parse(text).ok_or(())))?,
         },
         end: End { seq: row.seq("last_seq")?, sent_at: row.time("last_at")? },
         line: LastEntry {
@@ -132,5 +134,6 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
             system: None,
         },
         roster_seq: row.seq("roster_seq")?,
+        counted: row.optional("counted", Reader::count)?.unwrap_or_default(),
     })
 }

@@ -184,7 +184,7 @@ pub async fn first_messages_until(store: &Store, user: &UserId) -> Result<Option
 /// The key of that row: no conversation has it, since their ids have no space.
 pub(crate) const FIRST_MESSAGES: &str = " first messages";
 
-async fn get_item(store: &Store, user: &UserId, conversation: &str) -> Result<Option<Item>, Error> {
+pub(crate) async fn get_item(store: &Store, user: &UserId, conversation: &str) -> Result<Option<Item>, Error> {
     let table = &store.tables.inbox;
     let get = store
         .client
@@ -433,7 +433,7 @@ pub(crate) async fn outcome(store: &Store, write: UpdateItemFluentBuilder) -> Re
 }
 
 /// A later version may know other ways to mute: this one then takes it for muted.
-fn muted_until(row: &Reader) -> Result<Option<MutedUntil>, Error> {
+pub(crate) fn muted_until(row: &Reader) -> Result<Option<MutedUntil>, Error> {
     let text = row.optional("muted_until", Reader::text)?;
     Ok(text.map(|text| MutedUntil::parse(text).unwrap_or(MutedUntil::Forever)))
 }

@@ -27,6 +27,19 @@ pub(crate) fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
+/// What is written of an attribute.
+pub(crate) enum Value {
+    Set(AttributeValue),
+    Removed,
+    Left,
+}
+
+impl Value {
+    pub(crate) fn of(value: Option<AttributeValue>) -> Self {
+        value.map_or(Self::Removed, Self::Set)
+    }
+}
+
 /// The rows that can be read, and how many can't. Those are for a later version: they stay as they are, and nobody else's rows
 /// suffer for them.
 pub(crate) fn readable<T>(rows: impl Iterator<Item = Result<T, Error>>) -> (Vec<T>, u64) {

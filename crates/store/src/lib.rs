@@ -5,6 +5,8 @@
 //! back as outcomes ([`message_append::Appended`], [`inbox::Update`]) and the handler decides.
 
 mod batch;
+pub mod channel_reactions;
+pub mod channels;
 pub mod connections;
 pub mod devices;
 pub mod entry_append;
@@ -21,6 +23,7 @@ pub mod settings;
 pub mod stream;
 mod transaction;
 pub mod views;
+pub mod watchers;
 
 use std::time::Duration;
 
@@ -50,6 +53,7 @@ pub struct Tables {
     pub conversations: String,
     pub members: String,
     pub media: String,
+    pub watchers: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -69,7 +73,7 @@ impl Store {
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
-    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE` and `MEDIA_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
+    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE`, `MEDIA_TABLE` and `WATCHERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
     /// limit.
     ///
     /// # Errors
@@ -89,6 +93,7 @@ impl Store {
             conversations: env("CONVERSATIONS_TABLE")?,
             members: env("MEMBERS_TABLE")?,
             media: env("MEDIA_TABLE")?,
+            watchers: env("WATCHERS_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();

@@ -79,8 +79,21 @@ pub(crate) async fn commit(
         Outcome::Cancelled(cancelled) => match media_refused(store, draft, place, &cancelled)? {
             // The first try may have taken it just after the idempotency row was looked at.
             Some(refusal) => Ok(find(store, draft).await?.unwrap_or(Appended::MediaRefused(refusal))),
-            None => not_written(store, draft, cancelled),
+            None => not_written(store, draft, IDEMPOTENCY, cancelled),
         },
+    }
+}
+
+/// The same for what is no entry, with the idempotency row at this place among the writes.
+pub(crate) async fn commit_behind(
+    store: &Store,
+    draft: &Draft,
+    idempotency: usize,
+    writes: Result<Vec<TransactWriteItem>, BuildError>,
+) -> Result<Appended, Error> {
+    match transaction::write(store, &store.tables.messages, writes).await? {
+        Outcome::Written => Ok(Appended::Stored),
+        Outcome::Cancelled(cancelled) => not_written(store, draft, idempotency, cancelled),
     }
 }
 
@@ -130,8 +143,8 @@ fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, 
 }
 
 /// The idempotency row is looked at first: a retry must get its first answer, whoever else wrote meanwhile.
-fn not_written(store: &Store, draft: &Draft, cancelled: Cancelled) -> Result<Appended, Error> {
-    if let Some(reason) = cancelled.refused(IDEMPOTENCY) {
+fn not_written(store: &Store, draft: &Draft, idempotency: usize, cancelled: Cancelled) -> Result<Appended, Error> {
+    if let Some(reason) = cancelled.refused(idempotency) {
         return first_answer(store, draft, reason.item());
     }
     if cancelled.is_full() {
@@ -185,7 +198,7 @@ fn entry_put(store: &Store, entry: &StoredMessage) -> PutBuilder {
         .condition_expression("attribute_not_exists(seq)")
 }
 
-fn idempotency_put(store: &Store, draft: &Draft, place: &Place, of_text: Option<u64>) -> PutBuilder {
+pub(crate) fn idempotency_put(store: &Store, draft: &Draft, place: &Place, of_text: Option<u64>) -> PutBuilder {
     let Place { seq, message_id, sent_at } = place;
     let put = match of_text {
         Some(version) => Put::builder().item("version", number(version)),
@@ -356,18 +369,20 @@ fn hex(digest: impl AsRef<[u8]>) -> String {
 fn group_change_text(change: &GroupChange) -> String {
     let names = |members: &[UserId]| members.iter().map(UserId::as_str).collect::<Vec<_>>().join(" ");
     match change {
-        GroupChange::Create { title, members, rules: Rules { history, post, add } } => {
+        GroupChange::Create { title, members, rules: Rules { history, post, add, join } } => {
             let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
-            format!("create {history} {post} {add} {}\0{}", names(members), title.as_str())
+            let join = join.map(|join| format!("channel {} ", join.as_str())).unwrap_or_default();
+            format!("create {join}{history} {post} {add} {}\0{}", names(members), title.as_str())
         }
         GroupChange::Add { members } => format!("add {}", names(members)),
         GroupChange::Remove { user } => format!("remove {user}"),
         GroupChange::Leave => "leave".to_owned(),
         GroupChange::Role { user, role } => format!("role {user} {}", role.as_str()),
-        GroupChange::Update { info: Info { title, history, post, add } } => {
+        GroupChange::Update { info: Info { title, history, post, add, join } } => {
             let [post, add] = [post, add].map(|who| who.map_or("-", AllowedTo::as_str));
             let title = title.as_ref().map(|title| format!("\0{}", title.as_str())).unwrap_or_default();
-            format!("update {} {post} {add}{title}", history.map_or("-", HistoryFrom::as_str))
+            let join = join.map(|join| format!(" {}", join.as_str())).unwrap_or_default();
+            format!("update {} {post} {add}{join}{title}", history.map_or("-", HistoryFrom::as_str))
         }
     }
 }

@@ -182,9 +182,10 @@ fn with_deleted_seq(update: UpdateBuilder, deleted_seq: Option<Seq>) -> UpdateBu
         None => ("", update),
         Some(seq) => (", deleted_seq = :seq", update.expression_attribute_values(":seq", number(seq))),
     };
+    let counts = if deleted_seq.is_some() { ", reaction_counts" } else { "" };
     update.update_expression(format!(
         "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} \
-         REMOVE reactions, reactions_seq, version, edited_at, media"
+         REMOVE reactions, reactions_seq, version, edited_at, media{counts}"
     ))
 }
 

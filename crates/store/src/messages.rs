@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use domain::limits::PAGE_BYTES_MAX;
-use domain::{Aside, ConnectionId, Counted, Deleted, GroupInfo, Place, StoredMessage, names};
+use domain::{Aside, ConnectionId, Counted, Deleted, GroupInfo, Place, StoredMessage, Tally, names};
 use futures_util::future::try_join_all;
 use wire::{ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
 
@@ -241,6 +241,21 @@ pub async fn authors(
     Ok(readable(authors).0)
 }
 
+/// How many messages of a channel there are up to this entry.
+pub async fn counted(store: &Store, channel: &ConversationId, seq: Seq) -> Result<u64, Error> {
+    let table = &store.tables.messages;
+    let get = store
+        .client
+        .get_item()
+        .table_name(table)
+        .consistent_read(true)
+        .key("conversation_id", text(channel.as_str()))
+        .key("seq", number(seq))
+        .projection_expression("counted");
+    let item = get.send().await.of_call("GetItem", table)?.item.unwrap_or_default();
+    Reader { item: &item, table }.count("counted")
+}
+
 /// These entries, as they are now; those that can't be read are left out.
 pub async fn get_many(store: &Store, entries: &[(ConversationId, Seq)]) -> Result<Vec<StoredMessage>, Error> {
     let table = &store.tables.messages;
@@ -278,7 +293,7 @@ pub(crate) fn item(entry: &StoredMessage) -> Item {
         (VERSION.to_owned(), version()),
     ]);
     let mentions = entry.mentions.iter().map(|id| text(id.as_str())).collect::<Vec<_>>();
-    let Aside { target_sender, history, group, origin, deleted_seq } = aside;
+    let Aside { target_sender, history, group, origin, deleted_seq, counted } = aside;
     let optional = [
         ("client_msg_id", client_msg_id.as_ref().map(|id| text(id.as_str()))),
         ("media", entry.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
@@ -294,6 +309,7 @@ pub(crate) fn item(entry: &StoredMessage) -> Item {
         ("group_count", group.as_ref().map(|group| number(group.member_count))),
         ("origin", origin.as_ref().map(|id| text(id.as_str()))),
         ("deleted_seq", deleted_seq.map(number)),
+        ("counted", counted.map(number)),
     ];
     item.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     item
@@ -320,6 +336,7 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
         edited_at: row.optional("edited_at", Reader::time)?,
         deleted: row.optional("deleted_at", deleted)?,
         reactions: row.optional("reactions", reactions)?.unwrap_or_default(),
+        tally: Tally { counts: row.optional("reaction_counts", counts)?.unwrap_or_default(), own: None },
         reactions_seq: row.optional("reactions_seq", Reader::seq)?,
         target_seq: row.optional("target_seq", Reader::seq)?,
         emoji: row.optional("emoji", |row, name| row.parsed(name, Emoji::parse))?,
@@ -332,6 +349,7 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
             group: row.optional("group_title", group)?,
             origin: row.optional("origin", Reader::text)?.map(ConnectionId::new),
             deleted_seq: row.optional("deleted_seq", Reader::seq)?,
+            counted: row.optional("counted", Reader::count)?,
         },
     })
 }
@@ -352,5 +370,13 @@ fn reactions(row: &Reader, attribute: &'static str) -> Result<BTreeMap<UserId, E
     let readable = map
         .iter()
         .filter_map(|(user, emoji)| Some((UserId::parse(user).ok()?, Emoji::parse(emoji.as_s().ok()?).ok()?)));
+    Ok(readable.collect())
+}
+
+/// How often members of a channel reacted with what.
+fn counts(row: &Reader, attribute: &'static str) -> Result<BTreeMap<Emoji, u64>, Error> {
+    let map = row.item.get(attribute).and_then(|value| value.as_m().ok()).ok_or_else(|| row.unusable(attribute))?;
+    let readable =
+        map.iter().filter_map(|(emoji, count)| Some((Emoji::parse(emoji).ok()?, count.as_n().ok()?.parse().ok()?)));
     Ok(readable.collect())
 }

@@ -76,6 +76,24 @@ pub async fn page(
     Ok(Page { members, unreadable, next: next.transpose()? })
 }
 
+/// Who is named there, whatever their rows say: so many who come after `behind`, and behind whom there may be more.
+pub(crate) async fn user_ids(
+    store: &Store,
+    conversation: &ConversationId,
+    limit: usize,
+    behind: Option<&UserId>,
+) -> Result<(Vec<UserId>, Option<UserId>), Error> {
+    let table = &store.tables.members;
+    let query = query(store, conversation)
+        .consistent_read(true)
+        .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+        .set_exclusive_start_key(behind.map(|user| key(conversation, user)));
+    let found = query.send().await.of_call("Query", table)?;
+    let id = |item: &Item| Reader { item, table }.parsed("user_id", UserId::parse);
+    let next = found.last_evaluated_key().map(id).transpose()?;
+    Ok((found.items().iter().map(id).collect::<Result<_, _>>()?, next))
+}
+
 fn query(store: &Store, conversation: &ConversationId) -> QueryFluentBuilder {
     let query = store.client.query().table_name(&store.tables.members);
     query
@@ -123,7 +141,7 @@ pub async fn restore(store: &Store, head: &Head, rows: &[(UserId, Option<RosterR
     Ok(true)
 }
 
-fn key(conversation: &ConversationId, user: &UserId) -> Item {
+pub(crate) fn key(conversation: &ConversationId, user: &UserId) -> Item {
     Item::from([
         ("conversation_id".to_owned(), text(conversation.as_str())),
         ("user_id".to_owned(), text(user.as_str())),

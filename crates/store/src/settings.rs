@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, Update};
 use wire::{ConversationId, ConversationSettings, UserId};
 
-use crate::item::{VERSION, text, version};
+use crate::item::{VERSION, Value, text, version};
 use crate::transaction::{self, Outcome};
 use crate::{Error, Store};
 
@@ -25,6 +25,23 @@ pub async fn set_conversation(
     conversation: &ConversationId,
     set: &ConversationSettings,
 ) -> Result<Set, Error> {
+    let archived = |archived: bool| Value::of(archived.then_some(AttributeValue::Bool(true)));
+    let attributes = [("muted_until", muted_until(set)), ("archived", set.archived.map_or(Value::Left, archived))];
+    set_attributes(store, user, conversation, "attribute_exists(last_seq)", attributes).await
+}
+
+pub(crate) fn muted_until(set: &ConversationSettings) -> Value {
+    set.muted_until.map_or(Value::Left, |until| Value::of(until.map(|until| text(until.to_string()))))
+}
+
+/// Sets those that have a value, removes those that have none, and leaves the others, in a row for which `condition` holds.
+pub(crate) async fn set_attributes(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+    condition: &str,
+    attributes: [(&str, Value); 2],
+) -> Result<Set, Error> {
     let table = &store.tables.inbox;
     let mut write = store
         .client
@@ -32,25 +49,19 @@ pub async fn set_conversation(
         .table_name(table)
         .key("user_id", text(user.as_str()))
         .key("conversation_id", text(conversation.as_str()))
-        .condition_expression("attribute_exists(last_seq)");
+        .condition_expression(condition);
     let (mut sets, mut removes) = (vec![], vec![]);
-    match set.muted_until {
-        Some(Some(until)) => {
-            sets.push("muted_until = :until");
-            write = write.expression_attribute_values(":until", text(until.to_string()));
+    for (name, value) in attributes {
+        match value {
+            Value::Set(value) => {
+                sets.push(format!("{name} = :{name}"));
+                write = write.expression_attribute_values(format!(":{name}"), value);
+            }
+            Value::Removed => removes.push(name.to_owned()),
+            Value::Left => {}
         }
-        Some(None) => removes.push("muted_until"),
-        None => {}
     }
-    match set.archived {
-        Some(true) => {
-            sets.push("archived = :yes");
-            write = write.expression_attribute_values(":yes", AttributeValue::Bool(true));
-        }
-        Some(false) => removes.push("archived"),
-        None => {}
-    }
-    let clause = |word: &str, parts: &[&str]| match parts {
+    let clause = |word: &str, parts: &[String]| match parts {
         [] => String::new(),
         parts => format!("{word} {} ", parts.join(", ")),
     };

@@ -1,12 +1,11 @@
 //! A member's row of a group in `inbox`, which follows the group's log.
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{Membership, News, View};
 use wire::{ConversationId, UserId};
 
 use crate::inbox::{Update, key, outcome, read_if_written, row};
-use crate::item::{Item, Reader, number, text, version};
+use crate::item::{Item, Reader, Value, number, text, version};
 use crate::roster::role;
 use crate::{Error, Store, batch};
 
@@ -118,19 +117,6 @@ fn unchanged(write: UpdateItemFluentBuilder, before: Option<&Membership>) -> Upd
         }
     };
     write.condition_expression(condition)
-}
-
-/// What is written of an attribute.
-enum Value {
-    Set(AttributeValue),
-    Removed,
-    Left,
-}
-
-impl Value {
-    fn of(value: Option<AttributeValue>) -> Self {
-        value.map_or(Self::Removed, Self::Set)
-    }
 }
 
 /// What only the view of a group has.

@@ -51,6 +51,35 @@ pub struct Conversation {
     pub blocked: bool,
 }
 
+/// A channel, as the list of channels shows it to one of its members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Channel {
+    pub conversation_id: ConversationId,
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("enum" = ["channel"])))]
+    pub kind: ConversationKind,
+    pub title: String,
+    /// What the member may do.
+    pub role: Role,
+    /// Below it nothing is shown, and nothing is a gap. One above `last_seq` as long as nothing was written since the member joined.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub first_seq: Seq,
+    /// Left out if the member sees none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_message: Option<LastMessage>,
+    /// How many messages are above `read_seq`. One that was deleted counts until it is read.
+    pub unread: u64,
+    /// The member has read everything up to here.
+    pub read_seq: Seq,
+    /// The newest entry's `seq`, which can be one that the list does not show.
+    pub last_seq: Seq,
+    /// What the member has set, each only where it is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub muted_until: Option<MutedUntil>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
+}
+
 /// What a conversation is between. More will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,6 +89,8 @@ pub enum ConversationKind {
     Direct,
     // Any number of members, of whom some may do more than others.
     Group,
+    // Any number of members, who read it on demand. Not in the chat list.
+    Channel,
 }
 
 /// The newest message of a conversation, shortened: of its entries the last one that counts.

@@ -30,6 +30,18 @@ pub enum AllowedTo {
     Admins,
 }
 
+/// Who of those who know a channel's id may join it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub enum JoinBy {
+    // Everybody, by themselves.
+    Open,
+    // Those whom somebody adds.
+    #[default]
+    Admins,
+}
+
 /// From where on those who join see what was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,6 +122,9 @@ pub enum System {
         post: Option<AllowedTo>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         add: Option<AllowedTo>,
+        /// Of a channel.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        join: Option<JoinBy>,
     },
     /// One that came later.
     #[serde(untagged)]
@@ -132,11 +147,14 @@ pub struct Info {
     /// Who may add members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<AllowedTo>,
+    /// Of a channel: who may join by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinBy>,
 }
 
 impl From<Info> for System {
-    fn from(Info { title, history, post, add }: Info) -> Self {
-        Self::InfoChanged { title, history, post, add }
+    fn from(Info { title, history, post, add, join }: Info) -> Self {
+        Self::InfoChanged { title, history, post, add, join }
     }
 }
 
@@ -179,6 +197,24 @@ impl AllowedTo {
     }
 }
 
+impl JoinBy {
+    /// Reads what a client wrote, or what was stored.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "open" => Some(Self::Open),
+            "admins" => Some(Self::Admins),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Admins => "admins",
+        }
+    }
+}
+
 impl HistoryFrom {
     /// Reads what a client wrote, or what was stored.
     pub fn parse(text: &str) -> Option<Self> {
@@ -209,6 +245,7 @@ mod tests {
             json!({"event": "member.left"}),
             json!({"event": "role.changed", "user_id": "bob", "role": "admin"}),
             json!({"event": "info.changed", "post": "admins"}),
+            json!({"event": "info.changed", "join": "open"}),
             json!({"event": "picture.changed", "url": "x"}),
         ] {
             let read: System = serde_json::from_value(system.clone()).unwrap();

@@ -23,6 +23,7 @@ mod time;
 
 pub use actions::ack::{AckEntry, AckRequest, AckResult};
 pub use actions::add::{AddRequest, AddResult};
+pub use actions::channels::{ChannelsRequest, ChannelsResult};
 pub use actions::create::{CreateRequest, CreateResult};
 pub use actions::delete::{DeleteRequest, DeleteResult};
 pub use actions::device::{DeviceRequest, DeviceResult, Platform, Registration, When};
@@ -31,6 +32,7 @@ pub use actions::drain::{DrainRequest, DrainResult};
 pub use actions::edit::{EditRequest, EditResult};
 pub use actions::history::{HistoryRequest, HistoryResult, Member, Side};
 pub use actions::inbox::{InboxRequest, InboxResult};
+pub use actions::join::{JoinRequest, JoinResult};
 pub use actions::leave::{LeaveRequest, LeaveResult};
 pub use actions::members::{GroupMember, MembersRequest, MembersResult};
 pub use actions::ping::{PingRequest, PingResult};
@@ -44,13 +46,15 @@ pub use actions::role::{RoleRequest, RoleResult};
 pub use actions::send::{SendRequest, SendResult, Target};
 pub use actions::settings::{ConversationSettings, MutedUntil, Settings, SettingsResult, UserSettings};
 pub use actions::typing::TypingRequest;
+pub use actions::unwatch::{UnwatchRequest, UnwatchResult};
 pub use actions::update::{UpdateRequest, UpdateResult};
 pub use actions::upload::{CopyOf, NewUpload, Part, UploadRequest, UploadResult};
 pub use actions::uploaded::{UploadedRequest, UploadedResult};
-pub use conversation::{Conversation, ConversationKind, LastMessage};
+pub use actions::watch::{WatchRequest, WatchResult};
+pub use conversation::{Channel, Conversation, ConversationKind, LastMessage};
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
-pub use group::{AllowedTo, HistoryFrom, Info, Role, System, Title};
+pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Role, System, Title};
 pub use ids::{
     ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MediaId, MessageId, RequestId, Seq, UserId,
 };

@@ -68,6 +68,18 @@ pub const DURATION_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 pub const THUMBHASH_CHARS_MAX: usize = 44;
 pub const WAVEFORM_CHARS_MAX: usize = 100;
 
+/// Channels whose member a user is. Two who join at once can be a few above.
+pub const CHANNELS_PER_USER_MAX: usize = 200;
+/// Connections to which a channel's entries are sent as they are written.
+pub const WATCHERS_MAX: usize = 2_000;
+/// Channels that one connection watches.
+pub const WATCHED_MAX: usize = 8;
+/// How often whoever watches asks for the history: because too many watch already, or because an event can be lost.
+pub const POLL_MS: u64 = 10_000;
+pub const POLL_LIVE_MS: u64 = 60_000;
+/// Different reactions to a message of a channel.
+pub const CHANNEL_REACTIONS_MAX: usize = REACTIONS_SHOWN_MAX;
+
 /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
 pub const ACK_ENTRIES_MAX: usize = 25;
 /// Conversations in one page of the chat list.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::actions::ack::{AckRequest, AckResult};
 use crate::actions::add::{AddRequest, AddResult};
+use crate::actions::channels::{ChannelsRequest, ChannelsResult};
 use crate::actions::create::{CreateRequest, CreateResult};
 use crate::actions::delete::{DeleteRequest, DeleteResult};
 use crate::actions::device::{DeviceRequest, DeviceResult};
@@ -14,6 +15,7 @@ use crate::actions::drain::{DrainRequest, DrainResult};
 use crate::actions::edit::{EditRequest, EditResult};
 use crate::actions::history::{HistoryRequest, HistoryResult};
 use crate::actions::inbox::{InboxRequest, InboxResult};
+use crate::actions::join::{JoinRequest, JoinResult};
 use crate::actions::leave::{LeaveRequest, LeaveResult};
 use crate::actions::members::{MembersRequest, MembersResult};
 use crate::actions::ping::{PingRequest, PingResult};
@@ -27,9 +29,11 @@ use crate::actions::role::{RoleRequest, RoleResult};
 use crate::actions::send::{SendRequest, SendResult};
 use crate::actions::settings::{Settings, SettingsResult};
 use crate::actions::typing::TypingRequest;
+use crate::actions::unwatch::{UnwatchRequest, UnwatchResult};
 use crate::actions::update::{UpdateRequest, UpdateResult};
 use crate::actions::upload::{UploadRequest, UploadResult};
 use crate::actions::uploaded::{UploadedRequest, UploadedResult};
+use crate::actions::watch::{WatchRequest, WatchResult};
 use crate::fields::Fields;
 use crate::refusal::Refusal;
 
@@ -155,7 +159,7 @@ registry! {
     /// Where to get the bytes of what messages carry.
     "download": Download(DownloadRequest) -> DownloadResult, in "media",
         like r#"{"action":"download","id":"r1","media_ids":["m_3kx4"]}"#;
-    /// Makes a group.
+    /// Makes a group or a channel.
     "create": Create(CreateRequest) -> CreateResult, in "group",
         like r#"{"action":"create","id":"r1","client_msg_id":"c1","title":"Trip","members":["bob","carol"]}"#;
     /// Adds members to a group.
@@ -164,7 +168,7 @@ registry! {
     /// Removes a member from a group.
     "remove": Remove(RemoveRequest) -> RemoveResult, in "group",
         like r#"{"action":"remove","id":"r1","conversation_id":"gr_x","client_msg_id":"c3","user_id":"dave"}"#;
-    /// Leaves a group.
+    /// Leaves a group or a channel.
     "leave": Leave(LeaveRequest) -> LeaveResult, in "group",
         like r#"{"action":"leave","id":"r1","conversation_id":"gr_x","client_msg_id":"c4"}"#;
     /// Says what a member of a group may do.
@@ -182,6 +186,18 @@ registry! {
     /// Who reacted to a message.
     "reactions": Reactions(ReactionsRequest) -> ReactionsResult, in "group",
         like r#"{"action":"reactions","id":"r1","conversation_id":"gr_x","seq":42}"#;
+    /// Becomes a member of a channel that takes everybody. Again: harmless.
+    "join": Join(JoinRequest) -> JoinResult, in "group",
+        like r#"{"action":"join","id":"r1","conversation_id":"ch_x"}"#;
+    /// The channels whose member the user is, with what of each is unread.
+    "channels": Channels(ChannelsRequest) -> ChannelsResult, in "inbox",
+        like r#"{"action":"channels","id":"r1"}"#;
+    /// Has a channel's entries come over this connection as they are written.
+    "watch": Watch(WatchRequest) -> WatchResult, in "connect",
+        like r#"{"action":"watch","id":"r1","conversation_id":"ch_x"}"#;
+    /// Has them come no longer.
+    "unwatch": Unwatch(UnwatchRequest) -> UnwatchResult, in "connect",
+        like r#"{"action":"unwatch","id":"r1","conversation_id":"ch_x"}"#;
     /// The user is writing. Neither stored nor answered.
     "typing": Typing(TypingRequest), in "connect",
         like r#"{"action":"typing","conversation_id":"dm_x"}"#;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actions::{Reconciled, reconcile_and_settle};
-use domain::{Failure, error_chain, is_group};
+use domain::{Failure, Head, error_chain, is_group};
 use lambda::EventLine;
 use serde_json::{Value, json};
 use store::heads;
@@ -32,7 +32,8 @@ pub(crate) async fn one(deps: &Deps, conversation: &ConversationId, line: &mut E
     }
 }
 
-/// The next groups, behind that one, of those in which something was written since then. One that fails holds up no other.
+/// The next groups, behind that one, of those in which something was written since then. One that fails holds up no other. A channel has
+/// nothing that could be behind.
 pub(crate) async fn all(
     deps: &Deps,
     since: Option<Timestamp>,
@@ -44,7 +45,8 @@ pub(crate) async fn all(
     'pages: loop {
         let page = heads::page(&deps.store, GROUPS_AT_ONCE, behind.as_ref()).await?;
         unreadable += page.unreadable;
-        for head in page.heads.iter().filter(|head| since.is_none_or(|since| head.end.sent_at >= since)) {
+        let is_meant = |head: &&Head| !head.is_channel() && since.is_none_or(|since| head.end.sent_at >= since);
+        for head in page.heads.iter().filter(is_meant) {
             let group = &head.conversation_id;
             groups += 1;
             let done = reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group).await;

@@ -71,6 +71,21 @@ async fn members_who_were_left_behind_are_brought_along_and_told() {
 }
 
 #[tokio::test]
+async fn a_channel_is_passed_over() {
+    let bench = Workbench::default();
+    let create =
+        json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News", "members": ["bob"]});
+    let channel = bench.ok("alice", create).await["conversation_id"].take();
+    let rows = || ["InboxTable", "MembersTable"].map(|table| bench.aws.rows(table));
+    let before = rows();
+    let all = json!({"groups": 0, "moved": 0, "unreadable": 0, "failed": [], "next": null});
+    assert_eq!(repair(&bench, json!({})).await, json!({ "result": all }));
+    let one = repair(&bench, json!({ "conversation_id": channel })).await;
+    assert_eq!(one["error"]["code"], "bad_request");
+    assert_eq!(rows(), before);
+}
+
+#[tokio::test]
 async fn groups_that_were_quiet_since_are_passed_over_and_one_that_fails_holds_up_no_other() {
     let bench = Workbench::default();
     let quiet = group(&bench, "c1", &["bob"]).await;

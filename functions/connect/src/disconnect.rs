@@ -1,5 +1,6 @@
 //! A socket that closes.
 
+use actions::forget_watched;
 use domain::Failure;
 use lambda::{Diagnostic, Event, Response, caller, line, respond};
 use store::connections;
@@ -12,6 +13,9 @@ pub(crate) async fn disconnect(deps: &Deps, event: &Event) -> Result<Response, D
     let mut line = line(event, &caller, deps.clock.now());
     let forget = connections::forget(&deps.store, &caller.user, &caller.connection);
     let (forgotten, ()) = tokio::join!(forget, presence::note(deps, &caller.user));
+    if let Ok(watched) = &forgotten {
+        forget_watched(&deps.store, &caller.connection, watched).await;
+    }
     let outcome = forgotten.map_err(Failure::from);
     let status = status(&outcome);
     line.status = Some(status);

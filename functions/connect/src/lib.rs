@@ -1,10 +1,11 @@
-//! `$connect`, `$disconnect` and `$default`: sockets that come and go, and frames that no other route takes; `presence` and `typing`:
-//! who is there, and what they are doing. A file for each.
+//! `$connect`, `$disconnect` and `$default`: sockets that come and go, and frames that no other route takes; `presence`, `typing`,
+//! `watch` and `unwatch`: who is there, and what they are doing. A file for each.
 
 mod connect;
 mod disconnect;
 mod presence;
 mod typing;
+mod watch;
 
 use deliver::Fanout;
 use lambda::{
@@ -49,7 +50,7 @@ impl Deps {
     }
 }
 
-/// Answers one event on the routes `$connect`, `$disconnect`, `$default`, `presence` and `typing`.
+/// Answers one event on the routes `$connect`, `$disconnect`, `$default`, `presence`, `typing`, `watch` and `unwatch`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error.
@@ -74,6 +75,8 @@ async fn act(
     match action {
         Action::Presence(request) => presence::presence(deps, caller, &request).await.map(Some),
         Action::Typing(request) => typing::typing(deps, caller, request, line).await.map(|()| None),
+        Action::Watch(request) => watch::watch(deps, caller, request, line).await.map(Some),
+        Action::Unwatch(request) => watch::unwatch(deps, caller, request, line).await.map(Some),
         // A frame that names no route: the reader of frames says what is wrong with it.
         _ => Err(Refusal::UnknownAction.into()),
     }

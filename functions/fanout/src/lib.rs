@@ -1,4 +1,5 @@
-//! `fanout`: brings the rows of a group's members to where its log ends, and tells those who are connected.
+//! `fanout`: brings the rows of a group's members to where its log ends, and tells those who are connected; of a channel, tells those who
+//! look at it.
 //!
 //! It runs on the stream of the heads. A record says that a group moved, no more: what there is to do is read from the tables. So one that
 //! is lost, late, doubled or out of order does no harm, and those of one group in a batch are one. Lambda hands on again all from the
@@ -7,9 +8,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use actions::reconcile_and_settle;
+use actions::{Reconciled, reconcile_and_settle, show};
 use deliver::Fanout;
-use domain::Failure;
+use domain::{Failure, is_channel};
 use futures_util::{StreamExt as _, stream as futures};
 use lambda::{
     BadVariable, BatchAnswer, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config,
@@ -60,8 +61,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswe
         first.entry(group).or_insert(place);
     }
     let work = first.into_iter().map(async |(group, place)| {
-        let done = reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group);
-        let done = timeout_at(until, done).await;
+        let done = timeout_at(until, one(deps, group)).await;
         (place, done.unwrap_or_else(|elapsed| Err(Failure::Unavailable(elapsed.into()))))
     });
     let mut work = futures::iter(work).buffer_unordered(GROUPS_AT_ONCE_MAX);
@@ -90,4 +90,12 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswe
         Some((_, failure)) => line.error("partial", failure, "some of the batch failed"),
     }
     Ok(BatchAnswer::again_from(again.map(|(_, number)| number.as_str())))
+}
+
+/// Brings one group's members along; of a channel, tells who looks at it.
+async fn one(deps: &Deps, group: &ConversationId) -> Result<Reconciled, Failure> {
+    if is_channel(group) {
+        return show(&deps.store, &deps.fanout, || deps.clock.now(), group).await;
+    }
+    reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group).await
 }

@@ -1,4 +1,4 @@
-//! `create`, `add`, `remove`, `leave`, `role` and `update`: what a group is, and who is in it; `members`, `receipts` and `reactions`:
+//! `create`, `add`, `remove`, `join`, `leave`, `role` and `update`: what a group or a channel is, and who is in it; `members`, `receipts` and `reactions`:
 //! who they are, and how far they have come. A file for what changes a group, and one for what is looked up.
 //!
 //! Each change is an entry of the group's log, and is permitted by what the log says just before it.
@@ -8,18 +8,19 @@ mod look;
 
 use std::time::Duration;
 
-use actions::SendLimits;
+use actions::{SendLimits, join, leave};
 use change::{add, change};
 use deliver::Fanout;
-use domain::{GroupChange, Rules, group_id};
+use domain::{Failure, GroupChange, Rules, channel_id, group_id, is_channel};
 use lambda::{
     BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     rate, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{
-    Action, CreateRequest, CreateResult, LeaveRequest, LeaveResult, Refusal, RemoveRequest, RemoveResult, Reply,
-    RoleRequest, RoleResult, UpdateRequest, UpdateResult,
+    Action, ClientMsgId, ConversationId, ConversationKind, CreateRequest, CreateResult, JoinRequest, JoinResult,
+    LeaveRequest, LeaveResult, Refusal, RemoveRequest, RemoveResult, Reply, RoleRequest, RoleResult, UpdateRequest,
+    UpdateResult, UserId,
 };
 
 /// What the function works with, made once per process.
@@ -60,21 +61,29 @@ pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
     answer(&deps.clock, &deps.limiter, event, act).await
 }
 
-async fn act(deps: &Deps, caller: &Caller, action: Action, line: &mut EventLine) -> Result<Reply, domain::Failure> {
+async fn act(deps: &Deps, caller: &Caller, action: Action, line: &mut EventLine) -> Result<Reply, Failure> {
     Ok(match action {
-        Action::Create(CreateRequest { client_msg_id, title, members, history, post, add }) => {
-            let group = group_id(&caller.user, &client_msg_id);
-            let rules = Rules { history, post, add };
-            let create = GroupChange::Create { title, members, rules };
-            CreateResult(change(deps, caller, (group, client_msg_id), create, line).await?).into()
+        Action::Create(request) => {
+            let (key, create) = creation(&caller.user, request)?;
+            CreateResult(change(deps, caller, key, create, line).await?).into()
         }
         Action::Add(request) => add(deps, caller, request, line).await?.into(),
         Action::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user }) => {
             let key = (conversation_id, client_msg_id);
             RemoveResult(change(deps, caller, key, GroupChange::Remove { user }, line).await?).into()
         }
+        Action::Leave(LeaveRequest { conversation_id, .. }) if is_channel(&conversation_id) => {
+            leave(&deps.store, &caller.user, line.conversation_id.insert(conversation_id)).await?;
+            LeaveResult { entry: None }.into()
+        }
         Action::Leave(LeaveRequest { conversation_id, client_msg_id }) => {
-            LeaveResult(change(deps, caller, (conversation_id, client_msg_id), GroupChange::Leave, line).await?).into()
+            let client_msg_id = client_msg_id.ok_or_else(|| Refusal::bad_request("client_msg_id", "is missing"))?;
+            let key = (conversation_id, client_msg_id);
+            LeaveResult { entry: Some(change(deps, caller, key, GroupChange::Leave, line).await?) }.into()
+        }
+        Action::Join(JoinRequest { conversation_id }) => {
+            let channel = line.conversation_id.insert(conversation_id);
+            JoinResult { last_seq: join(&deps.store, deps.clock.now(), &caller.user, channel).await? }.into()
         }
         Action::Role(RoleRequest { conversation_id, client_msg_id, user_id: user, role }) => {
             let key = (conversation_id, client_msg_id);
@@ -89,4 +98,16 @@ async fn act(deps: &Deps, caller: &Caller, action: Action, line: &mut EventLine)
         Action::Reactions(request) => look::reactions(deps, caller, request, line).await?.into(),
         _ => return Err(Refusal::UnknownAction.into()),
     })
+}
+
+/// What is to be made, and under which id.
+fn creation(creator: &UserId, request: CreateRequest) -> Result<((ConversationId, ClientMsgId), GroupChange), Refusal> {
+    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join } = request;
+    let (id, join) = match (kind, join) {
+        (ConversationKind::Channel, join) => (channel_id(creator, &client_msg_id), Some(join.unwrap_or_default())),
+        (_, None) => (group_id(creator, &client_msg_id), None),
+        (_, Some(_)) => return Err(Refusal::bad_request("join", "must be left out: this is no channel")),
+    };
+    let rules = Rules { history, post, add, join };
+    Ok(((id, client_msg_id), GroupChange::Create { title, members, rules }))
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use domain::{Failure, Membership, RosterRow, is_group};
+use domain::{Failure, Membership, RosterRow, is_channel, is_group};
 use lambda::{Caller, EventLine};
-use store::{heads, inbox, messages, roster, views};
+use store::{channels, heads, inbox, messages, roster, views};
 use wire::{
     ConversationId, GroupMember, Member, MembersRequest, MembersResult, ReactionsRequest, ReactionsResult, Reactor,
     ReceiptsRequest, ReceiptsResult, Refusal, Seq, UserId,
@@ -22,7 +22,11 @@ pub(crate) async fn members(
     let group = line.conversation_id.insert(conversation_id);
     own_row(deps, caller, group).await?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = roster::page(&deps.store, group, limit, cursor.as_ref()).await?;
+    let page = if is_channel(group) {
+        channels::members(&deps.store, group, limit, cursor.as_ref()).await?
+    } else {
+        roster::page(&deps.store, group, limit, cursor.as_ref()).await?
+    };
     line.unreadable(page.unreadable);
     let shown =
         |row: &RosterRow| GroupMember { user_id: row.user_id.clone(), role: row.role, joined_seq: row.joined_seq };
@@ -37,6 +41,7 @@ pub(crate) async fn receipts(
 ) -> Result<ReceiptsResult, Failure> {
     let ReceiptsRequest { conversation_id, limit, cursor } = request;
     let group = line.conversation_id.insert(conversation_id);
+    not_of_channel(group)?;
     let head = heads::get(&deps.store, group).await?.ok_or(Refusal::NotMember)?;
     let (members, _) = roster::list(&deps.store, group, true).await?;
     let is_there = |row: &RosterRow| row.user_id == caller.user && row.is_member();
@@ -73,6 +78,7 @@ pub(crate) async fn reactions(
 ) -> Result<ReactionsResult, Failure> {
     let ReactionsRequest { conversation_id, seq, limit, cursor } = request;
     let conversation = line.conversation_id.insert(conversation_id);
+    not_of_channel(conversation)?;
     let first_seq = if is_group(conversation) {
         own_row(deps, caller, conversation).await?.from_seq
     } else {
@@ -86,7 +92,17 @@ pub(crate) async fn reactions(
     Ok(ReactionsResult { reactions, next_cursor })
 }
 
+/// How far the members of a channel have come, and who reacted, is nobody's to know.
+fn not_of_channel(conversation: &ConversationId) -> Result<(), Refusal> {
+    let problem = || Refusal::bad_request("conversation_id", "must not be a channel's");
+    if is_channel(conversation) { Err(problem()) } else { Ok(()) }
+}
+
 async fn own_row(deps: &Deps, caller: &Caller, group: &ConversationId) -> Result<RosterRow, Failure> {
+    if is_channel(group) {
+        let row = channels::get(&deps.store, &caller.user, group).await?.ok_or(Refusal::NotMember)?;
+        return Ok(row.as_member());
+    }
     let row = if is_group(group) { roster::get(&deps.store, group, &caller.user).await? } else { None };
     row.filter(RosterRow::is_member).ok_or_else(|| Refusal::NotMember.into())
 }

@@ -1,11 +1,11 @@
 //! A part of a conversation.
 
 use actions::visible;
-use domain::{Failure, fit, fit_last, is_group};
+use domain::{Failure, fit, fit_last, is_channel, is_group};
 use futures_util::future::try_join_all;
 use lambda::EventLine;
 use store::messages::Listed;
-use store::{inbox, messages};
+use store::{channel_reactions, inbox, messages};
 use wire::{ConversationId, HistoryRequest, HistoryResult, Message, Refusal, Reply, Seq, Side, UserId};
 
 use crate::Deps;
@@ -17,7 +17,7 @@ pub(crate) async fn history(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let conversation_id = line.conversation_id.insert(request.conversation_id.clone());
-    let result = if is_group(conversation_id) {
+    let result = if is_group(conversation_id) || is_channel(conversation_id) {
         of_group(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
     } else {
         direct(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
@@ -70,6 +70,9 @@ async fn of_group(
     listed.messages.retain(|message| seen.contains(&message.place.seq));
     listed.unreadable.retain(|seq| seen.contains(seq));
     *unreadable = passed_over(&listed);
+    if is_channel(group) {
+        channel_reactions::with_own(&deps.store, user, &mut listed.messages).await?;
+    }
     let (messages, more) = page(user, &listed, side, first_seq, last_seq);
     Ok(HistoryResult { messages, more, last_seq, first_seq: Some(first_seq), members: vec![] })
 }

@@ -1,5 +1,6 @@
-//! `inbox` and `history`: the chat list, and what was said. A file for each.
+//! `inbox`, `channels` and `history`: the chat list, the list of channels, and what was said. A file for each.
 
+mod channels;
 mod groups;
 mod history;
 mod inbox;
@@ -37,13 +38,14 @@ impl Deps {
     }
 }
 
-/// Answers one event on the routes `inbox` and `history`.
+/// Answers one event on the routes `inbox`, `channels` and `history`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
 pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
         Action::Inbox(request) => inbox::inbox(deps, &caller.user, request, line).await,
+        Action::Channels(request) => Ok(channels::channels(deps, &caller.user, request, line).await?.into()),
         Action::History(request) => history::history(deps, &caller.user, request, line).await,
         _ => Err(Refusal::UnknownAction.into()),
     };

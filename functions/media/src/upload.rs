@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use actions::{Attempt, conversation_for, retry, visible};
 use domain::limits::{PARTS_SHOWN_MAX, UPLOAD_TTL};
-use domain::{Failure, MediaRow, PartOf, Parts, check_parts, is_group, media_id, parts_of, url_ttl};
+use domain::{Failure, MediaRow, PartOf, Parts, check_parts, is_channel, is_group, media_id, parts_of, url_ttl};
 use lambda::EventLine;
 use objects::{Put, Validity};
 use store::media::{self, Written};
-use store::{inbox, messages, roster};
+use store::{channels, inbox, messages, roster};
 use wire::{
     ConversationId, CopyOf, MediaId, NewUpload, Part, Refusal, Reply, Target, Timestamp, UploadRequest, UploadResult,
     UserId,
@@ -147,9 +147,12 @@ async fn copy(
 
 /// Whether the user writes there at all. Everything else `send` decides, when it comes to it.
 async fn may_write(deps: &Deps, user: &UserId, target: &Target, conversation: &ConversationId) -> Result<(), Failure> {
-    if is_group(conversation) {
-        let own = roster::get(&deps.store, conversation, user).await?;
-        let is_member = own.is_some_and(|own| own.left_seq.is_none());
+    if is_group(conversation) || is_channel(conversation) {
+        let is_member = if is_channel(conversation) {
+            channels::get(&deps.store, user, conversation).await?.is_some()
+        } else {
+            roster::get(&deps.store, conversation, user).await?.is_some_and(|own| own.left_seq.is_none())
+        };
         return if is_member { Ok(()) } else { Err(Refusal::NotMember.into()) };
     }
     let standing = inbox::standing(&deps.store, user, conversation).await?;

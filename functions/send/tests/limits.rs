@@ -151,6 +151,19 @@ async fn strangers_who_are_brought_into_a_group_count_as_first_messages_to_them(
 }
 
 #[tokio::test]
+async fn strangers_who_are_brought_into_a_channel_count_as_in_a_group() {
+    let bench = bench(0, 3);
+    let mut news = create("c1", &["bob"]);
+    news["kind"] = json!("channel");
+    let channel = bench.ok("alice", news).await["conversation_id"].take();
+    bench.ok("alice", add(&channel, "a1", &["carol", "dave"])).await;
+    assert_eq!(wait_of(&bench, add(&channel, "a2", &["erin"])).await, 180_000);
+    assert!(bench.aws.rows("InboxTable").iter().all(|row| row["user_id"] != "erin"));
+    bench.clock.advance(Duration::from_mins(3));
+    bench.ok("alice", add(&channel, "a2", &["erin"])).await;
+}
+
+#[tokio::test]
 async fn more_strangers_than_the_rate_ever_has_room_for_come_in_at_once_and_are_paid_for_later() {
     let bench = bench(0, 2);
     let group = bench.ok("alice", create("c1", &["bob", "carol", "dave", "erin", "frank"])).await;

@@ -287,7 +287,11 @@ impl Cloud {
                 format!(
                     "{operation}({}, {})",
                     touch.place,
-                    if partition.starts_with("dm_") || partition.starts_with("gr_") { "…" } else { partition }
+                    if ["dm_", "gr_", "ch_"].iter().any(|kind| partition.starts_with(kind)) {
+                        "…"
+                    } else {
+                        partition
+                    }
                 )
             }
         }

@@ -228,7 +228,8 @@ impl InProcess {
 
     /// The answer to a frame of this user's.
     pub async fn run(&self, user: &str, frame: Value) -> Value {
-        let event = message(user, &frame.to_string());
+        let mut event = message(user, &frame.to_string());
+        event.payload.request_context.connected_at = self.clock.now().millis();
         frame_of(&self.handle(frame["action"].as_str().unwrap(), event).await)
     }
 
@@ -290,6 +291,7 @@ fn tables() -> Tables {
         conversations: "ConversationsTable".to_owned(),
         members: "MembersTable".to_owned(),
         media: "MediaTable".to_owned(),
+        watchers: "WatchersTable".to_owned(),
     }
 }
 

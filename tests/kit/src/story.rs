@@ -48,6 +48,11 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     assert!(frame("receipts").await["result"]["members"].is_array());
     assert_eq!(frame("reactions").await["error"]["code"], "gone", "its first entry is no message");
     assert_eq!(frame("leave").await["error"]["code"], "forbidden", "it has to be handed over first");
+    for action in ["join", "watch"] {
+        assert_eq!(frame(action).await["error"]["code"], "not_member", "there is no such channel");
+    }
+    assert_eq!(frame("unwatch").await["result"], json!({}));
+    assert_eq!(frame("channels").await["result"], json!({"conversations": [], "next_cursor": null}));
     assert_eq!(frame("default").await["error"]["code"], "unknown_action");
 
     assert_eq!(invoke("disconnect").await["statusCode"], 200);

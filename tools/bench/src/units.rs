@@ -15,7 +15,7 @@ use crate::report;
 /// Every operation and what it costs.
 pub async fn table() -> String {
     // On the heap: all of them in one are more than a test's stack holds.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 9] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 10] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -25,6 +25,7 @@ pub async fn table() -> String {
         Box::pin(connecting()),
         Box::pin(ringing()),
         Box::pin(grouping()),
+        Box::pin(posting()),
     ];
     let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
     for part in parts {
@@ -335,6 +336,55 @@ async fn grouping() -> Rows {
         app.ok("alice", in_group(&group, "send", "m1", &text)).await;
     }
     rows.push(("inbox: 20 groups", app.cost([("bob", json!({"action": "inbox", "limit": 20}))]).await));
+    rows
+}
+
+/// A channel of three hundred, of whom twelve watch. A post costs the same whatever their number.
+async fn posting() -> Rows {
+    let app = App::new(None);
+    app.online(&["alice"]).await;
+    let create = json!({"action": "create", "kind": "channel", "client_msg_id": "c", "title": "News", "members": [],
+        "join": "open"});
+    let channel = app.ok("alice", create).await["conversation_id"].clone();
+    let about = |action: &str, more: Value| in_group(&channel, action, action, &more);
+    let mut rows = Rows::new();
+    for number in 0..299 {
+        let user = format!("u{number}");
+        let cost = app.cost([(user.as_str(), about("join", json!({})))]).await;
+        if number == 0 {
+            rows.push(("join: a channel", cost));
+        }
+        if number < 12 {
+            app.online(&[&user]).await;
+        }
+    }
+    let text = |key: &str| in_group(&channel, "send", key, &json!({"kind": "text", "body": "hi"}));
+    let _ = app.fanout().await;
+    rows.push(("send: in a channel", app.cost([("alice", text("m1"))]).await));
+    rows.push(("fanout: of it, where nobody watches", app.fanout().await));
+    rows.push(("watch", app.cost([("u0", about("watch", json!({})))]).await));
+    for number in 1..12 {
+        app.ok(&format!("u{number}"), about("watch", json!({}))).await;
+    }
+    app.ok("alice", text("m2")).await;
+    rows.push(("fanout: of it, where 12 watch", app.fanout().await));
+    for (name, user, frame) in [
+        ("unwatch", "u0", about("unwatch", json!({}))),
+        ("read: in a channel, below its end", "u0", up_to("read", &channel, 2)),
+        ("read: of a channel's last message", "u0", up_to("read", &channel, 3)),
+        ("react: in a channel", "u0", about("react", json!({"seq": 3, "emoji": "👍"}))),
+        ("edit: in a channel", "alice", about("edit", json!({"seq": 3, "body": "hello"}))),
+        ("history: 3 messages of a channel", "u1", about("history", json!({}))),
+    ] {
+        rows.push((name, app.cost([(user, frame)]).await));
+    }
+    for number in 0..20 {
+        let create = json!({"action": "create", "kind": "channel", "client_msg_id": format!("c{number}"), "title": "News",
+            "members": ["bob"]});
+        let channel = app.ok("alice", create).await["conversation_id"].clone();
+        app.ok("alice", in_group(&channel, "send", "m1", &json!({"kind": "text", "body": "hi"}))).await;
+    }
+    rows.push(("channels: 20", app.cost([("bob", json!({"action": "channels"}))]).await));
     rows
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use wire::{
-    ACTIONS, AckResult, AddResult, AllowedTo, ClientMsgId, Conversation, ConversationId, ConversationKind,
-    ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult,
-    DrainResult, EditResult, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Kind, LastMessage,
-    LeaveResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType, MutedUntil, Part, PingResult,
-    Presence, PresenceResult, ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult,
-    Refusal, RemoveResult, Reply, RequestId, Role, RoleResult, SendResult, Seq, ServerEvent, Settings, SettingsResult,
-    System, Thumbhash, Timestamp, Title, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, error_frame,
-    reply_frame,
+    ACTIONS, AckResult, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,
+    ConversationKind, ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download,
+    DownloadResult, DrainResult, EditResult, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy,
+    JoinResult, Kind, LastMessage, LeaveResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType,
+    MutedUntil, Part, PingResult, Presence, PresenceResult, ReactResult, Reaction, ReactionsResult, Reactor,
+    ReadResult, Receipt, ReceiptsResult, Refusal, RemoveResult, Reply, RequestId, Role, RoleResult, SendResult, Seq,
+    ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult,
+    UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -36,7 +36,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 18] = [
+const MORE_REQUESTS: [(&str, &str); 22] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,
@@ -46,6 +46,13 @@ const MORE_REQUESTS: [(&str, &str); 18] = [
         r#"{"action":"create","id":"r1","client_msg_id":"c1","title":"Trip","members":[],"history":"all","post":"admins","add":"admins"}"#,
     ),
     ("update", r#"{"action":"update","id":"r1","conversation_id":"gr_x","client_msg_id":"c6","post":"admins"}"#),
+    (
+        "create",
+        r#"{"action":"create","id":"r1","client_msg_id":"c1","kind":"channel","title":"News","members":[],"join":"open"}"#,
+    ),
+    ("update", r#"{"action":"update","id":"r1","conversation_id":"ch_x","client_msg_id":"c6","join":"admins"}"#),
+    ("leave", r#"{"action":"leave","id":"r1","conversation_id":"ch_x"}"#),
+    ("channels", r#"{"action":"channels","id":"r1","cursor":"ch_x"}"#),
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi"}"#,
@@ -130,7 +137,7 @@ fn replies() -> Vec<Example> {
                 "create" => CreateResult(sent.clone()).into(),
                 "add" => AddResult { entry: Some(sent.clone()), added: vec![bob()], already: vec![alice()] }.into(),
                 "remove" => RemoveResult(sent.clone()).into(),
-                "leave" => LeaveResult(sent.clone()).into(),
+                "leave" => LeaveResult { entry: Some(sent.clone()) }.into(),
                 "role" => RoleResult(sent.clone()).into(),
                 "update" => UpdateResult(sent.clone()).into(),
                 "members" => MembersResult {
@@ -149,6 +156,12 @@ fn replies() -> Vec<Example> {
                     ReactionsResult { reactions: vec![Reactor { user_id: bob(), emoji: emoji() }], next_cursor: None }
                         .into()
                 }
+                "join" => JoinResult { last_seq: seq }.into(),
+                "channels" => {
+                    ChannelsResult { conversations: vec![channel(), new_channel()], next_cursor: None }.into()
+                }
+                "watch" => WatchResult { live: true, last_seq: seq, poll_ms: wire::limits::POLL_LIVE_MS }.into(),
+                "unwatch" => UnwatchResult {}.into(),
                 "ping" => PingResult { pending: false, server_time: sent_at }.into(),
                 other => unreachable!("{other} has no example of its answer yet: add one here"),
             };
@@ -310,6 +323,7 @@ fn systems() -> [System; 6] {
             history: Some(HistoryFrom::All),
             post: Some(AllowedTo::Admins),
             add: Some(AllowedTo::All),
+            join: Some(JoinBy::Open),
         },
     ]
 }
@@ -336,6 +350,28 @@ fn group() -> Conversation {
         last_message: LastMessage { preview: String::new(), kind: Kind::System, system, ..conversation().last_message },
         ..conversation()
     }
+}
+
+fn channel() -> Channel {
+    Channel {
+        conversation_id: ConversationId::parse("ch_x").expect("it is one"),
+        kind: ConversationKind::Channel,
+        title: "News".to_owned(),
+        role: Role::Member,
+        first_seq: seq(7),
+        last_message: Some(conversation().last_message),
+        unread: 1,
+        read_seq: seq(41),
+        last_seq: seq(42),
+        muted_until: Some(MutedUntil::Forever),
+        archived: true,
+    }
+}
+
+/// One that was joined just now.
+fn new_channel() -> Channel {
+    let read = Channel { first_seq: seq(43), unread: 0, read_seq: seq(42), ..channel() };
+    Channel { last_message: None, muted_until: None, archived: false, ..read }
 }
 
 fn presence(online: bool) -> Presence {

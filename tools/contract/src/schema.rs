@@ -58,6 +58,8 @@ fn limits() -> Value {
         ACK_ENTRIES_MAX,
         BODY_BYTES_MAX,
         BODY_JSON_BYTES_MAX,
+        CHANNELS_PER_USER_MAX,
+        CHANNEL_REACTIONS_MAX,
         CLIENT_MSG_ID_CHARS_MAX,
         CONVERSATION_ID_CHARS_MAX,
         DEVICE_ID_CHARS_MAX,
@@ -85,6 +87,8 @@ fn limits() -> Value {
         MIME_CHARS_MAX,
         PIXELS_MAX,
         PRESENCE_USERS_MAX,
+        POLL_LIVE_MS,
+        POLL_MS,
         PREVIEW_CHARS_MAX,
         REACTIONS_SHOWN_MAX,
         REACTORS_MAX,
@@ -98,6 +102,8 @@ fn limits() -> Value {
         TYPING_SHOWN_MS,
         USER_ID_CHARS_MAX,
         WAVEFORM_CHARS_MAX,
+        WATCHED_MAX,
+        WATCHERS_MAX,
     )
 }
 

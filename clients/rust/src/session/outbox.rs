@@ -3,18 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use serde_json::Value;
-use wire::{
-    Action, AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, DeleteRequest, EditRequest, Kind,
-    LeaveRequest, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, Target,
-    UpdateRequest, UserId,
-};
-
 use super::requests::{Errand, readable};
 use super::{Session, Waiter};
 use crate::group::{NewGroup, is_group};
 use crate::storage::{Change, Outgoing, Queued};
 use crate::{Error, Event};
+use serde_json::Value;
+use wire::{
+    Action, AddRequest, AddResult, ClientMsgId, ConversationId, ConversationKind, CreateRequest, DeleteRequest,
+    EditRequest, Kind, LeaveRequest, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq,
+    System, Target, UpdateRequest, UserId,
+};
 
 #[derive(Default)]
 pub(super) struct Outbox {
@@ -268,7 +267,8 @@ pub(super) fn action(queued: &Queued) -> Action {
             Action::React(ReactRequest { conversation_id, seq, client_msg_id, emoji })
         }
         Outgoing::Create(NewGroup { title, members, history, post, add }) => {
-            Action::Create(CreateRequest { client_msg_id, title, members, history, post, add })
+            let kind = ConversationKind::Group;
+            Action::Create(CreateRequest { client_msg_id, kind, title, members, history, post, add, join: None })
         }
         Outgoing::Add { conversation_id, members } => {
             Action::Add(AddRequest { conversation_id, client_msg_id, members })
@@ -276,7 +276,9 @@ pub(super) fn action(queued: &Queued) -> Action {
         Outgoing::Remove { conversation_id, user_id } => {
             Action::Remove(RemoveRequest { conversation_id, client_msg_id, user_id })
         }
-        Outgoing::Leave { conversation_id } => Action::Leave(LeaveRequest { conversation_id, client_msg_id }),
+        Outgoing::Leave { conversation_id } => {
+            Action::Leave(LeaveRequest { conversation_id, client_msg_id: Some(client_msg_id) })
+        }
         Outgoing::Role { conversation_id, user_id, role } => {
             Action::Role(RoleRequest { conversation_id, client_msg_id, user_id, role })
         }

@@ -1,10 +1,11 @@
-//! `create`: a group.
+//! `create`: a group, or a channel.
 
 use serde::{Deserialize, Serialize};
 
 use super::send::SendResult;
+use crate::conversation::ConversationKind;
 use crate::fields::Fields;
-use crate::group::{AllowedTo, HistoryFrom, Title};
+use crate::group::{AllowedTo, HistoryFrom, JoinBy, Title};
 use crate::ids::{ClientMsgId, UserId};
 use crate::limits::GROUP_CHANGE_MEMBERS_MAX;
 use crate::refusal::Refusal;
@@ -14,6 +15,12 @@ use crate::refusal::Refusal;
 pub struct CreateRequest {
     /// The idempotency key: unique per user.
     pub client_msg_id: ClientMsgId,
+    /// A channel has any number of members, who read it on demand.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(skip_serializing_if = "left_out", with = "String", extend("enum" = ["group", "channel"], "default" = "group"))
+    )]
+    pub kind: ConversationKind,
     /// At most 192 bytes of UTF-8.
     pub title: Title,
     /// Whoever else is a member from the first entry on.
@@ -22,12 +29,15 @@ pub struct CreateRequest {
     /// From where on those who join see what was said.
     #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", extend("default" = "joined")))]
     pub history: HistoryFrom,
-    /// Who may write messages.
-    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", extend("default" = "all")))]
+    /// Who may write messages. Left out, all in a group, and admins in a channel.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out"))]
     pub post: AllowedTo,
-    /// Who may add members.
-    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", extend("default" = "all")))]
+    /// Who may add members. Left out, as `post`.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out"))]
     pub add: AllowedTo,
+    /// Of a channel only: who may join by themselves. Left out, nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinBy>,
 }
 
 /// The group is there, and its first entry says so.
@@ -40,15 +50,31 @@ impl CreateRequest {
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let title = fields.required("title", Title::parse)?;
         let members = fields.users("members", 0, GROUP_CHANGE_MEMBERS_MAX)?.ok_or_else(|| fields.missing("members"))?;
+        let kind = fields.optional("kind", kind)?.unwrap_or(ConversationKind::Group);
+        let unsaid = if kind == ConversationKind::Channel { AllowedTo::Admins } else { AllowedTo::All };
         Ok(Self {
             client_msg_id,
+            kind,
             title,
             members,
             history: history(fields)?.unwrap_or_default(),
-            post: allowed_to(fields, "post")?.unwrap_or_default(),
-            add: allowed_to(fields, "add")?.unwrap_or_default(),
+            post: allowed_to(fields, "post")?.unwrap_or(unsaid),
+            add: allowed_to(fields, "add")?.unwrap_or(unsaid),
+            join: join_by(fields)?,
         })
     }
+}
+
+fn kind(text: &str) -> Result<ConversationKind, &'static str> {
+    match text {
+        "group" => Ok(ConversationKind::Group),
+        "channel" => Ok(ConversationKind::Channel),
+        _ => Err("must be \"group\" or \"channel\""),
+    }
+}
+
+pub(super) fn join_by(fields: &Fields) -> Result<Option<JoinBy>, Refusal> {
+    fields.optional("join", |text| JoinBy::parse(text).ok_or("must be \"open\" or \"admins\""))
 }
 
 pub(super) fn history(fields: &Fields) -> Result<Option<HistoryFrom>, Refusal> {

@@ -1,4 +1,4 @@
-//! `leave`: a group, whose member the user is no longer.
+//! `leave`: a group or a channel, whose member the user is no longer.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,19 +11,25 @@ use crate::refusal::Refusal;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeaveRequest {
     pub conversation_id: ConversationId,
-    /// The idempotency key: unique per sender and conversation, across all actions.
-    pub client_msg_id: ClientMsgId,
+    /// The idempotency key: unique per sender and conversation, across all actions. Of a channel it can be left out: there it is no
+    /// entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_msg_id: Option<ClientMsgId>,
 }
 
-/// It is stored, as an entry, which is the last that the user gets.
+/// In a group it is stored, as an entry, which is the last that the user gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LeaveResult(pub SendResult);
+pub struct LeaveResult {
+    /// The entry that says so. Its fields are left out of a channel's.
+    #[serde(flatten)]
+    pub entry: Option<SendResult>,
+}
 
 impl LeaveRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
         let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
-        let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        let client_msg_id = fields.optional("client_msg_id", ClientMsgId::parse)?;
         Ok(Self { conversation_id, client_msg_id })
     }
 }

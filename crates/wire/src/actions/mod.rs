@@ -2,6 +2,7 @@
 
 pub mod ack;
 pub mod add;
+pub mod channels;
 pub mod create;
 pub mod delete;
 pub mod device;
@@ -10,6 +11,7 @@ pub mod drain;
 pub mod edit;
 pub mod history;
 pub mod inbox;
+pub mod join;
 pub mod leave;
 pub mod members;
 pub mod ping;
@@ -23,6 +25,8 @@ pub mod role;
 pub mod send;
 pub mod settings;
 pub mod typing;
+pub mod unwatch;
 pub mod update;
 pub mod upload;
 pub mod uploaded;
+pub mod watch;

@@ -512,12 +512,20 @@ fn groups_name_the_field_at_fault() {
         refusal(&with(create.clone(), "history", json!("none"))),
         "bad_request · history: must be \"joined\" or \"all\""
     );
-    assert_eq!(refusal(&with(create, "post", json!("me"))), "bad_request · post: must be \"all\" or \"admins\"");
+    assert_eq!(
+        refusal(&with(create.clone(), "post", json!("me"))),
+        "bad_request · post: must be \"all\" or \"admins\""
+    );
+    assert_eq!(
+        refusal(&with(create.clone(), "kind", json!("direct"))),
+        "bad_request · kind: must be \"group\" or \"channel\""
+    );
+    assert_eq!(refusal(&with(create, "join", json!("all"))), "bad_request · join: must be \"open\" or \"admins\"");
     let role =
         json!({"action": "role", "conversation_id": "gr_x", "client_msg_id": "c", "user_id": "bob", "role": "none"});
     assert_eq!(refusal(&role), "bad_request · role: must be \"owner\", \"admin\" or \"member\"");
     let update = json!({"action": "update", "conversation_id": "gr_x", "client_msg_id": "c"});
-    assert_eq!(refusal(&update), "bad_request · title: is missing; name this, history, post or add");
+    assert_eq!(refusal(&update), "bad_request · title: is missing; name this, history, post, add or join");
     assert!(parse(&with(update, "add", json!("admins"))).is_ok());
     let add = json!({"action": "add", "conversation_id": "gr_x", "client_msg_id": "c", "members": []});
     assert_eq!(refusal(&add), "bad_request · members: must be a list of 1 to 50 user ids, each of them once");

@@ -200,8 +200,11 @@ impl Phone {
         }
         let Some(request) = frame["id"].as_str().and_then(|id| self.sent.get(id)) else { return };
         let error = &frame["error"];
-        // The contract can't tell whether a cursor is one that the server made, where a conversation ends, nor which is a group.
-        let of_state = ["cursor: ", "reply_to: ", "mentions: must be left out"];
+        // The contract can't tell whether a cursor is one that the server made, where a conversation ends, nor which is a group or a
+        // channel.
+        let of_kind =
+            ["up_to: must be left out", "conversation_id: must", "join: must be left out", "client_msg_id: is missing"];
+        let of_state = [&["cursor: ", "reply_to: ", "mentions: must be left out"][..], &of_kind].concat();
         let is_of_state =
             error["message"].as_str().is_some_and(|message| of_state.iter().any(|field| message.starts_with(field)));
         match request {

@@ -1,0 +1,108 @@
+//! What members of a channel do that is no entry: they join and leave, read, and react.
+
+use domain::{ChannelRow, Draft, Failure, error_chain};
+use store::channels::{self, Left, Marked};
+use store::message_append::{self, Appended as Outcome};
+use store::{Store, channel_reactions, heads, messages};
+use wire::{ConversationId, Emoji, JoinBy, Refusal, Seq, Timestamp, UserId};
+
+use crate::append::{Appended, Concerned};
+use crate::group::everybody_has_room;
+use crate::retry::{Attempt, retry};
+use crate::sends::SendLimits;
+
+/// Makes the user a member, if the channel takes everybody; where the channel ends. Again: nothing changes.
+pub async fn join(store: &Store, now: Timestamp, user: &UserId, channel: &ConversationId) -> Result<Seq, Failure> {
+    let head = heads::get(store, channel).await?.filter(domain::Head::is_channel).ok_or(Refusal::NotMember)?;
+    if channels::get(store, user, channel).await?.is_some() {
+        return Ok(head.end.seq);
+    }
+    if head.rules.join != Some(JoinBy::Open) {
+        return Err(Refusal::Forbidden.into());
+    }
+    everybody_has_room(store, std::slice::from_ref(user)).await?;
+    channels::join(store, &ChannelRow::joining(user.clone(), &head, now)).await?;
+    Ok(head.end.seq)
+}
+
+/// Ends the membership. Who has none is answered the same: this may be a repetition. Nothing is posted from then on, since whoever posts
+/// looks who is a member.
+pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Result<(), Failure> {
+    match channels::leave(store, user, channel).await? {
+        Left::Done(row) => {
+            if let Err(error) = channels::unlist_member(store, channel, user, row.joined_at).await {
+                tracing::warn!(error = error_chain(&error), "somebody who left stays in the directory");
+            }
+            Ok(())
+        }
+        Left::NotMember => Ok(()),
+        Left::Owner => Err(Refusal::Forbidden.into()),
+    }
+}
+
+/// Raises the read mark. Where it stands then, and how many messages are unread.
+pub async fn read_channel(
+    store: &Store,
+    now: Timestamp,
+    user: &UserId,
+    channel: &ConversationId,
+    seq: Seq,
+) -> Result<(Seq, u64), Failure> {
+    retry(&mut 0, async || {
+        let head = heads::get(store, channel).await?.ok_or(Refusal::NotMember)?;
+        let seq = seq.min(head.end.seq);
+        let counted = if seq == head.end.seq { head.counted } else { messages::counted(store, channel, seq).await? };
+        match channels::mark_read(store, user, channel, seq, counted, now).await? {
+            Marked::Done(row) => Ok(Attempt::Done((row.read_seq, row.unread(&head)))),
+            Marked::NotMember => Err(Refusal::NotMember.into()),
+            Marked::Busy => Ok(Attempt::AgainAfterPause),
+        }
+    })
+    .await
+}
+
+/// Counts a reaction in the place of the member's own before. It is no entry: what is answered is the message.
+pub(crate) async fn react(
+    store: &Store,
+    limits: &SendLimits,
+    now: impl Fn() -> Timestamp,
+    draft: Draft,
+    target: Seq,
+    emoji: Option<&Emoji>,
+    conflicts: &mut u64,
+) -> Result<Appended, Failure> {
+    let (user, channel) = (&draft.sender_id, &draft.conversation_id);
+    let (place, duplicate) = retry(conflicts, async || {
+        let now = now();
+        let row = channels::get(store, user, channel).await?.ok_or(Refusal::NotMember)?;
+        let found = messages::get(store, channel, target).await?;
+        let found =
+            found.filter(|found| found.place.seq >= row.first_seq && found.kind.counts() && found.deleted.is_none());
+        let mut found: Vec<_> = found.into_iter().collect();
+        channel_reactions::with_own(store, user, &mut found).await?;
+        let allowed = found.first().ok_or(Refusal::Gone).and_then(|found| {
+            found.tally.check(emoji)?;
+            limits.admit(user, channel, now)?;
+            Ok(found)
+        });
+        let outcome = match &allowed {
+            Ok(found) => channel_reactions::react(store, &draft, found, emoji).await?,
+            // What was answered before keeps its answer.
+            Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal.clone())?,
+        };
+        match (outcome, allowed) {
+            (Outcome::Stored, Ok(found)) => {
+                limits.count(user, channel, now);
+                Ok(Attempt::Done((found.place.clone(), false)))
+            }
+            (Outcome::Duplicate(place, _), _) => Ok(Attempt::Done((place, true))),
+            (Outcome::IdReused, _) => Err(Refusal::IdReused.into()),
+            (Outcome::MediaRefused(refusal), _) => Err(refusal.into()),
+            (Outcome::Full, _) => Err(Refusal::LimitReached.into()),
+            (Outcome::Stored | Outcome::Taken, _) => Ok(Attempt::AgainAfterPause),
+        }
+    })
+    .await?;
+    let conversation_id = draft.conversation_id.clone();
+    Ok(Appended { conversation_id, place, entry: None, concerned: Concerned::Channel, version: None, duplicate })
+}

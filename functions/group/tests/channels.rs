@@ -1,0 +1,579 @@
+//! Channels, from the one who makes one to those who look at it: what is stored, who may what, and what each sees.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Fault, Workbench, up_to};
+
+/// A frame about a channel.
+fn frame(action: &str, channel: &Value, more: &Value) -> Value {
+    let mut frame = json!({"action": action, "conversation_id": channel});
+    frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    frame
+}
+
+fn about(action: &str, channel: &Value) -> Value {
+    frame(action, channel, &json!({}))
+}
+
+fn say(channel: &Value, id: &str, body: &str) -> Value {
+    frame("send", channel, &json!({"client_msg_id": id, "kind": "text", "body": body}))
+}
+
+/// Alice makes a channel with these rules.
+async fn channel(bench: &Workbench, rules: &Value) -> Value {
+    let mut create =
+        json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News", "members": []});
+    create.as_object_mut().unwrap().extend(rules.as_object().unwrap().clone());
+    bench.ok("alice", create).await["conversation_id"].take()
+}
+
+async fn open(bench: &Workbench) -> Value {
+    channel(bench, &json!({"join": "open"})).await
+}
+
+async fn row(bench: &Workbench, user: &str) -> Value {
+    bench.ok(user, json!({"action": "channels"})).await["conversations"][0].take()
+}
+
+/// What a connection was told, in short.
+fn told(bench: &Workbench, connection: &str) -> Vec<u64> {
+    let frames = bench.aws.frames(connection);
+    let new = frames.iter().filter(|frame| frame["type"] == "messages.new");
+    new.flat_map(|frame| frame["messages"].as_array().unwrap().clone()).map(|m| m["seq"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_channel_is_made_and_joined_and_is_in_no_chat_list() {
+    let bench = Workbench::default();
+    let create = json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News",
+        "members": ["bob"], "join": "open"});
+    let made = bench.ok("alice", create.clone()).await;
+    let id = made["conversation_id"].clone();
+    assert!(id.as_str().unwrap().starts_with("ch_"));
+    assert_eq!((&made["seq"], &made["duplicate"]), (&json!(1), &json!(false)));
+    assert_eq!(bench.ok("alice", create).await["duplicate"], true);
+    let alices = row(&bench, "alice").await;
+    assert_eq!(
+        alices,
+        json!({"conversation_id": id, "kind": "channel", "title": "News", "role": "owner", "first_seq": 1, "unread": 0,
+            "read_seq": 0, "last_seq": 1, "last_message": alices["last_message"]})
+    );
+    assert_eq!(alices["last_message"]["system"]["members"], json!(["alice", "bob"]));
+    assert_eq!(row(&bench, "bob").await["role"], "member");
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    // Joined behind it, Carol sees what comes.
+    assert_eq!(bench.ok("carol", about("join", &id)).await, json!({"last_seq": 2}));
+    assert_eq!(bench.ok("carol", about("join", &id)).await, json!({"last_seq": 2}));
+    let carols = row(&bench, "carol").await;
+    assert_eq!((&carols["first_seq"], &carols["unread"], carols.get("last_message")), (&json!(3), &json!(0), None));
+    assert!(!carols.to_string().contains("hi"));
+    for user in ["alice", "bob", "carol"] {
+        assert_eq!(bench.ok(user, json!({"action": "inbox"})).await["conversations"], json!([]));
+        assert_eq!(bench.ok(user, json!({"action": "ping"})).await["pending"], false);
+        assert_eq!(bench.ok(user, json!({"action": "drain"})).await["messages"], json!([]));
+    }
+    let members = bench.ok("carol", about("members", &id)).await;
+    assert_eq!(
+        members["members"],
+        json!([{"user_id": "alice", "role": "owner", "joined_seq": 1}, {"user_id": "bob", "role": "member", "joined_seq": 1},
+            {"user_id": "carol", "role": "member", "joined_seq": 2}])
+    );
+    assert_eq!(bench.ok("carol", about("leave", &id)).await, json!({}));
+    assert_eq!(bench.ok("carol", about("leave", &id)).await, json!({}));
+    assert_eq!(bench.ok("carol", json!({"action": "channels"})).await["conversations"], json!([]));
+    assert_eq!(bench.aws.rows("MembersTable").len(), 2);
+    assert_eq!(bench.refused("alice", about("leave", &id)).await, "forbidden");
+}
+
+#[tokio::test]
+async fn a_post_is_written_once_however_many_are_members() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for number in 0..30 {
+        bench.ok(&format!("u{number}"), about("join", &id)).await;
+    }
+    bench.operations();
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    assert_eq!(bench.operations(), ["GetItem", "GetItem", "TransactWriteItems"]);
+    assert_eq!(row(&bench, "u7").await["unread"], 1);
+    // Whoever posts has read.
+    let alices = row(&bench, "alice").await;
+    assert_eq!((&alices["unread"], &alices["read_seq"]), (&json!(0), &json!(2)));
+}
+
+#[tokio::test]
+async fn unread_counts_from_the_join_and_what_is_deleted_until_it_is_read() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("alice", say(&id, "m0", "before")).await;
+    bench.ok("bob", about("join", &id)).await;
+    for number in 3..=6 {
+        bench.ok("alice", say(&id, &format!("m{number}"), "hi")).await;
+    }
+    bench.ok("alice", frame("delete", &id, &json!({"seq": 4, "client_msg_id": "d1"}))).await;
+    let bobs = row(&bench, "bob").await;
+    assert_eq!((&bobs["unread"], &bobs["last_seq"], &bobs["read_seq"]), (&json!(4), &json!(7), &json!(2)));
+    assert_eq!(bench.ok("bob", up_to("read", &id, 4)).await, json!({"unread": 2}));
+    assert_eq!(bench.ok("bob", up_to("read", &id, 3)).await, json!({"unread": 2}), "it never goes back");
+    assert_eq!(bench.ok("bob", up_to("read", &id, 5)).await, json!({"unread": 1}));
+    assert_eq!(bench.ok("bob", up_to("read", &id, 99)).await, json!({"unread": 0}));
+    assert_eq!(row(&bench, "bob").await["read_seq"], 7);
+    assert_eq!(bench.refused("carol", up_to("read", &id, 1)).await, "not_member");
+    // A message that comes between the head and the mark is above it.
+    bench.ok("alice", say(&id, "m8", "hi")).await;
+    let hold = bench.aws.hold_next("UpdateItem");
+    let post = async {
+        hold.reached().await;
+        bench.ok("alice", say(&id, "m9", "hi")).await;
+        hold.release();
+    };
+    let (read, ()) = tokio::join!(bench.ok("bob", up_to("read", &id, 99)), post);
+    assert_eq!((read, &row(&bench, "bob").await["unread"]), (json!({"unread": 0}), &json!(1)));
+}
+
+#[tokio::test]
+async fn who_watches_is_told_by_the_stream_and_who_does_not_reads() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for user in ["alice", "bob", "carol"] {
+        bench.connected(user).await;
+        bench.ok(user, about("join", &id)).await;
+    }
+    bench.ok("alice", say(&id, "m1", "before")).await;
+    for user in ["alice", "bob"] {
+        let watching = bench.ok(user, about("watch", &id)).await;
+        assert_eq!(watching, json!({"live": true, "last_seq": 2, "poll_ms": 60_000}));
+    }
+    assert_eq!(bench.fanout().await, json!([]));
+    bench.ok("alice", say(&id, "m2", "hi")).await;
+    bench.ok("alice", frame("edit", &id, &json!({"seq": 2, "client_msg_id": "e1", "body": "then"}))).await;
+    let batch = json!({"Records": bench.aws.heads()});
+    assert_eq!(bench.started().fanout(batch.clone()).await, json!([]));
+    assert_eq!(told(&bench, "bob="), [3, 4], "what was there before is in the history, and an edit of it is told");
+    assert!(told(&bench, "carol=").is_empty() && told(&bench, "alice=").is_empty(), "she has the answer");
+    // Handed on again, nobody is told twice.
+    assert_eq!(bench.started().fanout(batch).await, json!([]));
+    assert_eq!(told(&bench, "bob="), [3, 4]);
+    let history = bench.ok("carol", frame("history", &id, &json!({"after_seq": 1}))).await;
+    assert_eq!((&history["last_seq"], &history["first_seq"], &history["members"]), (&json!(4), &json!(2), &json!([])));
+    bench.ok("bob", about("unwatch", &id)).await;
+    bench.ok("alice", say(&id, "m3", "hi")).await;
+    bench.fanout().await;
+    assert_eq!(told(&bench, "bob="), [3, 4]);
+    // Again: what came meanwhile is in the history.
+    assert_eq!(bench.ok("bob", about("watch", &id)).await["last_seq"], 5);
+    bench.ok("alice", say(&id, "m4", "hi")).await;
+    bench.fanout().await;
+    assert_eq!(told(&bench, "bob="), [3, 4, 6]);
+}
+
+#[tokio::test]
+async fn who_is_no_member_any_more_hears_nothing() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for user in ["bob", "carol"] {
+        bench.connected(user).await;
+        bench.ok(user, about("join", &id)).await;
+        bench.ok(user, about("watch", &id)).await;
+    }
+    let removed = bench.ok("alice", frame("remove", &id, &json!({"client_msg_id": "x1", "user_id": "bob"}))).await;
+    assert_eq!(removed["seq"], 2);
+    bench.ok("carol", about("leave", &id)).await;
+    bench.ok("alice", say(&id, "m1", "secret")).await;
+    assert_eq!(bench.fanout().await, json!([]));
+    for user in ["bob", "carol"] {
+        assert!(told(&bench, &format!("{user}=")).is_empty());
+        assert_eq!(bench.ok(user, json!({"action": "channels"})).await["conversations"], json!([]));
+        for action in ["history", "watch", "members"] {
+            assert_eq!(bench.refused(user, about(action, &id)).await, "not_member");
+        }
+        assert_eq!(bench.refused(user, say(&id, "x", "x")).await, "not_member");
+    }
+    assert!(bench.aws.rows("WatchersTable").iter().all(|row| row.get("user_id").is_none()), "they are looked up once");
+    assert_eq!(bench.aws.rows("MembersTable").len(), 1);
+}
+
+#[tokio::test]
+async fn a_fanout_that_fails_in_the_middle_goes_on_there() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    let users: Vec<String> = (0..40).map(|number| format!("u{number}")).collect();
+    for user in &users {
+        bench.connected(user).await;
+        bench.ok(user, about("join", &id)).await;
+        assert_eq!(bench.ok(user, about("watch", &id)).await["live"], true);
+    }
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    let batch = json!({"Records": bench.aws.heads()});
+    // What notes that the fourth part was told.
+    (0..3).for_each(|_| bench.aws.pass_next("UpdateItem"));
+    bench.aws.fail_next("UpdateItem", Fault::Status(500));
+    assert_ne!(bench.started().fanout(batch).await, json!([]));
+    bench.ok("alice", say(&id, "m2", "more")).await;
+    assert_eq!(bench.fanout().await, json!([]));
+    let times = |seq: u64| -> Vec<usize> {
+        let of = |user: &String| told(&bench, &format!("{user}=")).into_iter().filter(|one| *one == seq).count();
+        users.iter().map(of).collect()
+    };
+    assert!(times(3).iter().all(|times| *times == 1));
+    let first = times(2);
+    assert!(first.iter().all(|times| (1..=2).contains(times)), "{first:?}");
+    let twice = first.iter().filter(|times| **times == 2).count();
+    assert!((1..20).contains(&twice), "only those of that part: {first:?}");
+}
+
+#[tokio::test]
+async fn a_dead_connection_watches_no_more_nor_does_one_that_has_ended_or_closed() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for user in ["bob", "carol", "dave"] {
+        bench.connected(user).await;
+        bench.ok(user, about("join", &id)).await;
+        bench.ok(user, about("watch", &id)).await;
+    }
+    let watchers = || -> Vec<Value> {
+        let rows = bench.aws.rows("WatchersTable");
+        rows.iter().filter_map(|row| row.get("user_id").cloned()).collect()
+    };
+    let mut event = bench.event("disconnect", "dave");
+    event.payload.request_context.connection_id = Some("dave=".to_owned());
+    assert_eq!(bench.handle("disconnect", event).await.unwrap().status_code, 200);
+    assert_eq!(watchers().len(), 2);
+    bench.aws.fail_next("bob=", Fault::Status(410));
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    bench.fanout().await;
+    assert_eq!(watchers(), [json!("carol")]);
+    bench.clock.advance(Duration::from_hours(3));
+    bench.ok("alice", say(&id, "m2", "hi")).await;
+    bench.fanout().await;
+    assert_eq!((watchers().len(), told(&bench, "carol=")), (0, vec![2]));
+}
+
+#[tokio::test]
+async fn a_connection_watches_so_many_and_one_that_is_gone_none() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    let mut ids = vec![];
+    for number in 0..9 {
+        let create = json!({"action": "create", "kind": "channel", "client_msg_id": format!("c{number}"), "title": "x",
+            "members": ["bob"]});
+        ids.push(bench.ok("alice", create).await["conversation_id"].take());
+    }
+    for (number, id) in ids.iter().enumerate() {
+        let watching = bench.ok("alice", about("watch", id)).await;
+        assert_eq!(
+            (&watching["live"], &watching["poll_ms"]),
+            (&json!(number < 8), &json!(if number < 8 { 60_000 } else { 10_000 }))
+        );
+    }
+    assert_eq!(bench.ok("alice", about("watch", &ids[0])).await["live"], true, "again");
+    bench.ok("alice", about("unwatch", &ids[0])).await;
+    assert_eq!(bench.ok("alice", about("watch", &ids[8])).await["live"], true);
+    assert_eq!(bench.ok("bob", about("watch", &ids[0])).await["live"], false, "his connection has no row");
+    let watchers = bench.aws.rows("WatchersTable");
+    assert_eq!(watchers.len(), 8);
+    assert!(watchers.iter().all(|row| row["user_id"] == "alice"));
+}
+
+#[tokio::test]
+async fn who_may_what_in_a_channel() {
+    let bench = Workbench::default();
+    let id = channel(&bench, &json!({})).await;
+    assert_eq!(bench.refused("bob", about("join", &id)).await, "forbidden");
+    let fifty: Vec<String> = (0..49).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
+    let add =
+        |id: &Value, key: &str, members: &Value| frame("add", id, &json!({"client_msg_id": key, "members": members}));
+    let added = bench.ok("alice", add(&id, "a1", &json!(fifty))).await;
+    assert_eq!((&added["seq"], added["added"].as_array().unwrap().len()), (&json!(2), 50));
+    assert_eq!(row(&bench, "bob").await["first_seq"], 2);
+    assert_eq!(bench.ok("bob", about("join", &id)).await, json!({"last_seq": 2}), "who is a member is one");
+    for refused in [
+        say(&id, "x", "x"),
+        add(&id, "x", &json!(["carol"])),
+        frame("update", &id, &json!({"client_msg_id": "x", "join": "open"})),
+        frame("remove", &id, &json!({"client_msg_id": "x", "user_id": "u1"})),
+    ] {
+        assert_eq!(bench.refused("bob", refused).await, "forbidden");
+    }
+    for wrong in [
+        up_to("ack", &id, 1),
+        about("receipts", &id),
+        frame("reactions", &id, &json!({"seq": 1})),
+        frame("send", &id, &json!({"client_msg_id": "x", "kind": "text", "body": "x", "mentions": ["bob"]})),
+    ] {
+        assert_eq!(bench.refused("alice", wrong).await, "bad_request");
+    }
+    let of_group = json!({"action": "create", "client_msg_id": "g", "title": "x", "members": [], "join": "open"});
+    assert_eq!(bench.refused("alice", of_group).await, "bad_request");
+    bench.ok("alice", frame("update", &id, &json!({"client_msg_id": "u1", "join": "open", "post": "all"}))).await;
+    bench.ok("carol", about("join", &id)).await;
+    bench.ok("carol", say(&id, "m1", "hi")).await;
+    bench.ok("alice", frame("role", &id, &json!({"client_msg_id": "o1", "user_id": "carol", "role": "owner"}))).await;
+    assert_eq!(
+        (&row(&bench, "carol").await["role"], &row(&bench, "alice").await["role"]),
+        (&json!("owner"), &json!("admin"))
+    );
+    bench.ok("alice", about("leave", &id)).await;
+    let gone = frame("role", &id, &json!({"client_msg_id": "o2", "user_id": "alice", "role": "admin"}));
+    assert_eq!(bench.refused("carol", gone).await, "gone");
+    bench.ok("mallory", json!({"action": "settings", "user_id": "carol", "set": {"blocked": true}})).await;
+    assert_eq!(bench.refused("carol", add(&id, "a2", &json!(["mallory"]))).await, "forbidden");
+}
+
+#[tokio::test]
+async fn reactions_are_counted_once_for_each_member_and_are_no_entries() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for user in ["bob", "carol"] {
+        bench.ok(user, about("join", &id)).await;
+    }
+    let sent = bench.ok("alice", say(&id, "m1", "hi")).await;
+    let react = |key: &str, emoji: Value| frame("react", &id, &json!({"seq": 2, "client_msg_id": key, "emoji": emoji}));
+    let shown = async |user: &str| {
+        let page = bench.ok(user, frame("history", &id, &json!({"limit": 1}))).await;
+        page["messages"][0]["reactions"].clone()
+    };
+    let answer = bench.ok("bob", react("r1", json!("👍"))).await;
+    assert_eq!(
+        (&answer["seq"], &answer["message_id"], &answer["duplicate"]),
+        (&json!(2), &sent["message_id"], &json!(false))
+    );
+    assert_eq!(bench.ok("bob", react("r1", json!("👍"))).await["duplicate"], true);
+    assert_eq!(bench.refused("bob", react("r1", json!("🎉"))).await, "id_reused");
+    bench.ok("bob", react("r2", json!("👍"))).await;
+    bench.ok("carol", react("r1", json!("👍"))).await;
+    assert_eq!(shown("bob").await, json!([{"emoji": "👍", "count": 2, "mine": true}]));
+    assert_eq!(shown("alice").await, json!([{"emoji": "👍", "count": 2, "mine": false}]));
+    bench.ok("bob", react("r3", json!("🎉"))).await;
+    assert_eq!(
+        shown("carol").await,
+        json!([{"emoji": "🎉", "count": 1, "mine": false}, {"emoji": "👍", "count": 1, "mine": true}])
+    );
+    bench.ok("bob", react("r4", Value::Null)).await;
+    bench.ok("carol", react("r2", Value::Null)).await;
+    assert_eq!(shown("bob").await, Value::Null);
+    // Two at once: both count.
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let other = async {
+        hold.reached().await;
+        bench.ok("carol", react("r5", json!("👍"))).await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("bob", react("r5", json!("👍"))), other);
+    assert_eq!(shown("bob").await[0]["count"], 2);
+    assert_eq!(bench.aws.rows("MessagesTable").len(), 2);
+    bench.ok("alice", frame("delete", &id, &json!({"seq": 2, "client_msg_id": "d1"}))).await;
+    assert_eq!(bench.refused("bob", react("r6", json!("👍"))).await, "gone");
+    assert!(!format!("{:?}", bench.aws.rows("MessagesTable")).contains("reaction_counts"));
+    assert_eq!(bench.refused("mallory", react("r6", json!("👍"))).await, "not_member");
+}
+
+#[tokio::test]
+async fn settings_of_a_channel_and_what_its_reader_is_told() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.started().connected_at("alice", "alice=2", "second").await;
+    let set = |set: Value| frame("settings", &id, &json!({"set": set}));
+    bench.ok("alice", set(json!({"muted_until": "forever", "archived": true}))).await;
+    let alices = row(&bench, "alice").await;
+    assert_eq!((&alices["muted_until"], &alices["archived"]), (&json!("forever"), &json!(true)));
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    assert_eq!(row(&bench, "alice").await.get("archived"), None);
+    bench.ok("alice", set(json!({"muted_until": null, "archived": false}))).await;
+    assert_eq!(row(&bench, "alice").await.get("muted_until"), None);
+    assert_eq!(bench.refused("bob", set(json!({"archived": true}))).await, "not_member");
+    bench.ok("alice", up_to("read", &id, 2)).await;
+    let frames = bench.aws.frames("alice=2");
+    let read = frames.iter().find(|frame| frame["type"] == "receipt.read").unwrap();
+    assert_eq!((&read["seq"], &read["user_id"]), (&json!(2), &json!("alice")));
+}
+
+#[tokio::test]
+async fn the_list_shows_nothing_from_after_a_removal() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("bob", about("join", &id)).await;
+    let hold = bench.aws.hold_next("BatchGetItem");
+    let removal = async {
+        hold.reached().await;
+        bench.ok("alice", frame("remove", &id, &json!({"client_msg_id": "x1", "user_id": "bob"}))).await;
+        bench.ok("alice", say(&id, "m1", "secret")).await;
+        hold.release();
+    };
+    let (listed, ()) = tokio::join!(bench.ok("bob", json!({"action": "channels"})), removal);
+    assert_eq!(listed["conversations"], json!([]));
+}
+
+#[tokio::test]
+async fn a_user_has_so_many_channels_in_pages_that_fit_a_frame() {
+    let bench = Workbench::default();
+    let title = "€".repeat(64);
+    let mut ids = vec![];
+    for number in 0..201 {
+        // Each of another user's: a user makes no more either.
+        let create = json!({"action": "create", "kind": "channel", "client_msg_id": format!("c{number}"), "title": title,
+            "members": [], "join": "open"});
+        ids.push(bench.ok(&format!("owner{}", number / 200), create).await["conversation_id"].take());
+    }
+    for id in &ids[..200] {
+        bench.ok("bob", about("join", id)).await;
+    }
+    assert_eq!(bench.refused("bob", about("join", &ids[200])).await, "limit_reached");
+    let add = frame("add", &ids[200], &json!({"client_msg_id": "a1", "members": ["bob"]}));
+    assert_eq!(bench.refused("owner1", add).await, "limit_reached");
+    let (mut listed, mut cursor, mut pages) = (vec![], Value::Null, 0);
+    loop {
+        let answer = bench.run("bob", json!({"action": "channels", "cursor": cursor})).await;
+        assert!(answer.to_string().len() <= 32 * 1024);
+        listed.extend(answer["result"]["conversations"].as_array().unwrap().clone());
+        pages += 1;
+        cursor = answer["result"]["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert!(pages > 1);
+    let listed: std::collections::BTreeSet<String> =
+        listed.iter().map(|row| row["conversation_id"].to_string()).collect();
+    assert_eq!(listed, ids[..200].iter().map(ToString::to_string).collect());
+}
+
+#[tokio::test]
+async fn a_part_has_room_for_so_many_and_who_has_ended_takes_none() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let id = open(&bench).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("bob", about("watch", &id)).await;
+    let own = bench.aws.raw_rows("WatchersTable").into_iter().next().unwrap();
+    bench.ok("bob", about("unwatch", &id)).await;
+    let crowd = |ends_at: &Value| -> Vec<Value> {
+        let other = |number: u32| {
+            let mut row = own.clone();
+            row["connection_id"]["S"] = json!(format!("c{number}="));
+            row["ends_at"] = ends_at.clone();
+            row
+        };
+        (0..250).map(other).collect()
+    };
+    bench.aws.put_rows("WatchersTable", &crowd(&own["ends_at"]));
+    let full = bench.ok("bob", about("watch", &id)).await;
+    assert_eq!(full, json!({"live": false, "last_seq": 1, "poll_ms": 10_000}));
+    assert_eq!(bench.aws.rows("WatchersTable").len(), 250, "nothing is left of it");
+    assert!(bench.aws.rows("ConnectionsTable").iter().all(|row| row.get("watching").is_none()));
+    bench.aws.put_rows("WatchersTable", &crowd(&json!({"N": "1"})));
+    assert_eq!(bench.ok("bob", about("watch", &id)).await["live"], true);
+}
+
+#[tokio::test]
+async fn a_member_who_reacts_on_two_devices_at_once_is_counted_once_and_nobody_after_a_delete() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for user in ["bob", "carol"] {
+        bench.ok(user, about("join", &id)).await;
+    }
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    let react = |key: &str| frame("react", &id, &json!({"seq": 2, "client_msg_id": key, "emoji": "👍"}));
+    bench.ok("alice", react("r0")).await;
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let other = async {
+        hold.reached().await;
+        bench.ok("bob", react("r2")).await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("bob", react("r1")), other);
+    let page = bench.ok("bob", frame("history", &id, &json!({"limit": 1}))).await;
+    assert_eq!(page["messages"][0]["reactions"], json!([{"emoji": "👍", "count": 2, "mine": true}]));
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let delete = async {
+        hold.reached().await;
+        bench.ok("alice", frame("delete", &id, &json!({"seq": 2, "client_msg_id": "d1"}))).await;
+        hold.release();
+    };
+    let (refused, ()) = tokio::join!(bench.refused("carol", react("r3")), delete);
+    assert_eq!(refused, "gone");
+    assert!(bench.aws.rows("MessagesTable").iter().all(|row| row.get("reaction_counts").is_none()));
+}
+
+#[tokio::test]
+async fn who_joins_while_they_are_added_stays_what_they_were_made() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.aws.pass_next("PutItem");
+    let hold = bench.aws.hold_next("PutItem");
+    let promotion = async {
+        hold.reached().await;
+        bench.ok("alice", frame("add", &id, &json!({"client_msg_id": "a1", "members": ["carol"]}))).await;
+        bench
+            .ok("alice", frame("role", &id, &json!({"client_msg_id": "o1", "user_id": "carol", "role": "admin"})))
+            .await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("carol", about("join", &id)), promotion);
+    assert_eq!(row(&bench, "carol").await["role"], "admin");
+}
+
+#[tokio::test]
+async fn who_comes_back_while_they_leave_is_listed() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("carol", about("join", &id)).await;
+    bench.aws.pass_next("DeleteItem");
+    let hold = bench.aws.hold_next("DeleteItem");
+    let back = async {
+        hold.reached().await;
+        bench.clock.advance(Duration::from_secs(1));
+        bench.ok("carol", about("join", &id)).await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("carol", about("leave", &id)), back);
+    let members = bench.ok("alice", about("members", &id)).await;
+    assert_eq!(members["members"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn rows_of_a_later_version_are_passed_over_and_others_are_served() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    for user in ["bob", "carol"] {
+        bench.connected(user).await;
+        bench.ok(user, about("join", &id)).await;
+        bench.ok(user, about("watch", &id)).await;
+    }
+    let mut rows = bench.aws.raw_rows("InboxTable");
+    for row in rows.iter_mut().filter(|row| row["user_id"]["S"] == "bob") {
+        (row["v"], row["read_counted"]) = (json!({"N": "2"}), json!({"S": "many"}));
+    }
+    bench.aws.put_rows("InboxTable", &rows);
+    assert_eq!(bench.ok("bob", json!({"action": "channels"})).await["conversations"], json!([]));
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    assert_eq!(bench.fanout().await, json!([]));
+    assert_eq!((told(&bench, "bob="), told(&bench, "carol=")), (vec![], vec![2]));
+    assert_eq!(bench.ok("carol", about("members", &id)).await["members"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_comes_while_somebody_begins_to_watch_is_told_or_in_the_answer() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.connected("bob").await;
+    bench.ok("bob", about("join", &id)).await;
+    // In each part is somebody who is told.
+    for number in 0..40 {
+        let user = format!("u{number}");
+        bench.connected(&user).await;
+        bench.ok(&user, about("join", &id)).await;
+        bench.ok(&user, about("watch", &id)).await;
+    }
+    let hold = bench.aws.hold_next("PutItem");
+    let post = async {
+        hold.reached().await;
+        bench.ok("alice", say(&id, "m1", "hi")).await;
+        assert_eq!(bench.fanout().await, json!([]));
+        hold.release();
+    };
+    let (watching, ()) = tokio::join!(bench.ok("bob", about("watch", &id)), post);
+    assert!(watching["last_seq"] == 2 || told(&bench, "bob=") == [2], "{watching}");
+}
