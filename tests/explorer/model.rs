@@ -226,6 +226,19 @@ impl Model for ChatModel {
     }
 }
 
+/// How a group's managers ask for it.
+fn managing(action: &str, whom: &str, id: &str) -> Value {
+    let (action, more) = match action {
+        "add" => ("add", json!({ "members": [whom] })),
+        "promote" => ("role", json!({ "user_id": whom, "role": "admin" })),
+        "demote" => ("role", json!({ "user_id": whom, "role": "member" })),
+        action => (action, json!({ "user_id": whom })),
+    };
+    let mut frame = json!({ "action": action, "client_msg_id": id });
+    frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    frame
+}
+
 impl Inner {
     /// What a phone does. `suffix` tells its connection from the user's others.
     async fn act(&self, n: usize, doing: Doing, suffix: &str) {
@@ -281,15 +294,7 @@ impl Inner {
                 self.entry(n, user, id, &self.in_group(say)).await
             }
             Doing::Manage { user, action, whom, id } => {
-                let (action, more) = match action {
-                    "add" => ("add", json!({ "members": [whom] })),
-                    "promote" => ("role", json!({ "user_id": whom, "role": "admin" })),
-                    "demote" => ("role", json!({ "user_id": whom, "role": "member" })),
-                    action => (action, json!({ "user_id": whom })),
-                };
-                let mut frame = json!({ "action": action, "client_msg_id": id });
-                frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-                self.entry(n, user, id, &self.in_group(frame)).await
+                self.entry(n, user, id, &self.in_group(managing(action, whom, id))).await
             }
             Doing::Fanout => self.hand_on_heads(n).await,
             Doing::Upload(user) => self.upload(n, user).await,
