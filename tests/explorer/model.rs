@@ -226,6 +226,15 @@ impl Model for ChatModel {
     }
 }
 
+/// What makes a channel that everybody may join and post in.
+fn opening(members: &[&str]) -> Value {
+    let mut create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
+    for (name, value) in [("kind", "channel"), ("join", "open"), ("post", "all"), ("history", "all")] {
+        create[name] = json!(value);
+    }
+    create
+}
+
 /// How a group's managers ask for it.
 fn managing(action: &str, whom: &str, id: &str) -> Value {
     let (action, more) = match action {
@@ -280,13 +289,7 @@ impl Inner {
                 let create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
                 self.entry(n, user, "c1", &create).await
             }
-            Doing::Channel(user, members) => {
-                let mut create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
-                for (name, value) in [("kind", "channel"), ("join", "open"), ("post", "all"), ("history", "all")] {
-                    create[name] = json!(value);
-                }
-                self.entry(n, user, "c1", &create).await
-            }
+            Doing::Channel(user, members) => self.entry(n, user, "c1", &opening(members)).await,
             Doing::Join(user) => self.ask(n, user, &self.in_group(json!({ "action": "join" }))).await.is_some(),
             Doing::Watch(user) => self.watch(n, user).await,
             Doing::Say(user, id) => {
