@@ -1018,9 +1018,10 @@ impl Inner {
         LambdaEvent::new(serde_json::from_value(event).expect("the event parses"), Context::default())
     }
 
-    /// Processes that have just started, or have posted to everybody who was connected when the actors began.
-    fn functions(&self, n: usize) -> InProcess {
-        let functions = self.functions[n].restarted();
+    /// Processes that have just started, or have posted to everybody who was connected when the actors began. Boxed: each step that
+    /// waits for one of them would have them all on its stack.
+    fn functions(&self, n: usize) -> Box<InProcess> {
+        let functions = Box::new(self.functions[n].restarted());
         let InitialState { sockets, connected_at, .. } = &*self.initial.borrow();
         for connection in sockets.keys().filter(|_| self.scenario.remembering) {
             functions.remember(owner(connection), connection, *connected_at);
