@@ -11,8 +11,8 @@ use crate::{Error, Event};
 use serde_json::Value;
 use wire::{
     Action, AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, DeleteRequest, EditRequest, Kind,
-    LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq,
-    System, Target, UpdateRequest, UserId,
+    LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System,
+    Target, UpdateRequest, UserId,
 };
 
 #[derive(Default)]
