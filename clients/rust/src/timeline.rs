@@ -36,7 +36,7 @@ use members::{Marks, Members};
 /// let mut timeline = Timeline::new(UserId::parse("alice")?);
 /// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
 /// let target = Target::User(UserId::parse("bob")?);
-/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![] };
+/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
 /// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
 /// timeline.queued(queued, Timestamp::from_millis(1_763_632_800_000));
 ///

@@ -223,7 +223,10 @@ fn message(own: u16, number: u64) -> Message {
 
 fn queued_message(client_msg_id: ClientMsgId, reply_to: Option<Seq>) -> Queued {
     let target = Target::Conversation(ConversationId::parse("dm_ab").unwrap());
-    Queued { client_msg_id, outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to, mentions: vec![] } }
+    Queued {
+        client_msg_id,
+        outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to, mentions: vec![], media: None },
+    }
 }
 
 fn page(own: u16, from: u64, length: u64, last: u64) -> HistoryResult {
