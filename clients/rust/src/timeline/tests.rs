@@ -44,6 +44,7 @@ fn happen(timeline: &mut Timeline, step: &Value, start: Instant) {
             timeline.receipts(&read(what));
         }
         "typing" => timeline.typing(&read(&what["user_id"]), start + millis(&what["now"])),
+        "uploading" => timeline.uploading(&read(&what["client_msg_id"]), read(&what["done"])),
         "failed" => timeline.failed(&read(&what["client_msg_id"]), read::<String>(&what["code"])),
         "dismiss" => timeline.dismiss(&read(what)),
         "receipt" => {
@@ -121,7 +122,9 @@ fn brief(entry: &TimelineEntry<'_, String>) -> String {
             let error = unsent.error.as_ref().map_or(String::new(), |error| format!(" {error}"));
             let Outgoing::Message { reply_to, .. } = unsent.queued.outgoing else { panic!("no message: {unsent:?}") };
             let quote = quoted(reply_to, quote.as_deref());
-            format!("{} own {}{error}{quote}", unsent.queued.client_msg_id, word(*tick))
+            let done =
+                unsent.uploaded.filter(|_| *tick == Tick::Waiting).map_or(String::new(), |done| format!(" {done}"));
+            format!("{} own {}{done}{error}{quote}", unsent.queued.client_msg_id, word(*tick))
         }
     }
 }
