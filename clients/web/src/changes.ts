@@ -48,11 +48,11 @@ export class Changes {
     this.#me = me;
   }
 
-  /** An entry, as it was at any time. */
-  take(entry: Message): void {
+  /** An entry, as it was at any time. `isCounted`: what it says of reactions is so. */
+  take(entry: Message, isCounted = true): void {
     const { kind, target_seq, seq, sender_id, sent_at, body, version, emoji, emoji_before } = entry;
     if (target_seq === undefined) {
-      this.#takeMessage(entry);
+      this.#takeMessage(entry, isCounted);
       return;
     }
     const became = this.#of(target_seq);
@@ -72,7 +72,14 @@ export class Changes {
     }
   }
 
-  #takeMessage(message: Message): void {
+  /** The user's own reaction to this message, where it is no entry: the counts have it until they are told anew. */
+  takeOwn(seq: number, emoji: string | undefined): void {
+    const became = this.#of(seq);
+    const { asOf } = became.counted;
+    became.counted = { asOf, reactions: this.#reactions(became, emoji ?? null) };
+  }
+
+  #takeMessage(message: Message, isCounted: boolean): void {
     const { seq, body, version = 1, edited_at, deleted_at, deleted_by, reactions = [], reactions_seq = 0 } = message;
     const became = this.#of(seq);
     if (deleted_at !== undefined) {
@@ -80,7 +87,7 @@ export class Changes {
       return;
     }
     raise(became, { version, body, editedAt: edited_at });
-    if (reactions_seq >= became.counted.asOf) {
+    if (isCounted && reactions_seq >= became.counted.asOf) {
       became.counted = { asOf: reactions_seq, reactions };
     }
   }

@@ -6,8 +6,11 @@ import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
 import {
   type AddResult,
+  type ChannelsResult,
   type HistoryResult,
   type InboxResult,
+  type JoinResult,
+  type LeaveResult,
   limits,
   type MembersResult,
   type Presence,
@@ -130,8 +133,8 @@ export class Client {
   }
 
   /**
-   * Makes a group of the user, who owns it, and these. It goes by the outbox, in a lane of its own; `stored` of the result has the
-   * group's `conversation_id`.
+   * Makes a group of the user, who owns it, and these; with `kind: "channel"` a channel. It goes by the outbox, in a lane of its own;
+   * `stored` of the result has the `conversation_id`.
    *
    * @throws As `send`.
    */
@@ -156,9 +159,33 @@ export class Client {
     return this.#queue({ clientMsgId: uuid(), target, remove: { user_id: user } });
   }
 
-  /** Leaves a group. Otherwise as `edit`. */
-  leave(conversation: string): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+  /** Leaves a group or a channel, where that is no entry: `stored` of the result has no `seq` then. Otherwise as `edit`. */
+  leave(conversation: string): Promise<Sent<LeaveResult>> {
+    return this.#queue<LeaveResult>({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+  }
+
+  /** Becomes a member of a channel that takes everybody. Gives where it ends: what comes after that is unread. */
+  join(channel: string): Promise<JoinResult> {
+    return this.#call({ action: "join", conversation_id: channel });
+  }
+
+  /** A page of the user's channels, in the order of their ids. They are not in `inbox`. */
+  channels({ cursor }: Pick<Page, "cursor"> = {}): Promise<ChannelsResult> {
+    return this.#call({ action: "channels", ...(cursor ? { cursor } : {}) });
+  }
+
+  /**
+   * Has the entries of a channel come as `message` events, until `unwatch` or an `unwatched` event, over all connections: those after
+   * this `seq`, or from now on. For a channel that is on the screen; a restart forgets it. Watched already, it stays as it is.
+   */
+  watch(channel: string, afterSeq?: number): void {
+    checkSize({ action: "watch", conversation_id: channel });
+    this.#driver.act((session, now) => session.watch(channel, afterSeq, now));
+  }
+
+  /** What is posted in this channel comes no longer. */
+  unwatch(channel: string): void {
+    this.#driver.act((session, now) => session.unwatch(channel, now));
   }
 
   /** Says what a member of a group may do from now on. With `owner` the user hands the group over. Otherwise as `edit`. */

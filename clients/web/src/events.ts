@@ -9,6 +9,7 @@ export type ClientEvent =
   | MessageEvent
   | ReceiptEvent
   | ConversationEvent
+  | UnwatchedEvent
   | TypingEvent
   | SettingsEvent
   | StateEvent
@@ -17,7 +18,8 @@ export type ClientEvent =
 
 /**
  * The next entry of its conversation, in the order of `seq`, each once: a message, or what became of one (`edit`, `delete`,
- * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are.
+ * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are. Of a channel, others' come
+ * only while it is watched, and an own reaction, which is no entry there, has the `seq` of its message.
  */
 interface MessageEvent {
   type: "message";
@@ -43,6 +45,13 @@ interface ReceiptEvent extends Receipt {
 interface ConversationEvent {
   type: "conversation";
   conversation: Conversation;
+}
+
+/** A channel is watched no longer, since the server refuses it: mostly `not_member`, for who was removed from it. */
+interface UnwatchedEvent {
+  type: "unwatched";
+  conversation_id: string;
+  error: PigeonholeError;
 }
 
 /** Somebody writes there, for some seconds from now on: to be shown until an entry of theirs comes, or 6 s are over. */

@@ -11,12 +11,16 @@ export { PigeonholeError, type PigeonholeErrorCode } from "./errors.ts";
 export type { ClientEvent, State, Why } from "./events.ts";
 export type {
   AddResult,
+  Channel,
+  ChannelsResult,
   Conversation,
   ConversationSettings,
   GroupMember,
   HistoryResult,
   InboxResult,
+  JoinResult,
   LastMessage,
+  LeaveResult,
   Member,
   MembersResult,
   Message,

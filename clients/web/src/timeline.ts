@@ -2,6 +2,7 @@
 
 import { Changes } from "./changes.ts";
 import {
+  type Channel,
   type Conversation,
   type HistoryResult,
   limits,
@@ -12,6 +13,7 @@ import {
 import {
   counts,
   happened,
+  isChannel,
   isGroup,
   joiners,
   leavers,
@@ -124,9 +126,10 @@ export class Timeline {
   #hasReceipts = false;
   #roster = new Map<string, Membership>();
   #isGroup = false;
+  #isChannel = false;
   #first: First = { seq: 1, asOf: 0 };
   #lastSeq = 0;
-  #row: Conversation | undefined;
+  #row: Conversation | Channel | undefined;
   #isKnown = false;
   #opened: Opened | undefined;
 
@@ -147,7 +150,7 @@ export class Timeline {
   }: Pick<HistoryResult, "messages" | "last_seq" | "first_seq" | "members">): void {
     this.#begins(first_seq, last_seq);
     for (const entry of messages) {
-      this.#take(entry);
+      this.#take(entry, true);
     }
     for (const { user_id, delivered_seq, read_seq } of members) {
       this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
@@ -157,7 +160,7 @@ export class Timeline {
 
   /** The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. */
   message(entry: Message): void {
-    this.#take(entry);
+    this.#take(entry, false);
   }
 
   /**
@@ -215,13 +218,15 @@ export class Timeline {
     }
   }
 
-  /** A row of the chat list. One that is older than another changes nothing. */
-  row(row: Conversation): void {
+  /** A row of the chat list, or of the list of channels. One that is older than another changes nothing. */
+  row(row: Conversation | Channel): void {
+    this.#isChannel ||= row.kind === "channel";
     this.#begins(row.first_seq, row.last_seq);
     if (row.role !== undefined) {
       this.#belongs(this.#userId, { seq: row.last_seq, isMember: row.role !== "none" });
     }
-    this.#raise(this.#userId, { delivered: row.delivered_seq, read: row.read_seq });
+    const { read_seq: read } = row;
+    this.#raise(this.#userId, { delivered: "delivered_seq" in row ? row.delivered_seq : read, read });
     if (!this.#row || (row.last_seq >= this.#row.last_seq && row.read_seq >= this.#row.read_seq)) {
       this.#row = row;
     }
@@ -304,7 +309,7 @@ export class Timeline {
   missing(): Side | undefined {
     const newest = this.#log.at(-1)?.seq;
     if (newest === undefined) {
-      return this.#lastSeq > 0 ? {} : undefined;
+      return this.#lastSeq >= this.#first.seq ? {} : undefined;
     }
     if (newest < this.#lastSeq) {
       return { after_seq: newest };
@@ -358,7 +363,7 @@ export class Timeline {
   /** How many of those name the user. */
   mentions(): number {
     return this.#count(
-      (row) => row.mentions ?? 0,
+      (row) => ("mentions" in row ? (row.mentions ?? 0) : 0),
       (message) => names(message, this.#userId),
     );
   }
@@ -385,7 +390,7 @@ export class Timeline {
   }
 
   /** What the row has, and what came since, of those messages that `isCounted`. */
-  #count(ofRow: (row: Conversation) => number, isCounted: (message: Message) => boolean): number {
+  #count(ofRow: (row: Conversation | Channel) => number, isCounted: (message: Message) => boolean): number {
     const mark = this.#ownRead();
     const above = this.#log.filter(({ seq }) => seq > mark);
     const ofOthers = above.filter((entry) => this.#isUnread(entry) && isCounted(entry));
@@ -398,7 +403,7 @@ export class Timeline {
     const come = ofOthers.filter(({ seq }) => since(seq)).length;
     const gone = above.filter((entry) => {
       const { seq, kind, target_seq = 0 } = entry;
-      const wasUnread = kind === "delete" && since(seq) && !since(target_seq) && target_seq > mark;
+      const wasUnread = kind === "delete" && since(seq) && !since(target_seq) && target_seq > mark && !this.#isChannel;
       const target = this.#held(target_seq);
       // Whoever deletes what is not held has most likely written it, and it names nobody.
       const ofOther = target ? !this.#isOwn(target) : !this.#isOwn(entry);
@@ -408,14 +413,23 @@ export class Timeline {
     return Math.min(Math.max(ofRow(row) - gone.length, 0) + come, ofOthers.length + missing);
   }
 
-  /** An entry, as it was at any time. */
-  #take(entry: Message): void {
-    const { seq, client_msg_id, sender_id } = entry;
-    this.#changes.take(entry);
-    this.#takeSystem(entry);
+  /** An entry, as it was at any time. `isOfPage`: as the history has it. */
+  #take(entry: Message, isOfPage: boolean): void {
+    const { seq, client_msg_id, sender_id, kind, target_seq, emoji } = entry;
     if (this.#isOwn(entry) && client_msg_id !== undefined) {
       this.#stored.add(client_msg_id);
       this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== client_msg_id);
+    }
+    if (kind === "reaction" && target_seq === seq) {
+      this.#changes.takeOwn(seq, emoji);
+      return;
+    }
+    this.#takeSystem(entry);
+    // Whoever is told of an entry of a channel as it is written is told of no reactions.
+    this.#changes.take(entry, isOfPage || !this.#isChannel);
+    if (this.#isChannel && this.#isOwn(entry) && counts(entry)) {
+      // Who posts there has read what is before.
+      this.#raise(sender_id, { delivered: seq, read: seq });
     }
     if (seq > (this.#writing.get(sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
       this.#writing.delete(sender_id);
@@ -430,10 +444,15 @@ export class Timeline {
   #takeSystem(entry: Message): void {
     const { seq, sender_id, conversation_id } = entry;
     this.#isGroup ||= isGroup(conversation_id);
+    this.#isChannel ||= isChannel(conversation_id);
     if (seq < this.#first.seq) {
       return;
     }
     for (const user of joiners(entry)) {
+      if (this.#isChannel && user !== this.#userId) {
+        // How far others have come is told to nobody.
+        continue;
+      }
       const mark = user === sender_id ? seq : seq - 1;
       this.#raise(user, { delivered: mark, read: mark });
       this.#belongs(user, { seq, isMember: true });
@@ -515,9 +534,9 @@ export class Timeline {
     return this.#unsent.filter(({ queued }) => targetOf(queued) === seq);
   }
 
-  /** Whether it is unread, if it is above the mark. */
+  /** Whether it is unread, if it is above the mark. In a channel, one that was deleted is, too. */
   #isUnread(entry: Message): boolean {
-    return counts(entry) && !this.#isOwn(entry) && !this.#changes.isDeleted(entry.seq);
+    return counts(entry) && !this.#isOwn(entry) && (this.#isChannel || !this.#changes.isDeleted(entry.seq));
   }
 
   #isOwn({ sender_id }: Message): boolean {

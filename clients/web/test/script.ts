@@ -160,6 +160,8 @@ export function plain(event: ClientEvent): Json {
       const { type: _, ...typing } = event;
       return { typing };
     }
+    case "unwatched":
+      return { unwatched: { conversation_id: event.conversation_id, code: event.error.code } };
     case "state":
       return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };
   }

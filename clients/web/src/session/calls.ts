@@ -1,20 +1,26 @@
 // What the app asks for itself: pages of the chat list and of conversations, who is there, who is in a group and how far they have
-// come, settings, and notifications.
+// come, channels and to join one, settings, and notifications.
 
 import { PigeonholeError } from "../errors.ts";
 import {
+  type ChannelsRequest,
+  type ChannelsResult,
   type DeviceRequest,
   type HistoryRequest,
   type HistoryResult,
   type InboxRequest,
   type InboxResult,
+  isChannelsResult,
   isDeviceResult,
   isHistoryResult,
+  isJoinResult,
   isMembersResult,
   isPresenceResult,
   isReactionsResult,
   isReceiptsResult,
   isSettingsResult,
+  type JoinRequest,
+  type JoinResult,
   type MembersRequest,
   type MembersResult,
   type Presence,
@@ -36,6 +42,8 @@ interface Results {
   members: MembersResult;
   receipts: ReceiptsResult;
   reactions: ReactionsResult;
+  join: JoinResult;
+  channels: ChannelsResult;
   settings: undefined;
   device: undefined;
 }
@@ -47,6 +55,8 @@ export type CallRequest =
   | MembersRequest
   | ReceiptsRequest
   | ReactionsRequest
+  | JoinRequest
+  | ChannelsRequest
   | SettingsRequest
   | DeviceRequest;
 export type CallResult<R extends CallRequest> = Results[R["action"]];
@@ -146,6 +156,10 @@ function read({ action }: CallRequest, result: unknown): { is: unknown } | undef
       return isReceiptsResult(result) ? { is: result } : undefined;
     case "reactions":
       return isReactionsResult(result) ? { is: result } : undefined;
+    case "join":
+      return isJoinResult(result) ? { is: result } : undefined;
+    case "channels":
+      return isChannelsResult(result) ? { is: result } : undefined;
   }
 }
 
