@@ -14,10 +14,10 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    AddResult, ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest, HistoryResult, InboxRequest,
-    InboxResult, Info, MembersRequest, MembersResult, Presence, PresenceRequest, ReactionsRequest, ReactionsResult,
+    AddResult, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest, HistoryResult, InboxRequest,
+    InboxResult, Info, JoinRequest, JoinResult, LeaveResult, MembersRequest, MembersResult, Presence, PresenceRequest, ReactionsRequest, ReactionsResult,
     ReadResult, ReceiptsRequest, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, Target, UserId,
-    body_fits,
+    WatchResult, body_fits,
 };
 
 use crate::dial::Dialer;
@@ -153,7 +153,7 @@ impl Client {
         self.queue(Outgoing::React { conversation_id: conversation_id.clone(), seq, emoji }).await
     }
 
-    /// Makes a group, by way of the outbox, as [`send`](Self::send): the user is its owner. The answer says which conversation
+    /// Makes a group or a channel, by way of the outbox, as [`send`](Self::send): the user is its owner. The answer says which conversation
     /// it is. Groups are made in the order of these calls.
     ///
     /// # Errors
@@ -187,11 +187,12 @@ impl Client {
         self.queue(Outgoing::Remove { conversation_id, user_id }).await
     }
 
-    /// Leaves a group, by way of the outbox, as [`add`](Self::add). Its owner hands it over before, or is the last.
+    /// Leaves a group or a channel, by way of the outbox, as [`add`](Self::add). Its owner hands it over before; a group's may also be
+    /// the last.
     ///
     /// # Errors
     /// As those of [`remove`](Self::remove).
-    pub async fn leave(&self, conversation_id: &ConversationId) -> Result<Sent, Error> {
+    pub async fn leave(&self, conversation_id: &ConversationId) -> Result<Sent<LeaveResult>, Error> {
         self.queue(Outgoing::Leave { conversation_id: conversation_id.clone() }).await
     }
 
@@ -216,7 +217,7 @@ impl Client {
     /// As those of [`create`](Self::create).
     pub async fn update(&self, conversation_id: &ConversationId, info: Info) -> Result<Sent, Error> {
         if info == Info::default() {
-            let problem = "is missing; name this, history, post or add".to_owned();
+            let problem = "is missing; name this, history, post, add or join".to_owned();
             return Err(Error::Invalid { field: "title", problem });
         }
         self.queue(Outgoing::Update { conversation_id: conversation_id.clone(), info }).await
@@ -271,6 +272,52 @@ impl Client {
         let request = ReactionsRequest { conversation_id: conversation_id.clone(), seq, limit, cursor };
         self.command(Command::Call(Call::Reactions(request, reactions_tx)));
         answer(reactions_rx)
+    }
+
+    /// Makes the user a member of a channel that takes everybody. It is asked again until the server has answered, but a restart
+    /// forgets it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: with `forbidden`, admins add members; or [`Error::Closed`].
+    pub fn join(
+        &self,
+        conversation_id: &ConversationId,
+    ) -> impl Future<Output = Result<JoinResult, Error>> + Send + 'static + use<> {
+        let (joined_tx, joined_rx) = oneshot::channel();
+        let request = JoinRequest { conversation_id: conversation_id.clone() };
+        self.command(Command::Call(Call::Join(request, joined_tx)));
+        answer(joined_rx)
+    }
+
+    /// A page of the user's channels, in the order of their ids: the first one, or the one at the `next_cursor` of the page before.
+    /// They are not in [`inbox`](Self::inbox), and no event tells of a change.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn channels(
+        &self,
+        cursor: Option<ConversationId>,
+    ) -> impl Future<Output = Result<ChannelsResult, Error>> + Send + 'static + use<> {
+        let (channels_tx, channels_rx) = oneshot::channel();
+        self.command(Command::Call(Call::Channels(ChannelsRequest { cursor }, channels_tx)));
+        answer(channels_rx)
+    }
+
+    /// The app shows a channel: what is written there comes as [`Event::Message`], each entry once and in order, until
+    /// [`unwatch`](Self::unwatch) or [`Event::Unwatched`], over reconnects but not over a restart. It begins above `after`, up to where
+    /// the app has the channel; with `None`, where it ends now. Of channels that are not watched, only what the user does there comes.
+    ///
+    /// It is watched without being awaited. Awaited, it gives the server's first answer, or fails with [`Error::Refused`],
+    /// [`Error::Unwatched`] or [`Error::Closed`]. Called again it asks again, and goes on where it is.
+    pub fn watch(&self, conversation_id: &ConversationId, after: Option<Seq>) -> Report<WatchResult> {
+        let (watched_tx, answer_rx) = oneshot::channel();
+        self.command(Command::Watch { conversation_id: conversation_id.clone(), after, watched_tx });
+        Report { answer_rx }
+    }
+
+    /// The app no longer shows it.
+    pub fn unwatch(&self, conversation_id: &ConversationId) {
+        self.command(Command::Unwatch(conversation_id.clone()));
     }
 
     /// The user is writing: call it at each key. The other members are told every 4 s at most, and only while there is a
@@ -445,7 +492,17 @@ impl Sent<AddResult> {
     }
 }
 
-/// What the user has read or set, on its way to the server. It is sent whether this is awaited or dropped.
+impl Sent<LeaveResult> {
+    /// As [`Sent::stored`]. Of a channel there is no `entry`.
+    ///
+    /// # Errors
+    /// As those of [`Sent::stored`].
+    pub async fn stored(self) -> Result<LeaveResult, Error> {
+        Ok(LeaveResult { entry: answer(self.stored_rx).await?.entry })
+    }
+}
+
+/// What the user has read, set or watches, on its way to the server. It is sent whether this is awaited or dropped.
 #[derive(Debug)]
 pub struct Report<T> {
     answer_rx: oneshot::Receiver<Result<T, Error>>,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep_until, timeout};
-use wire::{AddResult, ConversationId, ReadResult, Seq};
+use wire::{AddResult, ConversationId, ReadResult, Seq, WatchResult};
 
 use crate::dial::{Dialer, LinkNews, run_link};
 use crate::session::{Call, LinkId, Output, Session, Waiter};
@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Read { conversation_id: ConversationId, seq: Seq, left_tx: Waiter<ReadResult> },
     Call(Call),
     Typing(ConversationId),
+    Watch { conversation_id: ConversationId, after: Option<Seq>, watched_tx: Waiter<WatchResult> },
+    Unwatch(ConversationId),
     Handled { conversation_id: ConversationId, seq: Seq },
     Wake,
     Outbox { outbox_tx: oneshot::Sender<Vec<Queued>> },
@@ -115,6 +117,10 @@ impl Running {
                 }
                 Command::Call(call) => self.session.call(call, now),
                 Command::Typing(conversation_id) => self.session.typing(conversation_id, now),
+                Command::Watch { conversation_id, after, watched_tx } => {
+                    self.session.watch(&conversation_id, after, watched_tx, now);
+                }
+                Command::Unwatch(conversation_id) => self.session.unwatch(&conversation_id, now),
                 Command::Handled { conversation_id, seq } => self.session.handled(&conversation_id, seq, now),
                 Command::Wake => self.session.wake(now),
                 Command::Outbox { outbox_tx } => {

@@ -43,6 +43,9 @@ pub enum Error {
         /// What a user id must be.
         problem: String,
     },
+    /// [`Client::unwatch`](crate::Client::unwatch) came before the answer.
+    #[error("it is no longer watched")]
+    Unwatched,
     /// The configuration can't work.
     #[error("{0}")]
     Config(String),

@@ -49,6 +49,19 @@ pub enum Event {
         /// When the server heard of it.
         at: Timestamp,
     },
+    /// The user's reaction to a message of a channel is counted, for [`Timeline::reacted`](crate::Timeline::reacted). There it is no
+    /// entry, so no [`Event::Message`] says it.
+    Reacted {
+        /// The reaction.
+        queued: Queued,
+    },
+    /// A channel is no longer watched: the server has refused it, mostly because the user is no member (`not_member`).
+    Unwatched {
+        /// The channel.
+        conversation_id: ConversationId,
+        /// Why.
+        error: Error,
+    },
     /// A message or a change that will never be stored: the server refused it for good. It is out of the outbox.
     Failed {
         /// What it was.

@@ -20,6 +20,7 @@ mod outbox;
 mod reports;
 mod requests;
 mod typing;
+mod watching;
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -36,8 +37,10 @@ use outbox::Outbox;
 use reports::Reports;
 use requests::Requests;
 use typing::Typing;
+use watching::Watching;
 
 use crate::config::{Timing, TokenNeed};
+use crate::group::is_channel;
 use crate::storage::{Change, Queued, Saved};
 use crate::{Error, Event, ReceiptKind, State, Stats};
 
@@ -92,6 +95,7 @@ pub(crate) struct Session {
     catch_up: CatchUp,
     reports: Reports,
     typing: Typing,
+    watching: Watching,
     stats: Stats,
     changes: Vec<Change>,
     outputs: Vec<Output>,
@@ -112,6 +116,7 @@ impl Session {
             catch_up: CatchUp::new(saved.caught_up),
             reports: Reports::default(),
             typing: Typing::default(),
+            watching: Watching::default(),
             stats: Stats::default(),
             changes: Vec::new(),
             outputs: Vec::new(),
@@ -138,7 +143,11 @@ impl Session {
         match event {
             ServerEvent::MessagesNew { messages, .. } => {
                 for message in messages {
-                    self.arrived(message, false, now);
+                    if is_channel(&message.conversation_id) {
+                        self.channel_entry(message, now);
+                    } else {
+                        self.arrived(message, false, now);
+                    }
                 }
             }
             ServerEvent::ReceiptDelivered(receipt) => {
@@ -184,6 +193,7 @@ impl Session {
             self.catch_up.next(),
             self.reports.next(),
             self.next_repair(),
+            self.watching.next(),
         ]
         .into_iter()
         .flatten()
@@ -219,6 +229,7 @@ impl Session {
         self.send_waiting(now);
         self.drain_on(now);
         self.report(now);
+        self.watch_due(now);
         self.repair_due(now);
         self.finish_catch_up();
     }

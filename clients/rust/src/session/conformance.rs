@@ -23,6 +23,11 @@ fn changing() {
 }
 
 #[test]
+fn channels() {
+    play_file("channels");
+}
+
+#[test]
 fn connecting() {
     play_file("connecting");
 }
@@ -69,6 +74,7 @@ fn all_files_are_played() {
         [
             "catching-up",
             "changing",
+            "channels",
             "connecting",
             "groups",
             "receiving",

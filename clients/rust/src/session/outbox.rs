@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use super::requests::{Errand, readable};
 use super::{Session, Waiter};
-use crate::group::{NewGroup, is_group};
+use crate::group::{NewGroup, is_channel, is_group};
 use crate::storage::{Change, Outgoing, Queued};
 use crate::{Error, Event};
 use serde_json::Value;
 use wire::{
-    Action, AddRequest, AddResult, ClientMsgId, ConversationId, ConversationKind, CreateRequest, DeleteRequest,
-    EditRequest, Kind, LeaveRequest, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq,
+    Action, AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, DeleteRequest, EditRequest, Kind,
+    LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq,
     System, Target, UpdateRequest, UserId,
 };
 
@@ -213,9 +213,15 @@ impl Session {
             self.answer(waiter, Ok(answer.clone()));
         }
         let AddResult { entry: Some(stored), added, .. } = answer else {
-            // All of them were members before.
+            // All of them were members before, or it is a channel that the user has left.
+            if let Outgoing::Leave { conversation_id } = &queued.outgoing {
+                self.watch_left(conversation_id);
+            }
             return self.save(Change::Done(queued.client_msg_id));
         };
+        if is_channel(&stored.conversation_id) {
+            return self.stored_in_channel(queued, stored, added, now);
+        }
         if let Some(Target::User(user)) = queued.outgoing.target() {
             self.outbox.remember_direct(&user, &stored.conversation_id);
         }
@@ -229,6 +235,17 @@ impl Session {
         self.conversations.stored(&stored.conversation_id, stored.seq, acknowledged);
         let own = own_entry(queued, stored, added, self.me.clone());
         self.arrived(own, false, now);
+    }
+
+    /// Of a channel nothing is acknowledged, or begins.
+    fn stored_in_channel(&mut self, queued: Queued, stored: SendResult, added: Vec<UserId>, now: Instant) {
+        self.save(Change::Done(queued.client_msg_id.clone()));
+        if matches!(queued.outgoing, Outgoing::React { .. }) {
+            // It is counted, and no entry: the answer is about the message.
+            return self.tell(Event::Reacted { queued });
+        }
+        let own = own_entry(queued, stored, added, self.me.clone());
+        self.own_channel_entry(own, now);
     }
 
     /// What was answered in this conversation need not be remembered any longer.
@@ -265,9 +282,8 @@ pub(super) fn action(queued: &Queued) -> Action {
         Outgoing::React { conversation_id, seq, emoji } => {
             Action::React(ReactRequest { conversation_id, seq, client_msg_id, emoji })
         }
-        Outgoing::Create(NewGroup { title, members, history, post, add }) => {
-            let kind = ConversationKind::Group;
-            Action::Create(CreateRequest { client_msg_id, kind, title, members, history, post, add, join: None })
+        Outgoing::Create(NewGroup { kind, title, members, history, post, add, join }) => {
+            Action::Create(CreateRequest { client_msg_id, kind, title, members, history, post, add, join })
         }
         Outgoing::Add { conversation_id, members } => {
             Action::Add(AddRequest { conversation_id, client_msg_id, members })
@@ -287,19 +303,21 @@ pub(super) fn action(queued: &Queued) -> Action {
     }
 }
 
-/// The answer to it, if it can be read. Only an addition can come to nothing.
+/// The answer to it, if it can be read. Only an addition can come to nothing, and only to leave a channel is no entry.
 pub(super) fn answer(outgoing: &Outgoing, result: Value) -> Option<AddResult> {
     match outgoing {
         Outgoing::Add { .. } => {
             readable::<AddResult>(result).filter(|answer| answer.entry.is_some() || answer.added.is_empty())
         }
+        Outgoing::Leave { conversation_id } => readable::<LeaveResult>(result)
+            .filter(|answer| answer.entry.is_some() || is_channel(conversation_id))
+            .map(|answer| AddResult { entry: answer.entry, added: vec![], already: vec![] }),
         Outgoing::Message { .. }
         | Outgoing::Edit { .. }
         | Outgoing::Delete { .. }
         | Outgoing::React { .. }
         | Outgoing::Create(_)
         | Outgoing::Remove { .. }
-        | Outgoing::Leave { .. }
         | Outgoing::Role { .. }
         | Outgoing::Update { .. } => {
             readable::<SendResult>(result).map(|entry| AddResult { entry: Some(entry), added: vec![], already: vec![] })

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::{
-    AckEntry, AckRequest, Action, DrainRequest, HistoryRequest, InboxRequest, PingRequest, PingResult, Problem,
-    ReadRequest, ReadResult, Request, RequestId, Seq,
+    AckEntry, AckRequest, Action, ConversationId, DrainRequest, HistoryRequest, InboxRequest, PingRequest, PingResult,
+    Problem, ReadRequest, ReadResult, Request, RequestId, Seq, UnwatchRequest, UnwatchResult, WatchRequest,
 };
 
 use super::calls::{Call, read_inbox};
@@ -56,6 +56,10 @@ pub(super) enum Errand {
     Listing(InboxRequest),
     /// What is missing in a conversation.
     Repair(HistoryRequest),
+    Watch(ConversationId),
+    Unwatch(ConversationId),
+    /// What is missing of a channel that is watched.
+    Page(HistoryRequest),
     Call(Call),
 }
 
@@ -68,7 +72,9 @@ impl Errand {
             Self::Drain(request) => Action::Drain(request.clone()),
             Self::Ping => Action::Ping(PingRequest {}),
             Self::Listing(request) => Action::Inbox(request.clone()),
-            Self::Repair(request) => Action::History(request.clone()),
+            Self::Repair(request) | Self::Page(request) => Action::History(request.clone()),
+            Self::Watch(id) => Action::Watch(WatchRequest { conversation_id: id.clone() }),
+            Self::Unwatch(id) => Action::Unwatch(UnwatchRequest { conversation_id: id.clone() }),
             Self::Call(call) => call.action(),
         };
         // A number in decimal always is a request id.
@@ -155,6 +161,9 @@ impl Session {
                 Errand::Ping => self.ping_ended(),
                 Errand::Listing(_) => self.listing_lost(now),
                 Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
+                // The next connection watches anew.
+                Errand::Watch(_) | Errand::Unwatch(_) => {}
+                Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
                 Errand::Call(call) => self.calls.again(call),
             }
         }
@@ -203,6 +212,18 @@ impl Session {
                 let Some(page) = readable(result) else { return Err(Errand::Repair(request)) };
                 self.repaired(&request, page, now);
             }
+            Errand::Watch(id) => {
+                let Some(answer) = readable(result) else { return Err(Errand::Watch(id)) };
+                self.watched(&id, &answer, now);
+            }
+            Errand::Unwatch(id) => {
+                let Some(UnwatchResult {}) = readable(result) else { return Err(Errand::Unwatch(id)) };
+                self.unwatched(&id);
+            }
+            Errand::Page(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Page(request)) };
+                self.page_came(&request.conversation_id, page, now);
+            }
             Errand::Call(call) => self.call_answered(call, result),
         }
         Ok(())
@@ -231,6 +252,11 @@ impl Session {
             Errand::Ping => self.ping_ended(),
             Errand::Listing(_) => self.listing_refused(),
             Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_refused(&conversation_id, now),
+            Errand::Watch(conversation_id) | Errand::Page(HistoryRequest { conversation_id, .. }) => {
+                self.watch_refused(&conversation_id, &error);
+            }
+            // Nothing is watched.
+            Errand::Unwatch(conversation_id) => self.unwatched(&conversation_id),
             Errand::Call(call) => self.call_refused(call, error),
         }
     }

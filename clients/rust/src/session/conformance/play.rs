@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use wire::{
-    ConversationId, DeviceRequest, HistoryRequest, InboxRequest, MembersRequest, PresenceRequest, ReactionsRequest,
+    ChannelsRequest, ConversationId, DeviceRequest, HistoryRequest, InboxRequest, JoinRequest, MembersRequest, PresenceRequest, ReactionsRequest,
     ReceiptsRequest, Registration, Seq, Side, UserId, When,
 };
 
@@ -165,7 +165,8 @@ impl Play {
         }
         let calls = ["send", "reply", "edit", "delete", "react", "typing", "presence", "read", "done", "history"];
         let of_groups = ["create", "add", "remove", "leave", "role", "update", "members", "receipts", "reactions"];
-        let (call, fields) = verb(what, &[&calls[..], &of_groups, &["settings", "register", "inbox"]].concat());
+        let of_channels = ["join", "channels", "watch", "unwatch"];
+        let (call, fields) = verb(what, &[&calls[..], &of_groups, &of_channels, &["settings", "register", "inbox"]].concat());
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
@@ -182,6 +183,20 @@ impl Play {
                 self.send(queued_of(&change));
             }
             "members" | "receipts" | "reactions" => self.list(call, fields, name),
+            "join" => {
+                let waiter = self.waiter(name);
+                self.session.call(Call::Join(JoinRequest { conversation_id: conversation() }, waiter), self.now);
+            }
+            "channels" => {
+                let waiter = self.waiter(name);
+                let request = ChannelsRequest { cursor: read(&fields["cursor"]) };
+                self.session.call(Call::Channels(request, waiter), self.now);
+            }
+            "watch" => {
+                let waiter = self.waiter(name);
+                self.session.watch(&conversation(), read(&fields["after_seq"]), waiter, self.now);
+            }
+            "unwatch" => self.session.unwatch(&conversation(), self.now),
             "typing" => self.session.typing(conversation(), self.now),
             "presence" => {
                 let waiter = self.waiter(name);

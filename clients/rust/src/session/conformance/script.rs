@@ -288,16 +288,25 @@ pub(super) fn plain_event(event: &Event) -> Value {
         }
         Event::Failed { queued, error } => {
             let mut failed = plain_queued(queued);
-            failed["code"] = json!(if let Error::Refused { code, .. } = error { code } else { "" });
+            failed["code"] = json!(code(error));
             json!({"failed": failed})
         }
+        Event::Reacted { queued } => json!({"reacted": plain_queued(queued)}),
+        Event::Unwatched { conversation_id, error } => {
+            json!({"unwatched": {"conversation_id": conversation_id, "code": code(error)}})
+        }
     }
+}
+
+fn code(error: &Error) -> &str {
+    if let Error::Refused { code, .. } = error { code } else { "" }
 }
 
 pub(super) fn assert_answer(answer: Result<Value, Error>, step: &Value) {
     match (answer, step.get("error")) {
         (Err(Error::Refused { code, .. }), Some(error)) => assert_eq!(code, *error),
         (Err(Error::Unreadable), Some(error)) => assert_eq!("unreadable", *error),
+        (Err(Error::Unwatched), Some(error)) => assert_eq!("unwatched", *error),
         (Ok(answer), None) => assert_within(&step["ok"], &answer, &step.to_string()),
         (answer, _) => panic!("{step}: {answer:?}"),
     }
