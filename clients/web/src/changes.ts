@@ -73,10 +73,10 @@ export class Changes {
   }
 
   /** The user's own reaction to this message, where it is no entry: the counts have it until they are told anew. */
-  takeOwn(seq: number, emoji: string | undefined): void {
+  takeOwn(seq: number, emoji: string | null): void {
     const became = this.#of(seq);
     const { asOf } = became.counted;
-    became.counted = { asOf, reactions: this.#reactions(became, emoji ?? null) };
+    became.counted = { asOf, reactions: this.#reactions(became, emoji) };
   }
 
   #takeMessage(message: Message, isCounted: boolean): void {

@@ -18,6 +18,7 @@ import {
   type ReadResult,
   type ReceiptsResult,
   type SendResult,
+  type WatchResult,
 } from "./frames.ts";
 import {
   checkQueued,
@@ -175,15 +176,19 @@ export class Client {
   }
 
   /**
-   * Has the entries of a channel come as `message` events, until `unwatch` or an `unwatched` event, over all connections: those after
-   * this `seq`, or from now on. For a channel that is on the screen; a restart forgets it. Watched already, it stays as it is.
+   * The app shows a channel: what is written there comes as `message` events, each entry once and in order, until `unwatch` or an
+   * `unwatched` event, over all connections; a restart forgets it. It begins after this `seq`, up to where the app has the channel;
+   * or where it ends now. Called again it asks again, and goes on where it is.
+   *
+   * Gives the server's first answer, which the app may ignore.
+   *
+   * @throws A code of the protocol. `unwatched`, `closed`: it was ended before the answer.
    */
-  watch(channel: string, afterSeq?: number): void {
-    checkSize({ action: "watch", conversation_id: channel });
-    this.#driver.act((session, now) => session.watch(channel, afterSeq, now));
+  watch(channel: string, afterSeq?: number): Promise<WatchResult> {
+    return this.#driver.ask((session, waiter, now) => session.watch(channel, afterSeq, waiter, now));
   }
 
-  /** What is posted in this channel comes no longer. */
+  /** The app no longer shows this channel. */
   unwatch(channel: string): void {
     this.#driver.act((session, now) => session.unwatch(channel, now));
   }

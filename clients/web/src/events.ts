@@ -3,12 +3,13 @@
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, QueuedReaction } from "./storage/storage.ts";
 
 export type ClientEvent =
   | MessageEvent
   | ReceiptEvent
   | ConversationEvent
+  | ReactedEvent
   | UnwatchedEvent
   | TypingEvent
   | SettingsEvent
@@ -19,7 +20,7 @@ export type ClientEvent =
 /**
  * The next entry of its conversation, in the order of `seq`, each once: a message, or what became of one (`edit`, `delete`,
  * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are. Of a channel, others' come
- * only while it is watched, and an own reaction, which is no entry there, has the `seq` of its message.
+ * only while it is watched.
  */
 interface MessageEvent {
   type: "message";
@@ -46,6 +47,9 @@ interface ConversationEvent {
   type: "conversation";
   conversation: Conversation;
 }
+
+/** An own reaction to a message of a channel is counted, for `Timeline.reacted`: there it is no entry, and no `message`. */
+type ReactedEvent = { type: "reacted" } & QueuedReaction;
 
 /** A channel is watched no longer, since the server refuses it: mostly `not_member`, for who was removed from it. */
 interface UnwatchedEvent {

@@ -34,6 +34,7 @@ export type {
   SendResult,
   System,
   UserSettings,
+  WatchResult,
 } from "./frames.ts";
 export { limits } from "./frames.ts";
 export {

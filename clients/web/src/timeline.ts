@@ -186,6 +186,16 @@ export class Timeline {
     }
   }
 
+  /** An own reaction to a message of a channel is counted: there it is no entry. */
+  reacted(clientMsgId: string): void {
+    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
+    if (unsent && "react" in unsent.queued) {
+      const { seq, emoji } = unsent.queued.react;
+      this.#changes.takeOwn(seq, emoji);
+    }
+    this.#isStored(clientMsgId);
+  }
+
   /** The user has seen that this failed, and wants it gone. What waits stays: it is sent all the same. */
   dismiss(clientMsgId: string): void {
     this.#unsent = this.#unsent.filter(
@@ -415,14 +425,9 @@ export class Timeline {
 
   /** An entry, as it was at any time. `isOfPage`: as the history has it. */
   #take(entry: Message, isOfPage: boolean): void {
-    const { seq, client_msg_id, sender_id, kind, target_seq, emoji } = entry;
+    const { seq, client_msg_id, sender_id } = entry;
     if (this.#isOwn(entry) && client_msg_id !== undefined) {
-      this.#stored.add(client_msg_id);
-      this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== client_msg_id);
-    }
-    if (kind === "reaction" && target_seq === seq) {
-      this.#changes.takeOwn(seq, emoji);
-      return;
+      this.#isStored(client_msg_id);
     }
     this.#takeSystem(entry);
     // Whoever is told of an entry of a channel as it is written is told of no reactions.
@@ -438,6 +443,11 @@ export class Timeline {
     if (seq >= this.#first.seq && !this.#held(seq)) {
       this.#log.splice(this.#placeOf(seq), 0, { ...entry, body: "" });
     }
+  }
+
+  #isStored(clientMsgId: string): void {
+    this.#stored.add(clientMsgId);
+    this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== clientMsgId);
   }
 
   /** Who joins begins just before that, whoever they were before. */

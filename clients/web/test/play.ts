@@ -195,7 +195,7 @@ class Play {
     } else if (does.channels) {
       session.call({ action: "channels", ...does.channels }, this.#waiter(as), this.#now);
     } else if (does.watch) {
-      session.watch(does.watch.conversation_id, does.watch.after_seq, this.#now);
+      session.watch(does.watch.conversation_id, does.watch.after_seq, this.#waiter(as), this.#now);
     } else if (does.unwatch) {
       session.unwatch(does.unwatch.conversation_id, this.#now);
     } else if (does.typing) {

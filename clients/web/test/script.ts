@@ -160,6 +160,10 @@ export function plain(event: ClientEvent): Json {
       const { type: _, ...typing } = event;
       return { typing };
     }
+    case "reacted": {
+      const { type: _, ...queued } = event;
+      return { reacted: queuedAsWritten(queued) };
+    }
     case "unwatched":
       return { unwatched: { conversation_id: event.conversation_id, code: event.error.code } };
     case "state":
@@ -172,6 +176,11 @@ const ajv = new Ajv({ strict: false });
 // Its types are those of a CommonJS module.
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);
 ajv.addSchema(schema, "frames");
+
+// It takes seconds, which are of no test.
+for (const definition of ["Request", "ServerFrame"]) {
+  validator(definition);
+}
 
 function validator(definition: string) {
   return ajv.getSchema(`frames#/definitions/${definition}`) ?? fail(`the schema has no ${definition}`);

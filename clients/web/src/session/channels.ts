@@ -4,7 +4,7 @@
 // where the app began to watch. The server has a connection watch, so it is asked anew on each: first to watch, then for the history
 // up to where that begins, so that nothing falls between the two.
 
-import type { PigeonholeError } from "../errors.ts";
+import { PigeonholeError } from "../errors.ts";
 import {
   type HistoryResult,
   isHistoryResult,
@@ -14,8 +14,11 @@ import {
   type Message,
   type WatchResult,
 } from "../frames.ts";
-import type { LinkId, Session } from "./session.ts";
+import { checkSize } from "../protocol.ts";
+import type { LinkId, Session, Waiter } from "./session.ts";
 
+/** The history is asked for no less often than this, whatever the server says. */
+const POLL_MAX = 60 * 60 * 1000;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** What the app is shown. */
@@ -33,9 +36,10 @@ class View {
   pollAt = NEVER;
   /** When it is asked for what is missing. */
   repairAt: number | undefined;
-  /** Repairs in a row that brought nothing. */
-  tries = 0;
+  /** The last history did not have what is missing. */
+  isStuck = false;
   isHistoryAsked = false;
+  waiters: Waiter<WatchResult>[] = [];
 
   constructor(after: number | undefined) {
     this.shown = after;
@@ -63,22 +67,33 @@ export class Channels {
     this.#session = session;
   }
 
-  /** From the entry after this one on; or from what is written from now on. */
-  watch(id: string, after: number | undefined): void {
-    const watched = this.#watched.get(id);
-    if (!watched) {
-      this.#watched.set(id, { view: new View(after), link: undefined, isAsking: false });
-    } else if (!watched.view) {
-      watched.view = new View(after);
-      watched.link = undefined;
+  /** From the entry after this one on; or from what is written from now on. One that is watched is asked for again, and goes on. */
+  watch(id: string, after: number | undefined, waiter: Waiter<WatchResult>): void {
+    try {
+      checkSize({ action: "watch", conversation_id: id });
+    } catch (error) {
+      this.#session.refuse(waiter, error as PigeonholeError);
+      return;
     }
+    const watched = this.#watched.get(id) ?? { view: undefined, link: undefined, isAsking: false };
+    watched.view ??= new View(after);
+    watched.view.waiters.push(waiter);
+    watched.link = undefined;
+    this.#watched.set(id, watched);
   }
 
   unwatch(id: string): void {
     const watched = this.#watched.get(id);
-    if (watched) {
+    if (watched?.view) {
+      this.#end(watched.view, new PigeonholeError("unwatched", "the app has ended the watch"));
       watched.view = undefined;
     }
+  }
+
+  /** The user has left it. The server knows what that means for the watch. */
+  left(id: string): void {
+    this.unwatch(id);
+    this.#watched.delete(id);
   }
 
   /** An entry has come, by any way. */
@@ -100,8 +115,7 @@ export class Channels {
 
   /** An own entry has been stored. Where the channel is not watched it is told all the same: it was waiting until now. */
   stored(entry: Message): void {
-    // A reaction is none of the log: what it has is the `seq` of its message.
-    if (entry.kind !== "reaction" && this.#watched.get(entry.conversation_id)?.view) {
+    if (this.#watched.get(entry.conversation_id)?.view) {
       this.arrived(entry);
     } else {
       this.#session.tell({ type: "message", message: entry, missed: false });
@@ -168,28 +182,40 @@ export class Channels {
     );
   }
 
-  #begun(view: View, { last_seq, poll_ms }: WatchResult): void {
-    const { now } = this.#session;
+  #begun(view: View, answer: WatchResult): void {
+    const { last_seq, poll_ms } = answer;
+    const { now, timing } = this.#session;
     // An own entry may have come before.
     view.shown ??= Math.min(last_seq, ...[...view.buffer.keys()].map((seq) => seq - 1));
     view.wanted = Math.max(view.wanted, last_seq);
     view.missed = last_seq;
-    view.pollEvery = poll_ms;
-    view.pollAt = now + poll_ms;
+    view.pollEvery = Math.min(Math.max(poll_ms, timing.gapRetry), POLL_MAX);
+    view.pollAt = now + view.pollEvery;
+    for (const waiter of view.waiters.splice(0)) {
+      this.#session.answer(waiter, answer);
+    }
     this.#show(view);
     if (view.repairAt !== undefined) {
       view.repairAt = now;
     }
   }
 
-  /** The user is no member any more. What has come is handed over. */
+  /** The user is no member any more. */
   #refused(id: string, view: View, error: PigeonholeError): void {
     this.#watched.delete(id);
-    const left = [...view.buffer.values()].sort((one, other) => one.seq - other.seq);
-    for (const message of left) {
+    this.#end(view, error);
+    this.#session.tell({ type: "unwatched", conversation_id: id, error });
+  }
+
+  /** What the user has posted is told, though something before it never came. */
+  #end(view: View, error: PigeonholeError): void {
+    for (const waiter of view.waiters) {
+      this.#session.refuse(waiter, error);
+    }
+    const own = [...view.buffer.values()].filter(({ sender_id }) => sender_id === this.#session.me);
+    for (const message of own.sort((one, other) => one.seq - other.seq)) {
       this.#tell(view, message);
     }
-    this.#session.tell({ type: "unwatched", conversation_id: id, error });
   }
 
   // What is there.
@@ -208,7 +234,7 @@ export class Channels {
       view.repairAt ??= this.#session.now + this.#session.timing.gapWait;
     } else {
       view.repairAt = undefined;
-      view.tries = 0;
+      view.isStuck = false;
     }
   }
 
@@ -253,7 +279,7 @@ export class Channels {
   }
 
   #heard(view: View, { messages, last_seq, first_seq = 1 }: HistoryResult): void {
-    const { now, stats, timing } = this.#session;
+    const { now, stats } = this.#session;
     const before = view.shown ?? 0;
     // What is before the user joined is not theirs.
     view.shown = Math.max(before, first_seq - 1);
@@ -270,10 +296,29 @@ export class Channels {
     if (wasBroken && progress) {
       stats.gapsRepaired += 1;
     }
-    if (view.repairAt !== undefined) {
-      view.tries = progress ? 0 : view.tries + 1;
-      const pause = this.#session.jitter(timing.gapRetry, timing.reconnectMax, view.tries);
-      view.repairAt = progress ? now : now + Math.max(pause, timing.gapRetry);
+    if (view.repairAt !== undefined && progress) {
+      view.isStuck = false;
+      view.repairAt = now;
+    } else if (view.repairAt !== undefined) {
+      this.#lacking(view);
     }
+  }
+
+  /** The history does not have what is missing. It is asked for once more; then all else must not wait for it. */
+  #lacking(view: View): void {
+    const { now, timing } = this.#session;
+    if (!view.isStuck) {
+      view.isStuck = true;
+      view.repairAt = now + timing.gapRetry;
+      return;
+    }
+    const [first] = [...view.buffer.keys()].sort((one, other) => one - other);
+    if (first === undefined) {
+      // At the end. The next poll asks for it again.
+      view.wanted = view.shown ?? 0;
+    } else {
+      view.shown = first - 1;
+    }
+    this.#show(view);
   }
 }

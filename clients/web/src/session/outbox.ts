@@ -122,8 +122,12 @@ export class Outbox {
     if (isSendResult(answer)) {
       this.#stored(entry, answer);
     } else {
-      this.#session.save({ done: entry.queued.clientMsgId });
-      this.#session.answer(entry.waiter, answer);
+      const { queued, waiter } = entry;
+      this.#session.save({ done: queued.clientMsgId });
+      this.#session.answer(waiter, answer);
+      if ("leave" in queued) {
+        this.#session.channels.left(queued.target.conversation_id);
+      }
     }
   }
 
@@ -137,7 +141,7 @@ export class Outbox {
     if (isChannel(conversation_id)) {
       this.#session.save({ done: clientMsgId });
       this.#session.answer(entry.waiter, stored);
-      this.#session.channels.stored(ownEntry(me, entry.queued, stored));
+      this.#storedInChannel(entry.queued, stored);
       return;
     }
     this.#answeredEarly.set(conversation_id, [...(this.#answeredEarly.get(conversation_id) ?? []), clientMsgId]);
@@ -148,6 +152,16 @@ export class Outbox {
     // If the user held everything before it, the server has raised the delivered mark to it.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
     conversations.arrived(ownEntry(me, entry.queued, stored), false);
+  }
+
+  #storedInChannel(queued: Queued, stored: SendResult): void {
+    const { channels, me } = this.#session;
+    if ("react" in queued) {
+      // It is counted, and no entry: the answer is about its message.
+      this.#session.tell({ type: "reacted", ...queued });
+    } else {
+      channels.stored(ownEntry(me, queued, stored));
+    }
   }
 
   #refused(entry: Entry, error: PigeonholeError): void {

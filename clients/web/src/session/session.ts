@@ -16,7 +16,7 @@
 import type { Timing, TokenNeed } from "../config.ts";
 import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State, Why } from "../events.ts";
-import type { ReadResult } from "../frames.ts";
+import type { ReadResult, WatchResult } from "../frames.ts";
 import { type Incoming, isChannel, parseFrame } from "../protocol.ts";
 import type { Change, Queued, Saved } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
@@ -193,8 +193,8 @@ export class Session {
   }
 
   /** The app wants to be told what is posted in a channel: after this one, or from now on. */
-  watch(channel: string, after: number | undefined, now: number): void {
-    this.#at(now, () => this.channels.watch(channel, after));
+  watch(channel: string, after: number | undefined, waiter: Waiter<WatchResult>, now: number): void {
+    this.#at(now, () => this.channels.watch(channel, after, waiter));
   }
 
   unwatch(channel: string, now: number): void {
