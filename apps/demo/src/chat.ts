@@ -1,6 +1,7 @@
 // One chat, as far as this page knows it. No DOM, no network.
 
 import {
+  type Channel,
   type Conversation,
   type GroupMember,
   type HistoryResult,
@@ -29,6 +30,8 @@ export class Chat {
   readonly key: string;
   /** The other one; in a group nobody. */
   readonly peer: string | undefined;
+  /** A group of which few post, and the others look at it when they like. */
+  readonly isChannel: boolean;
   readonly timeline: Timeline;
   /** The conversation's, once there is one. */
   id: string | undefined;
@@ -47,14 +50,21 @@ export class Chat {
   /** Whether the peer is there, when that was asked last. */
   presence: Presence | undefined;
   group: Group = UNKNOWN;
-  /** Of a group, in the order of their ids. */
+  /** Of a group, in the order of their ids. Of a channel there may be more. */
   members: readonly GroupMember[] = [];
-  #row: Conversation | undefined;
+  /** Of a channel: what is posted comes. */
+  isWatched = false;
+  /** Of a channel: the server has listed it. */
+  isListed = false;
+  /** Of a channel: the user was removed. */
+  isGone = false;
+  #row: Conversation | Channel | undefined;
 
-  private constructor(me: string, key: string, peer: string | undefined) {
+  private constructor(me: string, key: string, peer: string | undefined, isChannel = false) {
     this.me = me;
     this.key = key;
     this.peer = peer;
+    this.isChannel = isChannel;
     this.timeline = new Timeline(me);
   }
 
@@ -63,17 +73,18 @@ export class Chat {
   }
 
   /** `name`: of the conversation, or of what will be one. */
-  static ofGroup(me: string, name: string): Chat {
+  static ofGroup(me: string, name: string, isChannel = false): Chat {
     // No user id has a space in it.
-    return new Chat(me, `group ${name}`, undefined);
+    return new Chat(me, `group ${name}`, undefined, isChannel);
   }
 
+  /** Also of a channel. */
   get isGroup(): boolean {
     return this.peer === undefined;
   }
 
   get name(): string {
-    return this.peer ?? (this.group.title || "Group");
+    return this.peer ?? (this.group.title || (this.isChannel ? "Channel" : "Group"));
   }
 
   /** Whether the user may do what admins do. */
@@ -81,23 +92,31 @@ export class Chat {
     return moderates(this.group.role);
   }
 
+  /** What it is to its members. */
+  get what(): "group" | "channel" {
+    return this.isChannel ? "channel" : "group";
+  }
+
   /** The user was removed from the group, or has left. */
   get isClosed(): boolean {
-    return this.timeline.isClosed();
+    return this.isGone || this.timeline.isClosed();
   }
 
   /** Whether there is nothing that may be written. */
   get isReadOnly(): boolean {
-    return this.isBlocked || this.isClosed || (this.group.post === "admins" && !this.isModerated);
+    const { post = this.isChannel ? "admins" : "all" } = this.group;
+    return this.isBlocked || this.isClosed || (post === "admins" && !this.isModerated);
   }
 
-  setRow(row: Conversation): void {
+  setRow(row: Conversation | Channel): void {
     this.timeline.row(row);
     this.#row = row;
     this.group = learnedOfRow(this.group, row);
     this.mutedUntil = row.muted_until ?? null;
     this.isArchived = row.archived ?? false;
-    this.isBlocked = row.blocked ?? false;
+    this.isBlocked = "blocked" in row && row.blocked === true;
+    this.isListed = true;
+    this.isGone = false;
   }
 
   setSettings(settings: Settings): void {
@@ -134,7 +153,7 @@ export class Chat {
 
   /** The chat list's line is this message, which is not held here. */
   isLineBy(seq: number | undefined): boolean {
-    return seq !== undefined && this.#row?.last_message.seq === seq && !this.#last(seq);
+    return seq !== undefined && this.#row?.last_message?.seq === seq && !this.#last(seq);
   }
 
   /** As it is now. */
@@ -173,7 +192,11 @@ export class Chat {
   }
 
   #line({ system, sender_id, sent_at }: Pick<Message, "system" | "sender_id" | "sent_at">): Newest {
-    return { text: system ? sentence(system, sender_id, this.me) : "", at: Date.parse(sent_at), by: undefined };
+    return {
+      text: system ? sentence(system, sender_id, this.me, this.what) : "",
+      at: Date.parse(sent_at),
+      by: undefined,
+    };
   }
 
   /** The last one that is drawn, if it is not above this one. */

@@ -3,7 +3,7 @@
 import { connect, indexedDbStorage } from "@pigeonhole/client";
 import type { Chat } from "./chat.ts";
 import { Chats } from "./chats.ts";
-import { isGroup } from "./group.ts";
+import { isShared } from "./group.ts";
 import { Network } from "./network.ts";
 import { Phone } from "./phone.ts";
 import { kept, takeStorage } from "./tab.ts";
@@ -14,8 +14,8 @@ import { Header } from "./view/header.ts";
 import { List } from "./view/list.ts";
 import { LockScreen } from "./view/lock-screen.ts";
 
-/** So often it is asked whether the peer is there, while the user can see it. */
-const PRESENCE_EVERY_MS = 30_000;
+/** So often it is asked whether the peer is there, and what is new in channels, while the user can see it. */
+const LOOK_EVERY_MS = 30_000;
 
 export interface PaneOptions {
   user: string;
@@ -50,7 +50,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   const storage = await takeStorage(user);
   const lockScreen = new LockScreen(user, (id, title) => {
     turnOn(true);
-    turnTo(chats.of(id) ?? (isGroup(id) ? chats.group(id) : chats.with(title)));
+    turnTo(chats.of(id) ?? (isShared(id) ? chats.group(id) : chats.with(title)));
     conversation.focus();
   });
   const phone = new Phone(user, storage, (shown) => lockScreen.show(shown));
@@ -112,8 +112,12 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       turnTo(chats.with(peer));
       conversation.focus();
     },
-    create: async (title, members) => {
-      await chats.create(title, members);
+    create: async (group) => {
+      await chats.create(group);
+      conversation.focus();
+    },
+    join: async (channel) => {
+      await chats.join(channel);
       conversation.focus();
     },
     more: () => void chats.listMore(),
@@ -175,13 +179,16 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     chats.look();
     chats.askPresence();
   });
-  setInterval(() => chats.askPresence(), PRESENCE_EVERY_MS);
+  setInterval(() => {
+    chats.askPresence();
+    chats.lookAtChannels();
+  }, LOOK_EVERY_MS);
 
   if (peer !== undefined) {
     chats.with(peer);
   }
   const last = opened.get() ?? (isOpen ? peer : undefined);
-  turnTo(last ? (isGroup(last) ? chats.group(last) : chats.with(last)) : undefined);
+  turnTo(last ? (isShared(last) ? chats.group(last) : chats.with(last)) : undefined);
   // A server without phones refuses it, and the page works all the same.
   phone.register(client).catch(() => {});
   await chats.run();

@@ -47,7 +47,7 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
         case "system": {
           follows(undefined);
           const { seq, sender_id } = entry.message;
-          return { ...separator("system", sentence(entry.system, sender_id, chat.me)), key: String(seq) };
+          return { ...separator("system", sentence(entry.system, sender_id, chat.me, chat.what)), key: String(seq) };
         }
         default:
           follows(undefined);
@@ -58,8 +58,9 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
     items.unshift(separator("day", "What was said before comes with the connection"));
   } else if (items.length === 0) {
     const isWaiting = chat.isGroup && chat.id === undefined;
-    const waits = chat.refused || "The group is made as soon as there is a connection.";
-    items.push(separator("nothing", isWaiting ? waits : "No messages yet. Say hello."));
+    const nothing = chat.isChannel ? "Nothing was posted here yet." : "No messages yet. Say hello.";
+    const waits = chat.refused || `The ${chat.what} is made as soon as there is a connection.`;
+    items.push(separator("nothing", isWaiting ? waits : nothing));
   }
   return items;
 }

@@ -1,6 +1,6 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import type { Draft } from "@pigeonhole/client";
+import { type Draft, limits } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
 import type { Named } from "../mentions.ts";
 import { avatar } from "./avatar.ts";
@@ -200,16 +200,30 @@ function presenceOf(chat: Chat, isConnected: boolean): string {
 }
 
 /** As many names as there is room for; or how many there are. */
-function membersOf({ members, group, isClosed }: Chat): string {
+function membersOf({ members, group, isClosed, isChannel }: Chat): string {
+  if (isChannel) {
+    const isMore = members.length >= limits.MEMBERS_LIMIT_MAX;
+    return isClosed || members.length === 0
+      ? "Channel"
+      : `Channel · ${count(members.length)}${isMore ? " or more" : ""}`;
+  }
   if (members.length > 0 && !isClosed) {
     return members.map(({ user_id }) => user_id).join(", ");
   }
   const { memberCount } = group;
-  return memberCount === undefined ? "" : memberCount === 1 ? "1 member" : `${memberCount} members`;
+  return memberCount === undefined ? "" : count(memberCount);
+}
+
+function count(members: number): string {
+  return members === 1 ? "1 member" : `${members} members`;
 }
 
 /** Whom of a group one may mention. */
 function named(chat: Chat | undefined): Named[] {
+  if (chat?.isChannel) {
+    // There nobody is mentioned.
+    return [];
+  }
   const others = (chat?.members ?? []).filter(({ user_id }) => user_id !== chat?.me);
   const users = others.map(({ user_id }) => ({ id: user_id, name: user_id }));
   return chat?.isModerated && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
@@ -221,12 +235,12 @@ function whyNot(chat: Chat): string {
     return `You have blocked ${chat.peer}.`;
   }
   if (chat.isClosed) {
-    return "You are no longer in this group.";
+    return `You are no longer in this ${chat.what}.`;
   }
   if (chat.isGroup && chat.id === undefined) {
-    return "The group is not made yet.";
+    return `The ${chat.what} is not made yet.`;
   }
-  return chat.isReadOnly ? "Only admins write in this group." : "";
+  return chat.isReadOnly ? `Only admins ${chat.isChannel ? "post" : "write"} in this ${chat.what}.` : "";
 }
 
 /** What is set for a chat, in words. */

@@ -96,7 +96,7 @@ function readersOf(chat: Chat, seq: number): string {
     read.length > 0 && `Read by ${list(read)}.`,
     delivered.length > 0 && `Received by ${list(delivered)}.`,
   ];
-  return chat.isGroup ? words.filter(Boolean).join(" ") || "Nobody has it yet." : "";
+  return chat.isGroup && !chat.isChannel ? words.filter(Boolean).join(" ") || "Nobody has it yet." : "";
 }
 
 /** Below, or above where there is no room, and always inside the window. */
