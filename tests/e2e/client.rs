@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, Info, MemoryStorage, Message,
+    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, Info, JoinBy, MemoryStorage, Message,
     NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System, Target, Tick, Timeline, TimelineEntry, Timing, Title,
     TokenNeed, UserId,
 };
@@ -192,6 +192,44 @@ async fn three_clients_in_a_group_which_one_of_them_leaves_and_joins_again() {
 fn own(app: &App, entry: &Message) -> Message {
     let held = app.got.iter().find(|held| held.seq == entry.seq).expect("it is held");
     Message { client_msg_id: held.client_msg_id.clone(), ..entry.clone() }
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
+async fn a_channel_is_watched_over_connections_that_break_until_its_reader_is_removed() {
+    let server = TestServer::open().await;
+    let network = Network::to(&server).await;
+    let alice = App::ready(config(&server, server.url(), "alice")).await;
+    let mut bob = App::ready(config(&server, &network.url(), "bob")).await;
+    let title = Title::parse("News").unwrap();
+    let channel = NewGroup { join: Some(JoinBy::Open), ..NewGroup::channel(title, []) };
+    let id = alice.client.create(channel).await.unwrap().stored().await.unwrap().conversation_id;
+    let joined = bob.client.join(&id).await.unwrap();
+    assert_eq!(joined.last_seq, Seq::FIRST);
+    let watched = bob.client.watch(&id, Some(joined.last_seq)).await.unwrap();
+    assert!(watched.live && watched.last_seq == Seq::FIRST);
+    let post = async |body: &str| {
+        let sent = alice.client.send(Target::Conversation(id.clone()), body).await.unwrap();
+        sent.stored().await.unwrap().seq
+    };
+    post("one").await;
+    bob.until(|bob| bob.bodies() == ["one"]).await;
+    network.cut();
+    let last = post("two").await;
+    bob.until(|bob| bob.bodies() == ["one", "two"]).await;
+    bob.client.react(&id, last, Emoji::parse("👍").ok()).await.unwrap().stored().await.unwrap();
+    assert_eq!(bob.client.read(&id, last).await.unwrap().unread, 0);
+    let row = bob.client.channels(None).await.unwrap().conversations.remove(0);
+    let mut view = Timeline::new(bob.me.clone());
+    view.channel(&row);
+    view.history(bob.client.history(&id, Side::Newest, 50).await.unwrap());
+    assert_eq!((view.missing(), view.unread(), view.more_before()), (None, 0, None));
+    assert!(bob.client.inbox(None).await.unwrap().conversations.is_empty());
+    alice.client.remove(&id, &bob.me).await.unwrap().stored().await.unwrap();
+    let again = bob.client.watch(&id, None).await.unwrap_err();
+    assert!(matches!(again, Error::Refused { code, .. } if code == "not_member"));
+    while !matches!(bob.event().await, Event::Unwatched { .. }) {}
+    assert_eq!(bob.bodies(), ["one", "two"], "each once");
 }
 
 #[tokio::test]

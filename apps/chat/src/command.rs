@@ -17,6 +17,9 @@ pub(crate) enum Command {
     Ask(Question),
     /// The chat list.
     List,
+    /// The list of channels.
+    Channels,
+    Join(ConversationId),
     /// The conversation with this number in the chat list, or the one with this user.
     Open(String),
     /// The phone with this token of Firebase's rings for the user, or none does any more.
@@ -87,6 +90,14 @@ impl Command {
                 Some((title, members)) => Self::Group(Act::Create { title, members }),
                 None => Self::Usage("/group TITLE NAMES…, or /group \"LONG TITLE\" NAMES…"),
             },
+            "/channel" => match title_and_names(rest) {
+                Some((title, members)) => Self::Group(Act::Channel { title, members }),
+                None => Self::Usage("/channel TITLE NAMES…, or /channel \"LONG TITLE\" NAMES…"),
+            },
+            "/join" => match ConversationId::parse(rest) {
+                Ok(id) => Self::Join(id),
+                Err(_) => Self::Usage("/join ID"),
+            },
             "/add" => match names_in(rest).filter(|names| !names.is_empty()) {
                 Some(names) => Self::Group(Act::Add(names)),
                 None => Self::Usage("/add NAMES…"),
@@ -117,6 +128,7 @@ impl Command {
             "/members" => Self::Ask(Question::Members),
             "/seen" => Self::Ask(Question::Seen),
             "/list" => Self::List,
+            "/channels" => Self::Channels,
             "/mute" => Self::Set(Setting::Mute),
             "/unmute" => Self::Set(Setting::Unmute),
             "/archive" => Self::Set(Setting::Archive),
@@ -215,12 +227,15 @@ mod tests {
             ("/role bob owner", Act::Role(user("bob"), Role::Owner)),
             ("/title  Sea trip", Act::Title(title("Sea trip"))),
             ("/leave", Act::Leave),
+            ("/channel News bob", Act::Channel { title: title("News"), members: vec![user("bob")] }),
         ] {
             assert_eq!(Command::parse(line), Some(Command::Group(act)), "{line}");
         }
         assert_eq!(Command::parse("/seen"), Some(Command::Ask(Question::Seen)));
         assert_eq!(Command::parse("/open 2"), Some(Command::Open("2".to_owned())));
-        for line in ["/group", "/add", "/remove", "/remove bob carol", "/role bob", "/role bob king", "/title", "/open"]
+        assert_eq!(Command::parse("/join ch_n"), Some(Command::Join(ConversationId::parse("ch_n").unwrap())));
+        assert_eq!(Command::parse("/channels"), Some(Command::Channels));
+        for line in ["/channel", "/join", "/group", "/add", "/remove", "/remove bob carol", "/role bob", "/role bob king", "/title", "/open"]
         {
             assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
         }

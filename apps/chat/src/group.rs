@@ -8,6 +8,8 @@ use pigeonhole_client::{AllowedTo, EVERYBODY, GroupMember, HistoryFrom, Info, Jo
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Act {
     Create { title: Title, members: Vec<UserId> },
+    /// A channel that everybody may join.
+    Channel { title: Title, members: Vec<UserId> },
     Add(Vec<UserId>),
     Remove(UserId),
     Leave,

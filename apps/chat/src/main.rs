@@ -38,7 +38,7 @@ struct Args {
     /// Who you are
     #[arg(value_parser = user_id)]
     me: UserId,
-    /// Whom you write to, or the id of a group
+    /// Whom you write to, or the id of a group or a channel
     #[arg(value_parser = With::parse)]
     peer: With,
     /// The WebSocket API
@@ -76,6 +76,11 @@ In a group, where @name names a member, and @all everybody:
   /members                who is in it
   /seen                   who has read your last message
   /leave                  leaves it
+In a channel, which its admins write and any number read:
+  /channel TITLE NAMES…   makes one that everybody may join, and opens it
+  /join ID                joins one and opens it
+  /channels               yours, with what is new in them; /open opens them, too
+  /add, /remove, /role, /title, /members, /leave as in a group
   /ring TOKEN, /ring off  has the phone with this token of Firebase's rung while you are away, or no longer;
                           with the local server any word will do, and /phones?user=YOU shows what it shows
 

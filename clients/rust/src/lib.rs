@@ -45,8 +45,8 @@
 //!   conversation is stored in the order it was sent.
 //!   (The server knows it again for 7 days: one that waits for longer, after a try whose answer was lost, can be
 //!   stored twice.)
-//! * Each entry of a conversation, a message or a silent one, is handed over once, in the order of `seq`, and none is left out. A new device begins
-//!   where the user's others are.
+//! * Each entry of a conversation, a message or a silent one, is handed over once, in the order of `seq`, and none is left out;
+//!   of a channel, while it is [watched](Client::watch). A new device begins where the user's others are.
 //! * A message is acknowledged when the app asks for the event after it, so what it had not finished with when it crashed
 //!   comes again. See [`Events`].
 //!

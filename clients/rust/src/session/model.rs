@@ -1,7 +1,7 @@
 //! Any interleaving, duplication and loss of frames, connections, devices and restarts, against a small model of the
-//! server: in the end every message has come once, in order, and everything is acknowledged.
+//! server: in the end every message has come once, in order, those of a channel that is watched too, and everything is acknowledged.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use wire::{
@@ -9,7 +9,7 @@ use wire::{
     DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, DrainResult, EditRequest, EditResult,
     HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message, MessageId,
     PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult,
-    Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UserId, error_frame, reply_frame,
+    Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UserId, WatchResult, error_frame, reply_frame,
 };
 
 use super::*;
@@ -27,6 +27,10 @@ fn user(name: &str) -> UserId {
 
 fn conversation_with(peer: &str) -> ConversationId {
     ConversationId::parse(&format!("dm_{peer}")).unwrap()
+}
+
+fn channel() -> ConversationId {
+    ConversationId::parse("ch_n").unwrap()
 }
 
 /// A conversation on the server, seen by alice.
@@ -57,6 +61,8 @@ impl Said {
 #[derive(Default)]
 struct Server {
     said: BTreeMap<ConversationId, Said>,
+    /// The connections that watch the channel.
+    watchers: BTreeSet<LinkId>,
     clock_ms: i64,
     fails: Option<Failure>,
 }
@@ -109,7 +115,12 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, frame: &str) -> String {
+    /// All but the channel, which is never pending.
+    fn pendable(&self) -> impl Iterator<Item = (&ConversationId, &Said)> {
+        self.said.iter().filter(|(id, _)| **id != channel())
+    }
+
+    fn answer(&mut self, link: LinkId, frame: &str) -> String {
         let Request { id, action } = Request::parse(frame).unwrap();
         let name = action.name();
         match self.fails.take() {
@@ -132,6 +143,15 @@ impl Server {
             }
             Action::React(ReactRequest { conversation_id, client_msg_id, .. }) => {
                 ReactResult(self.store(&conversation_id, &client_msg_id, Kind::Reaction, "")).into()
+            }
+            Action::Watch(request) => {
+                assert_eq!(request.conversation_id, channel());
+                // Whether there is room is different each time.
+                let live = self.clock_ms % 3 != 0;
+                if live {
+                    self.watchers.insert(link);
+                }
+                WatchResult { live, last_seq: self.said[&channel()].last(), poll_ms: 10_000 }.into()
             }
             Action::Typing(_) | Action::Presence(_) => panic!("nobody asks for it here: {frame}"),
             Action::Ack(request) => {
@@ -159,7 +179,7 @@ impl Server {
                 DeviceResult { device_id: DeviceId::parse("model").unwrap(), registered }.into()
             }
             Action::Ping(_) => {
-                let pending = self.said.values().any(|said| said.delivered < said.last());
+                let pending = self.pendable().any(|(_, said)| said.delivered < said.last());
                 PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms) }.into()
             }
             _ => panic!("no client asks for it yet: {frame}"),
@@ -190,7 +210,7 @@ impl Server {
     }
 
     fn drain(&self) -> DrainResult {
-        let pending: Vec<&Message> = self.said.values().flat_map(|said| said.after(said.delivered)).collect();
+        let pending: Vec<&Message> = self.pendable().flat_map(|(_, said)| said.after(said.delivered)).collect();
         let more = pending.len() > DRAIN_MAX;
         DrainResult { messages: pending.into_iter().take(DRAIN_MAX).cloned().collect(), more }
     }
@@ -198,7 +218,7 @@ impl Server {
     fn inbox(&self, InboxRequest { cursor, .. }: &InboxRequest) -> InboxResult {
         // `since` is a minute before the time it is made of, and this model's clock does not run for as long.
         let mut rows: Vec<(&ConversationId, &Said)> =
-            self.said.iter().filter(|(_, said)| said.last() > Seq::ZERO).collect();
+            self.pendable().filter(|(_, said)| said.last() > Seq::ZERO).collect();
         rows.sort_by_key(|(_, said)| std::cmp::Reverse(said.messages.last().unwrap().sent_at));
         let from: usize = cursor.as_ref().map_or(0, |cursor| cursor.parse().unwrap());
         let row = |(id, said): (&ConversationId, &Said)| {
@@ -283,6 +303,10 @@ enum Step {
         peer: usize,
         by_conversation: bool,
     },
+    /// Somebody posts in the channel, or the user does.
+    Post {
+        own: bool,
+    },
     Handle,
     Read,
     Archive(bool),
@@ -307,6 +331,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => peer.clone().prop_map(Step::OtherDeviceSays),
         1 => peer.clone().prop_map(Step::OtherDeviceHolds),
         4 => (peer, any::<bool>()).prop_map(|(peer, by_conversation)| Step::Send { peer, by_conversation }),
+        4 => prop::bool::weighted(0.3).prop_map(|own| Step::Post { own }),
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
         1 => any::<bool>().prop_map(Step::Archive),
@@ -365,6 +390,7 @@ impl World {
                 known.settled = known.delivered;
             }
         }
+        server.said.insert(channel(), Said::default());
         let now = Instant::now();
         let session = Session::new(user("alice"), timing(), Saved::default(), fastrand::Rng::with_seed(1), now);
         let mut world = Self {
@@ -382,6 +408,7 @@ impl World {
             count: 0,
         };
         world.session.tick(now);
+        world.watch();
         world.collect();
         world
     }
@@ -416,6 +443,28 @@ impl World {
         let rng = fastrand::Rng::with_seed(self.count);
         self.session = Session::new(user("alice"), timing(), self.saved.clone(), rng, self.now);
         self.session.tick(self.now);
+        self.watch();
+    }
+
+    /// The app shows the channel from where it has it.
+    fn watch(&mut self) {
+        let last = self.got.get(&channel()).and_then(|got| got.last().copied());
+        self.session.watch(&channel(), Some(last.unwrap_or_default()), oneshot::channel().0, self.now);
+    }
+
+    fn post(&mut self, own: bool) {
+        let id = format!("c{}", self.count);
+        if own {
+            let client_msg_id = ClientMsgId::parse(&id).unwrap();
+            let target = Target::Conversation(channel());
+            self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
+            let outgoing = Outgoing::Message { target, body: "hi".to_owned(), reply_to: None, mentions: vec![] };
+            let queued = Queued { client_msg_id, outgoing };
+            self.saved.apply(&Change::Queued(queued.clone()));
+            return self.session.send(queued, None, self.now);
+        }
+        let message = self.server.append(&channel(), "bob", &id, Kind::Text, "news");
+        self.push(&message);
     }
 
     /// To each connection, alone or with the message before it.
@@ -427,7 +476,8 @@ impl World {
             conversation_id: message.conversation_id.clone(),
             messages: said.after(from).to_vec(),
         };
-        for wire in self.wires.values_mut() {
+        let is_told = |link: &LinkId| message.conversation_id != channel() || self.server.watchers.contains(link);
+        for (_, wire) in self.wires.iter_mut().filter(|(link, _)| is_told(link)) {
             wire.down.push(event.to_frame());
         }
     }
@@ -450,7 +500,7 @@ impl World {
 
     fn up(&mut self, pick: usize, again: bool) {
         let Some((link, frame)) = self.on_the_way(true, pick, again) else { return };
-        let answer = self.server.answer(&frame);
+        let answer = self.server.answer(link, &frame);
         if let Some(wire) = self.wires.get_mut(&link) {
             wire.down.push(answer);
         }
@@ -567,6 +617,7 @@ impl World {
                 }
             }
             Step::Send { peer, by_conversation } => self.send(PEERS[peer], by_conversation),
+            Step::Post { own } => self.post(own),
             Step::Handle => self.handle(),
             Step::Read => {
                 if let Some((id, Some(seq))) = self.got.iter().next().map(|(id, got)| (id.clone(), got.last().copied()))
@@ -629,7 +680,10 @@ impl World {
     fn check(&mut self) {
         assert!(self.saved.outbox.is_empty(), "{:?}", self.saved.outbox);
         assert_eq!(self.session.outbox(), []);
-        for (id, said) in &self.server.said {
+        let in_channel = u64::try_from(self.got.get(&channel()).map_or(0, Vec::len)).unwrap();
+        assert_eq!(in_channel, self.server.said[&channel()].last().value(), "all of the channel");
+        assert!(!self.saved.held.contains_key(&channel()));
+        for (id, said) in self.server.pendable() {
             match self.got.get(id).and_then(|got| got.last()) {
                 Some(last) => {
                     assert_eq!(*last, said.last(), "all of {id}");

@@ -60,6 +60,13 @@ impl Changes {
         }
     }
 
+    /// The viewer reacts with this now, and no entry says it.
+    pub(super) fn counted(&mut self, emoji: Option<&Emoji>) {
+        if self.deleted.is_none() {
+            react(&mut self.page.1, emoji);
+        }
+    }
+
     fn edit(&mut self, text: Text) {
         let is_newer = |held: &Text| (text.version, text.edited_at) > (held.version, held.edited_at);
         // What is deleted is not kept, however late it comes.

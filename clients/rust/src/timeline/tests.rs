@@ -54,6 +54,15 @@ fn happen(timeline: &mut Timeline, step: &Value, start: Instant) {
             check::<Conversation>(what);
             timeline.row(&read(what));
         }
+        "channel" => {
+            check::<Channel>(what);
+            timeline.channel(&read(what));
+        }
+        "reacted" => {
+            let mut fields = what.clone();
+            fields["conversation_id"] = json!("ch_n");
+            timeline.reacted(&queued_of(&fields));
+        }
         "open" => timeline.open(),
         "close" => timeline.close(),
         other => panic!("there is no step {other}"),
