@@ -108,15 +108,24 @@ export class Chat {
     return this.isBlocked || this.isClosed || (post === "admins" && !this.isModerated);
   }
 
-  setRow(row: Conversation | Channel): void {
+  setRow(row: Conversation): void {
     this.timeline.row(row);
+    this.#setRow(row);
+    this.isBlocked = row.blocked ?? false;
+  }
+
+  setChannel(row: Channel): void {
+    this.timeline.channel(row);
+    this.#setRow(row);
+    this.isListed = true;
+    this.isGone = false;
+  }
+
+  #setRow(row: Conversation | Channel): void {
     this.#row = row;
     this.group = learnedOfRow(this.group, row);
     this.mutedUntil = row.muted_until ?? null;
     this.isArchived = row.archived ?? false;
-    this.isBlocked = "blocked" in row && row.blocked === true;
-    this.isListed = true;
-    this.isGone = false;
   }
 
   setSettings(settings: Settings): void {

@@ -288,7 +288,7 @@ export class Chats {
       const page = await this.#client.channels({ cursor });
       for (const row of page.conversations) {
         const chat = this.group(row.conversation_id);
-        chat.setRow(row);
+        chat.setChannel(row);
         found.add(chat);
         if (chat === this.open && !chat.isWatched) {
           // Added again.
@@ -563,7 +563,7 @@ export class Chats {
         this.#onTyping(event);
         break;
       case "reacted":
-        this.#sent.get(event.clientMsgId)?.timeline.reacted(event.clientMsgId);
+        this.#sent.get(event.clientMsgId)?.timeline.reacted(event);
         break;
       case "unwatched":
         this.#onUnwatched(event.conversation_id);

@@ -63,7 +63,7 @@ it("a channel says that it is one, and only its admins post as long as nothing e
   chat.addMessage({ ...opened, conversation_id: "ch_ab" });
   expect([chat.newest()?.text, chat.isReadOnly]).toEqual(["bob let all members write and let everybody join", false]);
   const row = { conversation_id: "ch_ab", kind: "channel", title: "News", unread: 3, first_seq: 1 } as const;
-  chat.setRow({ ...row, role: "admin", read_seq: 1, last_seq: 5 });
+  chat.setChannel({ ...row, role: "admin", read_seq: 1, last_seq: 5 });
   expect([chat.isModerated, chat.timeline.unread(), chat.isListed]).toEqual([true, 3, true]);
 });
 

@@ -22,7 +22,7 @@ import {
   type ReceiptKind,
   type Side,
 } from "./protocol.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, QueuedReaction } from "./storage/storage.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -187,12 +187,8 @@ export class Timeline {
   }
 
   /** An own reaction to a message of a channel is counted: there it is no entry. */
-  reacted(clientMsgId: string): void {
-    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
-    if (unsent && "react" in unsent.queued) {
-      const { seq, emoji } = unsent.queued.react;
-      this.#changes.takeOwn(seq, emoji);
-    }
+  reacted({ clientMsgId, react: { seq, emoji } }: Pick<QueuedReaction, "clientMsgId" | "react">): void {
+    this.#changes.takeOwn(seq, emoji);
     this.#isStored(clientMsgId);
   }
 
@@ -228,15 +224,23 @@ export class Timeline {
     }
   }
 
-  /** A row of the chat list, or of the list of channels. One that is older than another changes nothing. */
-  row(row: Conversation | Channel): void {
-    this.#isChannel ||= row.kind === "channel";
+  /** A row of the chat list. One that is older than another changes nothing. */
+  row(row: Conversation): void {
+    this.#takeRow(row, { delivered: row.delivered_seq, read: row.read_seq });
+  }
+
+  /** A row of the list of channels, in the same way. */
+  channel(row: Channel): void {
+    this.#isChannel = true;
+    this.#takeRow(row, { delivered: row.read_seq, read: row.read_seq });
+  }
+
+  #takeRow(row: Conversation | Channel, marks: Marks): void {
     this.#begins(row.first_seq, row.last_seq);
     if (row.role !== undefined) {
       this.#belongs(this.#userId, { seq: row.last_seq, isMember: row.role !== "none" });
     }
-    const { read_seq: read } = row;
-    this.#raise(this.#userId, { delivered: "delivered_seq" in row ? row.delivered_seq : read, read });
+    this.#raise(this.#userId, marks);
     if (!this.#row || (row.last_seq >= this.#row.last_seq && row.read_seq >= this.#row.read_seq)) {
       this.#row = row;
     }

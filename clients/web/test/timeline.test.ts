@@ -49,9 +49,9 @@ function happen(timeline: Timeline, step: Step): void {
     },
     channel: (row) => {
       fits("Channel", row);
-      timeline.row(row);
+      timeline.channel(row);
     },
-    reacted: (id) => timeline.reacted(id),
+    reacted: ({ client_msg_id: clientMsgId, react }) => timeline.reacted({ clientMsgId, react }),
     typing: ({ user_id, now }) => timeline.typing(user_id, now),
     open: () => timeline.open(),
     close: () => timeline.close(),
