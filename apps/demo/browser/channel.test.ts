@@ -184,7 +184,7 @@ test("a channel by the keyboard, and on a phone", async () => {
   await gil.root.getByRole("textbox", { name: "Title" }).last().focus();
   await page.keyboard.type("A channel with a long title, for small screens");
   await page.keyboard.press("Enter");
-  await gil.field().waitFor();
+  await gil.field().focus();
   await page.keyboard.type("By the keyboard");
   await page.keyboard.press("Enter");
   await gil.hasTicks("By the keyboard", "Stored");

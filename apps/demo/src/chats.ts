@@ -370,7 +370,11 @@ export class Chats {
     this.#watcher.changed();
   }
 
-  /** Who is in the open group, and how far they have come. */
+  /** Who is in the open group, and how far they have come. Of a channel nothing tells who joins and leaves. */
+  lookAround(chat: Chat): void {
+    ignore(this.#lookAround(chat));
+  }
+
   async #lookAround(chat: Chat): Promise<void> {
     const { id } = chat;
     if (id === undefined || !chat.isGroup || chat.isClosed) {
@@ -756,7 +760,7 @@ export class Chats {
         break;
       }
     }
-    ignore(this.#lookAround(chat));
+    this.lookAround(chat);
   }
 
   /** Nothing of a channel whose member the user is no longer. */

@@ -14,8 +14,10 @@ import { Header } from "./view/header.ts";
 import { List } from "./view/list.ts";
 import { LockScreen } from "./view/lock-screen.ts";
 
-/** So often it is asked whether the peer is there, and what is new in channels, while the user can see it. */
-const LOOK_EVERY_MS = 30_000;
+/** So often it is asked whether the peer is there, while the user can see it. */
+const PRESENCE_EVERY_MS = 30_000;
+/** So often it is asked what is new in channels. */
+const CHANNELS_EVERY_MS = 15_000;
 
 export interface PaneOptions {
   user: string;
@@ -139,6 +141,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     remove: (chat, member) => void chats.remove(chat, member),
     role: (chat, member, role) => void chats.role(chat, member, role),
     update: (chat, info) => void chats.update(chat, info),
+    lookAround: (chat) => chats.lookAround(chat),
     leaveGroup: (chat) => void chats.leaveGroup(chat),
     leave: () => leave(),
   });
@@ -179,10 +182,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     chats.look();
     chats.askPresence();
   });
-  setInterval(() => {
-    chats.askPresence();
-    chats.lookAtChannels();
-  }, LOOK_EVERY_MS);
+  setInterval(() => chats.askPresence(), PRESENCE_EVERY_MS);
+  setInterval(() => chats.lookAtChannels(), CHANNELS_EVERY_MS);
 
   if (peer !== undefined) {
     chats.with(peer);

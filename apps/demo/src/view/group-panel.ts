@@ -16,6 +16,8 @@ export interface GroupActions {
   update(chat: Chat, info: GroupInfo): void;
   leaveGroup(chat: Chat): void;
   copy(text: string): void;
+  /** Who is in it has to be known. */
+  lookAround(chat: Chat): void;
 }
 
 const roles: Record<GroupMember["role"], string> = { owner: "Owner", admin: "Admin", member: "", none: "" };
@@ -236,6 +238,9 @@ export class GroupPanel {
     this.element.hidden = !this.element.hidden;
     if (this.#chat) {
       this.update(this.#chat);
+    }
+    if (!this.element.hidden && this.#chat?.isChannel) {
+      this.#actions.lookAround(this.#chat);
     }
     if (!this.element.hidden) {
       this.element.querySelector<HTMLElement>("input:not([hidden]), button")?.focus();
