@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, Info, JoinBy, MemoryStorage, Message,
-    NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System, Target, Tick, Timeline, TimelineEntry, Timing, Title,
-    TokenNeed, UserId,
+    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, Info, JoinBy, MemoryStorage,
+    Message, NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System, Target, Tick, Timeline, TimelineEntry,
+    Timing, Title, TokenNeed, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;

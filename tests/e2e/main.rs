@@ -13,6 +13,7 @@ mod failures;
 mod groups;
 mod inbox;
 mod limits;
+mod media;
 mod online;
 mod operator;
 mod phones;

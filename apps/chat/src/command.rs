@@ -235,8 +235,18 @@ mod tests {
         assert_eq!(Command::parse("/open 2"), Some(Command::Open("2".to_owned())));
         assert_eq!(Command::parse("/join ch_n"), Some(Command::Join(ConversationId::parse("ch_n").unwrap())));
         assert_eq!(Command::parse("/channels"), Some(Command::Channels));
-        for line in ["/channel", "/join", "/group", "/add", "/remove", "/remove bob carol", "/role bob", "/role bob king", "/title", "/open"]
-        {
+        for line in [
+            "/channel",
+            "/join",
+            "/group",
+            "/add",
+            "/remove",
+            "/remove bob carol",
+            "/role bob",
+            "/role bob king",
+            "/title",
+            "/open",
+        ] {
             assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
         }
     }

@@ -8,8 +8,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use pigeonhole_client::{
     AddResult, ChannelsResult, Client, ClientMsgId, Config, ConversationId, Error, Event, Events, HistoryResult,
-    InboxResult, JoinBy, JoinResult, LeaveResult, MembersResult, NewGroup, Presence, ReadResult, ReceiptsResult, SendResult, Sent, State, Timestamp, TokenError,
-    TokenNeed, UserId, Why,
+    InboxResult, JoinBy, JoinResult, LeaveResult, MembersResult, NewGroup, Presence, ReadResult, ReceiptsResult,
+    SendResult, Sent, State, Timestamp, TokenError, TokenNeed, UserId, Why,
 };
 use reqwest::{StatusCode, Url};
 use time::OffsetDateTime;
@@ -98,11 +98,10 @@ impl Talk {
                 Answer::Added(id, added) => self.room.added(&id, added),
                 Answer::Left(id, Ok(left)) => self.room.left(&id, &left),
                 Answer::Joined(id, Ok(_)) => self.room.open_other(With::Group(id)),
-                Answer::Joined(_, Err(error)) => self.room.notice(&error),
                 Answer::Channels(listing, page) => self.room.channels(listing, page),
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
-                Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
+                Answer::Joined(_, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
                 // Of a history, another conversation is open by now; of a group that was refused, there is an event.
                 Answer::History(..) | Answer::Made(Err(_)) | Answer::Left(_, Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },

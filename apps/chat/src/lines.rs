@@ -132,6 +132,7 @@ impl Printer {
         Some(match (kind, emoji) {
             (Kind::Text, _) if own => format!("you: {body} ✓"),
             (Kind::Text, _) => format!("{who}: {body}"),
+            (Kind::Image | Kind::File | Kind::Voice, _) => format!("{who}: [{kind}] {body}"),
             // One without a version is about a message that is deleted by now.
             (Kind::Edit, _) => match version {
                 Some(_) => format!("-- {who} edited {target}: {body}"),

@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use pigeonhole_client::{
     AddResult, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId, Draft, Error, Event, HistoryResult,
-    InboxResult, LeaveResult, MembersResult, Message, MutedUntil, Outgoing, Platform, Presence, Queued, Receipt, ReceiptKind, ReceiptsResult,
-    Registration, Seq, Settings, Side, State, System, Target, Tick, Timeline, TimelineEntry, Timestamp, UserId, When,
+    InboxResult, LeaveResult, MembersResult, Message, MutedUntil, Outgoing, Platform, Presence, Queued, Receipt,
+    ReceiptKind, ReceiptsResult, Registration, Seq, Settings, Side, State, System, Target, Tick, Timeline,
+    TimelineEntry, Timestamp, UserId, When,
 };
 
 use crate::command::{Change, Command};

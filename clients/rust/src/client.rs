@@ -14,10 +14,10 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    AddResult, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest, HistoryResult, InboxRequest,
-    InboxResult, Info, JoinRequest, JoinResult, LeaveResult, MembersRequest, MembersResult, Presence, PresenceRequest, ReactionsRequest, ReactionsResult,
-    ReadResult, ReceiptsRequest, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, Target, UserId,
-    WatchResult, body_fits,
+    AddResult, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest,
+    HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveResult, MembersRequest,
+    MembersResult, Presence, PresenceRequest, ReactionsRequest, ReactionsResult, ReadResult, ReceiptsRequest,
+    ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, Target, UserId, WatchResult, body_fits,
 };
 
 use crate::dial::Dialer;

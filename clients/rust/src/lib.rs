@@ -81,11 +81,11 @@ pub use storage::{Change, FileStorage, MemoryStorage, Outgoing, Queued, Saved, S
 pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
-    AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeviceToken, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info, InvalidId, JoinBy, JoinResult, Kind,
-    LastMessage, LeaveResult, Member, MembersResult, Message, MessageId, MutedUntil, Platform, Presence, Reaction, ReactionsResult,
-    Reactor, ReadResult, Receipt, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, System, Target,
-    Timestamp, Title, UserId, UserSettings, WatchResult, When,
+    AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId, ConversationKind,
+    ConversationSettings, DeviceToken, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info, InvalidId,
+    JoinBy, JoinResult, Kind, LastMessage, LeaveResult, Member, MembersResult, Message, MessageId, MutedUntil,
+    Platform, Presence, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, Role,
+    SendResult, Seq, Settings, Side, System, Target, Timestamp, Title, UserId, UserSettings, WatchResult, When,
 };
 
 /// The README's example, so that it compiles.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use wire::limits::TYPING_SHOWN_MS;
 use wire::{
-    Channel, ClientMsgId, Conversation, ConversationKind, HistoryResult, Kind, Message, ReceiptsResult, Role, Seq, Side, System,
-    Timestamp, UserId,
+    Channel, ClientMsgId, Conversation, ConversationKind, HistoryResult, Kind, Message, ReceiptsResult, Role, Seq,
+    Side, System, Timestamp, UserId,
 };
 
 use crate::ReceiptKind;
@@ -68,9 +68,7 @@ pub struct Timeline {
     /// The ids of own messages and changes that are stored.
     stored: BTreeSet<ClientMsgId>,
     marks: BTreeMap<UserId, Marks>,
-    /// Of a channel too.
-    is_group: bool,
-    is_channel: bool,
+    kind: ConversationKind,
     /// Somebody asked how far the members of this group are, so ticks can be told.
     has_receipts: bool,
     /// Of a group: below it nothing is shown, and where the conversation ended when this was said.
@@ -205,8 +203,7 @@ impl Timeline {
             unsent: Vec::new(),
             stored: BTreeSet::new(),
             marks: BTreeMap::new(),
-            is_group: false,
-            is_channel: false,
+            kind: ConversationKind::Direct,
             has_receipts: false,
             first: (Seq::ZERO, Seq::FIRST),
             last_seq: Seq::ZERO,
@@ -233,16 +230,28 @@ impl Timeline {
     /// How far the other members of the group have come: any page of it. Without one, all that is known of an own message is that
     /// it is stored.
     pub fn receipts(&mut self, page: &ReceiptsResult) {
-        (self.is_group, self.has_receipts) = (true, true);
+        self.is(ConversationKind::Group);
+        self.has_receipts = true;
         for member in &page.members {
             self.raise(&member.user_id, member.delivered_seq, member.read_seq);
         }
     }
 
+    /// A channel looks like a group, and a direct conversation like nothing.
+    fn is(&mut self, kind: ConversationKind) {
+        if self.kind == ConversationKind::Direct || kind == ConversationKind::Channel {
+            self.kind = kind;
+        }
+    }
+
+    fn is_channel(&self) -> bool {
+        self.kind == ConversationKind::Channel
+    }
+
     /// Of several, the one that was said last holds: who joins again may see less than before, or more.
     fn begins_at(&mut self, first_seq: Option<Seq>, last_seq: Seq) {
         let Some(first_seq) = first_seq else { return };
-        self.is_group = true;
+        self.is(ConversationKind::Group);
         if self.first.0 <= last_seq {
             self.first = (last_seq, first_seq);
             // Should it be shown again, it may have changed meanwhile.
@@ -267,9 +276,12 @@ impl Timeline {
             self.writing.remove(&message.sender_id);
         }
         self.last_seq = self.last_seq.max(message.seq);
-        self.is_channel |= is_channel(&message.conversation_id);
-        self.is_group |= self.is_channel || is_group(&message.conversation_id);
-        if self.is_channel && self.is_own(&message) && message.kind.counts() {
+        if is_channel(&message.conversation_id) {
+            self.is(ConversationKind::Channel);
+        } else if is_group(&message.conversation_id) {
+            self.is(ConversationKind::Group);
+        }
+        if self.is_channel() && self.is_own(&message) && message.kind.counts() {
             // Who posts has read everything up to there.
             self.raise(&message.sender_id.clone(), message.seq, message.seq);
         }
@@ -303,9 +315,10 @@ impl Timeline {
         if let Some(held) = self.held.remove(&seq) {
             keep_text(&mut message, held);
         }
-        let changes = self.changes.entry(seq).or_default();
         // What a channel tells as it is written is without reactions. Its pages have them, and the last one holds.
-        if !self.is_channel || from_page || !message.reactions.is_empty() {
+        let has_reactions = !self.is_channel() || from_page || !message.reactions.is_empty();
+        let changes = self.changes.entry(seq).or_default();
+        if has_reactions {
             changes.page(&message);
         }
         changes.apply(&mut message);
@@ -378,7 +391,7 @@ impl Timeline {
     /// A row of the chat list. One that is older than another changes nothing.
     pub fn row(&mut self, row: &Conversation) {
         let was_closed = self.is_closed();
-        self.is_group |= row.kind == ConversationKind::Group;
+        self.is(row.kind);
         self.raise(&self.user_id.clone(), row.delivered_seq, row.read_seq);
         let Conversation { role, unread, mentions, read_seq, last_seq, .. } = *row;
         self.listed(Row { role, unread, mentions, read_seq, last_seq }, row.first_seq);
@@ -387,7 +400,7 @@ impl Timeline {
 
     /// A row of the list of channels, as [`row`](Self::row).
     pub fn channel(&mut self, row: &Channel) {
-        (self.is_group, self.is_channel) = (true, true);
+        self.is(ConversationKind::Channel);
         let Channel { role, unread, read_seq, last_seq, .. } = *row;
         self.raise(&self.user_id.clone(), read_seq, read_seq);
         self.listed(Row { role: Some(role), unread, mentions: None, read_seq, last_seq }, Some(row.first_seq));
@@ -490,7 +503,7 @@ impl Timeline {
     /// The user was removed from the group or has left it: what was said until then stays, and nothing may be sent. Of a channel
     /// nothing says so: the server answers that the user is no member.
     pub fn is_closed(&self) -> bool {
-        if self.is_channel {
+        if self.is_channel() {
             return false;
         }
         let by_row = self.row.map(|row| (row.last_seq, row.role == Some(Role::None)));
@@ -591,7 +604,7 @@ impl Timeline {
     /// How many messages of others, unread and not above `last_seq`, were deleted by entries above it.
     fn deleted_since(&self, last_seq: Seq, mark: Seq) -> u64 {
         // A channel counts them until they are read.
-        if self.is_channel {
+        if self.is_channel() {
             return 0;
         }
         // In groups others may delete what one wrote oneself. Whose a target was that is not held is not known: its author's.
@@ -624,7 +637,7 @@ impl Timeline {
 
     /// Above the own read mark, it is unread.
     fn awaits_reading(&self, message: &Message) -> bool {
-        message.kind.counts() && (message.deleted_at.is_none() || self.is_channel) && !self.is_own(message)
+        message.kind.counts() && (message.deleted_at.is_none() || self.is_channel()) && !self.is_own(message)
     }
 
     fn is_own(&self, message: &Message) -> bool {
@@ -675,7 +688,7 @@ impl Timeline {
 
     /// Up to where all others have the conversation, and have read it; `None`: there are no others, or it isn't known.
     fn all_others(&self) -> Option<(Seq, Seq)> {
-        if self.is_group && !self.has_receipts {
+        if self.kind != ConversationKind::Direct && !self.has_receipts {
             return None;
         }
         self.members().all_others(&self.user_id)

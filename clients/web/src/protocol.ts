@@ -128,12 +128,14 @@ export function asSaid({ body, replyTo, mentions = [] }: Exclude<Draft, string>)
   };
 }
 
+const MESSAGES = ["text", "image", "file", "voice"];
+
 /**
  * Whether a user said it: it counts as unread, and is drawn. Other entries say what became of one that does, what happened to a
  * group (`system`), or are not known.
  */
 export function counts({ kind }: Pick<Message, "kind">): boolean {
-  return kind === "text";
+  return MESSAGES.includes(kind);
 }
 
 /** Whether a message names this user. */

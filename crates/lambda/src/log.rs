@@ -31,6 +31,7 @@ const OURS: &[&str] = &[
     "fanout",
     "lambda",
     "notify",
+    "objects",
     "pigeonhole_wire",
     "push",
     "store",

@@ -93,6 +93,13 @@ pub enum ConversationKind {
     Channel,
 }
 
+impl ConversationKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    pub(crate) fn is_group(&self) -> bool {
+        *self == Self::Group
+    }
+}
+
 /// The newest message of a conversation, shortened: of its entries the last one that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use template::{Table, Template};
 
 use crate::AwsCall;
+use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
 use crate::half_seen::HalfSeen;
 use crate::stream::{Stream, ringing_template};
@@ -54,8 +55,11 @@ pub struct Cloud {
     sockets: BTreeMap<String, Vec<Value>>,
     /// The phones.
     pub sns: FakeSns,
+    /// What messages carry.
+    pub s3: FakeS3,
     stream: Option<Stream>,
     heads: Stream,
+    media: Stream,
     /// What queries may not find yet.
     pub half_seen: HalfSeen,
     dying: Dying,
@@ -78,13 +82,16 @@ impl Cloud {
         let engine = fresh(&template.tables);
         let stream = Stream::of(&engine, "InboxTable");
         let heads = Stream::of(&engine, "ConversationsTable").expect("the template has a stream of heads");
+        let media = Stream::of(&engine, "MediaTable").expect("the template has a stream of media");
         Self {
             engine,
             tables: template.tables,
             sockets: BTreeMap::new(),
             sns: FakeSns::default(),
+            s3: FakeS3::default(),
             stream,
             heads,
+            media,
             half_seen: HalfSeen::default(),
             dying: Dying::No,
             restored: 0,
@@ -99,6 +106,11 @@ impl Cloud {
     /// Which groups have moved since the last look, as Lambda hands it on.
     pub fn heads(&mut self) -> Vec<Value> {
         self.heads.take(&self.engine)
+    }
+
+    /// What was written to the media table since the last look, as Lambda hands it on, after its filter.
+    pub fn media(&mut self) -> Vec<Value> {
+        crate::stream::of_mapping("MediaStream", self.media.take(&self.engine))
     }
 
     /// Everything that is stored.
@@ -129,6 +141,12 @@ impl Cloud {
     pub fn put(&self, table: &str, row: &Value) {
         let put = json!({ "TableName": table, "Item": row });
         self.engine.put_item(serde_json::from_value(put).unwrap()).unwrap();
+    }
+
+    /// Removes the row with this key, in DynamoDB's form, as the TTL does.
+    pub fn remove(&mut self, table: &str, key: &Value) {
+        let delete = json!({ "TableName": table, "Key": key });
+        self.engine.delete_item(serde_json::from_value(delete).unwrap()).unwrap();
     }
 
     /// All rows of a table, as DynamoDB writes them.
@@ -182,6 +200,7 @@ impl Cloud {
                 None => (410, json!({ "message": null }).to_string()),
             },
             AwsCall::Push { operation, body } => self.sns.perform(operation, body),
+            AwsCall::Object { operation, body } => self.s3.perform(operation, body),
             AwsCall::Database { operation, body } => {
                 let written = HalfSeen::about_to_write(call);
                 let before: Vec<_> = written.iter().map(|(table, key)| self.row(table, key)).collect();
@@ -220,6 +239,11 @@ impl Cloud {
             AwsCall::Post { connection, .. } => return vec![socket_touch(connection, false)],
             AwsCall::Close { connection } => return vec![socket_touch(connection, true)],
             AwsCall::Push { operation, body } => return vec![push_touch(operation, body)],
+            AwsCall::Object { body, .. } => {
+                let of = |key: &Value, writes| object_touch(key.as_str().unwrap_or_default(), writes);
+                let source = body["source"].is_string().then(|| of(&body["source"], false));
+                return std::iter::once(of(&body["key"], call.writes())).chain(source).collect();
+            }
             AwsCall::Database { operation, body } => (operation, body),
         };
         match operation.as_str() {
@@ -248,7 +272,7 @@ impl Cloud {
                 format!("PostToConnection({connection}, {})", frame["type"].as_str().unwrap_or("?"))
             }
             AwsCall::Close { connection } => format!("DeleteConnection({connection})"),
-            AwsCall::Push { operation, .. } => {
+            AwsCall::Push { operation, .. } | AwsCall::Object { operation, .. } => {
                 let touches = self.touches(call);
                 format!("{operation}({})", touches.first().and_then(|touch| touch.partition.as_deref()).unwrap_or("*"))
             }
@@ -307,6 +331,11 @@ impl Default for Cloud {
 /// Frames to one connection may overtake each other, so two posts can change places; opening and closing can't.
 pub fn socket_touch(connection: &str, writes: bool) -> Touch {
     Touch { place: "@connections".to_owned(), partition: Some(connection.to_owned()), sort: None, writes }
+}
+
+/// Of an object in S3.
+pub fn object_touch(key: &str, writes: bool) -> Touch {
+    Touch { place: "s3".to_owned(), partition: Some(key.to_owned()), sort: None, writes }
 }
 
 /// Of a phone. Each notification has its place in what the phone got, so a publish writes.

@@ -10,6 +10,8 @@ use domain::{ConnectionId, Rate};
 use lambda::{
     Clock, ConnectionsApi, Context, Diagnostic, Event, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
 };
+use media::UploadLimits;
+use objects::Objects;
 use push::Phones;
 use serde_json::{Value, json};
 use store::connections::Connection;
@@ -32,6 +34,10 @@ pub struct Limits {
     pub push_grace: Duration,
     /// Whether it is kept who is there.
     pub presence: bool,
+    /// What one message may carry.
+    pub media_bytes: u64,
+    /// MiB that a user uploads.
+    pub uploads: Rate,
 }
 
 impl Default for Limits {
@@ -45,6 +51,8 @@ impl Default for Limits {
             group_members: 500,
             push_grace: Duration::from_secs(5),
             presence: false,
+            media_bytes: wire::limits::MEDIA_BYTES_MAX,
+            uploads: Rate::UNLIMITED,
         }
     }
 }
@@ -62,6 +70,7 @@ pub struct InProcess {
     inbox: inbox::Deps,
     connect: connect::Deps,
     device: device::Deps,
+    media: media::Deps,
     notify: notify::Deps,
     group: group::Deps,
     fanout: fanout::Deps,
@@ -73,20 +82,30 @@ impl InProcess {
         dynamodb: aws_sdk_dynamodb::Client,
         management: aws_sdk_apigatewaymanagement::Client,
         sns: aws_sdk_sns::Client,
+        s3: aws_sdk_s3::Client,
         clock: ManualClock,
         limits: Limits,
     ) -> Self {
         let store = Store::new(dynamodb, tables(), "WebSocketApi", limits.connections);
-        Self::with(store, ConnectionsApi::new(management), Phones::new(sns), clock, limits)
+        Self::with(store, ConnectionsApi::new(management), Phones::new(sns), Objects::new(s3, BUCKET), clock, limits)
     }
 
     /// The functions as processes that have just started, and remember nobody.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        Self::with(self.store.clone(), self.connections.clone(), self.phones.clone(), self.clock.clone(), self.limits)
+        let (store, connections) = (self.store.clone(), self.connections.clone());
+        let (phones, objects) = (self.phones.clone(), self.media.objects.clone());
+        Self::with(store, connections, phones, objects, self.clock.clone(), self.limits)
     }
 
-    fn with(store: Store, connections: ConnectionsApi, phones: Phones, clock: ManualClock, limits: Limits) -> Self {
+    fn with(
+        store: Store,
+        connections: ConnectionsApi,
+        phones: Phones,
+        objects: Objects,
+        clock: ManualClock,
+        limits: Limits,
+    ) -> Self {
         let Limits { requests, sends, first_messages, push_grace: grace, .. } = limits;
         let write_limits =
             || SendLimits::new(sends, first_messages, Duration::from_hours(30 * 24), limits.group_members);
@@ -130,6 +149,13 @@ impl InProcess {
                 limiter: limiter(),
                 clock: time(),
             },
+            media: media::Deps {
+                store: store.clone(),
+                objects,
+                limiter: limiter(),
+                limits: UploadLimits { bytes_max: limits.media_bytes, mib: limits.uploads },
+                clock: time(),
+            },
             notify: notify::Deps { store: store.clone(), phones: phones.clone(), grace, clock: time() },
             admin: admin::Deps {
                 store: store.clone(),
@@ -169,6 +195,7 @@ impl InProcess {
             "device" => Box::pin(device::handle(&self.device, event)).await,
             "group" => Box::pin(group::handle(&self.group, event)).await,
             "inbox" => Box::pin(inbox::handle(&self.inbox, event)).await,
+            "media" => Box::pin(media::act(&self.media, event)).await,
             other => panic!("{other} can't be called here yet: add it"),
         }
     }
@@ -184,6 +211,13 @@ impl InProcess {
     pub async fn fanout(&self, batch: Value) -> Value {
         let batch = serde_json::from_value(batch).expect("the batch parses");
         let answer = Box::pin(fanout::handle(&self.fanout, LambdaEvent::new(batch, Context::default()))).await;
+        serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
+    }
+
+    /// The answer to a batch of the media table's stream: what is to come again.
+    pub async fn sweep(&self, records: Vec<Value>) -> Value {
+        let event = LambdaEvent::new(json!({ "Records": records }), Context::default());
+        let answer = Box::pin(media::handle(&self.media, event)).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 
@@ -236,6 +270,9 @@ impl InProcess {
     }
 }
 
+/// As in the template: it has no name of its own.
+const BUCKET: &str = "mediabucket";
+
 /// Of all platforms.
 fn applications() -> Applications {
     let arn = |platform| Some(format!("arn:aws:sns:us-east-1:000000000000:app/{platform}/local"));
@@ -253,6 +290,7 @@ fn tables() -> Tables {
         audit: "AuditTable".to_owned(),
         conversations: "ConversationsTable".to_owned(),
         members: "MembersTable".to_owned(),
+        media: "MediaTable".to_owned(),
         watchers: "WatchersTable".to_owned(),
     }
 }

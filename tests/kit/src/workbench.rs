@@ -49,8 +49,14 @@ impl Workbench {
     fn on(aws: FakeAws, limits: Limits) -> Self {
         LISTENER.call_once(listen);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions =
-            InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock.clone(), limits);
+        let functions = InProcess::new(
+            aws.dynamodb_client(),
+            aws.management_client(),
+            aws.sns_client(),
+            aws.s3_client(),
+            clock.clone(),
+            limits,
+        );
         Self { aws, clock, functions }
     }
 
@@ -108,6 +114,11 @@ impl Workbench {
     pub async fn fanout(&self) -> Value {
         let batch = json!({ "Records": self.aws.heads() });
         self.started().fanout(batch).await
+    }
+
+    /// Removes the objects of the rows that were removed since the last time. What is to come again.
+    pub async fn sweep(&self) -> Value {
+        self.started().sweep(self.aws.removed()).await
     }
 
     /// What the phone with this token was sent, in short.

@@ -49,7 +49,14 @@ impl App {
 
     fn on(aws: Aws, limits: Limits) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock, limits);
+        let functions = InProcess::new(
+            aws.dynamodb_client(),
+            aws.management_client(),
+            aws.sns_client(),
+            aws.s3_client(),
+            clock,
+            limits,
+        );
         Self { aws, functions, said: 0 }
     }
 

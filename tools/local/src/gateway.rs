@@ -39,6 +39,7 @@ use crate::functions::{FunctionError, Functions};
 use crate::lock;
 use crate::logs::Log;
 use crate::metrics::Metrics;
+use crate::s3::ObjectServer;
 use crate::sns::Sns;
 use crate::tokens::Tokens;
 
@@ -76,6 +77,7 @@ pub(crate) struct Gateway {
     pub(crate) forbidden: Mutex<BTreeSet<String>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) database: Arc<DatabaseServer>,
+    pub(crate) objects: ObjectServer,
     pub(crate) sns: Arc<Sns>,
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,

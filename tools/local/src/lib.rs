@@ -1,5 +1,5 @@
 //! AWS on this machine, as far as `template.yaml` asks for it: API Gateway's WebSocket API (`gateway`), Lambda
-//! (`functions`, `mappings`), `DynamoDB` (`database`) and SNS's mobile push (`sns`). It knows nothing of chat but what an app on a phone
+//! (`functions`, `mappings`), `DynamoDB` (`database`), S3 (`s3`) and SNS's mobile push (`sns`). It knows nothing of chat but what an app on a phone
 //! knows (`phones`): routes, functions and tables come from the template, and the functions are the binaries that run on AWS too.
 
 mod binaries;
@@ -10,6 +10,7 @@ mod logs;
 mod mappings;
 mod metrics;
 mod phones;
+mod s3;
 mod server;
 mod sns;
 mod tokens;
@@ -23,6 +24,7 @@ pub use gateway::Limits;
 pub use logs::Logs;
 pub use mappings::{StreamLimits, Switches};
 pub use metrics::{Counts, IteratorAges};
+pub use s3::ObjectServer;
 pub use server::{Options, Server};
 pub use sns::serve_sns;
 pub use tokens::Tokens;

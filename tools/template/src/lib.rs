@@ -35,6 +35,7 @@ pub struct Template {
     pub api: Api,
     pub tables: Vec<Table>,
     pub mappings: Vec<Mapping>,
+    pub buckets: Vec<Bucket>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,24 @@ pub struct Table {
     /// The body of a `CreateTable` request.
     pub create: Value,
     pub ttl_attribute: Option<String>,
+}
+
+/// A bucket of S3.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bucket {
+    pub logical_id: String,
+    pub cors: Cors,
+}
+
+/// What web pages may do with a bucket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cors {
+    pub origins: Vec<String>,
+    pub methods: Vec<String>,
+    /// That a request may have.
+    pub headers: Vec<String>,
+    /// Of an answer, that a page may read.
+    pub exposed: Vec<String>,
 }
 
 /// What takes the changes of a table to a function.
@@ -134,6 +153,7 @@ impl Template {
         let mut functions = BTreeMap::new();
         let mut tables = Vec::new();
         let mut mappings = Vec::new();
+        let mut buckets = Vec::new();
         for (id, resource) in resources {
             if !scope.exists(resource, id)? {
                 continue;
@@ -143,6 +163,7 @@ impl Template {
                     functions.insert(id.clone(), function(&scope, &globals, id, resource)?);
                 }
                 "AWS::DynamoDB::Table" => tables.push(table(&scope, id, resource)?),
+                "AWS::S3::Bucket" => buckets.push(bucket(&scope, id, resource)?),
                 "AWS::Lambda::EventSourceMapping" => mappings.push(mapping(&scope, id, resource)?),
                 _ => {}
             }
@@ -164,7 +185,7 @@ impl Template {
                 "{logical_id} names {table}, which is no table with a stream"
             );
         }
-        Ok(Self { functions, api, tables, mappings })
+        Ok(Self { functions, api, tables, mappings, buckets })
     }
 }
 
@@ -410,6 +431,45 @@ fn table(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Table> {
         create: Value::Object(create),
         ttl_attribute: ttl.and_then(|ttl| ttl.attribute_name),
     })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BucketProperties {
+    #[serde(default)]
+    cors_configuration: CorsProperties,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct CorsProperties {
+    cors_rules: Vec<CorsRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CorsRule {
+    allowed_origins: Value,
+    allowed_methods: Vec<String>,
+    #[serde(default)]
+    allowed_headers: Vec<String>,
+    #[serde(default)]
+    exposed_headers: Vec<String>,
+}
+
+fn bucket(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Bucket> {
+    let properties: BucketProperties = properties(scope, id, resource, &["CorsConfiguration"])?;
+    let mut rules = properties.cors_configuration.cors_rules.into_iter();
+    let rule = rules.next();
+    ensure!(rules.next().is_none(), "{id}: one rule of CORS is known here");
+    let cors = rule.map_or_else(Cors::default, |rule| Cors {
+        // A list of text comes as one text.
+        origins: intrinsics::text(&rule.allowed_origins).split(',').map(|origin| origin.trim().to_owned()).collect(),
+        methods: rule.allowed_methods,
+        headers: rule.allowed_headers,
+        exposed: rule.exposed_headers,
+    });
+    Ok(Bucket { logical_id: id.to_owned(), cors })
 }
 
 #[derive(Deserialize)]

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use wire::limits::{FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, ChannelsRequest, ChannelsResult, ConversationKind, DeviceRequest, DeviceResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult,
-    JoinRequest, JoinResult, MembersRequest, MembersResult, Presence, PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult,
-    ReceiptsRequest, ReceiptsResult, Settings, SettingsResult,
+    Action, ChannelsRequest, ChannelsResult, ConversationKind, DeviceRequest, DeviceResult, HistoryRequest,
+    HistoryResult, InboxRequest, InboxResult, JoinRequest, JoinResult, MembersRequest, MembersResult, Presence,
+    PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult, ReceiptsRequest, ReceiptsResult, Settings,
+    SettingsResult,
 };
 
 use super::requests::Errand;

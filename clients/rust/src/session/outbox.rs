@@ -11,8 +11,8 @@ use crate::{Error, Event};
 use serde_json::Value;
 use wire::{
     Action, AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, DeleteRequest, EditRequest, Kind,
-    LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq,
-    System, Target, UpdateRequest, UserId,
+    LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System,
+    Target, UpdateRequest, UserId,
 };
 
 #[derive(Default)]
@@ -271,7 +271,8 @@ pub(super) fn action(queued: &Queued) -> Action {
     let Queued { client_msg_id, outgoing } = queued.clone();
     match outgoing {
         Outgoing::Message { target, body, reply_to, mentions } => {
-            Action::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body, reply_to, mentions })
+            let (kind, media) = (Kind::Text, None);
+            Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions })
         }
         Outgoing::Edit { conversation_id, seq, body } => {
             Action::Edit(EditRequest { conversation_id, seq, client_msg_id, body })
@@ -371,6 +372,7 @@ fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: 
         body,
         sent_at,
         client_msg_id: Some(queued.client_msg_id),
+        media: None,
         reply_to,
         version,
         edited_at: None,

@@ -94,13 +94,7 @@ impl Watching {
 
 impl Session {
     /// The app shows the channel, of which it has everything up to `after`.
-    pub(crate) fn watch(
-        &mut self,
-        id: &ConversationId,
-        after: Option<Seq>,
-        waiter: Waiter<WatchResult>,
-        now: Instant,
-    ) {
+    pub(crate) fn watch(&mut self, id: &ConversationId, after: Option<Seq>, waiter: Waiter<WatchResult>, now: Instant) {
         let watch = self.watching.0.entry(id.clone()).or_insert_with(|| Watch::new(after, now));
         if watch.is_ending {
             *watch = Watch { stage: watch.stage, ..Watch::new(after, now) };

@@ -48,7 +48,7 @@ impl Changes {
                 self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
             }
             // It is in the page that is known, or of no use any more.
-            Kind::Reaction | Kind::Text | Kind::System | Kind::Other(_) => {}
+            Kind::Reaction | Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => {}
         }
     }
 
@@ -161,6 +161,7 @@ pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, o
 fn empty(message: &mut Message, at: Timestamp, by: UserId) {
     message.body.clear();
     message.reactions.clear();
+    message.media = None;
     message.mentions.clear();
     message.reactions_seq = None;
     (message.version, message.edited_at) = (None, None);

@@ -397,7 +397,7 @@ fn queued(entry: &Message) -> Option<Queued> {
         Kind::Edit => Outgoing::Edit { conversation_id, seq, body: entry.body.clone() },
         Kind::Delete => Outgoing::Delete { conversation_id, seq },
         Kind::Reaction => Outgoing::React { conversation_id, seq, emoji: entry.emoji.clone() },
-        Kind::Text => Outgoing::Message {
+        Kind::Text | Kind::Image | Kind::File | Kind::Voice => Outgoing::Message {
             target: Target::Conversation(conversation_id),
             body: entry.body.clone(),
             reply_to: entry.reply_to,

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use wire::{
-    ChannelsRequest, ConversationId, DeviceRequest, HistoryRequest, InboxRequest, JoinRequest, MembersRequest, PresenceRequest, ReactionsRequest,
-    ReceiptsRequest, Registration, Seq, Side, UserId, When,
+    ChannelsRequest, ConversationId, DeviceRequest, HistoryRequest, InboxRequest, JoinRequest, MembersRequest,
+    PresenceRequest, ReactionsRequest, ReceiptsRequest, Registration, Seq, Side, UserId, When,
 };
 
 use super::frames::{check_request, check_server_frame};
@@ -166,7 +166,8 @@ impl Play {
         let calls = ["send", "reply", "edit", "delete", "react", "typing", "presence", "read", "done", "history"];
         let of_groups = ["create", "add", "remove", "leave", "role", "update", "members", "receipts", "reactions"];
         let of_channels = ["join", "channels", "watch", "unwatch"];
-        let (call, fields) = verb(what, &[&calls[..], &of_groups, &of_channels, &["settings", "register", "inbox"]].concat());
+        let (call, fields) =
+            verb(what, &[&calls[..], &of_groups, &of_channels, &["settings", "register", "inbox"]].concat());
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
@@ -183,20 +184,7 @@ impl Play {
                 self.send(queued_of(&change));
             }
             "members" | "receipts" | "reactions" => self.list(call, fields, name),
-            "join" => {
-                let waiter = self.waiter(name);
-                self.session.call(Call::Join(JoinRequest { conversation_id: conversation() }, waiter), self.now);
-            }
-            "channels" => {
-                let waiter = self.waiter(name);
-                let request = ChannelsRequest { cursor: read(&fields["cursor"]) };
-                self.session.call(Call::Channels(request, waiter), self.now);
-            }
-            "watch" => {
-                let waiter = self.waiter(name);
-                self.session.watch(&conversation(), read(&fields["after_seq"]), waiter, self.now);
-            }
-            "unwatch" => self.session.unwatch(&conversation(), self.now),
+            "join" | "channels" | "watch" | "unwatch" => self.of_channels(call, fields, name),
             "typing" => self.session.typing(conversation(), self.now),
             "presence" => {
                 let waiter = self.waiter(name);
@@ -230,6 +218,26 @@ impl Play {
                 let waiter = self.waiter(name);
                 self.session.call(Call::Inbox(request, waiter), self.now);
             }
+        }
+    }
+
+    fn of_channels(&mut self, call: &str, fields: &Value, name: &str) {
+        let conversation = || read::<ConversationId>(&fields["conversation_id"]);
+        match call {
+            "join" => {
+                let waiter = self.waiter(name);
+                self.session.call(Call::Join(JoinRequest { conversation_id: conversation() }, waiter), self.now);
+            }
+            "channels" => {
+                let waiter = self.waiter(name);
+                let request = ChannelsRequest { cursor: read(&fields["cursor"]) };
+                self.session.call(Call::Channels(request, waiter), self.now);
+            }
+            "watch" => {
+                let waiter = self.waiter(name);
+                self.session.watch(&conversation(), read(&fields["after_seq"]), waiter, self.now);
+            }
+            _ => self.session.unwatch(&conversation(), self.now),
         }
     }
 
