@@ -1,7 +1,7 @@
 // What became of each message of a conversation: the fold of what entries and pages tell, in whichever order they come.
 
 import { limits, type Message, type Reaction } from "./frames.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, Upload } from "./storage/storage.ts";
 
 /** A text that a message has or had. */
 interface Text {
@@ -36,7 +36,7 @@ interface Became {
 
 /** An own change that is not stored, and is shown all the same. */
 interface Wanted {
-  queued: Queued;
+  queued: Queued | Upload;
   at: string;
 }
 
@@ -99,7 +99,7 @@ export class Changes {
   /** The message as it is now, under the own changes that wait. */
   apply(message: Message, wanted: readonly Wanted[] = []): Message {
     const became = this.#of(message.seq);
-    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, ...rest } = message;
+    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, media, ...rest } = message;
     const deleting = wanted.find(({ queued }) => "delete" in queued);
     const deleted = became.deleted ?? (deleting && { deleted_at: deleting.at, deleted_by: this.#me });
     if (deleted) {
@@ -118,6 +118,7 @@ export class Changes {
     return {
       ...rest,
       body: text.body,
+      ...(media ? { media } : {}),
       ...(text.version > 1 ? { version: text.version } : {}),
       ...(text.editedAt === undefined ? {} : { edited_at: text.editedAt }),
       ...(shown.length > 0 ? { reactions: shown } : {}),

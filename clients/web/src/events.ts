@@ -3,12 +3,13 @@
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
-import type { Queued, QueuedReaction } from "./storage/storage.ts";
+import type { Queued, QueuedReaction, Upload } from "./storage/storage.ts";
 
 export type ClientEvent =
   | MessageEvent
   | ReceiptEvent
   | ConversationEvent
+  | UploadEvent
   | ReactedEvent
   | UnwatchedEvent
   | TypingEvent
@@ -87,8 +88,19 @@ export type State =
   | { state: "connecting" | "online" | "caught_up" | "replaced" }
   | { state: "offline"; why: Why; retryInMs: number };
 
-/** A message or a change that will never be stored: the server refused it for good. It is out of the outbox. */
-type FailedEvent = { type: "failed"; error: PigeonholeError } & Queued;
+/**
+ * A message or a change that will never be stored: the server refused it for good, or its bytes can't be uploaded. It is out of the
+ * outbox.
+ */
+type FailedEvent = { type: "failed"; error: PigeonholeError } & (Queued | Upload);
+
+/** So many of the bytes of a message that is being uploaded are there, for `Timeline.uploading`. */
+export interface UploadEvent {
+  type: "upload";
+  clientMsgId: string;
+  sent: number;
+  bytes: number;
+}
 
 /**
  * The first event, where what an earlier run has stored can't be read. It is set aside, under the name `setAside`, and this

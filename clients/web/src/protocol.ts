@@ -115,8 +115,8 @@ export function requestFor(queued: Queued): StoringRequest {
   if ("update" in queued) {
     return { action: "update", ...queued.target, ...queued.update, client_msg_id };
   }
-  const { target, ...said } = queued;
-  return { action: "send", ...target, client_msg_id, kind: "text", ...asSaid(said) };
+  const { target, kind = "text", media, ...said } = queued;
+  return { action: "send", ...target, client_msg_id, kind, ...asSaid(said), ...(media ? { media } : {}) };
 }
 
 /** A message's own fields, as the protocol writes them. */

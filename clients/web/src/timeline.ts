@@ -10,6 +10,7 @@ import {
   type ReceiptsResult,
   type System,
 } from "./frames.ts";
+import type { MediaInfo } from "./media.ts";
 import {
   counts,
   happened,
@@ -22,7 +23,7 @@ import {
   type ReceiptKind,
   type Side,
 } from "./protocol.ts";
-import type { Queued, QueuedReaction } from "./storage/storage.ts";
+import type { Queued, QueuedReaction, Upload } from "./storage/storage.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -51,15 +52,32 @@ export type TimelineEntry =
   /** What happened to the group: `sender_id` of the entry did it. */
   | { type: "system"; message: Message; own: boolean; system: System }
   /** An own message that is not stored. */
-  | { type: "unsent"; unsent: Unsent; body: string; tick: "waiting" | "failed"; quote: Message | undefined };
+  | {
+      type: "unsent";
+      unsent: Unsent;
+      body: string;
+      tick: "waiting" | "failed";
+      quote: Message | undefined;
+      /** What it carries. */
+      media: MediaInfo | undefined;
+      /** Of what it carries, how much is uploaded. */
+      upload: Progress | undefined;
+    };
+
+/** So many of the bytes. */
+export interface Progress {
+  sent: number;
+  bytes: number;
+}
 
 /** An own message or change that is not stored. */
 export interface Unsent {
-  queued: Queued;
+  queued: Queued | Upload;
   /** When the user made it: RFC 3339, as `sent_at` of a message. */
   at: string;
   /** Why it will never be stored: what `failed` was called with. */
   error?: string;
+  upload?: Progress;
 }
 
 /** Who has a message, each in the order of their ids. */
@@ -167,7 +185,7 @@ export class Timeline {
    * An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start. A
    * change of the group is not shown before it is stored.
    */
-  queued(queued: Queued, at: string): void {
+  queued(queued: Queued | Upload, at: string): void {
     const { clientMsgId } = queued;
     if (!("body" in queued) && targetOf(queued) === undefined) {
       return;
@@ -183,6 +201,14 @@ export class Timeline {
     const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
     if (unsent) {
       unsent.error = error;
+    }
+  }
+
+  /** So much of what an own message carries is uploaded. */
+  uploading({ clientMsgId, sent, bytes }: Progress & { clientMsgId: string }): void {
+    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
+    if (unsent) {
+      unsent.upload = { sent, bytes };
     }
   }
 
@@ -297,7 +323,7 @@ export class Timeline {
       entries.push({ type: "message", message, own, tick: mark, quote, ...this.#changing(seq) });
     }
     for (const unsent of this.#unsent) {
-      const { queued, at, error } = unsent;
+      const { queued, at, error, upload } = unsent;
       if ("body" in queued) {
         turn(at);
         const quote = this.#quote(queued.replyTo);
@@ -307,6 +333,8 @@ export class Timeline {
           body: queued.body,
           tick: error === undefined ? "waiting" : "failed",
           quote,
+          media: queued.media,
+          upload,
         });
       }
     }
@@ -622,7 +650,7 @@ function tick(seq: number, all: Marks): "stored" | "delivered" | "read" {
 }
 
 /** Of a change: the message that it is about. */
-function targetOf(queued: Queued): number | undefined {
+function targetOf(queued: Queued | Upload): number | undefined {
   if ("edit" in queued) {
     return queued.edit.seq;
   }

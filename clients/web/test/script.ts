@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
-import type { Queued } from "../src/storage/storage.ts";
+import type { Queued, Upload } from "../src/storage/storage.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -129,7 +129,7 @@ export function queuedOf(script: Step): Queued {
   return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
 }
 
-export function queuedAsWritten(queued: Queued): Json {
+export function queuedAsWritten(queued: Queued | Upload): Json {
   const { clientMsgId: client_msg_id, target, replyTo: reply_to, ...what } = queued as Step;
   return { client_msg_id, ...target, ...what, ...without({ reply_to }) };
 }
@@ -159,6 +159,10 @@ export function plain(event: ClientEvent): Json {
     case "typing": {
       const { type: _, ...typing } = event;
       return { typing };
+    }
+    case "upload": {
+      const { type: _, ...progress } = event;
+      return { upload: progress };
     }
     case "reacted": {
       const { type: _, ...queued } = event;

@@ -272,7 +272,8 @@ function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
     return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
   }
   if ("body" in queued) {
-    return { ...entry, kind: "text", ...asSaid(queued) };
+    const { kind = "text", media } = queued;
+    return { ...entry, kind, ...asSaid(queued), ...(media ? { media } : {}) };
   }
   return { ...entry, kind: "system", system: systemOf(me, queued, stored) };
 }
