@@ -7,10 +7,13 @@ import {
   type HistoryResult,
   type Message,
   type Presence,
+  type Queued,
   type Settings,
   Timeline,
+  type Upload,
 } from "@pigeonhole/client";
 import { type Group, learned, learnedOfRow, moderates, UNKNOWN } from "./group.ts";
+import { said } from "./said.ts";
 import { sentence } from "./system.ts";
 
 /** In the place of what was said. */
@@ -186,18 +189,32 @@ export class Chat {
     const last = this.#last(row?.seq ?? 0);
     switch (last?.type) {
       case "unsent":
-        return { text: last.body, at: Date.parse(last.unsent.at), by: this.me };
+        return {
+          text: said(kindOf(last.unsent.queued), last.body, last.media),
+          at: Date.parse(last.unsent.at),
+          by: this.me,
+        };
       case "system":
         return this.#line(last.message);
       case "message": {
-        const { body, sent_at, deleted_at, sender_id } = last.message;
-        return { text: deleted_at === undefined ? body : DELETED, at: Date.parse(sent_at), by: sender_id };
+        const { body, sent_at, deleted_at, sender_id, kind, media } = last.message;
+        return {
+          text: deleted_at === undefined ? said(kind, body, media) : DELETED,
+          at: Date.parse(sent_at),
+          by: sender_id,
+        };
       }
     }
     if (row?.system) {
       return this.#line(row);
     }
-    return row && { text: row.deleted ? DELETED : row.preview, at: Date.parse(row.sent_at), by: row.sender_id };
+    return (
+      row && {
+        text: row.deleted ? DELETED : said(row.kind, row.preview),
+        at: Date.parse(row.sent_at),
+        by: row.sender_id,
+      }
+    );
   }
 
   #line({ system, sender_id, sent_at }: Pick<Message, "system" | "sender_id" | "sent_at">): Newest {
@@ -216,4 +233,9 @@ export class Chat {
     }
     return last?.type === "unsent" ? last : undefined;
   }
+}
+
+/** Of a message that is not stored. */
+function kindOf(queued: Queued | Upload): string {
+  return ("kind" in queued && queued.kind) || "text";
 }

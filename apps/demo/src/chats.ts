@@ -9,6 +9,7 @@ import {
   type GroupInfo,
   type HistoryResult,
   limits,
+  type MediaDraft,
   type Message,
   type NewGroup,
   type PigeonholeError,
@@ -22,6 +23,7 @@ import {
   type Side,
   type State,
   type Typing,
+  type Upload,
 } from "@pigeonhole/client";
 import { Chat, type Newest } from "./chat.ts";
 import { isChannel, isShared } from "./group.ts";
@@ -122,7 +124,7 @@ export class Chats {
 
   /** Until the client is closed. */
   async run(): Promise<void> {
-    for (const queued of this.#client.outbox) {
+    for (const queued of [...this.#client.outbox, ...this.#client.uploads]) {
       if ("create" in queued) {
         this.#making(queued);
         continue;
@@ -192,6 +194,48 @@ export class Chats {
     chat.timeline.close();
     this.look();
     this.#watcher.changed();
+  }
+
+  // What messages carry.
+
+  /** Shown from now on, with how far it is. */
+  async sendMedia(chat: Chat, draft: MediaDraft): Promise<void> {
+    const { id, peer } = chat;
+    if (id === undefined && peer === undefined) {
+      return;
+    }
+    chat.refused = "";
+    try {
+      const target = id === undefined ? { to: peer ?? "" } : { conversation_id: id };
+      const { queued } = await this.#client.sendMedia(target, draft);
+      this.#queued(chat, queued);
+    } catch (error) {
+      chat.refused = `Not sent: ${(error as Error).message}`;
+    }
+    chat.timeline.close();
+    this.look();
+    this.#watcher.changed();
+  }
+
+  cancel(clientMsgId: string): void {
+    this.#client.cancel(clientMsgId);
+  }
+
+  /** The same once more, in the place of what has failed. */
+  retry(chat: Chat, failed: Queued | Upload): void {
+    this.dismiss(chat, failed.clientMsgId);
+    if ("blob" in failed && failed.blob) {
+      const { blob, kind, body, replyTo, mentions, media } = failed;
+      const { name, width, height, duration_ms: durationMs, thumbhash, waveform } = media;
+      const all = { name, replyTo, mentions, width, height, durationMs, thumbhash, waveform };
+      const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+      this.sendMedia(chat, { blob, kind, body, ...known });
+    }
+  }
+
+  /** What a message carries. */
+  fetch(message: Message): Promise<Blob> {
+    return this.#client.download(message);
   }
 
   edit(chat: Chat, seq: number, body: string): void {
@@ -413,7 +457,7 @@ export class Chats {
     }
   }
 
-  #queued(chat: Chat, queued: Queued): void {
+  #queued(chat: Chat, queued: Queued | Upload): void {
     this.#sent.set(queued.clientMsgId, chat);
     chat.timeline.queued(queued, new Date().toISOString());
   }
@@ -566,6 +610,9 @@ export class Chats {
       case "typing":
         this.#onTyping(event);
         break;
+      case "upload":
+        this.#sent.get(event.clientMsgId)?.timeline.uploading(event);
+        break;
       case "reacted":
         this.#sent.get(event.clientMsgId)?.timeline.reacted(event);
         break;
@@ -601,6 +648,11 @@ export class Chats {
       return;
     }
     const timeline = chat?.timeline;
+    if (error.code === "cancelled") {
+      timeline?.failed(clientMsgId, error.code);
+      timeline?.dismiss(clientMsgId);
+      return;
+    }
     const isChange = !("body" in queued);
     timeline?.failed(clientMsgId, reason(error, isChange, chat?.isGroup === true));
     if (isChange && error.code === "gone") {

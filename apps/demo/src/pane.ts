@@ -6,6 +6,8 @@ import { Chats } from "./chats.ts";
 import { isShared } from "./group.ts";
 import { Network } from "./network.ts";
 import { Phone } from "./phone.ts";
+import { draftOf } from "./prepare.ts";
+import { said } from "./said.ts";
 import { kept, takeStorage } from "./tab.ts";
 import { Conversation } from "./view/conversation.ts";
 import { h } from "./view/dom.ts";
@@ -72,8 +74,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   };
   const chats = new Chats(user, client, peers, {
     changed: () => showSoon(),
-    said: ({ isGroup, name }, { sender_id, body }) => {
-      announcer.textContent = `${sender_id}${isGroup ? ` in ${name}` : ""}: ${body}`;
+    said: ({ isGroup, name }, { sender_id, kind, body, media }) => {
+      announcer.textContent = `${sender_id}${isGroup ? ` in ${name}` : ""}: ${said(kind, body, media)}`;
     },
     isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
   });
@@ -126,6 +128,16 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   });
   const conversation = new Conversation(user, {
     send: (chat, draft) => void chats.send(chat, draft),
+    files: async (chat, files) => {
+      // In the order in which they were chosen.
+      for (const file of files) {
+        await chats.sendMedia(chat, await draftOf(file));
+      }
+    },
+    voice: (chat, draft) => void chats.sendMedia(chat, draft),
+    cancel: (id) => chats.cancel(id),
+    retry: (chat, failed) => chats.retry(chat, failed),
+    fetch: (message) => chats.fetch(message),
     edit: (chat, seq, body) => chats.edit(chat, seq, body),
     delete: (chat, seq) => chats.delete(chat, seq),
     react: (chat, seq, emoji) => chats.react(chat, seq, emoji),
