@@ -1,21 +1,28 @@
 // The interface for apps.
 
-import { type Config, defaultTiming } from "./config.ts";
+import { type Config, defaultTiming, type Timing } from "./config.ts";
+import { Downloads } from "./downloads.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
 import {
   type AddResult,
+  type ChannelsResult,
   type HistoryResult,
   type InboxResult,
+  type JoinResult,
+  type LeaveResult,
   limits,
   type MembersResult,
+  type Message,
   type Presence,
   type ReactionsResult,
   type ReadResult,
   type ReceiptsResult,
   type SendResult,
+  type WatchResult,
 } from "./frames.ts";
+import { digestsOf, infoOf, type MediaDraft } from "./media.ts";
 import {
   checkQueued,
   checkSize,
@@ -34,8 +41,9 @@ import type { Stored } from "./session/outbox.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
 import { memoryStorage } from "./storage/memory.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, Upload } from "./storage/storage.ts";
 import { watchSurroundings } from "./surroundings.ts";
+import { Uploads } from "./uploads.ts";
 import { uuid } from "./uuid.ts";
 
 /**
@@ -56,7 +64,10 @@ export async function connect(config: Config): Promise<Client> {
   const session = new Session({ me: config.userId, timing, saved, random: Math.random, now: clock() });
   const events = new Events((conversation, seq) => driver.act((at, now) => at.handled(conversation, seq, now)));
   const driver = new Driver(session, dialer, storage, (event) => events.push(event));
-  const client = new Client(driver, events);
+  const client = new Client(driver, events, timing);
+  for (const upload of saved.uploads ?? []) {
+    client.goOn(upload);
+  }
   const setAside = storage.setAside?.();
   if (setAside !== undefined) {
     events.push({ type: "storage", setAside });
@@ -74,15 +85,32 @@ export class Client {
   /** Events, in order. */
   readonly events: Events;
   #driver: Driver;
+  #uploads: Uploads;
+  #downloads: Downloads;
   #unwatch: () => void;
 
   /** @internal */
-  constructor(driver: Driver, events: Events) {
+  constructor(driver: Driver, events: Events, timing: Timing) {
     this.#driver = driver;
     this.events = events;
+    this.#uploads = new Uploads({
+      call: (request) => this.#call(request),
+      queue: (queued) => driver.send(queued),
+      keep: (upload) => driver.save({ uploading: upload }),
+      forget: (clientMsgId) => driver.saveSoon({ done: clientMsgId }),
+      progress: (clientMsgId, sent, bytes) => driver.tell({ type: "upload", clientMsgId, sent, bytes }),
+      failed: (upload, error) => driver.tell({ type: "failed", ...upload, error }),
+      lookPause: timing.gapRetry,
+      pause: (failures) =>
+        Math.min(timing.reconnectFirst * 2 ** failures, timing.reconnectMax) * (0.5 + Math.random() / 2),
+    });
+    this.#downloads = new Downloads((ids) => this.#call({ action: "download", media_ids: ids }));
     this.#unwatch = watchSurroundings({
       shown: () => this.wake(),
-      networkChanged: () => driver.act((session, now) => session.networkChanged(now)),
+      networkChanged: () => {
+        driver.act((session, now) => session.networkChanged(now));
+        this.#uploads.wake();
+      },
     });
   }
 
@@ -97,6 +125,56 @@ export class Client {
   send(target: Target, draft: Draft): Promise<Sent> {
     const said = typeof draft === "string" ? { body: draft } : draft;
     return this.#queue({ clientMsgId: uuid(), target, ...said });
+  }
+
+  /**
+   * Sends a picture, a file or a voice note: uploads it, then sends the message that carries it. Events `upload` say how far it is; a
+   * text that is sent meanwhile may overtake it. Over a reload it goes on where the storage can keep bytes (`indexedDbStorage`).
+   *
+   * When it resolves, it is kept; `stored` of the result waits for the answer to the message.
+   *
+   * @throws As `send`, and `unreadable`: the bytes can't be read. `config`: there are no digests without TLS.
+   */
+  async sendMedia(target: Target, draft: MediaDraft): Promise<Sent> {
+    const info = infoOf(draft);
+    const { sha256, parts } = await digestsOf(draft.blob);
+    const { blob, kind, body = "", replyTo, mentions } = draft;
+    return this.#upload({
+      clientMsgId: uuid(),
+      target,
+      kind,
+      body,
+      ...(replyTo === undefined ? {} : { replyTo }),
+      ...(mentions === undefined ? {} : { mentions }),
+      media: { ...info, sha256 },
+      blob,
+      ...(parts ? { parts } : {}),
+    });
+  }
+
+  /** Sends what a message carries once more, with this caption. The bytes are copied where they are. Otherwise as `sendMedia`. */
+  async forward(target: Target, message: Message, body = ""): Promise<Sent> {
+    const { kind, media, conversation_id, seq } = message;
+    if (!media || (kind !== "image" && kind !== "file" && kind !== "voice")) {
+      throw new PigeonholeError("gone", "the message carries nothing");
+    }
+    const { media_id: _, ...info } = media;
+    return this.#upload({ clientMsgId: uuid(), target, kind, body, media: info, copyOf: { conversation_id, seq } });
+  }
+
+  /** Ends an upload: the message will not be sent. `false`: it is too late, the message is in the outbox. */
+  cancel(clientMsgId: string): boolean {
+    return this.#uploads.cancel(clientMsgId);
+  }
+
+  /**
+   * What a message carries, once its digest is found to be right. Its `type` is that of a picture or a recording; of all else it says
+   * nothing, since a stranger's page must not become one of the app's. Keep it under its `media_id`.
+   *
+   * @throws `gone`: it is deleted. `transfer`: it can't be fetched, or is not what the message says. A code of the protocol; `closed`.
+   */
+  download(message: Pick<Message, "kind" | "media">, signal?: AbortSignal): Promise<Blob> {
+    return this.#downloads.download(message, signal);
   }
 
   /** As `send`, to the direct conversation with this user. */
@@ -130,8 +208,8 @@ export class Client {
   }
 
   /**
-   * Makes a group of the user, who owns it, and these. It goes by the outbox, in a lane of its own; `stored` of the result has the
-   * group's `conversation_id`.
+   * Makes a group of the user, who owns it, and these; with `kind: "channel"` a channel. It goes by the outbox, in a lane of its own;
+   * `stored` of the result has the `conversation_id`.
    *
    * @throws As `send`.
    */
@@ -156,9 +234,37 @@ export class Client {
     return this.#queue({ clientMsgId: uuid(), target, remove: { user_id: user } });
   }
 
-  /** Leaves a group. Otherwise as `edit`. */
-  leave(conversation: string): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+  /** Leaves a group or a channel, where that is no entry: `stored` of the result has no `seq` then. Otherwise as `edit`. */
+  leave(conversation: string): Promise<Sent<LeaveResult>> {
+    return this.#queue<LeaveResult>({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+  }
+
+  /** Becomes a member of a channel that takes everybody. Gives where it ends: what comes after that is unread. */
+  join(channel: string): Promise<JoinResult> {
+    return this.#call({ action: "join", conversation_id: channel });
+  }
+
+  /** A page of the user's channels, in the order of their ids. They are not in `inbox`. */
+  channels({ cursor }: Pick<Page, "cursor"> = {}): Promise<ChannelsResult> {
+    return this.#call({ action: "channels", ...(cursor ? { cursor } : {}) });
+  }
+
+  /**
+   * The app shows a channel: what is written there comes as `message` events, each entry once and in order, until `unwatch` or an
+   * `unwatched` event, over all connections; a restart forgets it. It begins after this `seq`, up to where the app has the channel;
+   * or where it ends now. Called again it asks again, and goes on where it is.
+   *
+   * Gives the server's first answer, which the app may ignore.
+   *
+   * @throws A code of the protocol. `unwatched`, `closed`: it was ended before the answer.
+   */
+  watch(channel: string, afterSeq?: number): Promise<WatchResult> {
+    return this.#driver.ask((session, waiter, now) => session.watch(channel, afterSeq, waiter, now));
+  }
+
+  /** The app no longer shows this channel. */
+  unwatch(channel: string): void {
+    this.#driver.act((session, now) => session.unwatch(channel, now));
   }
 
   /** Says what a member of a group may do from now on. With `owner` the user hands the group over. Otherwise as `edit`. */
@@ -256,11 +362,17 @@ export class Client {
    */
   wake(): void {
     this.#driver.act((session, now) => session.wake(now));
+    this.#uploads.wake();
   }
 
   /** Messages and changes that wait for the server's answer, oldest first: after a reload, what is to be shown as not sent yet. */
   get outbox(): readonly Queued[] {
     return this.#driver.session.outbox.waiting();
+  }
+
+  /** What is being uploaded, oldest first: after a reload, what is to be shown as not sent yet, behind the `outbox`. */
+  get uploads(): readonly Upload[] {
+    return this.#uploads.all;
   }
 
   /** What has been done so far. */
@@ -274,6 +386,7 @@ export class Client {
    */
   async close(): Promise<void> {
     this.#unwatch();
+    this.#uploads.close();
     await this.#driver.close();
     this.events.end();
   }
@@ -283,6 +396,25 @@ export class Client {
     checkQueued(queued);
     const { stored } = await this.#driver.send<R>(queued);
     return { clientMsgId, queued, stored };
+  }
+
+  /** @internal What an earlier run has begun. */
+  goOn(upload: Upload): void {
+    if (upload.blob instanceof Blob || upload.copyOf) {
+      this.#uploads.add(upload);
+    } else {
+      // Its bytes are lost.
+      this.#driver.saveSoon({ done: upload.clientMsgId });
+    }
+  }
+
+  async #upload(upload: Upload): Promise<Sent> {
+    const { clientMsgId, blob: _, parts, copyOf, mediaId, media, ...message } = upload;
+    // The id that the server will give it is no longer than this one.
+    const media_id = "m".repeat(limits.MEDIA_ID_CHARS_MAX);
+    checkQueued({ clientMsgId, ...message, media: { media_id, ...media } });
+    await this.#driver.save({ uploading: upload });
+    return { clientMsgId, queued: upload, stored: this.#uploads.add(upload) as Promise<SendResult> };
   }
 
   #call<R extends CallRequest>(request: R): Promise<CallResult<R>> {
@@ -298,8 +430,8 @@ function pageOf({ limit, cursor }: Page = {}): { limit?: number; cursor?: string
 export interface Sent<R = SendResult> {
   /** Its event carries the same, as `client_msg_id`. */
   clientMsgId: string;
-  /** What is in the outbox, for `Timeline.queued`. */
-  queued: Queued;
+  /** What is in the outbox, or on its way there, for `Timeline.queued`. */
+  queued: Queued | Upload;
   /**
    * Resolves once the server has stored it, however long there is no connection: of a change, with the place of its own entry.
    * May be ignored.

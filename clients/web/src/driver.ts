@@ -5,7 +5,7 @@ import type { ClientEvent, Why } from "./events.ts";
 import type { Stored } from "./session/outbox.ts";
 import type { LinkId, Output, Session, Waiter } from "./session/session.ts";
 import type { Dialer, Link } from "./socket.ts";
-import type { Queued, Storage } from "./storage/storage.ts";
+import type { Change, Queued, Storage } from "./storage/storage.ts";
 import { StorageWriter } from "./storage/writer.ts";
 
 /** The longest that `setTimeout` can wait. A longer timer would fire at once. */
@@ -83,6 +83,25 @@ export class Driver {
     const send = (session: Session, waiter: Waiter<R>, now: number) =>
       session.send(queued, waiter as Waiter<Stored>, now);
     return { stored: this.ask<R>(send) };
+  }
+
+  /** What is no output of the session: kept, or it fails. */
+  async save(change: Change): Promise<void> {
+    if (this.#isClosed) {
+      throw closed();
+    }
+    await this.#writer.save([change]);
+  }
+
+  /** If that can't be written, it is with the next change. */
+  saveSoon(change: Change): void {
+    if (!this.#isClosed) {
+      this.#writer.saveSoon([change]);
+    }
+  }
+
+  tell(event: ClientEvent): void {
+    this.#tell(event);
   }
 
   close(): Promise<void> {

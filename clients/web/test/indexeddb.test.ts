@@ -37,6 +37,22 @@ it("writes all of the changes or none", async () => {
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["c"]);
 });
 
+it("keeps the bytes of what is being uploaded, until it is queued or done", async () => {
+  const storage = indexedDbStorage("gina");
+  await storage.load();
+  const media = { mime: "image/png", bytes: 5, sha256: "x", width: 1, height: 1 };
+  const upload = (clientMsgId: string) =>
+    ({ clientMsgId, target: { to: "bob" }, kind: "image", body: "", media }) as const;
+  const blob = new Blob(["bytes"], { type: "image/png" });
+  await storage.write(["a", "b", "c"].map((id) => ({ uploading: { ...upload(id), blob } })));
+  await storage.write([{ uploading: { ...upload("b"), blob, mediaId: "m_1" } }, queued("a"), { done: "c" }]);
+  await storage.close?.();
+  const { uploads, outbox } = await indexedDbStorage("gina").load();
+  expect(uploads).toMatchObject([{ ...upload("b"), mediaId: "m_1" }]);
+  expect(await uploads?.[0]?.blob?.text()).toBe("bytes");
+  expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["a"]);
+});
+
 it("never lowers a mark, also where two clients write without locks", async () => {
   const [one, other] = [indexedDbStorage("frank"), indexedDbStorage("frank")];
   await Promise.all([one.load(), other.load()]);

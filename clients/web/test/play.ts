@@ -19,7 +19,25 @@ import {
   type Step,
 } from "./script.ts";
 
-export class Play {
+const caughtUp: Step[] = [
+  { dials: { need: "connect" } },
+  { told: { state: "connecting" } },
+  { open: {} },
+  { told: { state: "online" } },
+  { asks: { action: "drain" }, result: { messages: [], more: false } },
+  { asks: { action: "inbox", limit: 50 }, result: { conversations: [], next_cursor: null } },
+  { told: { state: "caught_up" } },
+];
+
+export function play(scenario: Scenario): void {
+  const play = new Play(scenario);
+  for (const step of [...(scenario.begin ? caughtUp : []), ...scenario.steps]) {
+    play.take(step);
+  }
+  play.nothingElse("at the end");
+}
+
+class Play {
   #session: Session;
   #now = 1000;
   #timing: Timing;
@@ -172,6 +190,14 @@ export class Play {
       session.call({ action: "receipts", ...does.receipts }, this.#waiter(as), this.#now);
     } else if (does.reactions) {
       session.call({ action: "reactions", ...does.reactions }, this.#waiter(as), this.#now);
+    } else if (does.join) {
+      session.call({ action: "join", ...does.join }, this.#waiter(as), this.#now);
+    } else if (does.channels) {
+      session.call({ action: "channels", ...does.channels }, this.#waiter(as), this.#now);
+    } else if (does.watch) {
+      session.watch(does.watch.conversation_id, does.watch.after_seq, this.#waiter(as), this.#now);
+    } else if (does.unwatch) {
+      session.unwatch(does.unwatch.conversation_id, this.#now);
     } else if (does.typing) {
       session.type(does.typing.conversation_id, this.#now);
     } else if (does.presence) {

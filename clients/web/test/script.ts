@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
-import type { Queued } from "../src/storage/storage.ts";
+import type { Queued, Upload } from "../src/storage/storage.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -129,7 +129,7 @@ export function queuedOf(script: Step): Queued {
   return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
 }
 
-export function queuedAsWritten(queued: Queued): Json {
+export function queuedAsWritten(queued: Queued | Upload): Json {
   const { clientMsgId: client_msg_id, target, replyTo: reply_to, ...what } = queued as Step;
   return { client_msg_id, ...target, ...what, ...without({ reply_to }) };
 }
@@ -160,6 +160,16 @@ export function plain(event: ClientEvent): Json {
       const { type: _, ...typing } = event;
       return { typing };
     }
+    case "upload": {
+      const { type: _, ...progress } = event;
+      return { upload: progress };
+    }
+    case "reacted": {
+      const { type: _, ...queued } = event;
+      return { reacted: queuedAsWritten(queued) };
+    }
+    case "unwatched":
+      return { unwatched: { conversation_id: event.conversation_id, code: event.error.code } };
     case "state":
       return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };
   }
@@ -170,6 +180,11 @@ const ajv = new Ajv({ strict: false });
 // Its types are those of a CommonJS module.
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);
 ajv.addSchema(schema, "frames");
+
+// It takes seconds, which are of no test.
+for (const definition of ["Request", "ServerFrame"]) {
+  validator(definition);
+}
 
 function validator(definition: string) {
   return ajv.getSchema(`frames#/definitions/${definition}`) ?? fail(`the schema has no ${definition}`);

@@ -47,6 +47,11 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Conversation", row);
       timeline.row(row);
     },
+    channel: (row) => {
+      fits("Channel", row);
+      timeline.channel(row);
+    },
+    reacted: ({ client_msg_id: clientMsgId, react }) => timeline.reacted({ clientMsgId, react }),
     typing: ({ user_id, now }) => timeline.typing(user_id, now),
     open: () => timeline.open(),
     close: () => timeline.close(),

@@ -2,13 +2,22 @@
 // groups.
 
 import type { PigeonholeError } from "../errors.ts";
-import { type AddResult, isAddResult, isSendResult, type Message, type SendResult, type System } from "../frames.ts";
-import { asSaid, isGroup, requestFor } from "../protocol.ts";
+import {
+  type AddResult,
+  isAddResult,
+  isLeaveResult,
+  isSendResult,
+  type LeaveResult,
+  type Message,
+  type SendResult,
+  type System,
+} from "../frames.ts";
+import { asSaid, isChannel, isGroup, requestFor } from "../protocol.ts";
 import type { Queued, QueuedCreate, QueuedGroupChange } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
 
-/** What the server answers. Where an addition found nobody new, there is no entry. */
-export type Stored = SendResult | AddResult;
+/** What the server answers. Where an addition found nobody new, or the user has left a channel, there is no entry. */
+export type Stored = SendResult | AddResult | LeaveResult;
 
 interface Entry {
   /** Their order over all lanes. */
@@ -93,8 +102,7 @@ export class Outbox {
     entry.tries += 1;
     requests.ask(requestFor(entry.queued), {
       answered: (result) => {
-        const isAnswer = "add" in entry.queued ? isAddResult : isSendResult;
-        const readable = isAnswer(result);
+        const readable = isAnswer(entry.queued, result);
         if (readable) {
           this.#answered(entry, result);
         }
@@ -114,8 +122,12 @@ export class Outbox {
     if (isSendResult(answer)) {
       this.#stored(entry, answer);
     } else {
-      this.#session.save({ done: entry.queued.clientMsgId });
-      this.#session.answer(entry.waiter, answer);
+      const { queued, waiter } = entry;
+      this.#session.save({ done: queued.clientMsgId });
+      this.#session.answer(waiter, answer);
+      if ("leave" in queued) {
+        this.#session.channels.left(queued.target.conversation_id);
+      }
     }
   }
 
@@ -126,6 +138,12 @@ export class Outbox {
     if ("body" in entry.queued && "to" in entry.queued.target) {
       this.rememberDirect(entry.queued.target.to, conversation_id);
     }
+    if (isChannel(conversation_id)) {
+      this.#session.save({ done: clientMsgId });
+      this.#session.answer(entry.waiter, stored);
+      this.#storedInChannel(entry.queued, stored);
+      return;
+    }
     this.#answeredEarly.set(conversation_id, [...(this.#answeredEarly.get(conversation_id) ?? []), clientMsgId]);
     if (conversations.hasBegun(conversation_id)) {
       this.forgetSent(conversation_id);
@@ -134,6 +152,16 @@ export class Outbox {
     // If the user held everything before it, the server has raised the delivered mark to it.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
     conversations.arrived(ownEntry(me, entry.queued, stored), false);
+  }
+
+  #storedInChannel(queued: Queued, stored: SendResult): void {
+    const { channels, me } = this.#session;
+    if ("react" in queued) {
+      // It is counted, and no entry: the answer is about its message.
+      this.#session.tell({ type: "reacted", ...queued });
+    } else {
+      channels.stored(ownEntry(me, queued, stored));
+    }
   }
 
   #refused(entry: Entry, error: PigeonholeError): void {
@@ -219,6 +247,13 @@ export class Outbox {
   }
 }
 
+function isAnswer(queued: Queued, result: unknown): result is Stored {
+  if ("add" in queued) {
+    return isAddResult(result);
+  }
+  return "leave" in queued && isChannel(queued.target.conversation_id) ? isLeaveResult(result) : isSendResult(result);
+}
+
 /** The entry as the server has stored it. */
 function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
   const { conversation_id, seq, message_id, sent_at } = stored;
@@ -237,13 +272,14 @@ function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
     return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
   }
   if ("body" in queued) {
-    return { ...entry, kind: "text", ...asSaid(queued) };
+    const { kind = "text", media } = queued;
+    return { ...entry, kind, ...asSaid(queued), ...(media ? { media } : {}) };
   }
   return { ...entry, kind: "system", system: systemOf(me, queued, stored) };
 }
 
 /** What happened to the group. */
-function systemOf(me: string, queued: QueuedCreate | QueuedGroupChange, stored: SendResult | AddResult): System {
+function systemOf(me: string, queued: QueuedCreate | QueuedGroupChange, stored: Stored): System {
   if ("create" in queued) {
     const { title, members } = queued.create;
     return { event: "created", title, members: [me, ...members.filter((user) => user !== me)] };

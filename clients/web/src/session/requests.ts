@@ -128,7 +128,7 @@ export class Requests {
     if (!asked) {
       return;
     }
-    if (problem.retryable) {
+    if (problem.retryable && !isForAsker(asked.request, problem)) {
       const wish = Math.min(problem.retry_after_ms ?? 0, RETRY_AFTER_MAX);
       asked.retryAt = this.#session.now + Math.max(this.#pause(asked), wish);
       asked.isPutOff = true;
@@ -151,6 +151,11 @@ export class Requests {
   #on(link: LinkId): [number, Asked][] {
     return [...this.#asked].filter(([, asked]) => asked.link === link);
   }
+}
+
+/** What is not ready has to be put again, perhaps: to ask again is not enough. */
+function isForAsker({ action }: Request, { code }: Problem): boolean {
+  return action === "uploaded" && code === "not_ready";
 }
 
 function isOfOutbox(request: Request): boolean {

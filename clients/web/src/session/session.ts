@@ -16,11 +16,12 @@
 import type { Timing, TokenNeed } from "../config.ts";
 import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State, Why } from "../events.ts";
-import type { ReadResult } from "../frames.ts";
-import { type Incoming, parseFrame } from "../protocol.ts";
+import type { ReadResult, WatchResult } from "../frames.ts";
+import { type Incoming, isChannel, parseFrame } from "../protocol.ts";
 import type { Change, Queued, Saved } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
+import { Channels } from "./channels.ts";
 import { Conversations } from "./conversations.ts";
 import { Links } from "./links.ts";
 import { Outbox, type Stored } from "./outbox.ts";
@@ -88,6 +89,7 @@ export class Session {
   readonly calls: Calls;
   readonly outbox: Outbox;
   readonly conversations: Conversations;
+  readonly channels: Channels;
   readonly catchUp: CatchUp;
   readonly reports: Reports;
   readonly typing: Typing;
@@ -114,6 +116,7 @@ export class Session {
     this.calls = new Calls(this);
     this.outbox = new Outbox(this, saved.outbox);
     this.conversations = new Conversations(this, saved.held);
+    this.channels = new Channels(this);
     this.catchUp = new CatchUp(this, saved.caughtUp);
     this.reports = new Reports(this);
     this.typing = new Typing(this);
@@ -149,7 +152,11 @@ export class Session {
             : this.requests.refused(incoming.id, incoming.problem);
         case "messages":
           for (const message of incoming.messages) {
-            this.conversations.arrived(message, false);
+            if (isChannel(message.conversation_id)) {
+              this.channels.arrived(message);
+            } else {
+              this.conversations.arrived(message, false);
+            }
           }
           return;
         case "receipt":
@@ -183,6 +190,15 @@ export class Session {
   /** The user writes there: told to the others now, or not at all. */
   type(conversation: string, now: number): void {
     this.#at(now, () => this.typing.send(conversation));
+  }
+
+  /** The app wants to be told what is posted in a channel: after this one, or from now on. */
+  watch(channel: string, after: number | undefined, waiter: Waiter<WatchResult>, now: number): void {
+    this.#at(now, () => this.channels.watch(channel, after, waiter));
+  }
+
+  unwatch(channel: string, now: number): void {
+    this.#at(now, () => this.channels.unwatch(channel));
   }
 
   /** Asks, now or once there is a connection. */
@@ -238,6 +254,7 @@ export class Session {
       this.catchUp.nextPing(),
       this.reports.next(),
       this.conversations.nextRepair(),
+      this.channels.next(),
     );
   }
 
@@ -300,6 +317,7 @@ export class Session {
     this.catchUp.drainOn();
     this.reports.report();
     this.conversations.repairDue();
+    this.channels.ask();
     this.catchUp.finish();
   }
 }

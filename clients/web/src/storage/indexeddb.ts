@@ -1,9 +1,11 @@
-// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the marks, one for the rest.
+// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the marks, one for the rest, one for
+// what is being uploaded, and one for its bytes, which are written once.
 
 import { PigeonholeError } from "../errors.ts";
-import type { Change, Queued, Saved, Storage } from "./storage.ts";
+import type { Change, Queued, Saved, Storage, Upload } from "./storage.ts";
 
-const VERSION = 2;
+const VERSION = 3;
+const STORES = ["outbox", "held", "rest", "uploads", "blobs"];
 /** A page that is being reloaded releases its lock within this. */
 const LOCK_WAIT = 2000;
 
@@ -38,9 +40,9 @@ class IndexedDbStorage implements Storage {
 
   async write(changes: Change[]): Promise<void> {
     // What is queued must survive a power failure; if the rest is lost, a message comes again at most.
-    const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
+    const durability = changes.some((change) => "queued" in change || "uploading" in change) ? "strict" : "relaxed";
     const database = await this.#open();
-    const transaction = database.transaction(["outbox", "held", "rest"], "readwrite", { durability });
+    const transaction = database.transaction(STORES, "readwrite", { durability });
     try {
       for (const change of changes) {
         put(transaction, change);
@@ -89,43 +91,71 @@ async function lock(name: string): Promise<() => void> {
 
 function open(name: string): Promise<IDBDatabase> {
   const request = indexedDB.open(name, VERSION);
-  request.onupgradeneeded = () => {
-    // Version 1 was never released.
-    for (const store of [...request.result.objectStoreNames]) {
-      request.result.deleteObjectStore(store);
+  request.onupgradeneeded = ({ oldVersion }) => {
+    const database = request.result;
+    if (oldVersion < 2) {
+      // Version 1 was never released.
+      for (const store of [...database.objectStoreNames]) {
+        database.deleteObjectStore(store);
+      }
+      database.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
+      database.createObjectStore("held");
+      database.createObjectStore("rest");
     }
-    request.result.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
-    request.result.createObjectStore("held");
-    request.result.createObjectStore("rest");
+    database.createObjectStore("uploads", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
+    database.createObjectStore("blobs");
   };
   return answer(request);
 }
 
 async function read(database: IDBDatabase): Promise<Saved> {
-  const transaction = database.transaction(["outbox", "held", "rest"]);
+  const transaction = database.transaction(STORES);
   const store = (name: string) => transaction.objectStore(name);
-  const [outbox, ids, seqs, caughtUp] = await Promise.all([
+  const [outbox, ids, seqs, caughtUp, uploads, named, blobs] = await Promise.all([
     answer<Queued[]>(store("outbox").getAll()),
     answer(store("held").getAllKeys()),
     answer<number[]>(store("held").getAll()),
     answer<string | undefined>(store("rest").get("caughtUp")),
+    answer<Upload[]>(store("uploads").getAll()),
+    answer(store("blobs").getAllKeys()),
+    answer<Blob[]>(store("blobs").getAll()),
   ]);
+  const bytes = new Map(named.map((id, at) => [String(id), blobs[at]]));
+  const withBytes = uploads.map((upload) => {
+    const blob = bytes.get(upload.clientMsgId);
+    return blob ? { ...upload, blob } : upload;
+  });
   const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
-  return caughtUp === undefined ? { outbox, held } : { outbox, held, caughtUp };
+  return {
+    outbox,
+    held,
+    ...(caughtUp === undefined ? {} : { caughtUp }),
+    ...(uploads.length === 0 ? {} : { uploads: withBytes }),
+  };
 }
 
 function put(transaction: IDBTransaction, change: Change): void {
   const store = (name: string) => transaction.objectStore(name);
   if ("queued" in change) {
     store("outbox").add(change.queued);
-  } else if ("done" in change) {
-    const outbox = store("outbox");
-    const found = outbox.index("by_id").getKey(change.done);
+    endUpload(transaction, change.queued.clientMsgId);
+  } else if ("uploading" in change) {
+    const { blob, ...upload } = change.uploading;
+    const uploads = store("uploads");
+    const found = uploads.index("by_id").getKey(upload.clientMsgId);
     found.onsuccess = () => {
       if (found.result !== undefined) {
-        outbox.delete(found.result);
+        uploads.put(upload, found.result);
+        return;
+      }
+      uploads.add(upload);
+      if (blob) {
+        store("blobs").put(blob, upload.clientMsgId);
       }
     };
+  } else if ("done" in change) {
+    remove(store("outbox"), change.done);
+    endUpload(transaction, change.done);
   } else if ("held" in change) {
     const { conversation_id, seq } = change.held;
     const held = store("held");
@@ -139,6 +169,21 @@ function put(transaction: IDBTransaction, change: Change): void {
   } else {
     store("rest").put(change.caughtUp, "caughtUp");
   }
+}
+
+function endUpload(transaction: IDBTransaction, id: string): void {
+  remove(transaction.objectStore("uploads"), id);
+  transaction.objectStore("blobs").delete(id);
+}
+
+/** By its `clientMsgId`. */
+function remove(store: IDBObjectStore, id: string): void {
+  const found = store.index("by_id").getKey(id);
+  found.onsuccess = () => {
+    if (found.result !== undefined) {
+      store.delete(found.result);
+    }
+  };
 }
 
 function answer<T>(request: IDBRequest<T>): Promise<T> {

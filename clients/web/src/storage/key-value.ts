@@ -31,7 +31,10 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
     async write(changes) {
       const next = copy(saved);
       for (const change of changes) {
-        apply(next, change);
+        // Bytes are no string.
+        if (!("uploading" in change)) {
+          apply(next, change);
+        }
       }
       await store.setItem(key, JSON.stringify({ ...next, held: [...next.held] }));
       saved = next;

@@ -1,5 +1,7 @@
 // What outlives a reload: the messages that were not answered yet, and how far each conversation has come.
 
+import type { Media } from "../frames.ts";
+import type { MediaInfo, MediaKind } from "../media.ts";
 import type { GroupInfo, NewGroup, Target } from "../protocol.ts";
 
 /** What waits for its answer: a message, a change of one, or one of a group. */
@@ -14,6 +16,29 @@ export interface QueuedMessage {
   replyTo?: number;
   /** Whom it names, or `*`: all members. */
   mentions?: string[];
+  /** Of one that carries something: a text has neither. */
+  kind?: MediaKind;
+  media?: Media;
+}
+
+/** A message whose bytes are on their way. Once they are there, a `QueuedMessage` with the same `clientMsgId` takes its place. */
+export interface Upload {
+  clientMsgId: string;
+  target: Target;
+  kind: MediaKind;
+  /** The caption. */
+  body: string;
+  replyTo?: number;
+  mentions?: string[];
+  media: MediaInfo;
+  /** Left out of one that is forwarded. */
+  blob?: Blob;
+  /** Of a large one, the digest of each part. */
+  parts?: string[];
+  /** The message that it is forwarded from. */
+  copyOf?: { conversation_id: string; seq: number };
+  /** What the server calls it, once that is known. */
+  mediaId?: string;
 }
 
 interface InConversation {
@@ -70,9 +95,11 @@ export type QueuedGroupChange = QueuedAdd | QueuedRemove | QueuedLeave | QueuedR
 
 /** One thing to remember. */
 export type Change =
-  /** This waits, after what waits already. */
+  /** This waits, after what waits already. An upload with this `clientMsgId` is over. */
   | { queued: Queued }
-  /** What has this `clientMsgId` no longer waits. */
+  /** This is on its way; or, where it was before, it has got its `mediaId`. A storage that can't keep bytes passes over it. */
+  | { uploading: Upload }
+  /** What has this `clientMsgId` no longer waits, nor is on its way. */
   | { done: string }
   /** The app is done with everything of this conversation up to here. Only rises. */
   | { held: { conversation_id: string; seq: number } }
@@ -86,6 +113,8 @@ export interface Saved {
   /** For each conversation, the last seq that the app is done with. */
   held: Map<string, number>;
   caughtUp?: string;
+  /** Oldest first. */
+  uploads?: Upload[];
 }
 
 /** Where the client keeps what must survive a restart. One client uses it at a time. */
@@ -95,8 +124,8 @@ export interface Storage {
   /** Where `load` has put what it could not read; all that it gave is empty then. */
   setAside?(): string | undefined;
   /**
-   * Remembers these, in this order, all or none. Where one of them is `queued`, all are safe once this is done. If it
-   * fails they are written again with the next ones; what is `queued` is refused instead.
+   * Remembers these, in this order, all or none. Where one is `queued` or `uploading`, all are safe once this is done. If it
+   * fails they are written again with the next ones; what is `queued` or `uploading` is refused instead.
    */
   write(changes: Change[]): Promise<void>;
   /** The client is closed: another one may use what is kept. */
@@ -108,23 +137,36 @@ export function nothingSaved(): Saved {
 }
 
 /** A copy that does not share its outbox and marks. */
-export function copy({ outbox, held, ...rest }: Saved): Saved {
-  return { ...rest, outbox: [...outbox], held: new Map(held) };
+export function copy({ outbox, held, uploads, ...rest }: Saved): Saved {
+  return { ...rest, outbox: [...outbox], held: new Map(held), ...(uploads ? { uploads: [...uploads] } : {}) };
 }
 
 /** Applies one change. */
 export function apply(saved: Saved, change: Change): void {
   if ("queued" in change) {
     saved.outbox.push(change.queued);
+    endUpload(saved, change.queued.clientMsgId);
+  } else if ("uploading" in change) {
+    const { uploading } = change;
+    const uploads = saved.uploads ?? [];
+    const at = uploads.findIndex(({ clientMsgId }) => clientMsgId === uploading.clientMsgId);
+    saved.uploads = at < 0 ? [...uploads, uploading] : uploads.map((upload, of) => (of === at ? uploading : upload));
   } else if ("done" in change) {
     const at = saved.outbox.findIndex((queued) => queued.clientMsgId === change.done);
     if (at >= 0) {
       saved.outbox.splice(at, 1);
     }
+    endUpload(saved, change.done);
   } else if ("held" in change) {
     const { conversation_id, seq } = change.held;
     saved.held.set(conversation_id, Math.max(seq, saved.held.get(conversation_id) ?? 0));
   } else {
     saved.caughtUp = change.caughtUp;
+  }
+}
+
+function endUpload(saved: Saved, id: string): void {
+  if (saved.uploads) {
+    saved.uploads = saved.uploads.filter(({ clientMsgId }) => clientMsgId !== id);
   }
 }
