@@ -194,10 +194,9 @@ impl Fetch {
             Err(elapsed) => return silent(elapsed),
         };
         match response.status() {
-            StatusCode::PARTIAL_CONTENT => {}
             // All of it, though only the rest was asked for.
             StatusCode::OK if self.done > 0 => self.begin_again()?,
-            StatusCode::OK => {}
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => {}
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => return Ok(Fetched::UrlEnded),
             status => return Ok(Fetched::Broken(format!("HTTP {}", status.as_u16()))),
         }
@@ -255,6 +254,7 @@ impl Drop for Fetch {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(crate) fn unwritable(error: io::Error) -> Error {
     Error::File(error.to_string())
 }
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_large_is_hashed_by_its_parts_however_it_is_read() {
-        let bytes: Vec<u8> = (0..16 * MIB + 1).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let bytes: Vec<u8> = (0..=16 * MIB).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let whole = &bytes[..16 * MIB];
         assert_eq!(hashed(whole, MIB + 7), (BASE64.encode(&Sha256::digest(whole)), vec![]));
         let digests: Vec<_> = bytes.chunks(8 * MIB).map(Sha256::digest).collect();

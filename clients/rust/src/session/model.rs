@@ -134,37 +134,13 @@ impl Server {
             None => {}
         }
         let reply: Reply = match action {
-            Action::Send(SendRequest { target, client_msg_id, kind, body, media, .. }) => {
-                let id = match target {
-                    Target::User(peer) => conversation_with(peer.as_str()),
-                    Target::Conversation(id) => id,
-                };
-                let media_id = media.map(|media| media.media_id);
-                // What was answered before keeps its answer.
-                if self.stored(&id, &client_msg_id).is_none()
-                    && let Some(media_id) = media_id
-                {
-                    match self.uploads.remove(&media_id) {
-                        Some(true) => {}
-                        _ => return error_frame(Some(name), request_id.as_ref(), &Refusal::Gone),
-                    }
-                }
-                self.store(&id, &client_msg_id, kind, &body).into()
-            }
-            Action::Upload(UploadRequest::Again { media_id }) => match self.uploads.get(&media_id) {
-                Some(is_there) => self.place(media_id.clone(), *is_there).into(),
-                None => return error_frame(Some(name), request_id.as_ref(), &Refusal::Gone),
+            Action::Send(request) => match self.send(request) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
             },
-            Action::Upload(_) => {
-                self.announced += 1;
-                let media_id = MediaId::parse(&format!("m_{}", self.announced)).unwrap();
-                self.uploads.insert(media_id.clone(), false);
-                self.place(media_id, false).into()
-            }
-            Action::Uploaded(UploadedRequest { media_id }) => match self.uploads.get(&media_id) {
-                Some(true) => UploadedResult { media_id }.into(),
-                Some(false) => return error_frame(Some(name), request_id.as_ref(), &Refusal::NotReady),
-                None => return error_frame(Some(name), request_id.as_ref(), &Refusal::Gone),
+            Action::Upload(_) | Action::Uploaded(_) => match self.uploaded(action) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
             },
             Action::Edit(EditRequest { conversation_id, client_msg_id, body, .. }) => {
                 EditResult(self.store(&conversation_id, &client_msg_id, Kind::Edit, &body)).into()
@@ -216,6 +192,40 @@ impl Server {
             _ => panic!("no client asks for it yet: {frame}"),
         };
         reply_frame(name, request_id.as_ref(), &reply)
+    }
+
+    fn send(&mut self, request: SendRequest) -> Result<Reply, Refusal> {
+        let SendRequest { target, client_msg_id, kind, body, media, .. } = request;
+        let id = match target {
+            Target::User(peer) => conversation_with(peer.as_str()),
+            Target::Conversation(id) => id,
+        };
+        // What was answered before keeps its answer.
+        if let Some(media) = media.filter(|_| self.stored(&id, &client_msg_id).is_none())
+            && self.uploads.remove(&media.media_id) != Some(true)
+        {
+            return Err(Refusal::Gone);
+        }
+        Ok(self.store(&id, &client_msg_id, kind, &body).into())
+    }
+
+    fn uploaded(&mut self, action: Action) -> Result<Reply, Refusal> {
+        Ok(match action {
+            Action::Upload(UploadRequest::Again { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                self.place(media_id, is_there).into()
+            }
+            Action::Uploaded(UploadedRequest { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                if is_there { UploadedResult { media_id }.into() } else { return Err(Refusal::NotReady) }
+            }
+            _ => {
+                self.announced += 1;
+                let media_id = MediaId::parse(&format!("m_{}", self.announced)).unwrap();
+                self.uploads.insert(media_id.clone(), false);
+                self.place(media_id, false).into()
+            }
+        })
     }
 
     fn stored(&self, conversation: &ConversationId, client_msg_id: &ClientMsgId) -> Option<Message> {
