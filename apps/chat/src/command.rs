@@ -1,16 +1,23 @@
 //! What the user can ask for in a line that begins with a slash.
 
+use std::path::PathBuf;
+
 use pigeonhole_client::{
     ConversationId, ConversationSettings, DeviceToken, Emoji, MutedUntil, Role, Seq, Settings, Title, UserId,
     UserSettings,
 };
 
 use crate::group::{Act, Question, names_in, title_and_names};
+use crate::media::path_and_rest;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
     Set(Setting),
     Change(Change),
+    /// A file, with a text beside it.
+    Send(PathBuf, String),
+    /// What a message carries, to be saved; without its number, the last that carries something.
+    Save(Option<Seq>, Option<PathBuf>),
     /// Whether the peer is there.
     Who,
     Group(Act),
@@ -66,6 +73,11 @@ impl Command {
         }
         let (seq, text) = number(rest.trim_start());
         let change = match name {
+            "/send" => {
+                let send = |(path, caption)| Self::Send(path, caption);
+                return Some(path_and_rest(rest.trim()).map_or(Self::Usage("/send PATH [TEXT]"), send));
+            }
+            "/save" => return Some(Self::Save(seq, path_and_rest(text).map(|(path, _)| path))),
             "/edit" if text.is_empty() => return Some(Self::Usage("/edit [NUMBER] TEXT")),
             "/edit" => Change::Edit { seq, body: text.to_owned() },
             "/reply" if text.is_empty() => return Some(Self::Usage("/reply [NUMBER] TEXT")),
@@ -213,6 +225,21 @@ mod tests {
         for line in ["/edit", "/edit 12", "/reply", "/reply #12", "/delete this", "/react two words"] {
             assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
         }
+    }
+
+    #[test]
+    fn a_file_is_sent_and_saved() {
+        let path = || PathBuf::from("us.jpg");
+        for (line, command) in [
+            ("/send us.jpg", Command::Send(path(), String::new())),
+            ("/send us.jpg at last", Command::Send(path(), "at last".to_owned())),
+            ("/save", Command::Save(None, None)),
+            ("/save 12", Command::Save(Seq::new(12), None)),
+            ("/save 12 us.jpg", Command::Save(Seq::new(12), Some(path()))),
+        ] {
+            assert_eq!(Command::parse(line), Some(command), "{line}");
+        }
+        assert!(matches!(Command::parse("/send"), Some(Command::Usage(_))));
     }
 
     #[test]

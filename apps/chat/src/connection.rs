@@ -1,5 +1,6 @@
 //! Between the client library and the screen: gives the one tokens, and the other what of its events belongs there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 
 use crate::command::{Change, Command};
 use crate::group::{Act, titled};
+use crate::media::attachment;
 use crate::room::{Ask, Listing, News, Room, Wish, With, is_channel};
 
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
@@ -53,6 +55,7 @@ enum Answer {
     Joined(ConversationId, Result<JoinResult, Error>),
     Channels(Listing, Result<ChannelsResult, Error>),
     Set(Result<(), Error>),
+    Saved(PathBuf, Result<(), Error>),
     Presence(Result<Vec<Presence>, Error>),
     Ring {
         on: bool,
@@ -99,6 +102,7 @@ impl Talk {
                 Answer::Left(id, Ok(left)) => self.room.left(&id, &left),
                 Answer::Joined(id, Ok(_)) => self.room.open_other(With::Group(id)),
                 Answer::Channels(listing, page) => self.room.channels(listing, page),
+                Answer::Saved(place, saved) => self.room.saved(&place, saved),
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
                 Answer::Joined(_, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
@@ -165,6 +169,26 @@ impl Talk {
                     Act::Create { .. } | Act::Channel { .. } | Act::Add(_) | Act::Leave => return Vec::new(),
                 };
                 self.queued(&sent, line);
+            }
+            Some(Wish::Send(path, caption)) => match attachment(&path) {
+                Ok(attachment) => {
+                    let (target, draft) = self.room.draft(&caption);
+                    let sent = self.client.send_media(target, attachment.caption(draft)).await;
+                    self.queued(&sent, line);
+                }
+                Err(problem) => self.room.not_said(line, &Error::File(problem)),
+            },
+            // What is there stays.
+            Some(Wish::Save(_, place)) if place.exists() => {
+                self.room.saved(&place, Err(Error::File(format!("{} is there already", place.display()))));
+            }
+            Some(Wish::Save(message, place)) => {
+                let client = self.client.clone();
+                let save = async move {
+                    let saved = client.download(&message, &place).await;
+                    Answer::Saved(place, saved)
+                };
+                self.answers.push(save.boxed());
             }
             Some(Wish::Open(with)) => self.room.open_other(with),
             Some(Wish::Group(None, _)) | None => {}

@@ -8,6 +8,7 @@ mod connection;
 mod editor;
 mod group;
 mod lines;
+mod media;
 mod room;
 mod text;
 mod transcript;
@@ -61,6 +62,8 @@ Commands, each on a line of its own. Without a number, the first two are about y
   /delete [7]             deletes it for both
   /react [7] [EMOJI]      reacts to it, or takes that back
   /reply [7] TEXT         answers it
+  /send PATH [TEXT]       sends a picture or another file, with a text beside it; a path with spaces stands in quotes
+  /save [7] [PATH]        saves what a message carries; without a path, here and by its name
   /who                    whether they are online, or when they were
   /mute, /unmute          whether this conversation may notify you
   /archive, /unarchive    whether it is out of sight, until its next message

@@ -4,6 +4,7 @@
 //! messages, ticks and gaps are the [`Timeline`]'s.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pigeonhole_client::{
@@ -15,6 +16,7 @@ use pigeonhole_client::{
 
 use crate::command::{Change, Command};
 use crate::group::{self, Act, Members, Question};
+use crate::media;
 
 /// How much of the conversation is shown at the start.
 const HISTORY_AT_START: u64 = 50;
@@ -142,6 +144,8 @@ impl With {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
     Change(ConversationId, Seq, Change),
+    Send(PathBuf, String),
+    Save(Box<Message>, PathBuf),
     Group(Option<ConversationId>, Act),
     Open(With),
 }
@@ -364,6 +368,11 @@ impl Room {
                 None => self.ask(Question::Members),
             },
             Command::List => self.asks.push(Ask::List),
+            Command::Send(path, caption) => return Some(Wish::Send(path, caption)),
+            Command::Save(seq, path) => match self.carrier(seq).and_then(|it| Some((media::place(&it)?, it))) {
+                Some((place, message)) => return Some(Wish::Save(Box::new(message), path.unwrap_or(place))),
+                None => self.news.push(News::Notice("there is nothing to save here".to_owned())),
+            },
             Command::Channels => {
                 self.list.clear();
                 self.asks.push(Ask::Channels(Listing::Told, None));
@@ -608,6 +617,29 @@ impl Room {
         shown.find(|(seq, own)| wanted.map_or(*own == own_one, |wanted| wanted == *seq)).map(|(seq, _)| seq)
     }
 
+    /// The message with this number, or the last one, that carries something.
+    fn carrier(&self, seq: Option<Seq>) -> Option<Message> {
+        self.timeline.entries(|_| ()).into_iter().rev().find_map(|entry| match entry {
+            TimelineEntry::Message { message, .. }
+                if message.media.is_some() && seq.is_none_or(|seq| seq == message.seq) =>
+            {
+                Some(message.into_owned())
+            }
+            _ => None,
+        })
+    }
+
+    /// What a message carries is there now, or will not be.
+    pub(crate) fn saved(&mut self, place: &Path, saved: Result<(), Error>) {
+        match saved {
+            Ok(()) => self.news.push(News::Told(format!("saved as {}", place.display()))),
+            Err(Error::Refused { code, .. }) if code == "gone" => {
+                self.news.push(News::Notice("the message is deleted".to_owned()));
+            }
+            Err(error) => self.news.push(News::Notice(format!("not saved: {error}"))),
+        }
+    }
+
     /// Whether the peer is there, since the user has asked.
     pub(crate) fn present(&mut self, presence: Result<Vec<Presence>, Error>) {
         match presence {
@@ -646,6 +678,7 @@ impl Room {
             Event::Receipt { kind, receipt } => self.receipt(kind, &receipt),
             Event::ConversationChanged(row) => self.found(&row),
             Event::SettingsChanged(settings) => self.settings(&settings),
+            Event::Uploading { client_msg_id, done, .. } => self.timeline.uploading(&client_msg_id, done),
             Event::Reacted { queued } => {
                 self.waiting.remove(&queued.client_msg_id);
                 self.timeline.reacted(&queued);
@@ -971,7 +1004,9 @@ impl Room {
 /// What is not so now.
 fn not_done(outgoing: &Outgoing) -> String {
     match outgoing {
-        Outgoing::Message { body, .. } => format!("not sent: {body}"),
+        Outgoing::Message { body, .. } => {
+            format!("not sent: {}", media::with_caption(outgoing.upload().map(media::carries), body))
+        }
         Outgoing::Edit { seq, .. } => format!("#{seq} not edited"),
         Outgoing::Delete { seq, .. } => format!("#{seq} not deleted"),
         Outgoing::React { seq, .. } => format!("no reaction to #{seq}"),

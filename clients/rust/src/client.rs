@@ -14,17 +14,23 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    AddResult, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest,
-    HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveResult, MembersRequest,
-    MembersResult, Presence, PresenceRequest, ReactionsRequest, ReactionsResult, ReadResult, ReceiptsRequest,
-    ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, Target, UserId, WatchResult, body_fits,
+    AddResult, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeviceRequest, DownloadRequest,
+    DownloadResult, Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult,
+    LeaveResult, MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, ReactionsRequest,
+    ReactionsResult, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side,
+    Target, UserId, WatchResult, body_fits,
 };
 
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
 use crate::group::{Draft, NewGroup, check_users};
+#[cfg(feature = "media")]
+use crate::media::Attachment;
+use crate::media::Upload;
 use crate::session::{Call, Session};
 use crate::storage::{Outgoing, Queued};
+#[cfg(feature = "media")]
+use crate::transfer::{Fetch, Fetched, unwritable};
 use crate::{Config, Error, Event, Stats};
 
 /// A user's connection to Pigeonhole. It is closed when its last clone is dropped.
@@ -78,7 +84,94 @@ impl Client {
     pub async fn send(&self, target: Target, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
         draft.check()?;
-        self.queue(Outgoing::message(target, draft)).await
+        self.queue(Outgoing::message(target, draft, None)).await
+    }
+
+    /// Sends a picture, a voice note or another file, by way of the outbox: its file is uploaded first, as often as it takes, over
+    /// restarts too, and what is said to the conversation meanwhile goes ahead of it. [`Event::Uploading`] tells how far it is.
+    ///
+    /// All of the file is read before this is done. It must stay as it is until the message is stored.
+    ///
+    /// # Errors
+    /// [`Error::File`]: it can't be read. [`Error::Invalid`]: it is empty, or above 100 MiB. Else as those of [`send`](Self::send).
+    #[cfg(feature = "media")]
+    pub async fn send_media(&self, target: Target, attachment: Attachment) -> Result<Sent, Error> {
+        attachment.check()?;
+        let draft = attachment.draft.clone();
+        let upload = crate::transfer::announce(attachment).await?;
+        self.queue(Outgoing::message(target, draft, Some(upload))).await
+    }
+
+    /// Sends what another message carries, by way of the outbox: nothing is uploaded. `draft` is the text beside it, which may be
+    /// empty.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: the message carries nothing. Else as those of [`send`](Self::send).
+    pub async fn forward(&self, target: Target, message: &Message, draft: impl Into<Draft>) -> Result<Sent, Error> {
+        let draft = draft.into();
+        draft.check()?;
+        let Some(media) = &message.media else {
+            return Err(Error::Invalid {
+                field: "media",
+                problem: "is missing: the message carries nothing".to_owned(),
+            });
+        };
+        let upload = Upload::copy(&message.conversation_id, message.seq, &message.kind, media);
+        self.queue(Outgoing::message(target, draft, Some(upload))).await
+    }
+
+    /// Fetches what a message carries into this file, which is there only if all of it is, and is what the message says. What breaks
+    /// goes on where it was, five times.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with `gone`: the message is deleted. [`Error::File`]: it can't be fetched or written, or is something else.
+    /// [`Error::Invalid`]: the message carries nothing. [`Error::Closed`].
+    #[cfg(feature = "media")]
+    pub async fn download(&self, message: &Message, to: impl Into<std::path::PathBuf>) -> Result<(), Error> {
+        const TRIES: u32 = 5;
+        let to = to.into();
+        let Some(media) = &message.media else {
+            return Err(Error::Invalid {
+                field: "media",
+                problem: "is missing: the message carries nothing".to_owned(),
+            });
+        };
+        let mut fetch = Fetch::new(media, &to).map_err(unwritable)?;
+        let http = crate::transfer::http();
+        let mut url = self.url_of(&media.media_id).await?;
+        for tries in 1.. {
+            match fetch.try_once(&http, &url).await? {
+                Fetched::All => break,
+                Fetched::UrlEnded if tries < TRIES => url = self.url_of(&media.media_id).await?,
+                Fetched::Broken(_) if tries < TRIES => tokio::time::sleep(std::time::Duration::from_secs(1)).await,
+                Fetched::UrlEnded => return Err(Error::File("it is not where the server says".to_owned())),
+                Fetched::Broken(why) => return Err(Error::File(why)),
+            }
+        }
+        let ended = spawn_blocking(move || fetch.end(&to)).await;
+        ended.map_err(|error| Error::File(error.to_string()))?
+    }
+
+    #[cfg(feature = "media")]
+    async fn url_of(&self, media_id: &MediaId) -> Result<String, Error> {
+        let found = self.urls(vec![media_id.clone()]).await?;
+        let item = found.items.into_iter().find(|item| item.media_id == *media_id);
+        let gone = || Error::Refused { code: "gone".to_owned(), message: "it is deleted".to_owned() };
+        item.map(|item| item.url).ok_or_else(gone)
+    }
+
+    /// Where the bytes are that these messages carry, 10 at most: URLs that are good for five minutes, for an app that fetches by
+    /// itself. Keep what was fetched under its `media_id`, never under its URL, and check its `sha256`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn urls(
+        &self,
+        media_ids: Vec<MediaId>,
+    ) -> impl Future<Output = Result<DownloadResult, Error>> + Send + 'static + use<> {
+        let (urls_tx, urls_rx) = oneshot::channel();
+        self.command(Command::Call(Call::Download(DownloadRequest { media_ids }, urls_tx)));
+        answer(urls_rx)
     }
 
     async fn queue<T>(&self, outgoing: Outgoing) -> Result<Sent<T>, Error> {

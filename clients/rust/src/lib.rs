@@ -65,27 +65,32 @@ mod driver;
 mod error;
 mod event;
 mod group;
+mod media;
 mod session;
 mod stats;
 mod storage;
 mod timeline;
 mod token;
+#[cfg(feature = "media")]
+mod transfer;
 
 pub use client::{Client, Events, Report, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, Why};
 pub use group::{Draft, EVERYBODY, NewGroup};
+pub use media::{About, Attachment, Source, Upload};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage};
 pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
     AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId, ConversationKind,
-    ConversationSettings, DeviceToken, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info, InvalidId,
-    JoinBy, JoinResult, Kind, LastMessage, LeaveResult, Member, MembersResult, Message, MessageId, MutedUntil,
-    Platform, Presence, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, Role,
-    SendResult, Seq, Settings, Side, System, Target, Timestamp, Title, UserId, UserSettings, WatchResult, When,
+    ConversationSettings, DeviceToken, Digest, Download, DownloadResult, Emoji, FileName, GroupMember, HistoryFrom,
+    HistoryResult, InboxResult, Info, InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveResult, Media, MediaId,
+    Member, MembersResult, Message, MessageId, MimeType, MutedUntil, Platform, Presence, Reaction, ReactionsResult,
+    Reactor, ReadResult, Receipt, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, System, Target,
+    Thumbhash, Timestamp, Title, UserId, UserSettings, WatchResult, Waveform, When,
 };
 
 /// The README's example, so that it compiles.

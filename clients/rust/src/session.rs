@@ -20,13 +20,14 @@ mod outbox;
 mod reports;
 mod requests;
 mod typing;
+mod uploads;
 mod watching;
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use wire::{ServerEvent, ServerFrame, UserId};
+use wire::{ClientMsgId, ServerEvent, ServerFrame, UserId};
 
 pub(crate) use calls::Call;
 use calls::Calls;
@@ -41,6 +42,7 @@ use watching::Watching;
 
 use crate::config::{Timing, TokenNeed};
 use crate::group::is_channel;
+use crate::media::Put;
 use crate::storage::{Change, Queued, Saved};
 use crate::{Error, Event, ReceiptKind, State, Stats};
 
@@ -59,6 +61,7 @@ pub(crate) enum Output {
     Close { link: LinkId },
     Event(Event),
     Answer(Answer),
+    Put { client_msg_id: ClientMsgId, put: Put },
 }
 
 /// An answer on its way to the app that waits for it.
@@ -194,6 +197,7 @@ impl Session {
             self.reports.next(),
             self.next_repair(),
             self.watching.next(),
+            self.next_upload(),
         ]
         .into_iter()
         .flatten()
@@ -226,6 +230,7 @@ impl Session {
             return;
         }
         self.ask_calls(now);
+        self.uploads_due(now);
         self.send_waiting(now);
         self.drain_on(now);
         self.report(now);

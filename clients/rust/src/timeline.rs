@@ -36,7 +36,7 @@ use members::{Marks, Members};
 /// let mut timeline = Timeline::new(UserId::parse("alice")?);
 /// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
 /// let target = Target::User(UserId::parse("bob")?);
-/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![] };
+/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
 /// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
 /// timeline.queued(queued, Timestamp::from_millis(1_763_632_800_000));
 ///
@@ -155,6 +155,8 @@ pub struct Unsent {
     pub queued: Queued,
     /// When the user made it.
     pub at: Timestamp,
+    /// Of a message whose file is being uploaded, how many of the [`Upload`](crate::Upload)'s bytes are there.
+    pub uploaded: Option<u64>,
     /// Why it will never be stored.
     pub error: Option<String>,
 }
@@ -344,7 +346,14 @@ impl Timeline {
         let id = &queued.client_msg_id;
         let is_shown = matches!(queued.outgoing, Outgoing::Message { .. }) || queued.outgoing.target_seq().is_some();
         if is_shown && !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
-            self.unsent.push(Unsent { queued, at, error: None });
+            self.unsent.push(Unsent { queued, at, uploaded: None, error: None });
+        }
+    }
+
+    /// The file of an own message is on its way, as [`Event::Uploading`](crate::Event::Uploading) says.
+    pub fn uploading(&mut self, client_msg_id: &ClientMsgId, done: u64) {
+        if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.is(client_msg_id)) {
+            unsent.uploaded = Some(done);
         }
     }
 

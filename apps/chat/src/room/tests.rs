@@ -77,7 +77,7 @@ fn history(seqs: impl IntoIterator<Item = u64>, alice_read: u64) -> HistoryResul
 
 pub(crate) fn queued(client_msg_id: &ClientMsgId) -> Queued {
     let (target, body) = (Target::User(user("bob")), "hi".to_owned());
-    let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![] };
+    let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None };
     Queued { client_msg_id: client_msg_id.clone(), outgoing }
 }
 

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use wire::limits::{FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, ChannelsRequest, ChannelsResult, ConversationKind, DeviceRequest, DeviceResult, HistoryRequest,
-    HistoryResult, InboxRequest, InboxResult, JoinRequest, JoinResult, MembersRequest, MembersResult, Presence,
-    PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult, ReceiptsRequest, ReceiptsResult, Settings,
-    SettingsResult,
+    Action, ChannelsRequest, ChannelsResult, ConversationKind, DeviceRequest, DeviceResult, DownloadRequest,
+    DownloadResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, JoinRequest, JoinResult, MembersRequest,
+    MembersResult, Presence, PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult, ReceiptsRequest,
+    ReceiptsResult, Settings, SettingsResult,
 };
 
 use super::requests::Errand;
@@ -33,6 +33,7 @@ pub(crate) enum Call {
     Reactions(ReactionsRequest, Waiter<ReactionsResult>),
     Channels(ChannelsRequest, Waiter<ChannelsResult>),
     Join(JoinRequest, Waiter<JoinResult>),
+    Download(DownloadRequest, Waiter<DownloadResult>),
 }
 
 impl Call {
@@ -48,6 +49,7 @@ impl Call {
             Self::Reactions(request, _) => Action::Reactions(request.clone()),
             Self::Channels(request, _) => Action::Channels(request.clone()),
             Self::Join(request, _) => Action::Join(request.clone()),
+            Self::Download(request, _) => Action::Download(request.clone()),
         }
     }
 
@@ -74,7 +76,8 @@ impl Call {
                 | Self::Receipts(..)
                 | Self::Reactions(..)
                 | Self::Channels(..)
-                | Self::Join(..),
+                | Self::Join(..)
+                | Self::Download(..),
                 _,
             ) => false,
         }
@@ -145,6 +148,7 @@ impl Session {
             Call::Reactions(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
             Call::Channels(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
             Call::Join(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Download(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
         }
     }
 
@@ -159,6 +163,7 @@ impl Session {
             Call::Reactions(_, waiter) => self.answer(waiter, Err(error)),
             Call::Channels(_, waiter) => self.answer(waiter, Err(error)),
             Call::Join(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Download(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
 }

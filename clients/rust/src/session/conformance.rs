@@ -38,6 +38,11 @@ fn groups() {
 }
 
 #[test]
+fn media() {
+    play_file("media");
+}
+
+#[test]
 fn receiving() {
     play_file("receiving");
 }
@@ -77,6 +82,7 @@ fn all_files_are_played() {
             "channels",
             "connecting",
             "groups",
+            "media",
             "receiving",
             "registering",
             "replacing",

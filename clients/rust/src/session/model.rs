@@ -430,6 +430,7 @@ impl World {
                 }
                 Output::Event(event) => self.events.push_back(event),
                 Output::Answer(answer) => answer.tell(),
+                Output::Put { .. } => panic!("nothing is uploaded here"),
             }
         }
     }
@@ -458,7 +459,8 @@ impl World {
             let client_msg_id = ClientMsgId::parse(&id).unwrap();
             let target = Target::Conversation(channel());
             self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
-            let outgoing = Outgoing::Message { target, body: "hi".to_owned(), reply_to: None, mentions: vec![] };
+            let outgoing =
+                Outgoing::Message { target, body: "hi".to_owned(), reply_to: None, mentions: vec![], media: None };
             let queued = Queued { client_msg_id, outgoing };
             self.saved.apply(&Change::Queued(queued.clone()));
             return self.session.send(queued, None, self.now);
@@ -565,7 +567,7 @@ impl World {
             (Target::Conversation(conversation_id), 0) => Outgoing::Edit { conversation_id, seq, body },
             (Target::Conversation(conversation_id), 1) => Outgoing::Delete { conversation_id, seq },
             (Target::Conversation(conversation_id), 2) => Outgoing::React { conversation_id, seq, emoji: None },
-            (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![] },
+            (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None },
         };
         let queued = Queued { client_msg_id, outgoing };
         self.saved.apply(&Change::Queued(queued.clone()));

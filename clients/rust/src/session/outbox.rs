@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use super::requests::{Errand, readable};
+use super::uploads::Uploading;
 use super::{Session, Waiter};
 use crate::group::{NewGroup, is_channel, is_group};
 use crate::storage::{Change, Outgoing, Queued};
@@ -18,6 +19,8 @@ use wire::{
 #[derive(Default)]
 pub(super) struct Outbox {
     lanes: BTreeMap<LaneKey, Lane>,
+    /// Messages whose files are on their way. They are in no lane yet.
+    pub(super) uploads: VecDeque<Uploading>,
     /// Lanes that may have something to send. The others are empty or wait for an answer.
     ready: BTreeSet<LaneKey>,
     /// The direct conversations with these users.
@@ -43,15 +46,23 @@ struct Lane {
     under_way: usize,
 }
 
-struct Entry {
+pub(super) struct Entry {
     /// Their order over all lanes.
     order: u64,
-    queued: Queued,
+    pub(super) queued: Queued,
     waiter: Option<Waiter<AddResult>>,
     under_way: bool,
     /// What the server held acknowledged when this was first sent; `None`: unknown, or not sent.
     acked_before: Option<Seq>,
     tries: u32,
+    /// It carries something that was announced in an earlier run.
+    may_be_sent: bool,
+}
+
+impl Entry {
+    pub(super) fn set_unsent(&mut self) {
+        (self.under_way, self.acked_before, self.tries, self.may_be_sent) = (false, None, 0, false);
+    }
 }
 
 impl LaneKey {
@@ -74,14 +85,34 @@ impl Outbox {
     fn push(&mut self, queued: Queued, waiter: Option<Waiter<AddResult>>, tries: u32) {
         self.last_order += 1;
         let lane = self.lane_of(&queued.outgoing);
-        let entry = Entry { order: self.last_order, queued, waiter, under_way: false, acked_before: None, tries };
+        let order = self.last_order;
+        let may_be_sent = false;
+        let entry = Entry { order, queued, waiter, under_way: false, acked_before: None, tries, may_be_sent };
+        if entry.queued.outgoing.upload().is_some() {
+            return self.uploads.push_back(Uploading::new(entry));
+        }
         self.lanes.entry(lane.clone()).or_default().entries.push_back(entry);
         self.ready.insert(lane);
     }
 
+    /// Its file is there: it goes behind what waits in its lane. One that may have been sent goes before that, where `is_unsure` looks
+    /// for it.
+    pub(super) fn enter(&mut self, Uploading { mut entry, may_be_sent, .. }: Uploading) {
+        let key = self.lane_of(&entry.queued.outgoing);
+        (entry.may_be_sent, entry.tries) = (may_be_sent, u32::from(may_be_sent));
+        let entries = &mut self.lanes.entry(key.clone()).or_default().entries;
+        if may_be_sent {
+            entries.push_front(entry);
+        } else {
+            entries.push_back(entry);
+        }
+        self.ready.insert(key);
+    }
+
     /// What waits for an answer, oldest first.
     pub(super) fn waiting(&self) -> Vec<Queued> {
-        let mut entries: Vec<&Entry> = self.lanes.values().flat_map(|lane| &lane.entries).collect();
+        let in_lanes = self.lanes.values().flat_map(|lane| &lane.entries);
+        let mut entries: Vec<&Entry> = in_lanes.chain(self.uploads.iter().map(|upload| &upload.entry)).collect();
         entries.sort_by_key(|entry| entry.order);
         entries.into_iter().map(|entry| entry.queued.clone()).collect()
     }
@@ -131,7 +162,10 @@ impl Outbox {
         me: &UserId,
     ) -> bool {
         let sent = |lane: &Lane| lane.entries.front().is_some_and(|entry| entry.tries > 0);
-        let is_sent = |key: &LaneKey| self.lanes.get(key).is_some_and(sent);
+        let is_uploaded = |key: &LaneKey| {
+            self.uploads.iter().any(|it| it.may_be_sent && self.lane_of(&it.entry.queued.outgoing) == *key)
+        };
+        let is_sent = |key: &LaneKey| self.lanes.get(key).is_some_and(sent) || is_uploaded(key);
         if is_group(conversation_id) {
             // It may be the one that is being made here.
             return is_sent(&LaneKey::to_conversation(conversation_id)) || is_sent(&LaneKey::Create);
@@ -139,7 +173,12 @@ impl Outbox {
         let to_user = |user: &UserId| match user {
             // Sent by another device; the recipient is unknown here.
             user if user == me => {
-                self.lanes.iter().any(|(key, lane)| matches!(key, LaneKey::To(Target::User(_))) && sent(lane))
+                let is_to_user = |key: &LaneKey| matches!(key, LaneKey::To(Target::User(_)));
+                self.lanes.iter().any(|(key, lane)| is_to_user(key) && sent(lane))
+                    || self
+                        .uploads
+                        .iter()
+                        .any(|it| it.may_be_sent && is_to_user(&self.lane_of(&it.entry.queued.outgoing)))
             }
             user => is_sent(&LaneKey::To(Target::User(user.clone()))),
         };
@@ -257,9 +296,17 @@ impl Session {
 
     pub(super) fn send_refused(&mut self, queued: Queued, error: Error) {
         let Some(entry) = self.outbox.remove(&queued) else { return };
+        let is_gone = matches!(&error, Error::Refused { code, .. } if code == "gone");
+        if is_gone && entry.may_be_sent {
+            return self.upload_anew(entry);
+        }
+        self.failed(entry, error);
+    }
+
+    pub(super) fn failed(&mut self, Entry { queued, waiter, .. }: Entry, error: Error) {
         self.stats.failed += 1;
         self.save(Change::Done(queued.client_msg_id.clone()));
-        if let Some(waiter) = entry.waiter {
+        if let Some(waiter) = waiter {
             self.answer(waiter, Err(error.clone()));
         }
         self.tell(Event::Failed { queued, error });
@@ -270,8 +317,9 @@ impl Session {
 pub(super) fn action(queued: &Queued) -> Action {
     let Queued { client_msg_id, outgoing } = queued.clone();
     match outgoing {
-        Outgoing::Message { target, body, reply_to, mentions } => {
-            let (kind, media) = (Kind::Text, None);
+        Outgoing::Message { target, body, reply_to, mentions, media } => {
+            let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
+            let media = media.and_then(|upload| upload.media()).map(Box::new);
             Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions })
         }
         Outgoing::Edit { conversation_id, seq, body } => {
@@ -347,11 +395,12 @@ fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: 
     let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
     let target_seq = queued.outgoing.target_seq();
     let system = system(&queued.outgoing, added, &sender_id);
-    let mut mentions = vec![];
+    let (mut mentions, mut media) = (vec![], None);
     let (kind, body, reply_to, emoji) = match queued.outgoing {
-        Outgoing::Message { body, reply_to, mentions: named, .. } => {
+        Outgoing::Message { body, reply_to, mentions: named, media: upload, .. } => {
             mentions = named;
-            (Kind::Text, body, reply_to, None)
+            media = upload.as_ref().and_then(|upload| upload.media()).map(Box::new);
+            (upload.map_or(Kind::Text, |upload| upload.kind), body, reply_to, None)
         }
         Outgoing::Edit { body, .. } => (Kind::Edit, body, None, None),
         Outgoing::Delete { .. } => (Kind::Delete, String::new(), None, None),
@@ -372,7 +421,7 @@ fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: 
         body,
         sent_at,
         client_msg_id: Some(queued.client_msg_id),
-        media: None,
+        media,
         reply_to,
         version,
         edited_at: None,

@@ -402,6 +402,7 @@ fn queued(entry: &Message) -> Option<Queued> {
             body: entry.body.clone(),
             reply_to: entry.reply_to,
             mentions: entry.mentions.clone(),
+            media: None,
         },
         Kind::System | Kind::Other(_) => return None,
     };

@@ -1,0 +1,275 @@
+//! The bytes of what messages carry: read, hashed, put and fetched.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use futures_util::stream;
+use reqwest::header::{CONTENT_LENGTH, RANGE};
+use reqwest::{Body, StatusCode};
+use sha2::{Digest as _, Sha256};
+use tokio::task::spawn_blocking;
+use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
+use wire::{Digest, Media};
+
+use crate::Error;
+use crate::media::{Attachment, Put, PutEnd, Source, Upload, check_length};
+
+/// Read and written at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// Nothing at all came or went for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+
+/// What S3 is spoken to with. One that can't be made is made again, and says why, at its first request.
+pub(crate) fn http() -> reqwest::Client {
+    let http = reqwest::Client::builder().connect_timeout(CONNECT_WAIT).read_timeout(SILENCE_MAX).build();
+    http.unwrap_or_default()
+}
+
+/// SHA-256 as the protocol has it: of the whole, or above 16 MiB of the digests of its parts.
+struct Hash {
+    in_parts: bool,
+    part: Sha256,
+    left: u64,
+    parts: Vec<[u8; 32]>,
+}
+
+impl Hash {
+    fn new(bytes: u64) -> Self {
+        let in_parts = bytes > MEDIA_WHOLE_BYTES_MAX;
+        Self { in_parts, part: Sha256::new(), left: MEDIA_PART_BYTES, parts: Vec::new() }
+    }
+
+    fn update(&mut self, mut bytes: &[u8]) {
+        while self.in_parts && bytes.len() as u64 >= self.left {
+            let (part, rest) = bytes.split_at(usize::try_from(self.left).unwrap_or(bytes.len()));
+            self.part.update(part);
+            self.parts.push(self.part.finalize_reset().into());
+            (self.left, bytes) = (MEDIA_PART_BYTES, rest);
+        }
+        self.part.update(bytes);
+        self.left -= if self.in_parts { bytes.len() as u64 } else { 0 };
+    }
+
+    /// The digest, and those of the parts.
+    fn end(mut self) -> (String, Vec<String>) {
+        if !self.in_parts {
+            return (BASE64.encode(&self.part.finalize()), Vec::new());
+        }
+        if self.left < MEDIA_PART_BYTES {
+            self.parts.push(self.part.finalize_reset().into());
+        }
+        let whole = Sha256::digest(self.parts.concat());
+        (BASE64.encode(&whole), self.parts.iter().map(|part| BASE64.encode(part)).collect())
+    }
+}
+
+/// Reads all of the file, for what is announced of it.
+pub(crate) async fn announce(attachment: Attachment) -> Result<Upload, Error> {
+    let read = spawn_blocking(move || {
+        let Attachment { path, kind, mime, about, .. } = attachment;
+        let unreadable = |error: io::Error| Error::File(format!("{}: {error}", path.display()));
+        let mut file = File::open(&path).map_err(unreadable)?;
+        let bytes = file.metadata().map_err(unreadable)?.len();
+        check_length(&path, bytes)?;
+        let mut hash = Hash::new(bytes);
+        let (mut chunk, mut read) = (vec![0; CHUNK_BYTES], 0);
+        loop {
+            let count = file.read(&mut chunk).map_err(unreadable)?;
+            if count == 0 {
+                break;
+            }
+            hash.update(chunk.get(..count).unwrap_or_default());
+            read += count as u64;
+        }
+        if read != bytes {
+            return Err(Error::File(format!("{} changes while it is read", path.display())));
+        }
+        let (sha256, parts) = hash.end();
+        let digest = |text: &String| Digest::parse(text).map_err(|error| Error::File(error.to_string()));
+        let parts = parts.iter().map(digest).collect::<Result<_, _>>()?;
+        // Where it is, wherever the app is started from the next time.
+        let source = Source::File(std::path::absolute(&path).unwrap_or(path));
+        Ok(Upload { source, kind, mime, bytes, sha256: digest(&sha256)?, parts, about, media_id: None })
+    });
+    read.await.map_err(|error| Error::File(error.to_string()))?
+}
+
+/// Reads these bytes of the file, and puts them. `progress` is told how many have gone out.
+pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) + Send + Sync + 'static) -> PutEnd {
+    let Put { path, offset, bytes, url, headers } = put;
+    let read = spawn_blocking(move || read_range(&path, offset, bytes)).await;
+    let chunks = match read {
+        Ok(Ok(chunks)) => chunks,
+        Ok(Err(error)) => return PutEnd::Unreadable(error.to_string()),
+        Err(_) => return PutEnd::Lost,
+    };
+    let mut sent = 0;
+    let body = stream::iter(chunks.into_iter().map(move |chunk| {
+        progress(sent);
+        sent += chunk.len() as u64;
+        Ok::<_, io::Error>(chunk)
+    }));
+    let mut request = http.put(url).body(Body::wrap_stream(body));
+    for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str())) {
+        request = request.header(name, value);
+    }
+    // S3 takes no body whose length it does not know.
+    match request.header(CONTENT_LENGTH, bytes).send().await {
+        Ok(response) => PutEnd::Status(response.status().as_u16()),
+        Err(_) => PutEnd::Lost,
+    }
+}
+
+/// In chunks. It is as long as a part at most, which a phone can hold.
+fn read_range(path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<Vec<u8>>> {
+    if bytes > MEDIA_WHOLE_BYTES_MAX {
+        return Err(io::Error::other("the server wants more at once than the protocol allows"));
+    }
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut left = usize::try_from(bytes).map_err(io::Error::other)?;
+    let mut chunks = Vec::new();
+    while left > 0 {
+        let mut chunk = vec![0; left.min(CHUNK_BYTES)];
+        file.read_exact(&mut chunk)?;
+        left -= chunk.len();
+        chunks.push(chunk);
+    }
+    Ok(chunks)
+}
+
+/// A file that is being fetched, beside the place where it is to be.
+pub(crate) struct Fetch {
+    part: PathBuf,
+    file: Option<File>,
+    hash: Option<Hash>,
+    done: u64,
+    media: Media,
+}
+
+/// How a try to fetch it ended.
+pub(crate) enum Fetched {
+    All,
+    /// The URL is good no more: another one is needed.
+    UrlEnded,
+    /// It broke. What has come is kept.
+    Broken(String),
+}
+
+impl Fetch {
+    pub(crate) fn new(media: &Media, to: &Path) -> io::Result<Self> {
+        let mut part = to.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part)?;
+        Ok(Self { part, file: Some(file), hash: Some(Hash::new(media.bytes)), done: 0, media: media.clone() })
+    }
+
+    pub(crate) async fn try_once(&mut self, http: &reqwest::Client, url: &str) -> Result<Fetched, Error> {
+        let broken = |error: reqwest::Error| Ok(Fetched::Broken(error.without_url().to_string()));
+        let mut request = http.get(url);
+        if self.done > 0 {
+            request = request.header(RANGE, format!("bytes={}-", self.done));
+        }
+        let mut response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return broken(error),
+        };
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => {}
+            // All of it, though only the rest was asked for.
+            StatusCode::OK if self.done > 0 => self.begin_again()?,
+            StatusCode::OK => {}
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => return Ok(Fetched::UrlEnded),
+            status => return Ok(Fetched::Broken(format!("HTTP {}", status.as_u16()))),
+        }
+        loop {
+            match response.chunk().await {
+                Ok(Some(bytes)) => self.write(bytes.to_vec()).await?,
+                Ok(None) if self.done < self.media.bytes => return Ok(Fetched::Broken("it ends early".to_owned())),
+                Ok(None) => return Ok(Fetched::All),
+                Err(error) => return broken(error),
+            }
+        }
+    }
+
+    fn begin_again(&mut self) -> Result<(), Error> {
+        self.file = Some(File::create(&self.part).map_err(unwritable)?);
+        (self.hash, self.done) = (Some(Hash::new(self.media.bytes)), 0);
+        Ok(())
+    }
+
+    async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
+        self.done += bytes.len() as u64;
+        if self.done > self.media.bytes {
+            return Err(Error::File("there is more of it than the message says".to_owned()));
+        }
+        let (Some(mut file), Some(mut hash)) = (self.file.take(), self.hash.take()) else {
+            return Err(Error::File("it can't be written".to_owned()));
+        };
+        let written = spawn_blocking(move || {
+            file.write_all(&bytes)?;
+            hash.update(&bytes);
+            Ok((file, hash))
+        });
+        let (file, hash) = written.await.map_err(io::Error::other).and_then(|it| it).map_err(unwritable)?;
+        (self.file, self.hash) = (Some(file), Some(hash));
+        Ok(())
+    }
+
+    /// Puts it where it is to be, if it is what the message says.
+    pub(crate) fn end(mut self, to: &Path) -> Result<(), Error> {
+        let (Some(file), Some(hash)) = (self.file.take(), self.hash.take()) else {
+            return Err(Error::File("it can't be written".to_owned()));
+        };
+        if hash.end().0 != self.media.sha256.as_str() {
+            return Err(Error::File("it is not what the message says".to_owned()));
+        }
+        file.sync_all().and_then(|()| std::fs::rename(&self.part, to)).map_err(unwritable)
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        // Moved away, if it is whole.
+        let _ = std::fs::remove_file(&self.part);
+    }
+}
+
+pub(crate) fn unwritable(error: io::Error) -> Error {
+    Error::File(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn hashed(bytes: &[u8], chunk: usize) -> (String, Vec<String>) {
+        let mut hash = Hash::new(bytes.len() as u64);
+        bytes.chunks(chunk).for_each(|chunk| hash.update(chunk));
+        hash.end()
+    }
+
+    #[test]
+    fn what_is_large_is_hashed_by_its_parts_however_it_is_read() {
+        let bytes: Vec<u8> = (0..16 * MIB + 1).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let whole = &bytes[..16 * MIB];
+        assert_eq!(hashed(whole, MIB + 7), (BASE64.encode(&Sha256::digest(whole)), vec![]));
+        let digests: Vec<_> = bytes.chunks(8 * MIB).map(Sha256::digest).collect();
+        let parts: Vec<String> = digests.iter().map(|digest| BASE64.encode(digest)).collect();
+        assert_eq!(parts.len(), 3);
+        let of_all = BASE64.encode(&Sha256::digest(digests.concat()));
+        for chunk in [MIB + 7, 8 * MIB, 64 * 1024, bytes.len()] {
+            assert_eq!(hashed(&bytes, chunk), (of_all.clone(), parts.clone()), "{chunk}");
+        }
+        // Parts that fill it.
+        let even = [&bytes[..16 * MIB], &bytes[..8 * MIB]].concat();
+        assert_eq!(hashed(&even, MIB).1.len(), 3);
+    }
+}
