@@ -1,9 +1,15 @@
 // What messages carry, as far as this page has fetched or sent it.
 
-import type { MediaInfo, Message } from "@pigeonhole/client";
+import type { MediaInfo, Message, Queued } from "@pigeonhole/client";
 
 /** More than these are forgotten, those first that were fetched first. */
 const KEPT_MAX = 100;
+
+/** The bytes that a message which is not stored carries, if they are here. */
+export function fileOf(queued: Queued): Blob | undefined {
+  const source = "body" in queued ? queued.media?.source : undefined;
+  return source && "file" in source ? source.file : undefined;
+}
 
 export class Carried {
   #download: (message: Message) => Promise<Blob>;
