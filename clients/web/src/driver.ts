@@ -147,6 +147,7 @@ export class Driver {
         break;
       case "abort":
         this.#puts.get(output.id)?.abort();
+        this.#puts.delete(output.id);
         break;
       case "save":
         break;
