@@ -142,6 +142,7 @@ export class Conversation {
     if (this.#presence.textContent !== presence) {
       this.#presence.textContent = presence;
     }
+    this.#composer.update();
     this.#composer.forget((seq) => chat.message(seq)?.deleted_at !== undefined);
     this.#messages.update();
   }
