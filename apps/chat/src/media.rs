@@ -74,7 +74,10 @@ pub(crate) fn attachment(path: &Path) -> Result<Attachment, String> {
 pub(crate) fn place(message: &Message) -> Option<PathBuf> {
     let media = message.media.as_ref()?;
     let ending = if message.kind == Kind::Image { media.mime.as_str().trim_start_matches("image/") } else { "bin" };
-    Some(media.name.as_ref().map_or_else(|| format!("{}.{ending}", media.media_id).into(), |name| name.as_str().into()))
+    // A name that begins with a dot is one that programs look for.
+    let named = |name: &FileName| name.as_str().trim_start_matches('.').to_owned();
+    let name = media.name.as_ref().map(named).filter(|name| !name.is_empty());
+    Some(name.unwrap_or_else(|| format!("{}.{ending}", media.media_id)).into())
 }
 
 #[cfg(test)]

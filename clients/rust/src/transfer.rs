@@ -10,7 +10,9 @@ use futures_util::stream;
 use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Body, StatusCode};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
 use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
 use wire::{Digest, Media};
 
@@ -23,10 +25,10 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
-/// What S3 is spoken to with. One that can't be made is made again, and says why, at its first request.
+/// What S3 is spoken to with. One that can't be made is made again, and says why, at its first request. A limit of silence would count
+/// the time in which a request goes out: [`put`] has its own.
 pub(crate) fn http() -> reqwest::Client {
-    let http = reqwest::Client::builder().connect_timeout(CONNECT_WAIT).read_timeout(SILENCE_MAX).build();
-    http.unwrap_or_default()
+    reqwest::Client::builder().connect_timeout(CONNECT_WAIT).build().unwrap_or_default()
 }
 
 /// SHA-256 as the protocol has it: of the whole, or above 16 MiB of the digests of its parts.
@@ -107,10 +109,10 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
         Ok(Err(error)) => return PutEnd::Unreadable(error.to_string()),
         Err(_) => return PutEnd::Lost,
     };
-    let mut sent = 0;
+    let (sent_tx, sent_rx) = watch::channel(0);
     let body = stream::iter(chunks.into_iter().map(move |chunk| {
-        progress(sent);
-        sent += chunk.len() as u64;
+        progress(*sent_tx.borrow());
+        sent_tx.send_modify(|sent| *sent += chunk.len() as u64);
         Ok::<_, io::Error>(chunk)
     }));
     let mut request = http.put(url).body(Body::wrap_stream(body));
@@ -118,10 +120,20 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
         request = request.header(name, value);
     }
     // S3 takes no body whose length it does not know.
-    match request.header(CONTENT_LENGTH, bytes).send().await {
-        Ok(response) => PutEnd::Status(response.status().as_u16()),
-        Err(_) => PutEnd::Lost,
+    tokio::select! {
+        response = request.header(CONTENT_LENGTH, bytes).send() => match response {
+            Ok(response) => PutEnd::Status(response.status().as_u16()),
+            Err(_) => PutEnd::Lost,
+        },
+        () = silence(sent_rx) => PutEnd::Lost,
     }
+}
+
+/// Until nothing at all has gone out for too long.
+async fn silence(mut sent_rx: watch::Receiver<u64>) {
+    while let Ok(Ok(())) = timeout(SILENCE_MAX, sent_rx.changed()).await {}
+    // All of it is on its way, or none of it moves: an answer is due.
+    sleep(SILENCE_MAX).await;
 }
 
 /// In chunks. It is as long as a part at most, which a phone can hold.
@@ -175,24 +187,26 @@ impl Fetch {
         if self.done > 0 {
             request = request.header(RANGE, format!("bytes={}-", self.done));
         }
-        let mut response = match request.send().await {
-            Ok(response) => response,
-            Err(error) => return broken(error),
+        let silent = |_| Ok(Fetched::Broken("nothing comes".to_owned()));
+        let mut response = match timeout(SILENCE_MAX, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return broken(error),
+            Err(elapsed) => return silent(elapsed),
         };
         match response.status() {
-            StatusCode::PARTIAL_CONTENT => {}
             // All of it, though only the rest was asked for.
             StatusCode::OK if self.done > 0 => self.begin_again()?,
-            StatusCode::OK => {}
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => {}
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => return Ok(Fetched::UrlEnded),
             status => return Ok(Fetched::Broken(format!("HTTP {}", status.as_u16()))),
         }
         loop {
-            match response.chunk().await {
-                Ok(Some(bytes)) => self.write(bytes.to_vec()).await?,
-                Ok(None) if self.done < self.media.bytes => return Ok(Fetched::Broken("it ends early".to_owned())),
-                Ok(None) => return Ok(Fetched::All),
-                Err(error) => return broken(error),
+            match timeout(SILENCE_MAX, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => self.write(bytes.to_vec()).await?,
+                Ok(Ok(None)) if self.done < self.media.bytes => return Ok(Fetched::Broken("it ends early".to_owned())),
+                Ok(Ok(None)) => return Ok(Fetched::All),
+                Ok(Err(error)) => return broken(error),
+                Err(elapsed) => return silent(elapsed),
             }
         }
     }
@@ -240,6 +254,7 @@ impl Drop for Fetch {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(crate) fn unwritable(error: io::Error) -> Error {
     Error::File(error.to_string())
 }
@@ -258,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_large_is_hashed_by_its_parts_however_it_is_read() {
-        let bytes: Vec<u8> = (0..16 * MIB + 1).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let bytes: Vec<u8> = (0..=16 * MIB).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let whole = &bytes[..16 * MIB];
         assert_eq!(hashed(whole, MIB + 7), (BASE64.encode(&Sha256::digest(whole)), vec![]));
         let digests: Vec<_> = bytes.chunks(8 * MIB).map(Sha256::digest).collect();

@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use wire::{
     AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, DrainResult, EditRequest, EditResult,
-    HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message, MessageId,
-    PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult,
-    Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UserId, WatchResult, error_frame, reply_frame,
+    DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, Digest, DrainResult, EditRequest, EditResult,
+    FileName, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, MediaId, Member, Message,
+    MessageId, MimeType, PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request,
+    SendRequest, SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UploadRequest,
+    UploadResult, UploadedRequest, UploadedResult, UserId, WatchResult, error_frame, reply_frame,
 };
 
 use super::*;
 use crate::Why;
+use crate::media::{About, PutEnd, Source, Upload};
 use crate::storage::Outgoing;
 
 const PEERS: [&str; 3] = ["bob", "carol", "dave"];
@@ -63,6 +65,9 @@ struct Server {
     said: BTreeMap<ConversationId, Said>,
     /// The connections that watch the channel.
     watchers: BTreeSet<LinkId>,
+    /// What is announced and not sent, and whether its bytes are there.
+    uploads: BTreeMap<MediaId, bool>,
+    announced: u64,
     clock_ms: i64,
     fails: Option<Failure>,
 }
@@ -121,20 +126,22 @@ impl Server {
     }
 
     fn answer(&mut self, link: LinkId, frame: &str) -> String {
-        let Request { id, action } = Request::parse(frame).unwrap();
+        let Request { id: request_id, action } = Request::parse(frame).unwrap();
         let name = action.name();
         match self.fails.take() {
-            Some(Failure::Refused(refusal)) => return error_frame(Some(name), id.as_ref(), &refusal),
+            Some(Failure::Refused(refusal)) => return error_frame(Some(name), request_id.as_ref(), &refusal),
             Some(Failure::Gateway) => return r#"{"message":"Internal server error"}"#.to_owned(),
             None => {}
         }
         let reply: Reply = match action {
-            Action::Send(SendRequest { target: Target::User(peer), client_msg_id, body, .. }) => {
-                self.store(&conversation_with(peer.as_str()), &client_msg_id, Kind::Text, &body).into()
-            }
-            Action::Send(SendRequest { target: Target::Conversation(id), client_msg_id, body, .. }) => {
-                self.store(&id, &client_msg_id, Kind::Text, &body).into()
-            }
+            Action::Send(request) => match self.send(request) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            },
+            Action::Upload(_) | Action::Uploaded(_) => match self.uploaded(action) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            },
             Action::Edit(EditRequest { conversation_id, client_msg_id, body, .. }) => {
                 EditResult(self.store(&conversation_id, &client_msg_id, Kind::Edit, &body)).into()
             }
@@ -184,7 +191,53 @@ impl Server {
             }
             _ => panic!("no client asks for it yet: {frame}"),
         };
-        reply_frame(name, id.as_ref(), &reply)
+        reply_frame(name, request_id.as_ref(), &reply)
+    }
+
+    fn send(&mut self, request: SendRequest) -> Result<Reply, Refusal> {
+        let SendRequest { target, client_msg_id, kind, body, media, .. } = request;
+        let id = match target {
+            Target::User(peer) => conversation_with(peer.as_str()),
+            Target::Conversation(id) => id,
+        };
+        // What was answered before keeps its answer.
+        if let Some(media) = media.filter(|_| self.stored(&id, &client_msg_id).is_none())
+            && self.uploads.remove(&media.media_id) != Some(true)
+        {
+            return Err(Refusal::Gone);
+        }
+        Ok(self.store(&id, &client_msg_id, kind, &body).into())
+    }
+
+    fn uploaded(&mut self, action: Action) -> Result<Reply, Refusal> {
+        Ok(match action {
+            Action::Upload(UploadRequest::Again { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                self.place(media_id, is_there).into()
+            }
+            Action::Uploaded(UploadedRequest { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                if is_there { UploadedResult { media_id }.into() } else { return Err(Refusal::NotReady) }
+            }
+            _ => {
+                self.announced += 1;
+                let media_id = MediaId::parse(&format!("m_{}", self.announced)).unwrap();
+                self.uploads.insert(media_id.clone(), false);
+                self.place(media_id, false).into()
+            }
+        })
+    }
+
+    fn stored(&self, conversation: &ConversationId, client_msg_id: &ClientMsgId) -> Option<Message> {
+        let mut messages = self.said.get(conversation)?.messages.iter();
+        messages.find(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).cloned()
+    }
+
+    /// Where what is announced is to be put, if it is not there.
+    fn place(&self, media_id: MediaId, is_there: bool) -> UploadResult {
+        let url = (!is_there).then(|| media_id.to_string());
+        let expires_at = Timestamp::from_millis(self.clock_ms);
+        UploadResult { media_id, url, headers: BTreeMap::new(), parts: vec![], expires_at }
     }
 
     fn store(
@@ -194,8 +247,7 @@ impl Server {
         kind: Kind,
         body: &str,
     ) -> SendResult {
-        let mut messages = self.said.entry(conversation.clone()).or_default().messages.iter();
-        let known = messages.find(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).cloned();
+        let known = self.stored(conversation, client_msg_id);
         let duplicate = known.is_some();
         let message = known.unwrap_or_else(|| self.append(conversation, "alice", client_msg_id.as_str(), kind, body));
         let Message { conversation_id, seq, message_id, sent_at, .. } = message;
@@ -307,6 +359,10 @@ enum Step {
     Post {
         own: bool,
     },
+    /// The user sends a file.
+    SendFile(usize),
+    /// A PUT ends in this way.
+    Put(u8),
     Handle,
     Read,
     Archive(bool),
@@ -332,6 +388,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => peer.clone().prop_map(Step::OtherDeviceHolds),
         4 => (peer, any::<bool>()).prop_map(|(peer, by_conversation)| Step::Send { peer, by_conversation }),
         4 => prop::bool::weighted(0.3).prop_map(|own| Step::Post { own }),
+        2 => (0..PEERS.len()).prop_map(Step::SendFile),
+        4 => (0..6_u8).prop_map(Step::Put),
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
         1 => any::<bool>().prop_map(Step::Archive),
@@ -363,6 +421,9 @@ struct World {
     events: VecDeque<Event>,
     got: BTreeMap<ConversationId, Vec<Seq>>,
     sent: BTreeMap<Target, Vec<ClientMsgId>>,
+    /// Messages with files, which come in any order.
+    files: Vec<(ConversationId, ClientMsgId)>,
+    puts: VecDeque<(ClientMsgId, Put)>,
     reads: BTreeMap<ConversationId, Seq>,
     /// What the app waits for of its settings.
     settings: Vec<oneshot::Receiver<Result<(), Error>>>,
@@ -403,6 +464,8 @@ impl World {
             events: VecDeque::new(),
             got: BTreeMap::new(),
             sent: BTreeMap::new(),
+            files: Vec::new(),
+            puts: VecDeque::new(),
             reads: BTreeMap::new(),
             settings: Vec::new(),
             count: 0,
@@ -430,7 +493,7 @@ impl World {
                 }
                 Output::Event(event) => self.events.push_back(event),
                 Output::Answer(answer) => answer.tell(),
-                Output::Put { .. } => panic!("nothing is uploaded here"),
+                Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
             }
         }
     }
@@ -441,6 +504,11 @@ impl World {
         self.events.clear();
         self.reads.clear();
         self.settings.clear();
+        self.puts.clear();
+        if self.count.is_multiple_of(3) {
+            // A day later: what was not sent has ended.
+            self.server.uploads.clear();
+        }
         let rng = fastrand::Rng::with_seed(self.count);
         self.session = Session::new(user("alice"), timing(), self.saved.clone(), rng, self.now);
         self.session.tick(self.now);
@@ -451,6 +519,47 @@ impl World {
     fn watch(&mut self) {
         let last = self.got.get(&channel()).and_then(|got| got.last().copied());
         self.session.watch(&channel(), Some(last.unwrap_or_default()), oneshot::channel().0, self.now);
+    }
+
+    fn send_file(&mut self, peer: &str) {
+        let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
+        self.files.push((conversation_with(peer), client_msg_id.clone()));
+        let upload = Upload {
+            source: Source::File("/a.pdf".into()),
+            kind: Kind::File,
+            mime: MimeType::parse("application/pdf").unwrap(),
+            bytes: 9,
+            sha256: Digest::parse("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=").unwrap(),
+            parts: vec![],
+            about: About { name: FileName::parse("a.pdf").ok(), ..About::default() },
+            media_id: None,
+        };
+        let outgoing = Outgoing::Message {
+            target: Target::User(user(peer)),
+            body: String::new(),
+            reply_to: None,
+            mentions: vec![],
+            media: Some(Box::new(upload)),
+        };
+        let queued = Queued { client_msg_id, outgoing };
+        self.saved.apply(&Change::Queued(queued.clone()));
+        self.session.send(queued, None, self.now);
+    }
+
+    /// A PUT works, works and is not answered, or does not work.
+    fn put(&mut self, how: u8) {
+        let Some((client_msg_id, put)) = self.puts.pop_front() else { return };
+        let upload = self.server.uploads.get_mut(&MediaId::parse(&put.url).unwrap());
+        let end = match (how, upload) {
+            (0..=3, Some(is_there)) => PutEnd::Status(if std::mem::replace(is_there, true) { 412 } else { 200 }),
+            (4, Some(is_there)) => {
+                *is_there = true;
+                PutEnd::Lost
+            }
+            (5, _) => PutEnd::Status(503),
+            _ => PutEnd::Status(403),
+        };
+        self.session.put_ended(&client_msg_id, end, self.now);
     }
 
     fn post(&mut self, own: bool) {
@@ -620,6 +729,8 @@ impl World {
             }
             Step::Send { peer, by_conversation } => self.send(PEERS[peer], by_conversation),
             Step::Post { own } => self.post(own),
+            Step::SendFile(peer) => self.send_file(PEERS[peer]),
+            Step::Put(how) => self.put(how),
             Step::Handle => self.handle(),
             Step::Read => {
                 if let Some((id, Some(seq))) = self.got.iter().next().map(|(id, got)| (id.clone(), got.last().copied()))
@@ -656,7 +767,10 @@ impl World {
             self.collect();
             while self.wires.values().any(|wire| !wire.up.is_empty() || !wire.down.is_empty())
                 || !self.events.is_empty()
+                || !self.puts.is_empty()
             {
+                self.put(0);
+                self.collect();
                 self.up(0, false);
                 self.down(0, false);
                 self.handle();
@@ -704,6 +818,11 @@ impl World {
                 self.server.said[&conversation].messages.iter().filter_map(|message| message.client_msg_id.clone());
             let stored: Vec<ClientMsgId> = stored.filter(|id| ids.contains(id)).collect();
             assert_eq!(stored, *ids, "each once, in order");
+        }
+        for (id, client_msg_id) in &self.files {
+            let stored = self.server.said[id].messages.iter();
+            let count = stored.filter(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).count();
+            assert_eq!(count, 1, "{client_msg_id} in {id}");
         }
         for (id, seq) in &self.reads {
             assert!(self.server.said[id].read >= *seq, "{id} is read");

@@ -237,7 +237,7 @@ impl Session {
             }
             entry.tries = entry.tries.saturating_add(1);
             let queued = entry.queued.clone();
-            self.ask(Errand::Send(queued), now);
+            self.ask(Errand::Send(Box::new(queued)), now);
         }
     }
 
@@ -294,8 +294,8 @@ impl Session {
         }
     }
 
-    pub(super) fn send_refused(&mut self, queued: Queued, error: Error) {
-        let Some(entry) = self.outbox.remove(&queued) else { return };
+    pub(super) fn send_refused(&mut self, queued: &Queued, error: Error) {
+        let Some(entry) = self.outbox.remove(queued) else { return };
         let is_gone = matches!(&error, Error::Refused { code, .. } if code == "gone");
         if is_gone && entry.may_be_sent {
             return self.upload_anew(entry);

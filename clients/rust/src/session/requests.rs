@@ -44,7 +44,7 @@ struct Asked {
 #[derive(Debug)]
 pub(super) enum Errand {
     /// What is in the outbox.
-    Send(Queued),
+    Send(Box<Queued>),
     Ack(AckRequest),
     /// Once it is answered, the server counts the conversation as acknowledged up to `covers`.
     Read {
@@ -58,7 +58,7 @@ pub(super) enum Errand {
     /// What is missing in a conversation.
     Repair(HistoryRequest),
     /// What a message in the outbox carries.
-    Upload(ClientMsgId, UploadRequest),
+    Upload(ClientMsgId, Box<UploadRequest>),
     Uploaded(ClientMsgId, MediaId),
     Watch(ConversationId),
     Unwatch(ConversationId),
@@ -77,7 +77,7 @@ impl Errand {
             Self::Ping => Action::Ping(PingRequest {}),
             Self::Listing(request) => Action::Inbox(request.clone()),
             Self::Repair(request) | Self::Page(request) => Action::History(request.clone()),
-            Self::Upload(_, request) => Action::Upload(request.clone()),
+            Self::Upload(_, request) => Action::Upload((**request).clone()),
             Self::Uploaded(_, media_id) => Action::Uploaded(UploadedRequest { media_id: media_id.clone() }),
             Self::Watch(id) => Action::Watch(WatchRequest { conversation_id: id.clone() }),
             Self::Unwatch(id) => Action::Unwatch(UnwatchRequest { conversation_id: id.clone() }),
@@ -191,7 +191,7 @@ impl Session {
         match errand {
             Errand::Send(queued) => {
                 let Some(answer) = outbox::answer(&queued.outgoing, result) else { return Err(Errand::Send(queued)) };
-                self.stored(queued, answer, now);
+                self.stored(*queued, answer, now);
             }
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, covers } => {
@@ -266,7 +266,7 @@ impl Session {
         let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
         let error = Error::Refused { code, message };
         match errand {
-            Errand::Send(queued) => self.send_refused(queued, error),
+            Errand::Send(queued) => self.send_refused(&queued, error),
             // It would be refused again. The valid entries are applied.
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, .. } => self.read_refused(&request.conversation_id, &error),

@@ -95,7 +95,7 @@ impl Session {
                     let Some(request) = upload.request() else { continue };
                     under_way += 1;
                     upload.step = Step::Asked;
-                    errands.push(Errand::Upload(client_msg_id, request));
+                    errands.push(Errand::Upload(client_msg_id, Box::new(request)));
                 }
                 Step::Look => {
                     let Some(media_id) = upload.media_id().cloned() else { continue };
