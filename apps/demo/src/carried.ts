@@ -1,9 +1,15 @@
 // What messages carry, as far as this page has fetched or sent it.
 
-import type { MediaInfo, Message } from "@pigeonhole/client";
+import type { Message, Queued, Upload } from "@pigeonhole/client";
 
 /** More than these are forgotten, those first that were fetched first. */
 const KEPT_MAX = 100;
+
+/** The bytes that a message which is not stored carries, if they are here. */
+export function fileOf(queued: Queued): Blob | undefined {
+  const source = "body" in queued ? queued.media?.source : undefined;
+  return source && "file" in source ? source.file : undefined;
+}
 
 export class Carried {
   #download: (message: Message) => Promise<Blob>;
@@ -29,11 +35,16 @@ export class Carried {
   }
 
   /** What is on its way from here. */
-  urlOfOwn({ sha256 }: MediaInfo, blob: Blob | undefined): Promise<string> | undefined {
-    if (blob && !this.#urls.has(sha256)) {
-      this.#keep(sha256, Promise.resolve(URL.createObjectURL(blob)));
+  urlOfOwn({ sha256, kind }: Pick<Upload, "sha256" | "kind">, file: Blob): Promise<string> {
+    const known = this.#urls.get(sha256);
+    if (known) {
+      return known;
     }
-    return this.#urls.get(sha256);
+    // A page must not become one of this origin, not even one's own.
+    const bytes = kind === "file" ? new Blob([file], { type: "application/octet-stream" }) : file;
+    const url = Promise.resolve(URL.createObjectURL(bytes));
+    this.#keep(sha256, url);
+    return url;
   }
 
   /** Deleted, it is not kept here either. */

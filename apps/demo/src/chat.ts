@@ -7,10 +7,8 @@ import {
   type HistoryResult,
   type Message,
   type Presence,
-  type Queued,
   type Settings,
   Timeline,
-  type Upload,
 } from "@pigeonhole/client";
 import { type Group, learned, learnedOfRow, moderates, UNKNOWN } from "./group.ts";
 import { said } from "./said.ts";
@@ -190,7 +188,7 @@ export class Chat {
     switch (last?.type) {
       case "unsent":
         return {
-          text: said(kindOf(last.unsent.queued), last.body, last.media),
+          text: said(last.media?.kind ?? "text", last.body, last.media),
           at: Date.parse(last.unsent.at),
           by: this.me,
         };
@@ -233,9 +231,4 @@ export class Chat {
     }
     return last?.type === "unsent" ? last : undefined;
   }
-}
-
-/** Of a message that is not stored. */
-function kindOf(queued: Queued | Upload): string {
-  return ("kind" in queued && queued.kind) || "text";
 }

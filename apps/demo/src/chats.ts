@@ -23,8 +23,8 @@ import {
   type Side,
   type State,
   type Typing,
-  type Upload,
 } from "@pigeonhole/client";
+import { fileOf } from "./carried.ts";
 import { Chat, type Newest } from "./chat.ts";
 import { isChannel, isShared } from "./group.ts";
 
@@ -124,7 +124,7 @@ export class Chats {
 
   /** Until the client is closed. */
   async run(): Promise<void> {
-    for (const queued of [...this.#client.outbox, ...this.#client.uploads]) {
+    for (const queued of this.#client.outbox) {
       if ("create" in queued) {
         this.#making(queued);
         continue;
@@ -222,11 +222,12 @@ export class Chats {
   }
 
   /** The same once more, in the place of what has failed. */
-  retry(chat: Chat, failed: Queued | Upload): void {
+  retry(chat: Chat, failed: Queued): void {
     this.dismiss(chat, failed.clientMsgId);
-    if ("blob" in failed && failed.blob) {
-      const { blob, kind, body, replyTo, mentions, media } = failed;
-      const { name, width, height, duration_ms: durationMs, thumbhash, waveform } = media;
+    const blob = fileOf(failed);
+    if (blob && "body" in failed && failed.media) {
+      const { body, replyTo, mentions, media } = failed;
+      const { kind, name, width, height, duration_ms: durationMs, thumbhash, waveform } = media;
       const all = { name, replyTo, mentions, width, height, durationMs, thumbhash, waveform };
       const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
       this.sendMedia(chat, { blob, kind, body, ...known });
@@ -457,7 +458,7 @@ export class Chats {
     }
   }
 
-  #queued(chat: Chat, queued: Queued | Upload): void {
+  #queued(chat: Chat, queued: Queued): void {
     this.#sent.set(queued.clientMsgId, chat);
     chat.timeline.queued(queued, new Date().toISOString());
   }
@@ -610,7 +611,7 @@ export class Chats {
       case "typing":
         this.#onTyping(event);
         break;
-      case "upload":
+      case "uploading":
         this.#sent.get(event.clientMsgId)?.timeline.uploading(event);
         break;
       case "reacted":

@@ -1,7 +1,7 @@
 // What became of each message of a conversation: the fold of what entries and pages tell, in whichever order they come.
 
 import { limits, type Message, type Reaction } from "./frames.ts";
-import type { Queued, Upload } from "./storage/storage.ts";
+import type { Queued } from "./storage/storage.ts";
 
 /** A text that a message has or had. */
 interface Text {
@@ -36,7 +36,7 @@ interface Became {
 
 /** An own change that is not stored, and is shown all the same. */
 interface Wanted {
-  queued: Queued | Upload;
+  queued: Queued;
   at: string;
 }
 

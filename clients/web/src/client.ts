@@ -1,6 +1,6 @@
 // The interface for apps.
 
-import { type Config, defaultTiming, type Timing } from "./config.ts";
+import { type Config, defaultTiming } from "./config.ts";
 import { Downloads } from "./downloads.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
@@ -22,7 +22,7 @@ import {
   type SendResult,
   type WatchResult,
 } from "./frames.ts";
-import { digestsOf, infoOf, type MediaDraft } from "./media.ts";
+import { digestsOf, infoOf, isMediaKind, type MediaDraft } from "./media.ts";
 import {
   checkQueued,
   checkSize,
@@ -41,9 +41,8 @@ import type { Stored } from "./session/outbox.ts";
 import { Session, type Stats } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
 import { memoryStorage } from "./storage/memory.ts";
-import type { Queued, Upload } from "./storage/storage.ts";
+import type { Queued } from "./storage/storage.ts";
 import { watchSurroundings } from "./surroundings.ts";
-import { Uploads } from "./uploads.ts";
 import { uuid } from "./uuid.ts";
 
 /**
@@ -64,10 +63,7 @@ export async function connect(config: Config): Promise<Client> {
   const session = new Session({ me: config.userId, timing, saved, random: Math.random, now: clock() });
   const events = new Events((conversation, seq) => driver.act((at, now) => at.handled(conversation, seq, now)));
   const driver = new Driver(session, dialer, storage, (event) => events.push(event));
-  const client = new Client(driver, events, timing);
-  for (const upload of saved.uploads ?? []) {
-    client.goOn(upload);
-  }
+  const client = new Client(driver, events);
   const setAside = storage.setAside?.();
   if (setAside !== undefined) {
     events.push({ type: "storage", setAside });
@@ -85,31 +81,18 @@ export class Client {
   /** Events, in order. */
   readonly events: Events;
   #driver: Driver;
-  #uploads: Uploads;
   #downloads: Downloads;
   #unwatch: () => void;
 
   /** @internal */
-  constructor(driver: Driver, events: Events, timing: Timing) {
+  constructor(driver: Driver, events: Events) {
     this.#driver = driver;
     this.events = events;
-    this.#uploads = new Uploads({
-      call: (request) => this.#call(request),
-      queue: (queued) => driver.send(queued),
-      keep: (upload) => driver.save({ uploading: upload }),
-      forget: (clientMsgId) => driver.saveSoon({ done: clientMsgId }),
-      progress: (clientMsgId, sent, bytes) => driver.tell({ type: "upload", clientMsgId, sent, bytes }),
-      failed: (upload, error) => driver.tell({ type: "failed", ...upload, error }),
-      lookPause: timing.gapRetry,
-      pause: (failures) =>
-        Math.min(timing.reconnectFirst * 2 ** failures, timing.reconnectMax) * (0.5 + Math.random() / 2),
-    });
     this.#downloads = new Downloads((ids) => this.#call({ action: "download", media_ids: ids }));
     this.#unwatch = watchSurroundings({
       shown: () => this.wake(),
       networkChanged: () => {
         driver.act((session, now) => session.networkChanged(now));
-        this.#uploads.wake();
       },
     });
   }
@@ -128,50 +111,54 @@ export class Client {
   }
 
   /**
-   * Sends a picture, a file or a voice note: uploads it, then sends the message that carries it. Events `upload` say how far it is; a
-   * text that is sent meanwhile may overtake it. Over a reload it goes on where the storage can keep bytes (`indexedDbStorage`).
+   * Sends a picture, a file or a voice note, by way of the outbox: it is uploaded first, as often as it takes, and what is said to the
+   * conversation meanwhile goes ahead of it. Events `uploading` say how far it is. It goes on after a reload where the storage can keep
+   * bytes (`indexedDbStorage`).
    *
-   * When it resolves, it is kept; `stored` of the result waits for the answer to the message.
-   *
-   * @throws As `send`, and `unreadable`: the bytes can't be read. `config`: there are no digests without TLS.
+   * @throws As `send`, and `file`: it can't be read. `config`: there are no digests without TLS.
    */
   async sendMedia(target: Target, draft: MediaDraft): Promise<Sent> {
     const info = infoOf(draft);
     const { sha256, parts } = await digestsOf(draft.blob);
     const { blob, kind, body = "", replyTo, mentions } = draft;
-    return this.#upload({
+    return this.#queue({
       clientMsgId: uuid(),
       target,
-      kind,
       body,
       ...(replyTo === undefined ? {} : { replyTo }),
       ...(mentions === undefined ? {} : { mentions }),
-      media: { ...info, sha256 },
-      blob,
-      ...(parts ? { parts } : {}),
+      media: { source: { file: blob }, kind, ...info, sha256, ...(parts ? { parts } : {}) },
     });
   }
 
   /** Sends what a message carries once more, with this caption. The bytes are copied where they are. Otherwise as `sendMedia`. */
   async forward(target: Target, message: Message, body = ""): Promise<Sent> {
     const { kind, media, conversation_id, seq } = message;
-    if (!media || (kind !== "image" && kind !== "file" && kind !== "voice")) {
-      throw new PigeonholeError("gone", "the message carries nothing");
+    if (!media || !isMediaKind(kind)) {
+      throw new PigeonholeError("bad_request", "media: is missing; the message carries nothing");
     }
     const { media_id: _, ...info } = media;
-    return this.#upload({ clientMsgId: uuid(), target, kind, body, media: info, copyOf: { conversation_id, seq } });
+    const source = { copy_of: { conversation_id, seq } };
+    return this.#queue({ clientMsgId: uuid(), target, body, media: { source, kind, ...info } });
   }
 
-  /** Ends an upload: the message will not be sent. `false`: it is too late, the message is in the outbox. */
+  /**
+   * The message that is being uploaded is not to be sent. It fails with `cancelled`; `false`: that is too late, since what it carries is
+   * there.
+   */
   cancel(clientMsgId: string): boolean {
-    return this.#uploads.cancel(clientMsgId);
+    let isCancelled = false;
+    this.#driver.act((session, now) => {
+      isCancelled = session.cancel(clientMsgId, now);
+    });
+    return isCancelled;
   }
 
   /**
    * What a message carries, once its digest is found to be right. Its `type` is that of a picture or a recording; of all else it says
    * nothing, since a stranger's page must not become one of the app's. Keep it under its `media_id`.
    *
-   * @throws `gone`: it is deleted. `transfer`: it can't be fetched, or is not what the message says. A code of the protocol; `closed`.
+   * @throws `gone`: it is deleted. `file`: it can't be fetched, or is not what the message says. A code of the protocol; `closed`.
    */
   download(message: Pick<Message, "kind" | "media">, signal?: AbortSignal): Promise<Blob> {
     return this.#downloads.download(message, signal);
@@ -362,17 +349,11 @@ export class Client {
    */
   wake(): void {
     this.#driver.act((session, now) => session.wake(now));
-    this.#uploads.wake();
   }
 
   /** Messages and changes that wait for the server's answer, oldest first: after a reload, what is to be shown as not sent yet. */
   get outbox(): readonly Queued[] {
     return this.#driver.session.outbox.waiting();
-  }
-
-  /** What is being uploaded, oldest first: after a reload, what is to be shown as not sent yet, behind the `outbox`. */
-  get uploads(): readonly Upload[] {
-    return this.#uploads.all;
   }
 
   /** What has been done so far. */
@@ -386,7 +367,6 @@ export class Client {
    */
   async close(): Promise<void> {
     this.#unwatch();
-    this.#uploads.close();
     await this.#driver.close();
     this.events.end();
   }
@@ -396,25 +376,6 @@ export class Client {
     checkQueued(queued);
     const { stored } = await this.#driver.send<R>(queued);
     return { clientMsgId, queued, stored };
-  }
-
-  /** @internal What an earlier run has begun. */
-  goOn(upload: Upload): void {
-    if (upload.blob instanceof Blob || upload.copyOf) {
-      this.#uploads.add(upload);
-    } else {
-      // Its bytes are lost.
-      this.#driver.saveSoon({ done: upload.clientMsgId });
-    }
-  }
-
-  async #upload(upload: Upload): Promise<Sent> {
-    const { clientMsgId, blob: _, parts, copyOf, mediaId, media, ...message } = upload;
-    // The id that the server will give it is no longer than this one.
-    const media_id = "m".repeat(limits.MEDIA_ID_CHARS_MAX);
-    checkQueued({ clientMsgId, ...message, media: { media_id, ...media } });
-    await this.#driver.save({ uploading: upload });
-    return { clientMsgId, queued: upload, stored: this.#uploads.add(upload) as Promise<SendResult> };
   }
 
   #call<R extends CallRequest>(request: R): Promise<CallResult<R>> {
@@ -430,8 +391,8 @@ function pageOf({ limit, cursor }: Page = {}): { limit?: number; cursor?: string
 export interface Sent<R = SendResult> {
   /** Its event carries the same, as `client_msg_id`. */
   clientMsgId: string;
-  /** What is in the outbox, or on its way there, for `Timeline.queued`. */
-  queued: Queued | Upload;
+  /** What is in the outbox, for `Timeline.queued`. */
+  queued: Queued;
   /**
    * Resolves once the server has stored it, however long there is no connection: of a change, with the place of its own entry.
    * May be ignored.

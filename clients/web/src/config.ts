@@ -62,10 +62,7 @@ export interface Timing {
   ackEvery: number;
   /** How long a message that is out of turn waits for those before it, until `history` is asked for them. */
   gapWait: number;
-  /**
-   * How long until it is asked again for what it did not have; each further time up to twice as long. Also, whether uploaded bytes are
-   * there.
-   */
+  /** How long until it is asked again for what it did not have; each further time up to twice as long. */
   gapRetry: number;
   /** The first reconnect waits up to this, each further one up to twice the one before. */
   reconnectFirst: number;

@@ -18,7 +18,7 @@ export class Downloads {
     this.#call = call;
   }
 
-  /** @throws `gone`, `transfer`, or a code of the protocol. */
+  /** @throws `gone`, `file`, or a code of the protocol. */
   async download({ kind, media }: Pick<Message, "kind" | "media">, signal: AbortSignal | undefined): Promise<Blob> {
     if (!media) {
       throw new PigeonholeError("gone", "the message carries nothing");
@@ -31,11 +31,11 @@ export class Downloads {
       signal?.throwIfAborted();
     }
     if (!response?.ok) {
-      throw new PigeonholeError("transfer", `the bytes can't be fetched: ${response?.status ?? "no answer"}`);
+      throw new PigeonholeError("file", `the bytes can't be fetched: ${response?.status ?? "no answer"}`);
     }
     const bytes = await response.blob().catch((cause: unknown) => {
       signal?.throwIfAborted();
-      throw new PigeonholeError("transfer", "the bytes broke off", { cause });
+      throw new PigeonholeError("file", "the bytes broke off", { cause });
     });
     await check(bytes, media);
     return new Blob([bytes], { type: safeType(kind, media) });
@@ -79,6 +79,6 @@ export class Downloads {
 
 async function check(bytes: Blob, { bytes: length, sha256 }: Media): Promise<void> {
   if (bytes.size !== length || (await digestsOf(bytes)).sha256 !== sha256) {
-    throw new PigeonholeError("transfer", "other bytes have come than the message says");
+    throw new PigeonholeError("file", "other bytes have come than the message says");
   }
 }

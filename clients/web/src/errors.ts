@@ -11,7 +11,7 @@ import type { ErrorCode } from "./frames.ts";
  * - `unreadable`: this version can't read the server's answer.
  * - `config`: the configuration can't work.
  * - `cancelled`: the app has cancelled the upload.
- * - `transfer`: the bytes can't be put to where they are stored, or fetched from there.
+ * - `file`: what a message carries can't be read, is not what was announced, or can't be fetched.
  * - `unwatched`: the app has ended the watch before the server has answered.
  */
 export type PigeonholeErrorCode =
@@ -23,7 +23,7 @@ export type PigeonholeErrorCode =
   | "config"
   | "unwatched"
   | "cancelled"
-  | "transfer";
+  | "file";
 
 export class PigeonholeError extends Error {
   override readonly name = "PigeonholeError";

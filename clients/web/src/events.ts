@@ -3,13 +3,13 @@
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
-import type { Queued, QueuedReaction, Upload } from "./storage/storage.ts";
+import type { Queued, QueuedReaction } from "./storage/storage.ts";
 
 export type ClientEvent =
   | MessageEvent
   | ReceiptEvent
   | ConversationEvent
-  | UploadEvent
+  | UploadingEvent
   | ReactedEvent
   | UnwatchedEvent
   | TypingEvent
@@ -89,16 +89,19 @@ export type State =
   | { state: "offline"; why: Why; retryInMs: number };
 
 /**
- * A message or a change that will never be stored: the server refused it for good, or its bytes can't be uploaded. It is out of the
+ * A message or a change that will never be stored: the server refused it for good, or what it carries can't be uploaded. It is out of the
  * outbox.
  */
-type FailedEvent = { type: "failed"; error: PigeonholeError } & (Queued | Upload);
+type FailedEvent = { type: "failed"; error: PigeonholeError } & Queued;
 
-/** So many of the bytes of a message that is being uploaded are there, for `Timeline.uploading`. */
-export interface UploadEvent {
-  type: "upload";
+/**
+ * The file of a message that is being sent: so many of its bytes are uploaded, for `Timeline.uploading`. It can go back, where a part has
+ * to be put again.
+ */
+interface UploadingEvent {
+  type: "uploading";
   clientMsgId: string;
-  sent: number;
+  done: number;
   bytes: number;
 }
 

@@ -8,7 +8,7 @@ export {
   type TokenNeed,
 } from "./config.ts";
 export { PigeonholeError, type PigeonholeErrorCode } from "./errors.ts";
-export type { ClientEvent, State, UploadEvent, Why } from "./events.ts";
+export type { ClientEvent, State, Why } from "./events.ts";
 export type {
   AddResult,
   Channel,
@@ -71,4 +71,4 @@ export {
   type Storage,
   type Upload,
 } from "./storage/storage.ts";
-export { type Progress, type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";
+export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

@@ -27,6 +27,10 @@ export interface MediaDraft {
   waveform?: string;
 }
 
+export function isMediaKind(kind: string): kind is MediaKind {
+  return kind === "image" || kind === "file" || kind === "voice";
+}
+
 /** What is said of it in the message, but for what the server calls it. */
 export type MediaInfo = Omit<Media, "media_id">;
 
@@ -132,7 +136,7 @@ async function sha256(blob: Blob): Promise<Uint8Array<ArrayBuffer>> {
   try {
     bytes = await blob.arrayBuffer();
   } catch (cause) {
-    throw new PigeonholeError("unreadable", "the bytes can't be read: the file has changed, perhaps", { cause });
+    throw new PigeonholeError("file", "the bytes can't be read: the file has changed, perhaps", { cause });
   }
   return new Uint8Array(await subtle.digest("SHA-256", bytes));
 }

@@ -33,7 +33,7 @@ import {
   type UpdateRequest,
   type UserSettings,
 } from "./frames.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, QueuedMessage } from "./storage/storage.ts";
 
 /** Whom a message is for: the direct conversation with a user, created by the first message, or one that is known. */
 export type Target = { to: string } | { conversation_id: string };
@@ -115,8 +115,16 @@ export function requestFor(queued: Queued): StoringRequest {
   if ("update" in queued) {
     return { action: "update", ...queued.target, ...queued.update, client_msg_id };
   }
-  const { target, kind = "text", media, ...said } = queued;
-  return { action: "send", ...target, client_msg_id, kind, ...asSaid(said), ...(media ? { media } : {}) };
+  return { action: "send", ...queued.target, client_msg_id, ...carried(queued), ...asSaid(queued) };
+}
+
+/** Which kind of message it is, and what it carries, as the protocol writes that. */
+export function carried({ media: upload }: Pick<QueuedMessage, "media">): Pick<SendRequest, "kind" | "media"> {
+  if (!upload) {
+    return { kind: "text" };
+  }
+  const { source: _, parts: __, kind, media_id = "", ...info } = upload;
+  return { kind, media: { media_id, ...info } };
 }
 
 /** A message's own fields, as the protocol writes them. */

@@ -10,7 +10,6 @@ import {
   type ReceiptsResult,
   type System,
 } from "./frames.ts";
-import type { MediaInfo } from "./media.ts";
 import {
   counts,
   happened,
@@ -59,25 +58,18 @@ export type TimelineEntry =
       tick: "waiting" | "failed";
       quote: Message | undefined;
       /** What it carries. */
-      media: MediaInfo | undefined;
-      /** Of what it carries, how much is uploaded. */
-      upload: Progress | undefined;
+      media: Upload | undefined;
     };
-
-/** So many of the bytes. */
-export interface Progress {
-  sent: number;
-  bytes: number;
-}
 
 /** An own message or change that is not stored. */
 export interface Unsent {
-  queued: Queued | Upload;
+  queued: Queued;
   /** When the user made it: RFC 3339, as `sent_at` of a message. */
   at: string;
   /** Why it will never be stored: what `failed` was called with. */
   error?: string;
-  upload?: Progress;
+  /** Of a message whose file is being uploaded, how many of the bytes are there. */
+  uploaded?: number;
 }
 
 /** Who has a message, each in the order of their ids. */
@@ -185,7 +177,7 @@ export class Timeline {
    * An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start. A
    * change of the group is not shown before it is stored.
    */
-  queued(queued: Queued | Upload, at: string): void {
+  queued(queued: Queued, at: string): void {
     const { clientMsgId } = queued;
     if (!("body" in queued) && targetOf(queued) === undefined) {
       return;
@@ -205,10 +197,10 @@ export class Timeline {
   }
 
   /** So much of what an own message carries is uploaded. */
-  uploading({ clientMsgId, sent, bytes }: Progress & { clientMsgId: string }): void {
+  uploading({ clientMsgId, done }: { clientMsgId: string; done: number }): void {
     const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
     if (unsent) {
-      unsent.upload = { sent, bytes };
+      unsent.uploaded = done;
     }
   }
 
@@ -323,7 +315,7 @@ export class Timeline {
       entries.push({ type: "message", message, own, tick: mark, quote, ...this.#changing(seq) });
     }
     for (const unsent of this.#unsent) {
-      const { queued, at, error, upload } = unsent;
+      const { queued, at, error } = unsent;
       if ("body" in queued) {
         turn(at);
         const quote = this.#quote(queued.replyTo);
@@ -334,7 +326,6 @@ export class Timeline {
           tick: error === undefined ? "waiting" : "failed",
           quote,
           media: queued.media,
-          upload,
         });
       }
     }
@@ -650,7 +641,7 @@ function tick(seq: number, all: Marks): "stored" | "delivered" | "read" {
 }
 
 /** Of a change: the message that it is about. */
-function targetOf(queued: Queued | Upload): number | undefined {
+function targetOf(queued: Queued): number | undefined {
   if ("edit" in queued) {
     return queued.edit.seq;
   }

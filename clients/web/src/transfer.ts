@@ -1,37 +1,53 @@
 // Bytes over HTTP, to where the server's URLs point. Nothing is sent along but what those need: no cookies, no token.
 
+import type { Put, PutEnd } from "./session/uploads.ts";
+
 /** Nothing moves for so long: the connection counts as dead. */
 const STALL_MAX = 60_000;
 /** The platform sets them itself. */
 const OWN_HEADERS = ["content-length", "host"];
 
-export interface Put {
-  url: string;
-  headers: Record<string, string>;
-  bytes: Blob;
+export interface PutRequest {
+  put: Put;
   signal: AbortSignal;
   /** How many bytes are sent. Not called where the platform doesn't tell. */
   progress: (sent: number) => void;
 }
 
-/** HTTP's status; 0: there was no answer. */
-export function put(request: Put): Promise<number> {
-  const headers = Object.entries(request.headers).filter(([name]) => !OWN_HEADERS.includes(name.toLowerCase()));
+/** What came of it, once that is certain. */
+export async function put(request: PutRequest): Promise<PutEnd> {
+  const { file, offset, bytes, headers } = request.put;
+  const sent = Object.entries(headers).filter(([name]) => !OWN_HEADERS.includes(name.toLowerCase()));
+  const part = file.slice(offset, offset + bytes);
   // fetch says nothing of an upload until it is over.
-  return typeof XMLHttpRequest === "undefined" ? putByFetch(request, headers) : putByXhr(request, headers);
+  const way = typeof XMLHttpRequest === "undefined" ? putByFetch : putByXhr;
+  const status = await way(request, part, sent);
+  if (status > 0) {
+    return status;
+  }
+  // The network, or the file?
+  const isReadable = await part
+    .slice(0, 1)
+    .arrayBuffer()
+    .then(
+      () => true,
+      () => false,
+    );
+  return isReadable ? "lost" : "unreadable";
 }
 
-async function putByFetch({ url, bytes, signal }: Put, headers: [string, string][]): Promise<number> {
+/** HTTP's status; 0: there was no answer. */
+async function putByFetch({ put, signal }: PutRequest, body: Blob, headers: [string, string][]): Promise<number> {
   try {
-    const options = { method: "PUT", headers, body: bytes, signal, credentials: "omit" } as const;
-    const { status } = await fetch(url, { ...options, redirect: "error" });
+    const options = { method: "PUT", headers, body, signal, credentials: "omit" } as const;
+    const { status } = await fetch(put.url, { ...options, redirect: "error" });
     return status;
   } catch {
     return 0;
   }
 }
 
-function putByXhr({ url, bytes, signal, progress }: Put, headers: [string, string][]): Promise<number> {
+function putByXhr({ put, signal, progress }: PutRequest, body: Blob, headers: [string, string][]): Promise<number> {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -53,12 +69,12 @@ function putByXhr({ url, bytes, signal, progress }: Put, headers: [string, strin
       progress(loaded);
     };
     signal.addEventListener("abort", abort);
-    request.open("PUT", url);
+    request.open("PUT", put.url);
     for (const [name, value] of headers) {
       request.setRequestHeader(name, value);
     }
     moved();
-    request.send(bytes);
+    request.send(body);
   });
 }
 

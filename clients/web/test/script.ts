@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
-import type { Queued, Upload } from "../src/storage/storage.ts";
+import type { Queued } from "../src/storage/storage.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -122,14 +122,14 @@ const ways = ["edit", "delete", "react", "create", "add", "remove", "leave", "ro
 
 /** What scripts put into the outbox: as `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id, edit: {…}}`. */
 export function queuedOf(script: Step): Queued {
-  const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, ...rest } = script;
+  const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, media, ...rest } = script;
   const way = ways.find((name) => rest[name] !== undefined);
-  const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions }) };
+  const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions, media }) };
   const { [way ?? ""]: _, ...target } = rest;
   return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
 }
 
-export function queuedAsWritten(queued: Queued | Upload): Json {
+export function queuedAsWritten(queued: Queued): Json {
   const { clientMsgId: client_msg_id, target, replyTo: reply_to, ...what } = queued as Step;
   return { client_msg_id, ...target, ...what, ...without({ reply_to }) };
 }
@@ -160,9 +160,9 @@ export function plain(event: ClientEvent): Json {
       const { type: _, ...typing } = event;
       return { typing };
     }
-    case "upload": {
-      const { type: _, ...progress } = event;
-      return { upload: progress };
+    case "uploading": {
+      const { clientMsgId: client_msg_id, done, bytes } = event;
+      return { uploading: { client_msg_id, done, bytes } };
     }
     case "reacted": {
       const { type: _, ...queued } = event;

@@ -35,7 +35,7 @@ export class Attach {
       "aria-label": "Send a picture or a file",
       click: () => input.click(),
     };
-    this.clip = h("span", { class: "clip" }, h("button", clip, icon("clip")), input);
+    this.clip = h("span", { class: "files" }, h("button", clip, icon("clip")), input);
     this.microphone = h(
       "button",
       { type: "button", class: "button", "aria-label": "Record a voice message", click: () => this.#begin() },

@@ -1,8 +1,8 @@
 // What stands in a conversation: messages as they are now, what happened to a group, days between them, and where the unread ones
 // begin.
 
-import type { Message, Queued, Tick, TimelineEntry, Unsent, Upload } from "@pigeonhole/client";
-import type { Carried } from "../carried.ts";
+import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client";
+import { type Carried, fileOf } from "../carried.ts";
 import { type Chat, DELETED } from "../chat.ts";
 import { pieces } from "../mentions.ts";
 import { said } from "../said.ts";
@@ -18,7 +18,7 @@ export interface BubbleActions {
   /** The upload is not wanted any more. */
   cancel(clientMsgId: string): void;
   /** What failed is sent once more. */
-  retry(failed: Queued | Upload): void;
+  retry(failed: Queued): void;
   /** A picture, as large as there is room. */
   look(url: string, alt: string): void;
   carried: Carried;
@@ -122,10 +122,9 @@ function stored(entry: Entry<"message">, isNext: boolean, chat: Chat, actions: B
 }
 
 function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: BubbleActions): Item {
-  const { unsent, body, tick, quote, media, upload } = entry;
-  const { queued, at, error } = unsent;
-  const blob = "blob" in queued ? queued.blob : undefined;
-  const kind = ("kind" in queued && queued.kind) || "text";
+  const { unsent, body, tick, quote, media } = entry;
+  const { queued, at, error, uploaded = 0 } = unsent;
+  const file = fileOf(queued);
   return {
     key: queued.clientMsgId,
     create: () => bubble(true, me, false),
@@ -133,10 +132,12 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
       element.classList.toggle("next", isNext);
       say(element, body, "mentions" in queued ? queued.mentions : undefined);
       answer(element, "replyTo" in queued ? queued.replyTo : undefined, quote, actions);
-      const url = () => media && actions.carried.urlOfOwn(media, blob);
-      carry(element, media && { kind, media, body, by: me, url }, actions.carried, actions.look);
-      const isOnItsWay = error === undefined && blob !== undefined && upload && upload.sent < upload.bytes;
-      uploading(element, isOnItsWay ? upload : undefined, () => actions.cancel(queued.clientMsgId));
+      const url = () => media && file && actions.carried.urlOfOwn(media, file);
+      const shown = media && file && { kind: media.kind, media, body, by: me, url };
+      carry(element, shown, actions.carried, actions.look);
+      const isOnItsWay = error === undefined && file !== undefined && uploaded < file.size;
+      const progress = isOnItsWay ? { done: uploaded, bytes: file.size } : undefined;
+      uploading(element, progress, () => actions.cancel(queued.clientMsgId));
       mark(element, { at: Date.parse(at), ticks: tick, isEdited: false, isChanging: false });
       complain(element, error === undefined ? undefined : unsent, "Discard", actions);
     },
@@ -280,7 +281,7 @@ function complain(
   if (refused && id !== undefined) {
     const forget = h("button", { type: "button", click: () => dismiss(id) }, dismissal);
     const why = `${failure(refused.queued)}: ${refused.error}. `;
-    const canRetry = "blob" in refused.queued && refused.queued.blob !== undefined;
+    const canRetry = fileOf(refused.queued) !== undefined;
     const again = h("button", { type: "button", click: () => retry(refused.queued) }, "Try again");
     const complaint = h("p", { class: "why", role: "alert" }, why, ...(canRetry ? [again, " "] : []), forget);
     complaint.dataset.of = id;
@@ -288,7 +289,7 @@ function complain(
   }
 }
 
-function failure(queued: Queued | Upload): string {
+function failure(queued: Queued): string {
   if ("edit" in queued) {
     return "Not edited";
   }

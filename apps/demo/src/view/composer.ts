@@ -103,6 +103,11 @@ export class Composer {
     this.#field.value = this.#draft();
   }
 
+  /** Whom one may mention has changed, perhaps. */
+  update(): void {
+    this.#completer.update();
+  }
+
   /** `name`: to whom one writes. */
   address(name: string): void {
     this.#field.placeholder = `Message ${name}`;

@@ -1,6 +1,6 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import { type Draft, limits, type MediaDraft, type Message, type Queued, type Upload } from "@pigeonhole/client";
+import { type Draft, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
 import type { Named } from "../mentions.ts";
 import { said } from "../said.ts";
@@ -18,7 +18,7 @@ export interface ConversationActions extends GroupActions {
   files(chat: Chat, files: File[]): void;
   voice(chat: Chat, draft: MediaDraft): void;
   cancel(clientMsgId: string): void;
-  retry(chat: Chat, failed: Queued | Upload): void;
+  retry(chat: Chat, failed: Queued): void;
   fetch(message: Message): Promise<Blob>;
   edit(chat: Chat, seq: number, body: string): void;
   delete(chat: Chat, seq: number): void;
@@ -142,6 +142,7 @@ export class Conversation {
     if (this.#presence.textContent !== presence) {
       this.#presence.textContent = presence;
     }
+    this.#composer.update();
     this.#composer.forget((seq) => chat.message(seq)?.deleted_at !== undefined);
     this.#messages.update();
   }

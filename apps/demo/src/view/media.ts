@@ -1,6 +1,6 @@
 // What a message carries: a picture, a file or a voice note.
 
-import type { MediaInfo, Message, Progress } from "@pigeonhole/client";
+import type { MediaInfo, Message } from "@pigeonhole/client";
 import { thumbHashToDataURL } from "thumbhash";
 import { bytesOf } from "../base64.ts";
 import type { Carried } from "../carried.ts";
@@ -169,15 +169,19 @@ function voiceNote({ media, by, url }: Shown): HTMLElement {
 }
 
 /** How far an upload is, and a button that ends it. */
-export function uploading(element: HTMLElement, upload: Progress | undefined, cancel: () => void): void {
+export function uploading(
+  element: HTMLElement,
+  progress: { done: number; bytes: number } | undefined,
+  cancel: () => void,
+): void {
   const found = element.querySelector<HTMLElement>(".uploading");
-  if (!upload) {
+  if (!progress) {
     found?.remove();
     return;
   }
   const bar = found?.querySelector("progress") ?? h("progress", { "aria-label": "Uploaded" });
-  bar.max = upload.bytes;
-  bar.value = upload.sent;
+  bar.max = progress.bytes;
+  bar.value = progress.done;
   if (!found) {
     const end = { type: "button", class: "button", "aria-label": "Cancel the upload", click: cancel };
     element.append(h("div", { class: "uploading" }, bar, h("button", end, icon("close"))));

@@ -1,6 +1,6 @@
 // The messages of the open chat: where one is, what can be done with each, and how one goes from one to the next.
 
-import type { Message, Queued, Upload } from "@pigeonhole/client";
+import type { Message, Queued } from "@pigeonhole/client";
 import { Carried } from "../carried.ts";
 import type { Chat } from "../chat.ts";
 import { bubbles } from "./bubbles.ts";
@@ -12,7 +12,7 @@ import { pressedLong } from "./touch.ts";
 export interface MessagesActions extends Omit<MessageActions, "goTo" | "open"> {
   dismiss(clientMsgId: string): void;
   cancel(clientMsgId: string): void;
-  retry(failed: Queued | Upload): void;
+  retry(failed: Queued): void;
   /** What a message carries. */
   fetch(message: Message): Promise<Blob>;
   older(): void;

@@ -1,5 +1,5 @@
 // What the app asks for itself: pages of the chat list and of conversations, who is there, who is in a group and how far they have
-// come, channels and to join one, where bytes go and come from, settings, and notifications.
+// come, channels and to join one, where bytes come from, settings, and notifications.
 
 import { PigeonholeError } from "../errors.ts";
 import {
@@ -22,8 +22,6 @@ import {
   isReactionsResult,
   isReceiptsResult,
   isSettingsResult,
-  isUploadedResult,
-  isUploadResult,
   type JoinRequest,
   type JoinResult,
   type MembersRequest,
@@ -35,10 +33,6 @@ import {
   type ReceiptsRequest,
   type ReceiptsResult,
   type SettingsRequest,
-  type UploadedRequest,
-  type UploadedResult,
-  type UploadRequest,
-  type UploadResult,
 } from "../frames.ts";
 import { checkSize, readInbox } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
@@ -53,8 +47,6 @@ interface Results {
   reactions: ReactionsResult;
   join: JoinResult;
   channels: ChannelsResult;
-  upload: UploadResult;
-  uploaded: UploadedResult;
   download: DownloadResult;
   settings: undefined;
   device: undefined;
@@ -69,8 +61,6 @@ export type CallRequest =
   | ReactionsRequest
   | JoinRequest
   | ChannelsRequest
-  | UploadRequest
-  | UploadedRequest
   | DownloadRequest
   | SettingsRequest
   | DeviceRequest;
@@ -175,10 +165,6 @@ function read({ action }: CallRequest, result: unknown): { is: unknown } | undef
       return isJoinResult(result) ? { is: result } : undefined;
     case "channels":
       return isChannelsResult(result) ? { is: result } : undefined;
-    case "upload":
-      return isUploadResult(result) ? { is: result } : undefined;
-    case "uploaded":
-      return isUploadedResult(result) ? { is: result } : undefined;
     case "download":
       return isDownloadResult(result) ? { is: result } : undefined;
   }

@@ -12,14 +12,14 @@ import {
   type SendResult,
   type System,
 } from "../frames.ts";
-import { asSaid, isChannel, isGroup, requestFor } from "../protocol.ts";
-import type { Queued, QueuedCreate, QueuedGroupChange } from "../storage/storage.ts";
+import { asSaid, carried, isChannel, isGroup, requestFor } from "../protocol.ts";
+import type { Queued, QueuedCreate, QueuedGroupChange, QueuedMessage } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
 
 /** What the server answers. Where an addition found nobody new, or the user has left a channel, there is no entry. */
 export type Stored = SendResult | AddResult | LeaveResult;
 
-interface Entry {
+export interface Entry {
   /** Their order over all lanes. */
   order: number;
   queued: Queued;
@@ -28,6 +28,8 @@ interface Entry {
   /** What the server held acknowledged when this was first sent; `undefined`: unknown, or not sent. */
   ackedBefore: number | undefined;
   tries: number;
+  /** It carries something that was announced in an earlier run. */
+  mayBeSent: boolean;
 }
 
 /** The entries of one conversation. One is under way at a time, unless two lanes turned out to be for the same one. */
@@ -63,16 +65,33 @@ export class Outbox {
 
   add(queued: Queued, waiter: Waiter<Stored> | undefined, tries = 0): void {
     this.#lastOrder += 1;
+    const order = this.#lastOrder;
+    const entry = { order, queued, waiter, underWay: false, ackedBefore: undefined, tries, mayBeSent: false };
+    if (carries(entry)) {
+      // What it carries goes first.
+      this.#session.uploads.add({ ...entry, tries: 0 });
+      return;
+    }
     const key = this.#laneOf(queued);
+    this.#lanes.set(key, [...(this.#lanes.get(key) ?? []), entry]);
+    this.#ready.add(key);
+  }
+
+  /**
+   * What it carries is there: it goes behind what waits in its lane. One that may have been sent goes before that, where `isUnsure`
+   * looks for it.
+   */
+  enter(entry: Entry, mayBeSent: boolean): void {
+    const key = this.#laneOf(entry.queued);
     const lane = this.#lanes.get(key) ?? [];
-    lane.push({ order: this.#lastOrder, queued, waiter, underWay: false, ackedBefore: undefined, tries });
-    this.#lanes.set(key, lane);
+    const entered = { ...entry, mayBeSent, tries: Number(mayBeSent) };
+    this.#lanes.set(key, mayBeSent ? [entered, ...lane] : [...lane, entered]);
     this.#ready.add(key);
   }
 
   /** What waits for an answer, oldest first. */
   waiting(): Queued[] {
-    const entries = [...this.#lanes.values()].flat();
+    const entries = [...[...this.#lanes.values()].flat(), ...this.#session.uploads.entries];
     entries.sort((one, other) => one.order - other.order);
     return entries.map(({ queued }) => queued);
   }
@@ -166,10 +185,19 @@ export class Outbox {
 
   #refused(entry: Entry, error: PigeonholeError): void {
     this.#remove(entry);
+    if (entry.mayBeSent && error.code === "gone" && carries(entry)) {
+      this.#session.uploads.anew(entry);
+    } else {
+      this.failed(entry, error);
+    }
+  }
+
+  /** For good. It is in no lane any more. */
+  failed({ queued, waiter }: Entry, error: PigeonholeError): void {
     this.#session.stats.failed += 1;
-    this.#session.save({ done: entry.queued.clientMsgId });
-    this.#session.refuse(entry.waiter, error);
-    this.#session.tell({ type: "failed", ...entry.queued, error });
+    this.#session.save({ done: queued.clientMsgId });
+    this.#session.refuse(waiter, error);
+    this.#session.tell({ type: "failed", ...queued, error });
   }
 
   /** What was answered in this conversation need not be remembered any longer. */
@@ -182,17 +210,18 @@ export class Outbox {
 
   /** Whether a message that was sent and not answered may be in this conversation, in which these users have spoken. */
   isUnsure(conversation: string, users: string[]): boolean {
-    const sent = (lane: Lane | undefined) => (lane?.[0]?.tries ?? 0) > 0;
-    const toAnyone = () => [...this.#lanes].some(([key, lane]) => key.startsWith(toUser("")) && sent(lane));
-    if (sent(this.#lanes.get(toConversation(conversation)))) {
+    const uploads = new Set(this.#session.uploads.unsure.map(({ queued }) => this.#laneOf(queued)));
+    const sent = (key: string) => (this.#lanes.get(key)?.[0]?.tries ?? 0) > 0 || uploads.has(key);
+    const toAnyone = () => [...this.#lanes.keys(), ...uploads].some((key) => key.startsWith(toUser("")) && sent(key));
+    if (sent(toConversation(conversation))) {
       return true;
     }
     if (isGroup(conversation)) {
       // It may be the one that is being made here.
-      return sent(this.#lanes.get(TO_NEW));
+      return sent(TO_NEW);
     }
     // Sent by another device; the recipient is unknown here.
-    const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(this.#lanes.get(toUser(user))));
+    const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(toUser(user)));
     return ![...this.#direct.values()].includes(conversation) && users.some(to);
   }
 
@@ -247,6 +276,10 @@ export class Outbox {
   }
 }
 
+function carries(entry: Entry): entry is Entry & { queued: QueuedMessage } {
+  return "body" in entry.queued && entry.queued.media !== undefined;
+}
+
 function isAnswer(queued: Queued, result: unknown): result is Stored {
   if ("add" in queued) {
     return isAddResult(result);
@@ -272,8 +305,7 @@ function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
     return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
   }
   if ("body" in queued) {
-    const { kind = "text", media } = queued;
-    return { ...entry, kind, ...asSaid(queued), ...(media ? { media } : {}) };
+    return { ...entry, ...carried(queued), ...asSaid(queued) };
   }
   return { ...entry, kind: "system", system: systemOf(me, queued, stored) };
 }

@@ -12,8 +12,8 @@ const RETRY_AFTER_MAX = 5 * 60 * 1000;
 export interface Asker {
   /** `false`: the result can't be read. The request is sent again. */
   answered(result: unknown): boolean;
-  /** For good. */
-  refused(error: PigeonholeError): void;
+  /** For good; or, of what only the asker can mend, not before so many milliseconds. */
+  refused(error: PigeonholeError, retryAfter?: number): void;
   /** The connection is gone, so no answer will come. The asker asks again, if it still wants to. */
   lost(): void;
 }
@@ -135,7 +135,7 @@ export class Requests {
       return;
     }
     this.#asked.delete(number);
-    asked.asker.refused(new PigeonholeError(problem.code, problem.message));
+    asked.asker.refused(new PigeonholeError(problem.code, problem.message), problem.retry_after_ms);
   }
 
   /** Twice as long each time: at a fixed interval, a slow server would get ever more requests. */

@@ -28,6 +28,7 @@ import { Outbox, type Stored } from "./outbox.ts";
 import { Reports } from "./reports.ts";
 import { Requests } from "./requests.ts";
 import { Typing } from "./typing.ts";
+import { type Put, type PutEnd, Uploads } from "./uploads.ts";
 
 /** One connection, dialled or open. Later ones have higher numbers. */
 export type LinkId = number;
@@ -45,6 +46,9 @@ export type Output =
   | { do: "close"; link: LinkId }
   | { do: "tell"; event: ClientEvent }
   | { do: "save"; change: Change }
+  /** Bytes of what the message with this `clientMsgId` carries go out, one such at a time; and they go no further. */
+  | { do: "put"; id: string; put: Put }
+  | { do: "abort"; id: string }
   /** Resolves or rejects a `Waiter`. */
   | { do: "answer"; settle: () => void };
 
@@ -87,6 +91,7 @@ export class Session {
   readonly links: Links;
   readonly requests: Requests;
   readonly calls: Calls;
+  readonly uploads: Uploads;
   readonly outbox: Outbox;
   readonly conversations: Conversations;
   readonly channels: Channels;
@@ -114,6 +119,7 @@ export class Session {
     this.links = new Links(this);
     this.requests = new Requests(this);
     this.calls = new Calls(this);
+    this.uploads = new Uploads(this);
     this.outbox = new Outbox(this, saved.outbox);
     this.conversations = new Conversations(this, saved.held);
     this.channels = new Channels(this);
@@ -176,10 +182,28 @@ export class Session {
     });
   }
 
+  /** So many bytes of what is put have gone out. */
+  putProgress(id: string, sent: number, now: number): void {
+    this.#at(now, () => this.uploads.progress(id, sent));
+  }
+
+  putEnded(id: string, end: PutEnd, now: number): void {
+    this.#at(now, () => this.uploads.ended(id, end));
+  }
+
   // Calls of the app.
 
   send(queued: Queued, waiter: Waiter<Stored> | undefined, now: number): void {
     this.#at(now, () => this.outbox.add(queued, waiter));
+  }
+
+  /** Whether that was in time. */
+  cancel(clientMsgId: string, now: number): boolean {
+    let isCancelled = false;
+    this.#at(now, () => {
+      isCancelled = this.uploads.cancel(clientMsgId);
+    });
+    return isCancelled;
   }
 
   /** The user has read everything up to here. */
@@ -255,6 +279,7 @@ export class Session {
       this.reports.next(),
       this.conversations.nextRepair(),
       this.channels.next(),
+      this.uploads.next(),
     );
   }
 
@@ -318,6 +343,7 @@ export class Session {
     this.reports.report();
     this.conversations.repairDue();
     this.channels.ask();
+    this.uploads.ask();
     this.catchUp.finish();
   }
 }

@@ -1,11 +1,11 @@
-// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the marks, one for the rest, one for
-// what is being uploaded, and one for its bytes, which are written once.
+// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the bytes that its messages carry, one
+// for the marks, one for the rest.
 
 import { PigeonholeError } from "../errors.ts";
-import type { Change, Queued, Saved, Storage, Upload } from "./storage.ts";
+import { type Change, fileOf, type Queued, type Saved, type Storage, withMediaId } from "./storage.ts";
 
 const VERSION = 3;
-const STORES = ["outbox", "held", "rest", "uploads", "blobs"];
+const STORES = ["outbox", "held", "rest", "files"];
 /** A page that is being reloaded releases its lock within this. */
 const LOCK_WAIT = 2000;
 
@@ -40,7 +40,7 @@ class IndexedDbStorage implements Storage {
 
   async write(changes: Change[]): Promise<void> {
     // What is queued must survive a power failure; if the rest is lost, a message comes again at most.
-    const durability = changes.some((change) => "queued" in change || "uploading" in change) ? "strict" : "relaxed";
+    const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
     const database = await this.#open();
     const transaction = database.transaction(STORES, "readwrite", { durability });
     try {
@@ -102,8 +102,7 @@ function open(name: string): Promise<IDBDatabase> {
       database.createObjectStore("held");
       database.createObjectStore("rest");
     }
-    database.createObjectStore("uploads", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
-    database.createObjectStore("blobs");
+    database.createObjectStore("files");
   };
   return answer(request);
 }
@@ -111,51 +110,48 @@ function open(name: string): Promise<IDBDatabase> {
 async function read(database: IDBDatabase): Promise<Saved> {
   const transaction = database.transaction(STORES);
   const store = (name: string) => transaction.objectStore(name);
-  const [outbox, ids, seqs, caughtUp, uploads, named, blobs] = await Promise.all([
+  const [saved, ids, seqs, caughtUp, named, files] = await Promise.all([
     answer<Queued[]>(store("outbox").getAll()),
     answer(store("held").getAllKeys()),
     answer<number[]>(store("held").getAll()),
     answer<string | undefined>(store("rest").get("caughtUp")),
-    answer<Upload[]>(store("uploads").getAll()),
-    answer(store("blobs").getAllKeys()),
-    answer<Blob[]>(store("blobs").getAll()),
+    answer(store("files").getAllKeys()),
+    answer<Blob[]>(store("files").getAll()),
   ]);
-  const bytes = new Map(named.map((id, at) => [String(id), blobs[at]]));
-  const withBytes = uploads.map((upload) => {
-    const blob = bytes.get(upload.clientMsgId);
-    return blob ? { ...upload, blob } : upload;
-  });
+  const fileNamed = new Map(named.map((id, at) => [String(id), files[at]]));
+  const outbox = saved.map((queued) => withFile(queued, fileNamed.get(queued.clientMsgId)));
   const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
-  return {
-    outbox,
-    held,
-    ...(caughtUp === undefined ? {} : { caughtUp }),
-    ...(uploads.length === 0 ? {} : { uploads: withBytes }),
-  };
+  return caughtUp === undefined ? { outbox, held } : { outbox, held, caughtUp };
+}
+
+/** Its bytes are written once, apart from it. */
+function withFile(queued: Queued, file: Blob | undefined): Queued {
+  return "body" in queued && queued.media && file
+    ? { ...queued, media: { ...queued.media, source: { file } } }
+    : queued;
 }
 
 function put(transaction: IDBTransaction, change: Change): void {
   const store = (name: string) => transaction.objectStore(name);
   if ("queued" in change) {
-    store("outbox").add(change.queued);
-    endUpload(transaction, change.queued.clientMsgId);
+    const { queued } = change;
+    const file = fileOf(queued);
+    store("outbox").add(file ? withFile(queued, new Blob()) : queued);
+    if (file) {
+      store("files").put(file, queued.clientMsgId);
+    }
   } else if ("uploading" in change) {
-    const { blob, ...upload } = change.uploading;
-    const uploads = store("uploads");
-    const found = uploads.index("by_id").getKey(upload.clientMsgId);
+    const { clientMsgId, mediaId } = change.uploading;
+    const found = store("outbox").index("by_id").openCursor(clientMsgId);
     found.onsuccess = () => {
-      if (found.result !== undefined) {
-        uploads.put(upload, found.result);
-        return;
-      }
-      uploads.add(upload);
-      if (blob) {
-        store("blobs").put(blob, upload.clientMsgId);
-      }
+      found.result?.update(withMediaId(found.result.value, mediaId));
     };
   } else if ("done" in change) {
-    remove(store("outbox"), change.done);
-    endUpload(transaction, change.done);
+    const found = store("outbox").index("by_id").openCursor(change.done);
+    found.onsuccess = () => {
+      found.result?.delete();
+    };
+    store("files").delete(change.done);
   } else if ("held" in change) {
     const { conversation_id, seq } = change.held;
     const held = store("held");
@@ -169,21 +165,6 @@ function put(transaction: IDBTransaction, change: Change): void {
   } else {
     store("rest").put(change.caughtUp, "caughtUp");
   }
-}
-
-function endUpload(transaction: IDBTransaction, id: string): void {
-  remove(transaction.objectStore("uploads"), id);
-  transaction.objectStore("blobs").delete(id);
-}
-
-/** By its `clientMsgId`. */
-function remove(store: IDBObjectStore, id: string): void {
-  const found = store.index("by_id").getKey(id);
-  found.onsuccess = () => {
-    if (found.result !== undefined) {
-      store.delete(found.result);
-    }
-  };
 }
 
 function answer<T>(request: IDBRequest<T>): Promise<T> {

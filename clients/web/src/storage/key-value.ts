@@ -1,4 +1,4 @@
-import { apply, copy, nothingSaved, type Queued, type Saved, type Storage } from "./storage.ts";
+import { apply, copy, fileOf, nothingSaved, type Queued, type Saved, type Storage } from "./storage.ts";
 
 /** React Native's AsyncStorage, `localStorage`, and any other store of strings under names. */
 export interface KeyValueStore {
@@ -32,7 +32,7 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
       const next = copy(saved);
       for (const change of changes) {
         // Bytes are no string.
-        if (!("uploading" in change)) {
+        if (!("queued" in change && fileOf(change.queued))) {
           apply(next, change);
         }
       }

@@ -1,6 +1,5 @@
 // What outlives a reload: the messages that were not answered yet, and how far each conversation has come.
 
-import type { Media } from "../frames.ts";
 import type { MediaInfo, MediaKind } from "../media.ts";
 import type { GroupInfo, NewGroup, Target } from "../protocol.ts";
 
@@ -16,29 +15,19 @@ export interface QueuedMessage {
   replyTo?: number;
   /** Whom it names, or `*`: all members. */
   mentions?: string[];
-  /** Of one that carries something: a text has neither. */
-  kind?: MediaKind;
-  media?: Media;
+  /** What it carries. */
+  media?: Upload;
 }
 
-/** A message whose bytes are on their way. Once they are there, a `QueuedMessage` with the same `clientMsgId` takes its place. */
-export interface Upload {
-  clientMsgId: string;
-  target: Target;
+/** A file on its way to where a message says that it is. */
+export interface Upload extends MediaInfo {
+  /** Its bytes, or the message that it is forwarded from. */
+  source: { file: Blob } | { copy_of: { conversation_id: string; seq: number } };
   kind: MediaKind;
-  /** The caption. */
-  body: string;
-  replyTo?: number;
-  mentions?: string[];
-  media: MediaInfo;
-  /** Left out of one that is forwarded. */
-  blob?: Blob;
   /** Of a large one, the digest of each part. */
   parts?: string[];
-  /** The message that it is forwarded from. */
-  copyOf?: { conversation_id: string; seq: number };
   /** What the server calls it, once that is known. */
-  mediaId?: string;
+  media_id?: string;
 }
 
 interface InConversation {
@@ -95,11 +84,11 @@ export type QueuedGroupChange = QueuedAdd | QueuedRemove | QueuedLeave | QueuedR
 
 /** One thing to remember. */
 export type Change =
-  /** This waits, after what waits already. An upload with this `clientMsgId` is over. */
+  /** This waits, after what waits already. A storage that can't keep bytes passes over what carries some. */
   | { queued: Queued }
-  /** This is on its way; or, where it was before, it has got its `mediaId`. A storage that can't keep bytes passes over it. */
-  | { uploading: Upload }
-  /** What has this `clientMsgId` no longer waits, nor is on its way. */
+  /** What the message with this `clientMsgId` carries is called so from now on; without `mediaId` it is to be uploaded anew. */
+  | { uploading: { clientMsgId: string; mediaId?: string } }
+  /** What has this `clientMsgId` no longer waits. */
   | { done: string }
   /** The app is done with everything of this conversation up to here. Only rises. */
   | { held: { conversation_id: string; seq: number } }
@@ -113,8 +102,6 @@ export interface Saved {
   /** For each conversation, the last seq that the app is done with. */
   held: Map<string, number>;
   caughtUp?: string;
-  /** Oldest first. */
-  uploads?: Upload[];
 }
 
 /** Where the client keeps what must survive a restart. One client uses it at a time. */
@@ -124,8 +111,8 @@ export interface Storage {
   /** Where `load` has put what it could not read; all that it gave is empty then. */
   setAside?(): string | undefined;
   /**
-   * Remembers these, in this order, all or none. Where one is `queued` or `uploading`, all are safe once this is done. If it
-   * fails they are written again with the next ones; what is `queued` or `uploading` is refused instead.
+   * Remembers these, in this order, all or none. Where one of them is `queued`, all are safe once this is done. If it
+   * fails they are written again with the next ones; what is `queued` is refused instead.
    */
   write(changes: Change[]): Promise<void>;
   /** The client is closed: another one may use what is kept. */
@@ -137,26 +124,26 @@ export function nothingSaved(): Saved {
 }
 
 /** A copy that does not share its outbox and marks. */
-export function copy({ outbox, held, uploads, ...rest }: Saved): Saved {
-  return { ...rest, outbox: [...outbox], held: new Map(held), ...(uploads ? { uploads: [...uploads] } : {}) };
+export function copy({ outbox, held, ...rest }: Saved): Saved {
+  return { ...rest, outbox: [...outbox], held: new Map(held) };
 }
 
 /** Applies one change. */
 export function apply(saved: Saved, change: Change): void {
   if ("queued" in change) {
     saved.outbox.push(change.queued);
-    endUpload(saved, change.queued.clientMsgId);
   } else if ("uploading" in change) {
-    const { uploading } = change;
-    const uploads = saved.uploads ?? [];
-    const at = uploads.findIndex(({ clientMsgId }) => clientMsgId === uploading.clientMsgId);
-    saved.uploads = at < 0 ? [...uploads, uploading] : uploads.map((upload, of) => (of === at ? uploading : upload));
+    const { clientMsgId, mediaId } = change.uploading;
+    const at = saved.outbox.findIndex((queued) => queued.clientMsgId === clientMsgId);
+    const found = saved.outbox[at];
+    if (found) {
+      saved.outbox[at] = withMediaId(found, mediaId);
+    }
   } else if ("done" in change) {
     const at = saved.outbox.findIndex((queued) => queued.clientMsgId === change.done);
     if (at >= 0) {
       saved.outbox.splice(at, 1);
     }
-    endUpload(saved, change.done);
   } else if ("held" in change) {
     const { conversation_id, seq } = change.held;
     saved.held.set(conversation_id, Math.max(seq, saved.held.get(conversation_id) ?? 0));
@@ -165,8 +152,17 @@ export function apply(saved: Saved, change: Change): void {
   }
 }
 
-function endUpload(saved: Saved, id: string): void {
-  if (saved.uploads) {
-    saved.uploads = saved.uploads.filter(({ clientMsgId }) => clientMsgId !== id);
+/** The message, of which the server calls what it carries so; `undefined`: nothing any more. */
+export function withMediaId(queued: Queued, mediaId: string | undefined): Queued {
+  if (!("body" in queued) || !queued.media) {
+    return queued;
   }
+  const { media_id: _, ...upload } = queued.media;
+  return { ...queued, media: mediaId === undefined ? upload : { ...upload, media_id: mediaId } };
+}
+
+/** Bytes that the message carries, if they are on this device. */
+export function fileOf(queued: Queued): Blob | undefined {
+  const source = "body" in queued ? queued.media?.source : undefined;
+  return source && "file" in source ? source.file : undefined;
 }
