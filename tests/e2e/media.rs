@@ -219,6 +219,65 @@ async fn a_forwarded_picture_outlives_the_first() {
 }
 
 #[tokio::test]
+async fn what_a_post_carries_is_for_who_sees_the_post() {
+    let server = TestServer::open().await;
+    let [mut alice, mut bob, mut carol, mut dave] = [
+        server.phone("alice").await,
+        server.phone("bob").await,
+        server.phone("carol").await,
+        server.phone("dave").await,
+    ];
+    let create = json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News", "members": [],
+        "join": "open"});
+    let channel = alice.ok(create).await["conversation_id"].take();
+    let about = |action: &str, more: Value| {
+        let mut frame = json!({"action": action, "conversation_id": channel});
+        frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        frame
+    };
+    let only = |action: &str| about(action, json!({}));
+    for phone in [&mut bob, &mut carol] {
+        phone.ok(only("join")).await;
+    }
+    bob.ok(only("watch")).await;
+    let mut announced = upload("image", "image/png", HTML);
+    announced.as_object_mut().unwrap().remove("to");
+    announced["conversation_id"] = channel.clone();
+    assert_eq!(dave.refused(announced.clone()).await, "not_member");
+    let media_id = uploaded(&server, &mut alice, announced, HTML).await;
+    let media = media(&media_id, "image/png", HTML, &json!({"width": 4, "height": 3}));
+    let post = about("send", json!({"client_msg_id": "m1", "kind": "image", "body": "", "media": media}));
+    assert_eq!(bob.refused(post.clone()).await, "forbidden");
+    let sent = alice.ok(post.clone()).await;
+    assert_eq!(alice.ok(post).await["duplicate"], true);
+    assert_eq!(bob.event("messages.new").await["messages"][0]["media"], media);
+    assert_eq!(bob.ok(json!({"action": "channels"})).await["conversations"][0]["unread"], 1);
+    let url = url_of(&mut bob, &media_id).await;
+    assert_eq!(get(&server, &url).await.bytes().await.unwrap(), HTML);
+    // Not who is no member, nor who joined later, nor who has left.
+    let download = json!({"action": "download", "media_ids": [media_id]});
+    let gone = json!({"items": [], "gone": [media_id]});
+    let copy = json!({"action": "upload", "to": "erin", "copy_of": {"conversation_id": channel, "seq": sent["seq"]}});
+    assert_eq!(dave.ok(download.clone()).await, gone);
+    assert_eq!(dave.refused(copy.clone()).await, "not_member");
+    dave.ok(only("join")).await;
+    assert_eq!(dave.ok(download.clone()).await, gone);
+    assert_eq!(dave.refused(copy.clone()).await, "gone");
+    carol.ok(copy.clone()).await;
+    carol.ok(only("leave")).await;
+    assert_eq!(carol.ok(download.clone()).await, gone);
+
+    alice.ok(about("delete", json!({"seq": sent["seq"], "client_msg_id": "d1"}))).await;
+    assert_eq!(bob.ok(download).await, gone);
+    assert_eq!(bob.refused(copy).await, "gone");
+    while get(&server, &url).await.status() != StatusCode::NOT_FOUND {
+        tokio::task::yield_now().await;
+    }
+    let message = bob.history(channel.as_str().unwrap()).await["messages"][0].take();
+    assert_eq!((&message["seq"], &message["media"]), (&sent["seq"], &Value::Null));
+}
+
+#[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "looks into the tables and the bucket")]
 async fn what_is_never_sent_goes_by_its_ttl() {
     let server = TestServer::open().await;

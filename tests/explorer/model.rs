@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use lambda::{Context, Event, LambdaEvent};
 use serde_json::{Value, json};
 use template::plain_item;
@@ -612,8 +613,13 @@ impl Inner {
         panic!("{user}'s drain does not end")
     }
 
-    /// The result, once it has arrived; `None` for an answer that asks to try again.
-    async fn ask(&self, n: usize, user: &str, frame: &Value) -> Option<Value> {
+    /// The result, once it has arrived; `None` for an answer that asks to try again. Boxed: `act` would have one of them on its
+    /// stack for each thing that can be done.
+    fn ask<'a>(&'a self, n: usize, user: &'a str, frame: &'a Value) -> LocalBoxFuture<'a, Option<Value>> {
+        Box::pin(self.asked(n, user, frame))
+    }
+
+    async fn asked(&self, n: usize, user: &str, frame: &Value) -> Option<Value> {
         let action = frame["action"].as_str().unwrap();
         let mut event = self.event(user, &format!("{user}="), action, "MESSAGE");
         event.payload.body = Some(frame.to_string());
@@ -685,14 +691,17 @@ impl Inner {
         ensure!(self.hand_on_heads(0).await, "handed on again, a batch still fails");
         self.note_frames()?;
         self.look()?;
-        self.now.borrow().tables.views_are_at_the_end()?;
+        let is_channel = self.now.borrow().tables.is_channel();
+        // A channel's members have no view: nothing is written for them.
+        if !is_channel {
+            self.now.borrow().tables.views_are_at_the_end()?;
+        }
         // Who left may be settled by what comes after.
         let all = self.now.borrow().moved.clone();
         self.functions(0).fanout(json!({ "Records": all })).await;
         self.note_frames()?;
         self.look()?;
-        let state = self.now.borrow();
-        if state.tables.is_channel() { Ok(()) } else { state.tables.nobody_who_left_is_in_the_roster() }
+        if is_channel { Ok(()) } else { self.now.borrow().tables.nobody_who_left_is_in_the_roster() }
     }
 
     /// Whoever looks at a channel, and is a member, has all of it but what they posted from there.
@@ -1018,9 +1027,10 @@ impl Inner {
         LambdaEvent::new(serde_json::from_value(event).expect("the event parses"), Context::default())
     }
 
-    /// Processes that have just started, or have posted to everybody who was connected when the actors began.
-    fn functions(&self, n: usize) -> InProcess {
-        let functions = self.functions[n].restarted();
+    /// Processes that have just started, or have posted to everybody who was connected when the actors began. Boxed: each step that
+    /// waits for one of them would have them all on its stack.
+    fn functions(&self, n: usize) -> Box<InProcess> {
+        let functions = Box::new(self.functions[n].restarted());
         let InitialState { sockets, connected_at, .. } = &*self.initial.borrow();
         for connection in sockets.keys().filter(|_| self.scenario.remembering) {
             functions.remember(owner(connection), connection, *connected_at);

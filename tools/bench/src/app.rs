@@ -112,6 +112,16 @@ impl App {
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
+    /// What it costs to remove the objects whose rows were removed since the last time, as one batch.
+    pub async fn sweep(&self) -> Cost {
+        let records = self.aws.with_cloud(Cloud::media);
+        assert!(!records.is_empty(), "a row was removed");
+        let _ = self.aws.calls();
+        let failed = self.functions.sweep(records).await;
+        assert_eq!(failed, json!([]), "nothing fails here");
+        Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
+    }
+
     /// What these frames cost, sent one after another.
     pub async fn cost(&self, frames: impl IntoIterator<Item = (&str, Value)>) -> Cost {
         let _ = self.aws.calls();
