@@ -8,7 +8,7 @@ export interface Group {
   title: string;
   role: OwnRole;
   memberCount: number | undefined;
-  /** Of these, what an entry that is held says. Nothing else tells them. */
+  /** Of these, what a row or an entry that is held says. */
   post?: GroupInfo["post"];
   add?: GroupInfo["add"];
   history?: GroupInfo["history"];
@@ -44,8 +44,10 @@ export function mayRemove(own: OwnRole, other: OwnRole): boolean {
 }
 
 export function learnedOfRow(group: Group, row: Conversation | Channel): Group {
-  const { title, role, last_seq } = row;
-  return withNews(group, last_seq, { title, role, memberCount: "member_count" in row ? row.member_count : undefined });
+  const { title, role, last_seq, history, post, add } = row;
+  const memberCount = "member_count" in row ? row.member_count : undefined;
+  const join = "join" in row ? row.join : undefined;
+  return withNews(group, last_seq, { title, role, memberCount, history, post, add, join });
 }
 
 export function learned(group: Group, { seq, sender_id, system }: Message, me: string): Group {

@@ -63,8 +63,11 @@ it("a channel says that it is one, and only its admins post as long as nothing e
   chat.addMessage({ ...opened, conversation_id: "ch_ab" });
   expect([chat.newest()?.text, chat.isReadOnly]).toEqual(["bob let all members write and let everybody join", false]);
   const row = { conversation_id: "ch_ab", kind: "channel", title: "News", unread: 3, first_seq: 1 } as const;
-  chat.setChannel({ ...row, role: "admin", read_seq: 1, last_seq: 5 });
-  expect([chat.isModerated, chat.timeline.unread(), chat.isListed]).toEqual([true, 3, true]);
+  const rules = { history: "joined", post: "admins", add: "admins", join: "open" } as const;
+  chat.setChannel({ ...row, ...rules, role: "member", read_seq: 1, last_seq: 4 });
+  expect([chat.isReadOnly, chat.group.add]).toEqual([true, "admins"]);
+  chat.setChannel({ ...row, ...rules, role: "admin", read_seq: 1, last_seq: 5 });
+  expect([chat.isModerated, chat.isReadOnly, chat.timeline.unread(), chat.isListed]).toEqual([true, false, 3, true]);
 });
 
 it("the line of a group is its last message or what happened last, and says who", () => {

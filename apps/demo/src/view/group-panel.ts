@@ -197,8 +197,8 @@ export class GroupPanel {
     const { name, ...values } = rules[rule];
     const changed = () => this.#chat && this.#actions.update(this.#chat, { [rule]: select.value });
     const options = Object.entries(values).map(([value, words]) => h("option", { value }, words));
-    // Nothing tells what it is, but an entry that changed it.
-    const unknown = h("option", { value: "", disabled: true, hidden: true }, "Not changed yet");
+    // Of a group that was begun just now, until the list of conversations is asked for again.
+    const unknown = h("option", { value: "", disabled: true, hidden: true }, "Not known yet");
     const select = h("select", { change: changed }, unknown, ...options);
     this.#rules.set(rule, select);
     return h("label", {}, h("span", {}, name), select);
