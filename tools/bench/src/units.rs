@@ -52,7 +52,7 @@ pub async fn table() -> String {
 
 pub(crate) type Rows = Vec<(&'static str, Cost)>;
 
-async fn sending() -> Rows {
+pub(crate) async fn sending() -> Rows {
     let mut app = App::new(None);
     app.online(&["alice", "bob"]).await;
     let mut rows = Rows::new();
