@@ -106,6 +106,7 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
                 ("money", counted()?.block_on(money::table())),
                 ("changing", counted()?.block_on(money::changing())),
                 ("ringing", counted()?.block_on(money::ringing())),
+                ("photos", counted()?.block_on(money::photos())),
                 ("monthly", counted()?.block_on(money::monthly())),
             ]
         }

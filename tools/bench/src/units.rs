@@ -52,7 +52,7 @@ pub async fn table() -> String {
 
 pub(crate) type Rows = Vec<(&'static str, Cost)>;
 
-async fn sending() -> Rows {
+pub(crate) async fn sending() -> Rows {
     let mut app = App::new(None);
     app.online(&["alice", "bob"]).await;
     let mut rows = Rows::new();
@@ -405,7 +405,7 @@ pub(crate) async fn carrying() -> Rows {
         frame
     };
     let announce = with(json!({"action": "upload", "to": "bob", "kind": "image"}));
-    let send = |media_id: &Value, key: &str| {
+    let carrying = |media_id: &Value, key: &str| {
         let media = with(json!({"media_id": media_id, "width": 4, "height": 3}));
         json!({"action": "send", "to": "bob", "client_msg_id": key, "kind": "image", "body": "hi", "media": media})
     };
@@ -421,7 +421,7 @@ pub(crate) async fn carrying() -> Rows {
         } else {
             app.ok("alice", uploaded).await;
         }
-        let frame = send(&media_id, &format!("m{number}"));
+        let frame = carrying(&media_id, &format!("m{number}"));
         if number == 1 {
             rows.push(("send: a picture", app.cost([("alice", frame)]).await));
         } else {
