@@ -522,8 +522,8 @@ fn an_open_channel_is_watched_until_another_conversation_is_opened() {
     room.command(Command::parse("/channels").unwrap());
     assert_eq!(room.take_asks(), [Ask::Channels(Listing::Told, None)]);
     let row: Channel = serde_json::from_str(
-        r#"{"conversation_id":"ch_n","kind":"channel","title":"News","role":"member","first_seq":1,"unread":2,
-        "read_seq":1,"last_seq":3,"muted_until":"forever"}"#,
+        r#"{"conversation_id":"ch_n","kind":"channel","title":"News","role":"member","first_seq":1,"history":"joined",
+        "post":"admins","add":"admins","join":"admins","unread":2,"read_seq":1,"last_seq":3,"muted_until":"forever"}"#,
     )
     .unwrap();
     let page = |cursor| ChannelsResult { conversations: vec![row.clone()], next_cursor: cursor };

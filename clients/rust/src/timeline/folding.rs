@@ -362,7 +362,7 @@ impl View {
     fn channel_row(&self, mark: Seq) -> Channel {
         let last_seq = self.end();
         let row = json!({"conversation_id": "ch_n", "kind": "channel", "title": "News", "role": "admin",
-            "first_seq": self.first, "unread": self.unread(mark).count(),
+            "first_seq": self.first, "history": "all", "post": "admins", "add": "admins", "join": "open", "unread": self.unread(mark).count(),
             "read_seq": self.read_up_to(mark).min(last_seq), "last_seq": last_seq});
         serde_json::from_value(row).unwrap()
     }
