@@ -17,7 +17,8 @@ use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
 use wire::{Digest, Media};
 
 use crate::Error;
-use crate::media::{Attachment, Put, PutEnd, Source, Upload, check_length};
+use crate::attachment::{Attachment, check_length};
+use crate::media::{Put, PutEnd, Source, Upload};
 
 /// Read and written at once.
 const CHUNK_BYTES: usize = 64 * 1024;
