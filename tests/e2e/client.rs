@@ -248,7 +248,7 @@ async fn a_picture_and_a_file_in_parts_arrive_as_they_were_sent() {
     alice.client.send_media(bobs(), film).await.unwrap().stored().await.unwrap();
     bob.until(|bob| bob.got.len() == 2).await;
     assert_eq!(bob.bodies(), ["us, at last", ""]);
-    for (message, sent) in bob.got.iter().zip([b"a picture".as_slice(), &large]) {
+    for (message, sent) in bob.got.iter().zip([b"a picture".as_slice(), large.as_slice()]) {
         let to = folder.0.join("got");
         bob.client.download(message, &to).await.unwrap();
         assert!(std::fs::read(&to).unwrap() == sent, "{message:?}");
