@@ -324,6 +324,8 @@ class World {
 
   handle(): void {
     const event = this.#events.shift();
+    // Nothing is refused for good here, so nothing may be told to have failed.
+    expect(event?.type).not.toBe("failed");
     if (event?.type !== "message") {
       return;
     }
