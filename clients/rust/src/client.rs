@@ -21,11 +21,11 @@ use wire::{
     Target, UserId, WatchResult, body_fits,
 };
 
+#[cfg(feature = "media")]
+use crate::attachment::Attachment;
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
 use crate::group::{Draft, NewGroup, check_users};
-#[cfg(feature = "media")]
-use crate::media::Attachment;
 use crate::media::Upload;
 use crate::session::{Call, Session};
 use crate::storage::{Outgoing, Queued};

@@ -58,6 +58,8 @@
 
 #![warn(missing_docs)]
 
+#[cfg(feature = "media")]
+mod attachment;
 mod client;
 mod config;
 mod dial;
@@ -74,12 +76,14 @@ mod token;
 #[cfg(feature = "media")]
 mod transfer;
 
+#[cfg(feature = "media")]
+pub use attachment::Attachment;
 pub use client::{Client, Events, Report, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, Why};
 pub use group::{Draft, EVERYBODY, NewGroup};
-pub use media::{About, Attachment, Source, Upload};
+pub use media::{About, Source, Upload};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage};
 pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};

@@ -17,7 +17,8 @@ use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
 use wire::{Digest, Media};
 
 use crate::Error;
-use crate::media::{Attachment, Put, PutEnd, Source, Upload, check_length};
+use crate::attachment::{Attachment, check_length};
+use crate::media::{Put, PutEnd, Source, Upload};
 
 /// Read and written at once.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -261,6 +262,9 @@ pub(crate) fn unwritable(error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     const MIB: usize = 1024 * 1024;
@@ -286,5 +290,91 @@ mod tests {
         // Parts that fill it.
         let even = [&bytes[..16 * MIB], &bytes[..8 * MIB]].concat();
         assert_eq!(hashed(&even, MIB).1.len(), 3);
+    }
+
+    /// Answers each connection with the next of these, and gives what was asked.
+    async fn server(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/object", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for answer in answers {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
+                while !request.ends_with(b"\r\n\r\n") && !request.ends_with(b"bytes") {
+                    let count = socket.read(&mut bytes).await.unwrap();
+                    request.extend_from_slice(&bytes[..count]);
+                }
+                asked.push(String::from_utf8(request).unwrap().to_lowercase());
+                socket.write_all(answer.as_bytes()).await.unwrap();
+                socket.shutdown().await.unwrap();
+            }
+            asked
+        });
+        (url, serving)
+    }
+
+    fn place(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("pigeonhole-transfer-{}-{name}", std::process::id()))
+    }
+
+    fn hello() -> Media {
+        Media {
+            media_id: wire::MediaId::parse("m_1").unwrap(),
+            mime: wire::MimeType::parse("text/plain").unwrap(),
+            bytes: 5,
+            sha256: Digest::parse(&BASE64.encode(&Sha256::digest(b"hello"))).unwrap(),
+            name: None,
+            width: None,
+            height: None,
+            duration_ms: None,
+            thumbhash: None,
+            waveform: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_part_of_a_file_is_put_with_its_length_and_its_headers() {
+        let (url, serving) = server(vec!["HTTP/1.1 412 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"]).await;
+        let path = place("put");
+        std::fs::write(&path, b"some bytes and more").unwrap();
+        let headers = vec![("If-None-Match".to_owned(), "*".to_owned())];
+        let one = Put { path: path.clone(), offset: 5, bytes: 5, url: url.clone(), headers };
+        assert_eq!(put(http(), one.clone(), |_| {}).await, PutEnd::Status(412));
+        let asked = serving.await.unwrap().remove(0);
+        assert!(asked.starts_with("put /object ") && asked.ends_with("\r\n\r\nbytes"), "{asked}");
+        assert!(asked.contains("if-none-match: *") && asked.contains("content-length: 5"), "{asked}");
+        assert!(!asked.contains("transfer-encoding"), "{asked}");
+        assert_eq!(put(http(), one.clone(), |_| {}).await, PutEnd::Lost, "nobody is there");
+        let beyond = Put { bytes: 50, ..one };
+        assert!(matches!(put(http(), beyond, |_| {}).await, PutEnd::Unreadable(_)));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_breaks_goes_on_where_it_was_and_only_what_is_whole_is_kept() {
+        let (url, serving) = server(vec![
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhel",
+            "HTTP/1.1 403 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            "HTTP/1.1 206 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nlo",
+        ])
+        .await;
+        let (to, part) = (place("got"), place("got.part"));
+        let mut fetch = Fetch::new(&hello(), &to).unwrap();
+        let http = http();
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::Broken(_))));
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::UrlEnded)));
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
+        fetch.end(&to).unwrap();
+        assert_eq!(std::fs::read(&to).unwrap(), b"hello");
+        let asked = serving.await.unwrap();
+        assert!(!asked[0].contains("range:") && asked[2].contains("range: bytes=3-"), "{asked:?}");
+        std::fs::remove_file(&to).unwrap();
+
+        let (url, _serving) = server(vec!["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhallo"]).await;
+        let mut fetch = Fetch::new(&hello(), &to).unwrap();
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
+        assert!(fetch.end(&to).is_err());
+        assert!(!to.exists() && !part.exists());
     }
 }
