@@ -658,7 +658,7 @@ async fn picture(drill: &mut Drill, id: &str) -> Picture {
 
 async fn delete(drill: &mut Drill, picture: &Picture) {
     let Picture { conversation_id, seq, .. } = picture;
-    let id = format!("delete {seq}");
+    let id = format!("d{seq}");
     let delete = json!({"action": "delete", "conversation_id": conversation_id, "seq": seq, "client_msg_id": id});
     assert_eq!(ask(&mut drill.alice, delete).await["type"], "reply");
 }
