@@ -111,6 +111,11 @@ impl ObjectServer {
     pub fn keys(&self) -> Vec<String> {
         lock(&self.objects.stored).objects.keys().cloned().collect()
     }
+
+    /// As an operator does, who needs no URL.
+    pub fn remove(&self, key: &str) {
+        self.objects.remove(key);
+    }
 }
 
 /// By the template's rules. Without them no page could upload anything.
