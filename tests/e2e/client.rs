@@ -1,14 +1,13 @@
 //! The client library, through connections that break.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
     Attachment, Client, Config, ConversationId, Digest, Draft, Emoji, Error, Event, Events, FileName, FileStorage,
-    Info, JoinBy, MemoryStorage, Message, NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System, Target, Tick,
-    Timeline, TimelineEntry, Timing, Title, TokenNeed, UserId,
+    Info, JoinBy, MemoryStorage, Message, MimeType, NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System,
+    Target, Tick, Timeline, TimelineEntry, Timing, Title, TokenNeed, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
@@ -233,34 +232,9 @@ async fn a_channel_is_watched_over_connections_that_break_until_its_reader_is_re
     assert_eq!(bob.bodies(), ["one", "two"], "each once");
 }
 
-/// Gone with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static LAST: AtomicU32 = AtomicU32::new(0);
-        let number = LAST.fetch_add(1, Relaxed);
-        let folder = std::env::temp_dir().join(format!("pigeonhole-media-{}-{number}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn with(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
-    }
-}
-
 #[tokio::test]
 async fn a_picture_and_a_file_in_parts_arrive_as_they_were_sent() {
-    let (server, folder) = (TestServer::open().await, Folder::new());
+    let (server, folder) = (TestServer::open().await, Folder::new("picture"));
     let alice = App::ready(config(&server, server.url(), "alice")).await;
     let mut bob = App::ready(config(&server, server.url(), "bob")).await;
     let bobs = || Target::User(UserId::parse(&server.id("bob")).unwrap());
@@ -290,7 +264,7 @@ async fn a_picture_and_a_file_in_parts_arrive_as_they_were_sent() {
 
 #[tokio::test]
 async fn what_is_not_what_the_message_says_is_not_kept_and_what_changes_is_not_sent() {
-    let (server, folder) = (TestServer::open().await, Folder::new());
+    let (server, folder) = (TestServer::open().await, Folder::new("wrong"));
     let mut alice = App::ready(config(&server, server.url(), "alice")).await;
     let bobs = || Target::User(UserId::parse(&server.id("bob")).unwrap());
     let file = |path: &PathBuf| {
@@ -313,7 +287,7 @@ async fn what_is_not_what_the_message_says_is_not_kept_and_what_changes_is_not_s
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
 async fn an_upload_goes_on_after_a_restart() {
-    let (server, folder) = (TestServer::open().await, Folder::new());
+    let (server, folder) = (TestServer::open().await, Folder::new("upload"));
     let network = Network::to(&server).await;
     let outbox = folder.0.join("outbox");
     let start = |url: &str| config(&server, url, "alice").storage(FileStorage::open(&outbox).unwrap());
@@ -440,6 +414,12 @@ impl Folder {
         let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
+    }
+
+    fn with(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
     }
 }
 
