@@ -411,9 +411,7 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        static LAST: AtomicU32 = AtomicU32::new(0);
-        let number = LAST.fetch_add(1, Relaxed);
-        let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }
