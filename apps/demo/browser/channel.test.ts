@@ -1,43 +1,10 @@
 // Channels in the demo, in a browser, against the server that `cargo run` starts.
 
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import { Pane } from "./pane.ts";
-import { launch, Server, START_MS_MAX, screenshot, TEST_MS_MAX, Visitor } from "./stage.ts";
+import { Stage, screenshot, sideBySide, test } from "./stage.ts";
 
-let server: Server;
-let browser: Browser;
-const visitors: Visitor[] = [];
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launch()]);
-}, START_MS_MAX);
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.end();
-});
-
-afterEach(async () => {
-  const complaints = visitors.flatMap((visitor) => visitor.complaints);
-  await Promise.all(visitors.splice(0).map(({ context }) => context.close()));
-  expect(complaints).toEqual([]);
-});
-
-async function arrive(options?: BrowserContextOptions): Promise<Visitor> {
-  const visitor = await Visitor.arrive(browser, server.url, { viewport: { width: 1500, height: 900 }, ...options });
-  visitors.push(visitor);
-  return visitor;
-}
-
-/** Users side by side, all of them online. Each test has its own. */
-async function sideBySide(page: Page, ...users: [string, string, string]): Promise<[Pane, Pane, Pane]> {
-  const panes = users.map((user) => new Pane(page, user)) as [Pane, Pane, Pane];
-  for (const pane of panes) {
-    await pane.isState("Online");
-  }
-  return panes;
-}
+const stage = new Stage({ viewport: { width: 1500, height: 900 } });
 
 /** Of the channel that is open. */
 async function idOf(pane: Pane): Promise<string> {
@@ -47,10 +14,8 @@ async function idOf(pane: Pane): Promise<string> {
   return id;
 }
 
-const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
-
 test("a channel is made, joined by its id and from the list, and what its admin posts is watched live", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=abe&user=bea&user=cal");
   const [abe, bea, cal] = await sideBySide(page, "abe", "bea", "cal");
   await abe.toChats();
@@ -128,7 +93,7 @@ test("a channel is made, joined by its id and from the list, and what its admin 
 });
 
 test("a channel of which admins decide who joins, made without a connection; a post waits for it", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=dex&user=eli&user=fia");
   const [dex, eli] = await sideBySide(page, "dex", "eli", "fia");
   await dex.toChats();
@@ -170,7 +135,7 @@ test("a channel of which admins decide who joins, made without a connection; a p
 });
 
 test("a channel by the keyboard, and on a phone", async () => {
-  const visitor = await arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
+  const visitor = await stage.arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
   const page = await visitor.open("?user=gil&user=hod");
   const [gil, hod] = [new Pane(page, "gil"), new Pane(page, "hod")];
   await gil.isState("Online");

@@ -1,45 +1,20 @@
 // The demo in a browser, against the server that `cargo run` starts. Two of its screenshots are in the README:
 // cp screenshots/{side-by-side,phone}.png ../../docs/images/
 
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
 import { Pane } from "./pane.ts";
-import { launch, Server, START_MS_MAX, screenshot, TEST_MS_MAX, Visitor } from "./stage.ts";
+import { Stage, screenshot, TEST_MS_MAX, test } from "./stage.ts";
 
-let server: Server;
-let browser: Browser;
-const visitors: Visitor[] = [];
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launch()]);
-}, START_MS_MAX);
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.end();
-});
-
-afterEach(async () => {
-  const complaints = visitors.flatMap((visitor) => visitor.complaints);
-  await Promise.all(visitors.splice(0).map(({ context }) => context.close()));
-  expect(complaints).toEqual([]);
-});
-
-async function arrive(options?: BrowserContextOptions): Promise<Visitor> {
-  const visitor = await Visitor.arrive(browser, server.url, options);
-  visitors.push(visitor);
-  return visitor;
-}
+const stage = new Stage();
 
 /** Two users side by side. Each test has its own. */
 function sideBySide(page: Page, ...users: [string, string]): [Pane, Pane] {
   return [new Pane(page, users[0]), new Pane(page, users[1])];
 }
 
-const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
-
 test("two users chat side by side: unread badges, ticks, the order of the list", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open();
   const [alice, bob] = sideBySide(page, "alice", "bob");
   await alice.isState("Online");
@@ -71,7 +46,7 @@ test("two users chat side by side: unread badges, ticks, the order of the list",
 });
 
 test("who is cut off writes on and misses nothing: all of it waits, drains and turns its ticks", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=anna&user=ben");
   const [anna, ben] = sideBySide(page, "anna", "ben");
   await anna.say("Are you on the train already?");
@@ -110,7 +85,7 @@ test("who is cut off writes on and misses nothing: all of it waits, drains and t
 });
 
 test("two pages chat; the browser of one goes offline and comes back", async () => {
-  const [home, train] = [await arrive(), await arrive()];
+  const [home, train] = [await stage.arrive(), await stage.arrive()];
   const cleo = await home.tab("cleo", "dan");
   const dan = await train.tab("dan", "cleo");
   await cleo.isState("Online");
@@ -135,7 +110,7 @@ test("two pages chat; the browser of one goes offline and comes back", async () 
 });
 
 test("a reload keeps what was not sent yet, and the server being killed keeps the rest", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   visitor.mayFail = true;
   const page = await visitor.open("?user=emma&user=finn");
   const [emma, finn] = sideBySide(page, "emma", "finn");
@@ -153,10 +128,10 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
   await emma.hasTicks("second", "Waiting for a connection");
   await emma.message("What was said before comes with the connection").waitFor();
 
-  await server.kill();
+  await stage.server.kill();
   await finn.isState("Offline");
   await emma.connection().click();
-  await server.start();
+  await stage.server.start();
   await emma.isState("Online");
   await finn.isState("Online");
   await emma.message("You: before").waitFor();
@@ -166,7 +141,7 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
 });
 
 test("a tab of one's own is another device: it is told what the first one reads and writes", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=gina&user=hugo");
   const [gina, hugo] = sideBySide(page, "gina", "hugo");
   await hugo.isState("Online");
@@ -187,7 +162,7 @@ test("a tab of one's own is another device: it is told what the first one reads 
 });
 
 test("older messages come when one scrolls up", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=ida&user=jon");
   const [ida, jon] = sideBySide(page, "ida", "jon");
   const count = 60;
@@ -209,7 +184,7 @@ test("older messages come when one scrolls up", async () => {
 });
 
 test("a message that can't be sent says why, and markup in one stays text", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=kim&user=lea");
   const [kim, lea] = sideBySide(page, "kim", "lea");
   await kim.isState("Online");
@@ -227,7 +202,7 @@ test("a message that can't be sent says why, and markup in one stays text", asyn
 });
 
 test("a chat is muted, archived and blocked", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=quin&user=rosa");
   const [quin, rosa] = sideBySide(page, "quin", "rosa");
   await quin.isState("Online");
@@ -277,7 +252,7 @@ test("a chat is muted, archived and blocked", async () => {
 });
 
 test("who is switched off is rung on their phone, and what they read elsewhere goes from it", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=tess&user=vera");
   const [tess, vera] = sideBySide(page, "tess", "vera");
   await tess.isState("Online");
@@ -311,7 +286,7 @@ test("who is switched off is rung on their phone, and what they read elsewhere g
 });
 
 test("what was said is edited, answered, reacted to and deleted, before the eyes of the other", async () => {
-  const [home, train] = [await arrive(), await arrive()];
+  const [home, train] = [await stage.arrive(), await stage.arrive()];
   await home.context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const uma = await home.tab("uma", "vic");
   const vic = await train.tab("vic", "uma");
@@ -382,7 +357,7 @@ test("what was said is edited, answered, reacted to and deleted, before the eyes
 });
 
 test("one sees who writes, who is there, and when they were", async () => {
-  const [home, train] = [await arrive(), await arrive()];
+  const [home, train] = [await stage.arrive(), await stage.arrive()];
   const wim = await home.tab("wim", "xena");
   await wim.chat("xena").click();
   await wim.say("Are you there?");
@@ -401,7 +376,7 @@ test("one sees who writes, who is there, and when they were", async () => {
   expect(await wim.root.locator(".presence").textContent()).not.toBe("writes …");
 
   await train.context.close();
-  visitors.splice(visitors.indexOf(train), 1);
+  stage.visitors.splice(stage.visitors.indexOf(train), 1);
   const askAgain = async () => {
     // As when the user looks at another chat, and comes back.
     await wim.root.getByRole("navigation").getByRole("textbox").press("Escape");
@@ -412,7 +387,7 @@ test("one sees who writes, who is there, and when they were", async () => {
 });
 
 test("changes wait for a connection, and over a reload; one that is refused is taken back", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=yan&user=zita");
   const [yan, zita] = sideBySide(page, "yan", "zita");
   await yan.isState("Online");
@@ -465,7 +440,7 @@ test("changes wait for a connection, and over a reload; one that is refused is t
 });
 
 test("messages by the keyboard alone", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=abe&user=bea");
   const [abe, bea] = sideBySide(page, "abe", "bea");
   await abe.isState("Online");
@@ -535,7 +510,7 @@ test("messages by the keyboard alone", async () => {
 });
 
 test("a message is pressed long, on a phone", async () => {
-  const visitor = await arrive({
+  const visitor = await stage.arrive({
     viewport: { width: 390, height: 780 },
     deviceScaleFactor: 2,
     hasTouch: true,
@@ -570,7 +545,7 @@ test("a message is pressed long, on a phone", async () => {
 });
 
 test("with the keyboard alone", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=mia&user=noa");
   const [mia, noa] = sideBySide(page, "mia", "noa");
   await mia.isState("Online");
@@ -614,7 +589,7 @@ test("with the keyboard alone", async () => {
 });
 
 test("on a phone, in the dark: one user at a time", async () => {
-  const visitor = await arrive({
+  const visitor = await stage.arrive({
     viewport: { width: 390, height: 780 },
     colorScheme: "dark",
     deviceScaleFactor: 2,

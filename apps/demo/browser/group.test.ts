@@ -1,48 +1,13 @@
 // Groups in the demo, in a browser, against the server that `cargo run` starts.
 
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import { Pane } from "./pane.ts";
-import { launch, Server, START_MS_MAX, screenshot, TEST_MS_MAX, Visitor } from "./stage.ts";
+import { Stage, screenshot, sideBySide, TEST_MS_MAX, test } from "./stage.ts";
 
-let server: Server;
-let browser: Browser;
-const visitors: Visitor[] = [];
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launch()]);
-}, START_MS_MAX);
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.end();
-});
-
-afterEach(async () => {
-  const complaints = visitors.flatMap((visitor) => visitor.complaints);
-  await Promise.all(visitors.splice(0).map(({ context }) => context.close()));
-  expect(complaints).toEqual([]);
-});
-
-async function arrive(options?: BrowserContextOptions): Promise<Visitor> {
-  const visitor = await Visitor.arrive(browser, server.url, { viewport: { width: 1500, height: 900 }, ...options });
-  visitors.push(visitor);
-  return visitor;
-}
-
-/** Users side by side, all of them online. Each test has its own. */
-async function sideBySide(page: Page, ...users: [string, string, string]): Promise<[Pane, Pane, Pane]> {
-  const panes = users.map((user) => new Pane(page, user)) as [Pane, Pane, Pane];
-  for (const pane of panes) {
-    await pane.isState("Online");
-  }
-  return panes;
-}
-
-const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
+const stage = new Stage({ viewport: { width: 1500, height: 900 } });
 
 test("a group is made by hand, three chat in it, and its owner changes who is in it and what it is", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=fay&user=gus&user=hal");
   const [fay, gus, hal] = await sideBySide(page, "fay", "gus", "hal");
   await fay.toChats();
@@ -145,7 +110,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
 });
 
 test("a group that is made without a connection waits, over a reload too, and what an admin deletes is gone", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=ivo&user=jay&user=kay");
   const [ivo, jay, kay] = await sideBySide(page, "ivo", "jay", "kay");
   await ivo.toChats();
@@ -189,7 +154,7 @@ test("a group that is made without a connection waits, over a reload too, and wh
 });
 
 test("a group by the keyboard alone", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=lou&user=max&user=nia");
   const [lou, max] = await sideBySide(page, "lou", "max", "nia");
   await lou.toChats();
@@ -236,7 +201,7 @@ test("a group by the keyboard alone", async () => {
 });
 
 test("a group on a phone", async () => {
-  const visitor = await arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
+  const visitor = await stage.arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
   const page = await visitor.open("?user=oda&user=pip&user=roy");
   const oda = new Pane(page, "oda");
   const pip = new Pane(page, "pip");

@@ -1,42 +1,17 @@
 // Pictures, files and voice messages in the demo, in a browser, against the server that `cargo run` starts, with its S3.
 
 import { readFile } from "node:fs/promises";
-import type { Browser, BrowserContextOptions, Page, Route } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import type { Page, Route } from "playwright-core";
+import { expect } from "vitest";
 import { Pane } from "./pane.ts";
 import { png } from "./png.ts";
-import { launch, Server, START_MS_MAX, screenshot, TEST_MS_MAX, Visitor } from "./stage.ts";
+import { Stage, screenshot, sideBySide, test, type Visitor } from "./stage.ts";
 
-let server: Server;
-let browser: Browser;
-const visitors: Visitor[] = [];
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launch()]);
-}, START_MS_MAX);
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.end();
-});
-
-afterEach(async () => {
-  const complaints = visitors.flatMap((visitor) => visitor.complaints);
-  await Promise.all(visitors.splice(0).map(({ context }) => context.close()));
-  expect(complaints).toEqual([]);
-});
-
-async function arrive(options?: BrowserContextOptions): Promise<Visitor> {
-  const visitor = await Visitor.arrive(browser, server.url, options);
-  visitors.push(visitor);
-  return visitor;
-}
+const stage = new Stage();
 
 /** Two users side by side, each of whom looks at the other's chat. */
-async function sideBySide(page: Page, ...users: [string, string]): Promise<[Pane, Pane]> {
-  const [one, other] = [new Pane(page, users[0]), new Pane(page, users[1])];
-  await one.isState("Online");
-  await other.isState("Online");
+async function inOneChat(page: Page, ...users: [string, string]): Promise<[Pane, Pane]> {
+  const [one, other] = await sideBySide(page, ...users);
   await other.chat(users[0]).click();
   return [one, other];
 }
@@ -68,7 +43,7 @@ async function give(pane: Pane, way: "paste" | "drop", file: { name: string; mim
 /** What is put waits, until the function that this gives is called. */
 async function hold(visitor: Visitor): Promise<{ held: Promise<void>; release: () => Promise<void> }> {
   const routes: Route[] = [];
-  const isPut = (url: URL) => url.port !== new URL(server.url).port;
+  const isPut = (url: URL) => url.port !== new URL(stage.server.url).port;
   let hear = () => {};
   const held = new Promise<void>((arrived) => {
     hear = arrived;
@@ -90,12 +65,10 @@ async function hold(visitor: Visitor): Promise<{ held: Promise<void>; release: (
   return { held, release };
 }
 
-const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
-
 test("a picture goes by the button, the clipboard and the mouse, is looked at, and is gone for both when it is deleted", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=ada&user=bor");
-  const [ada, bor] = await sideBySide(page, "ada", "bor");
+  const [ada, bor] = await inOneChat(page, "ada", "bor");
   await ada.root.getByLabel("Files to send").setInputFiles(photo);
   const picture = bor.root.getByRole("button", { name: "Look at: Photo from ada" });
   await picture.getByRole("img", { name: "Photo from ada" }).waitFor();
@@ -146,10 +119,10 @@ test("a picture goes by the button, the clipboard and the mouse, is looked at, a
 });
 
 test("an upload goes on after a reload in the middle of it; a text overtakes it; another is cancelled", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   visitor.mayFail = true;
   const page = await visitor.open("?user=cyd&user=dov");
-  const [cyd, dov] = await sideBySide(page, "cyd", "dov");
+  const [cyd, dov] = await inOneChat(page, "cyd", "dov");
   const first = await hold(visitor);
   await cyd.root.getByLabel("Files to send").setInputFiles(photo);
   await first.held;
@@ -178,9 +151,9 @@ test("an upload goes on after a reload in the middle of it; a text overtakes it;
 });
 
 test("what can't be sent says why, and can be tried again; what is too large is not begun", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=eda&user=fox");
-  const [eda, fox] = await sideBySide(page, "eda", "fox");
+  const [eda, fox] = await inOneChat(page, "eda", "fox");
   await eda.say("Hello");
   await fox.message("Hello").waitFor();
   await fox.choose("Block eda");
@@ -197,9 +170,9 @@ test("what can't be sent says why, and can be tried again; what is too large is 
 });
 
 test("a file of 20 MiB goes in parts", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=gro&user=hen");
-  const [gro, hen] = await sideBySide(page, "gro", "hen");
+  const [gro, hen] = await inOneChat(page, "gro", "hen");
   const large = { name: "large.bin", mimeType: "application/zip", buffer: Buffer.alloc(20 * 1024 * 1024, 7) };
   await gro.root.getByLabel("Files to send").setInputFiles(large);
   const save = hen.root.getByRole("button", { name: "Save large.bin, from gro" });
@@ -209,10 +182,10 @@ test("a file of 20 MiB goes in parts", async () => {
 });
 
 test("a voice message is spoken, and played by the other", async () => {
-  const visitor = await arrive();
-  await visitor.context.grantPermissions(["microphone"], { origin: new URL(server.url).origin });
+  const visitor = await stage.arrive();
+  await visitor.context.grantPermissions(["microphone"], { origin: new URL(stage.server.url).origin });
   const page = await visitor.open("?user=ivy&user=jud");
-  const [ivy, jud] = await sideBySide(page, "ivy", "jud");
+  const [ivy, jud] = await inOneChat(page, "ivy", "jud");
   await ivy.root.getByRole("button", { name: "Record a voice message" }).click();
   await ivy.root.getByRole("timer").getByText("0:01").waitFor();
   await page.keyboard.press("Escape");
@@ -234,7 +207,7 @@ test("a voice message is spoken, and played by the other", async () => {
 });
 
 test("a picture on a phone", async () => {
-  const visitor = await arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
+  const visitor = await stage.arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
   const page = await visitor.open("?user=kit&user=lem");
   const kit = new Pane(page, "kit");
   await kit.isState("Online");

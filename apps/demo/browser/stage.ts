@@ -8,18 +8,19 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Pane } from "./pane.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const SCREENSHOTS = fileURLToPath(new URL("../screenshots", import.meta.url));
 /** Cargo may have to build first. */
-export const START_MS_MAX = 540_000;
+const START_MS_MAX = 540_000;
 export const TEST_MS_MAX = 120_000;
 /** A connection that has gone silent counts as lost after 15 s. */
 const WAIT_MS_MAX = 40_000;
 
 /** `cargo run`, with tables that survive it. */
-export class Server {
+class Server {
   #data: string;
   #port: number;
   #process: ChildProcess | undefined;
@@ -72,11 +73,11 @@ export class Server {
   }
 }
 
-/** One whose next port is free as well, for the database. */
+/** One whose next two ports are free as well, for the database and the objects. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = await tryPort(0);
-    if (port !== undefined && (await tryPort(port + 1)) !== undefined) {
+    if (port !== undefined && (await tryPort(port + 1)) !== undefined && (await tryPort(port + 2)) !== undefined) {
       return port;
     }
   }
@@ -93,7 +94,7 @@ function tryPort(port: number): Promise<number | undefined> {
   });
 }
 
-export function launch(): Promise<Browser> {
+function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: [
@@ -147,6 +148,60 @@ export class Visitor {
   async tab(user: string, peer: string): Promise<Pane> {
     return new Pane(await this.open(`?user=${user}&with=${peer}`), user);
   }
+}
+
+/** Of all tests in a file: the server, the browser, and who visits. Nobody's console may have complained when a test ends. */
+export class Stage {
+  readonly visitors: Visitor[] = [];
+  #server: Server | undefined;
+  #browser: Browser | undefined;
+  #options: BrowserContextOptions;
+
+  constructor(options: BrowserContextOptions = {}) {
+    this.#options = options;
+    beforeAll(async () => {
+      [this.#server, this.#browser] = await Promise.all([Server.start(), launch()]);
+    }, START_MS_MAX);
+    afterAll(async () => {
+      await this.#browser?.close();
+      await this.#server?.end();
+    });
+    afterEach(async () => {
+      const complaints = this.visitors.flatMap((visitor) => visitor.complaints);
+      await Promise.all(this.visitors.splice(0).map(({ context }) => context.close()));
+      expect(complaints).toEqual([]);
+    });
+  }
+
+  get server(): Server {
+    if (this.#server === undefined) {
+      throw new Error("the server is there once the tests run");
+    }
+    return this.#server;
+  }
+
+  async arrive(options?: BrowserContextOptions): Promise<Visitor> {
+    if (this.#browser === undefined) {
+      throw new Error("the browser is there once the tests run");
+    }
+    const visitor = await Visitor.arrive(this.#browser, this.server.url, { ...this.#options, ...options });
+    this.visitors.push(visitor);
+    return visitor;
+  }
+}
+
+export const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
+
+/** Users side by side, all of them online. Each test has its own. */
+export async function sideBySide<Users extends string[]>(
+  page: Page,
+  ...users: Users
+): Promise<{ [user in keyof Users]: Pane }> {
+  const panes = users.map((user) => new Pane(page, user));
+  for (const pane of panes) {
+    await pane.isState("Online");
+  }
+  return panes as { [user in keyof Users]: Pane };
 }
 
 export async function screenshot(page: Page, name: string): Promise<void> {
