@@ -1,7 +1,7 @@
 //! A message, appended to a conversation.
 
 use domain::{
-    Audience, Content, Draft, Failure, Follows, Place, StoredMessage, direct_conversation_id, error_chain, is_channel,
+    Audience, Content, Draft, Failure, Follows, Place, StoredMessage, direct_conversation_id, error_chain, has_members,
     is_group,
 };
 use futures_util::future::try_join_all;
@@ -66,7 +66,7 @@ pub async fn append(
     if has_mentions && !is_group(&draft.conversation_id) {
         return Err(Refusal::bad_request("mentions", "must be left out: this is no group").into());
     }
-    if is_group(&draft.conversation_id) || is_channel(&draft.conversation_id) {
+    if has_members(&draft.conversation_id) {
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }

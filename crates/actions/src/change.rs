@@ -1,6 +1,6 @@
 //! A message, changed: edited, deleted, reacted to.
 
-use domain::{Audience, Change, Content, Draft, Failure, Follows, Membership, Place, Rights, is_channel, is_group};
+use domain::{Audience, Change, Content, Draft, Failure, Follows, Membership, Place, Rights, has_members, is_channel};
 use futures_util::future::try_join_all;
 use store::message_append::{self, Entry};
 use store::message_change::{self, Alter};
@@ -42,7 +42,7 @@ pub async fn change(
     {
         return react(store, limits, now, draft, target, emoji.as_ref(), conflicts).await;
     }
-    if is_group(&draft.conversation_id) || is_channel(&draft.conversation_id) {
+    if has_members(&draft.conversation_id) {
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }

@@ -1,13 +1,13 @@
 //! What members of a channel do that is no entry: they join and leave, read, and react.
 
-use domain::{ChannelRow, Draft, Failure, error_chain};
+use domain::{ChannelRow, Draft, Failure};
 use store::channels::{self, Left, Marked};
 use store::message_append::{self, Appended as Outcome};
 use store::{Store, channel_reactions, heads, messages};
 use wire::{ConversationId, Emoji, JoinBy, Refusal, Seq, Timestamp, UserId};
 
 use crate::append::{Appended, Concerned};
-use crate::group::everybody_has_room;
+use crate::group::{everybody_has_room, unlist};
 use crate::retry::{Attempt, retry};
 use crate::sends::SendLimits;
 
@@ -30,9 +30,7 @@ pub async fn join(store: &Store, now: Timestamp, user: &UserId, channel: &Conver
 pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Result<(), Failure> {
     match channels::leave(store, user, channel).await? {
         Left::Done(row) => {
-            if let Err(error) = channels::unlist_member(store, channel, user, row.joined_at).await {
-                tracing::warn!(error = error_chain(&error), "somebody who left stays in the directory");
-            }
+            unlist(store, channel, &[row]).await;
             Ok(())
         }
         Left::NotMember => Ok(()),

@@ -131,10 +131,10 @@ async fn member(store: &Store, conversation: &ConversationId, user: &UserId) -> 
 }
 
 /// Who is no member of a channel any more need not be looked up in its directory. What stays there does no harm.
-async fn unlist(store: &Store, channel: &ConversationId, removed: &[ChannelRow]) {
+pub(crate) async fn unlist(store: &Store, channel: &ConversationId, removed: &[ChannelRow]) {
     for row in removed {
         if let Err(error) = channels::unlist_member(store, channel, &row.user_id, row.joined_at).await {
-            tracing::warn!(error = error_chain(&error), "somebody who was removed stays in the directory");
+            tracing::warn!(error = error_chain(&error), "somebody who is no member stays in the directory");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use domain::{Failure, Membership, is_channel, is_group};
+use domain::{Failure, Membership, has_members, is_channel};
 use store::{Store, channels, heads, inbox, roster};
 use wire::{ConversationId, Refusal, Seq, UserId};
 
@@ -15,7 +15,7 @@ pub async fn visible(
     user: &UserId,
     conversation: &ConversationId,
 ) -> Result<RangeInclusive<Seq>, Failure> {
-    if !is_group(conversation) && !is_channel(conversation) {
+    if !has_members(conversation) {
         let row = inbox::get(store, user, conversation).await?.ok_or(Refusal::NotMember)?;
         return Ok(Seq::FIRST..=row.end.seq);
     }

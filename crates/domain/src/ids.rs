@@ -58,6 +58,11 @@ pub fn is_channel(conversation: &ConversationId) -> bool {
     conversation.as_str().starts_with(CHANNEL)
 }
 
+/// Whether its members are a list that changes: a group's or a channel's.
+pub fn has_members(conversation: &ConversationId) -> bool {
+    is_group(conversation) || is_channel(conversation)
+}
+
 const GROUP: &str = "gr_";
 const CHANNEL: &str = "ch_";
 

@@ -1,7 +1,7 @@
 //! A part of a conversation.
 
 use actions::visible;
-use domain::{Failure, fit, fit_last, is_channel, is_group};
+use domain::{Failure, fit, fit_last, has_members, is_channel};
 use futures_util::future::try_join_all;
 use lambda::EventLine;
 use store::messages::Listed;
@@ -17,7 +17,7 @@ pub(crate) async fn history(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let conversation_id = line.conversation_id.insert(request.conversation_id.clone());
-    let result = if is_group(conversation_id) || is_channel(conversation_id) {
+    let result = if has_members(conversation_id) {
         of_group(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
     } else {
         direct(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
