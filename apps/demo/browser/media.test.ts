@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import type { Page, Route } from "playwright-core";
 import { expect } from "vitest";
-import { Pane } from "./pane.ts";
+import { type Given, Pane } from "./pane.ts";
 import { png } from "./png.ts";
 import { Stage, screenshot, sideBySide, test, type Visitor } from "./stage.ts";
 
@@ -20,7 +20,7 @@ const photo = { name: "lake.png", mimeType: "image/png", buffer: png(2000, 1200)
 const report = { name: "Report <1>.html", mimeType: "text/html", buffer: Buffer.from("<script>alert(1)</script>") };
 
 /** As by the keys or the mouse: the event that the browser makes of it. */
-async function give(pane: Pane, way: "paste" | "drop", file: { name: string; mimeType: string; buffer: Buffer }) {
+async function give(pane: Pane, way: "paste" | "drop", file: Given) {
   const of = way === "paste" ? pane.field() : pane.root.getByRole("region", { name: "The open chat" });
   const bytes = file.buffer.toString("base64");
   await of.evaluate(
@@ -38,6 +38,7 @@ async function give(pane: Pane, way: "paste" | "drop", file: { name: string; mim
     },
     { way, name: file.name, mimeType: file.mimeType, bytes },
   );
+  await pane.say("");
 }
 
 /** What is put waits, until the function that this gives is called. */
@@ -69,7 +70,7 @@ test("a picture goes by the button, the clipboard and the mouse, is looked at, a
   const visitor = await stage.arrive();
   const page = await visitor.open("?user=ada&user=bor");
   const [ada, bor] = await inOneChat(page, "ada", "bor");
-  await ada.root.getByLabel("Files to send").setInputFiles(photo);
+  await ada.attach(photo);
   const picture = bor.root.getByRole("button", { name: "Look at: Photo from ada" });
   await picture.getByRole("img", { name: "Photo from ada" }).waitFor();
   // Made smaller, and what stood for it until it was there is beneath it.
@@ -118,13 +119,53 @@ test("a picture goes by the button, the clipboard and the mouse, is looked at, a
   expect(await ada.root.getByRole("button", { name: "Look at: Photo from ada" }).count()).toBe(0);
 });
 
+test("files wait for a caption, which is edited and may go; what they carry is forwarded, and outlives the first", async () => {
+  const visitor = await stage.arrive();
+  const page = await visitor.open("?user=max&user=nia");
+  const [max, nia] = await inOneChat(page, "max", "nia");
+  const files = max.root.getByLabel("Files to send");
+  await files.setInputFiles(photo);
+  await files.setInputFiles(report);
+  const context = max.root.locator(".context");
+  await context.getByText("2 files lake.png and Report <1>.html").waitFor();
+  await screenshot(page, "caption");
+  await max.field().press("Escape");
+  await context.waitFor({ state: "hidden" });
+  await max.attach(photo, "The lake");
+  await nia.message("The lake").locator("img.seen").waitFor();
+  await nia.hasPreview("max", "The lake");
+  await max.pick("The lake", "Edit");
+  await max.say("");
+  await nia.message("edited").locator("img.seen").waitFor();
+  expect(await nia.message("The lake").count()).toBe(0);
+
+  await nia.message("edited").hover();
+  await nia.message("edited").getByRole("button", { name: "Message menu" }).click();
+  await nia.item("Forward").click();
+  const where = nia.root.getByRole("dialog", { name: "Forward to …" });
+  await screenshot(page, "forward");
+  await where.getByRole("button", { name: "max" }).click();
+  const copy = max.root.getByRole("button", { name: "Look at: Photo from nia" });
+  await copy.locator("img.seen").waitFor();
+  await max.pick("edited", "Delete");
+  await max.sayYes();
+  await nia.message("This message was deleted").waitFor();
+  await page.reload();
+  await copy.locator("img.seen").waitFor();
+
+  await max.say("Words go there, too");
+  await nia.pick("Words go there", "Forward");
+  await where.getByRole("button", { name: "max" }).click();
+  await expect.poll(() => max.message("Words go there").count()).toBe(2);
+});
+
 test("an upload goes on after a reload in the middle of it; a text overtakes it; another is cancelled", async () => {
   const visitor = await stage.arrive();
   visitor.mayFail = true;
   const page = await visitor.open("?user=cyd&user=dov");
   const [cyd, dov] = await inOneChat(page, "cyd", "dov");
   const first = await hold(visitor);
-  await cyd.root.getByLabel("Files to send").setInputFiles(photo);
+  await cyd.attach(photo);
   await first.held;
   await cyd.root.getByRole("progressbar", { name: "Uploaded" }).waitFor();
   await cyd.root.getByRole("img", { name: "Photo from cyd" }).waitFor();
@@ -140,7 +181,7 @@ test("an upload goes on after a reload in the middle of it; a text overtakes it;
   expect(await dov.bodies()).toEqual(["A picture is on its way", ""]);
 
   const second = await hold(visitor);
-  await cyd.root.getByLabel("Files to send").setInputFiles(report);
+  await cyd.attach(report);
   await second.held;
   await cyd.root.getByRole("button", { name: "Cancel the upload" }).click();
   await cyd.message("Report").waitFor({ state: "detached" });
@@ -158,7 +199,7 @@ test("what can't be sent says why, and can be tried again; what is too large is 
   await fox.message("Hello").waitFor();
   await fox.choose("Block eda");
   await fox.root.getByText("You have blocked eda.").waitFor();
-  await eda.root.getByLabel("Files to send").setInputFiles(report);
+  await eda.attach(report);
   await eda.message("Not sent: it can’t be delivered").waitFor();
   await fox.root.locator(".composer").getByRole("button", { name: "Unblock eda" }).click();
   await fox.field().waitFor();
@@ -174,7 +215,7 @@ test("a file of 20 MiB goes in parts", async () => {
   const page = await visitor.open("?user=gro&user=hen");
   const [gro, hen] = await inOneChat(page, "gro", "hen");
   const large = { name: "large.bin", mimeType: "application/zip", buffer: Buffer.alloc(20 * 1024 * 1024, 7) };
-  await gro.root.getByLabel("Files to send").setInputFiles(large);
+  await gro.attach(large);
   const save = hen.root.getByRole("button", { name: "Save large.bin, from gro" });
   await save.getByText("21 MB").waitFor();
   const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
@@ -199,10 +240,19 @@ test("a voice message is spoken, and played by the other", async () => {
   const heights = (bars: Element[]) => new Set(bars.map((bar) => (bar as HTMLElement).style.height)).size;
   expect(await jud.root.locator(".wave i").evaluateAll(heights)).toBeGreaterThan(2);
   await play.click();
-  await jud.root.getByRole("button", { name: "Pause the voice message from ivy" }).waitFor();
+  const pause = jud.root.getByRole("button", { name: "Pause the voice message from ivy" });
+  await pause.waitFor();
   await jud.root.locator(".wave .played").first().waitFor();
   await screenshot(page, "voice");
   await ivy.hasPreview("jud", "You: Voice message");
+  await play.waitFor();
+  // By the keyboard it begins anew, and by the mouse anywhere.
+  await jud.root.locator(".message").last().focus();
+  await page.keyboard.press("ArrowLeft");
+  await pause.waitFor();
+  await play.waitFor();
+  await jud.root.locator(".wave").click({ position: { x: 4, y: 10 } });
+  await pause.waitFor();
   await play.waitFor();
 });
 
@@ -211,7 +261,7 @@ test("a picture on a phone", async () => {
   const page = await visitor.open("?user=kit&user=lem");
   const kit = new Pane(page, "kit");
   await kit.isState("Online");
-  await kit.root.getByLabel("Files to send").setInputFiles([photo, report]);
+  await kit.attach([photo, report]);
   await kit.hasTicks("Report", "Delivered");
   await kit.root.getByRole("button", { name: "Look at: Photo from kit" }).locator("img.seen").waitFor();
   await screenshot(page, "phone-picture");

@@ -2,6 +2,13 @@
 
 import type { Locator, Page } from "playwright-core";
 
+/** A file that the user chooses. */
+export interface Given {
+  name: string;
+  mimeType: string;
+  buffer: Buffer;
+}
+
 export class Pane {
   readonly page: Page;
   readonly root: Locator;
@@ -40,6 +47,12 @@ export class Pane {
   async say(text: string): Promise<void> {
     await this.field().fill(text);
     await this.field().press("Enter");
+  }
+
+  /** By the button. */
+  async attach(files: Given | Given[], caption = ""): Promise<void> {
+    await this.root.getByLabel("Files to send").setInputFiles(files);
+    await this.say(caption);
   }
 
   /** Where there is room for the list or the open chat only. */

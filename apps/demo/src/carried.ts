@@ -47,6 +47,11 @@ export class Carried {
     return url;
   }
 
+  /** What is here already. */
+  known(digest: string): Promise<string> | undefined {
+    return this.#urls.get(digest);
+  }
+
   /** Deleted, it is not kept here either. */
   forget(digest: string): void {
     const url = this.#urls.get(digest);

@@ -22,6 +22,7 @@ import {
   type Settings,
   type Side,
   type State,
+  type Target,
   type Typing,
 } from "@pigeonhole/client";
 import { fileOf } from "./carried.ts";
@@ -198,16 +199,27 @@ export class Chats {
 
   // What messages carry.
 
+  sendMedia(chat: Chat, draft: MediaDraft): Promise<void> {
+    return this.#carry(chat, (target) => this.#client.sendMedia(target, draft));
+  }
+
+  /** The same words, or what it carries, in another chat. */
+  forward(chat: Chat, message: Message): Promise<void> {
+    const { body, media } = message;
+    return media
+      ? this.#carry(chat, (target) => this.#client.forward(target, message, body))
+      : this.send(chat, { body });
+  }
+
   /** Shown from now on, with how far it is. */
-  async sendMedia(chat: Chat, draft: MediaDraft): Promise<void> {
-    const { id, peer } = chat;
-    if (id === undefined && peer === undefined) {
+  async #carry(chat: Chat, send: (target: Target) => Promise<Sent>): Promise<void> {
+    const target = targetOf(chat);
+    if (!target) {
       return;
     }
     chat.refused = "";
     try {
-      const target = id === undefined ? { to: peer ?? "" } : { conversation_id: id };
-      const { queued } = await this.#client.sendMedia(target, draft);
+      const { queued } = await send(target);
       this.#queued(chat, queued);
     } catch (error) {
       chat.refused = `Not sent: ${(error as Error).message}`;
@@ -838,6 +850,14 @@ type Change = QueuedChange extends infer Q
     ? Omit<Q, "clientMsgId" | "target">
     : never
   : never;
+
+/** `undefined`: a group that is not made yet. */
+function targetOf({ id, peer }: Chat): Target | undefined {
+  if (id !== undefined) {
+    return { conversation_id: id };
+  }
+  return peer === undefined ? undefined : { to: peer };
+}
 
 /** Who writes is there, whatever was said when that was asked last. */
 function isThere(chat: Chat): void {

@@ -1,6 +1,6 @@
 // A user on the page: a client, and the views that show what it tells.
 
-import { connect, indexedDbStorage } from "@pigeonhole/client";
+import { connect, indexedDbStorage, type Message } from "@pigeonhole/client";
 import type { Chat } from "./chat.ts";
 import { Chats } from "./chats.ts";
 import { isShared } from "./group.ts";
@@ -9,7 +9,8 @@ import { Phone } from "./phone.ts";
 import { draftOf } from "./prepare.ts";
 import { said } from "./said.ts";
 import { kept, takeStorage } from "./tab.ts";
-import { Conversation } from "./view/conversation.ts";
+import { Confirm } from "./view/confirm.ts";
+import { Conversation, whyNot } from "./view/conversation.ts";
 import { h } from "./view/dom.ts";
 import { Frames } from "./view/frames.ts";
 import { Header } from "./view/header.ts";
@@ -126,18 +127,31 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     },
     more: () => void chats.listMore(),
   });
+  const where = new Confirm();
+  const forward = async (message: Message) => {
+    const writable = chats.list().filter(({ chat }) => whyNot(chat) === "");
+    const answers = writable.map(({ chat: { key, name } }) => ({ value: key, name }));
+    const chat = chats.keyed((await where.choose("Forward to …", answers)) ?? "");
+    if (chat) {
+      await chats.forward(chat, message);
+      turnTo(chat);
+    }
+    conversation.focus();
+  };
   const conversation = new Conversation(user, {
     send: (chat, draft) => void chats.send(chat, draft),
-    files: async (chat, files) => {
+    files: async (chat, files, caption) => {
       // In the order in which they were chosen.
       for (const file of files) {
-        await chats.sendMedia(chat, await draftOf(file));
+        const body = file === files.at(-1) ? caption : "";
+        await chats.sendMedia(chat, { ...(await draftOf(file)), body });
       }
     },
     voice: (chat, draft) => void chats.sendMedia(chat, draft),
     cancel: (id) => chats.cancel(id),
     retry: (chat, failed) => chats.retry(chat, failed),
     fetch: (message) => chats.fetch(message),
+    forward: (message) => void forward(message),
     edit: (chat, seq, body) => chats.edit(chat, seq, body),
     delete: (chat, seq) => chats.delete(chat, seq),
     react: (chat, seq, emoji) => chats.react(chat, seq, emoji),
@@ -182,7 +196,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
 
   const nobody = h("p", { class: "nobody" }, "Choose a chat, or start one.");
   const body = h("div", { class: "pane-body" }, list.element, conversation.element, nobody);
-  element.replaceChildren(header.element, lockScreen.element, body, frames.element, announcer);
+  element.replaceChildren(header.element, lockScreen.element, body, frames.element, where.element, announcer);
   element.addEventListener("keydown", ({ key }) => {
     if (key === "Escape" && chats.open) {
       leave();

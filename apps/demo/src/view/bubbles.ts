@@ -132,9 +132,11 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
       element.classList.toggle("next", isNext);
       say(element, body, "mentions" in queued ? queued.mentions : undefined);
       answer(element, "replyTo" in queued ? queued.replyTo : undefined, quote, actions);
-      const url = () => media && file && actions.carried.urlOfOwn(media, file);
-      const shown = media && file && { kind: media.kind, media, body, by: me, url };
-      carry(element, shown, actions.carried, actions.look);
+      const { carried } = actions;
+      // What is forwarded is no file here.
+      const url = () => media && (file ? carried.urlOfOwn(media, file) : carried.known(media.sha256));
+      const shown = media && { kind: media.kind, media, body, by: me, url };
+      carry(element, shown, carried, actions.look);
       const isOnItsWay = error === undefined && file !== undefined && uploaded < file.size;
       const progress = isOnItsWay ? { done: uploaded, bytes: file.size } : undefined;
       uploading(element, progress, () => actions.cancel(queued.clientMsgId));

@@ -1,11 +1,14 @@
-// The field to write a message, to answer one, or to say it in other words.
+// The field to write a message, to answer one, to say it in other words, or to say something of files.
 
 import { mentionsIn, type Named } from "../mentions.ts";
+import { list } from "../system.ts";
 import { Attach, type AttachActions } from "./attach.ts";
 import { Completer } from "./completer.ts";
 import { h, icon, put } from "./dom.ts";
 
-export interface ComposerActions extends AttachActions {
+export interface ComposerActions extends Omit<AttachActions, "files"> {
+  /** `caption`: what is said of the last one. */
+  files(files: File[], caption: string): void;
   /** `replyTo`: the message that this one answers. `mentions`: whom of the group it names. */
   send(body: string, replyTo: number | undefined, mentions: string[]): void;
   edit(seq: number, body: string): void;
@@ -21,6 +24,8 @@ interface About {
   seq: number;
   /** What the message said. */
   text: string;
+  /** It carries something, so it may have no words. */
+  isCaption: boolean;
 }
 
 export class Composer {
@@ -30,6 +35,8 @@ export class Composer {
   /** Unsent texts, by chat. */
   #drafts = new Map<string, string>();
   #about: About | undefined;
+  /** They wait for words, or for "Send" without any. */
+  #files: File[] = [];
   #what = h("strong", {});
   #text = h("span", { dir: "auto" });
   #context: HTMLElement;
@@ -65,7 +72,7 @@ export class Composer {
       input: () => this.#field.value && this.#about?.way !== "edit" && actions.typing(),
     });
     this.#completer = new Completer(user, this.#field, named);
-    this.#attach = new Attach(actions);
+    this.#attach = new Attach({ voice: actions.voice, files: (files) => this.#take(files) });
     const submit = (event: SubmitEvent) => {
       event.preventDefault();
       this.#submit();
@@ -115,23 +122,27 @@ export class Composer {
 
   reply(seq: number, whose: string, text: string): void {
     this.cancel();
-    this.#begin({ way: "reply", seq, text }, `Reply to ${whose}`);
+    this.#about = { way: "reply", seq, text, isCaption: false };
+    this.#say(`Reply to ${whose}`, text);
   }
 
-  edit(seq: number, text: string): void {
+  edit(seq: number, text: string, isCaption: boolean): void {
     this.cancel();
     // What was being written comes back afterwards.
     this.#drafts.set(this.#key ?? "", this.#field.value);
-    this.#begin({ way: "edit", seq, text }, "Edit message");
+    this.#about = { way: "edit", seq, text, isCaption };
+    this.#say(isCaption ? "Edit caption" : "Edit message", text);
+    put(this.#send, "aria-label", "Save");
     this.#field.value = text;
   }
 
-  /** Writes to no message in particular. */
+  /** Writes to no message in particular, and sends no files. */
   cancel(): void {
     if (this.#about?.way === "edit") {
       this.#field.value = this.#draft();
     }
     this.#about = undefined;
+    this.#files = [];
     this.#context.hidden = true;
     // It describes the field also where it is hidden.
     this.#what.textContent = "";
@@ -146,12 +157,22 @@ export class Composer {
     }
   }
 
-  #begin(about: About, what: string): void {
-    this.#about = about;
+  #take(files: File[]): void {
+    if (this.element.hidden) {
+      // Where nobody writes, nothing is dropped.
+      return;
+    }
+    const all = [...this.#files, ...files];
+    this.cancel();
+    this.#files = all;
+    this.#say(all.length === 1 ? "One file" : `${all.length} files`, list(all.map(({ name }) => name)));
+  }
+
+  /** What it is about that is written. */
+  #say(what: string, text: string): void {
     this.#what.textContent = what;
-    this.#text.textContent = about.text;
+    this.#text.textContent = text;
     this.#context.hidden = false;
-    put(this.#send, "aria-label", about.way === "edit" ? "Save" : "Send");
     this.focus();
   }
 
@@ -168,11 +189,11 @@ export class Composer {
       // Enter may also choose a character of an input method.
       event.preventDefault();
       this.#submit();
-    } else if (key === "Escape" && this.#about) {
+    } else if (key === "Escape" && !this.#context.hidden) {
       // The chat stays open.
       event.stopPropagation();
       this.cancel();
-    } else if (key === "ArrowUp" && this.#field.value === "" && !this.#about) {
+    } else if (key === "ArrowUp" && this.#field.value === "" && this.#context.hidden) {
       event.preventDefault();
       this.#actions.editLast();
     }
@@ -181,7 +202,8 @@ export class Composer {
   #submit(): void {
     const body = this.#field.value.trim();
     const about = this.#about;
-    if (!body) {
+    const files = this.#files;
+    if (!body && files.length === 0 && !about?.isCaption) {
       return;
     }
     if (about?.way === "edit") {
@@ -193,7 +215,11 @@ export class Composer {
       this.cancel();
       this.#field.value = "";
       this.#completer.close();
-      this.#actions.send(body, about?.seq, mentionsIn(body, this.#named()));
+      if (files.length > 0) {
+        this.#actions.files(files, body);
+      } else {
+        this.#actions.send(body, about?.seq, mentionsIn(body, this.#named()));
+      }
     }
   }
 }

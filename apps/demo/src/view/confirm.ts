@@ -1,22 +1,24 @@
-// A question before what can't be taken back.
+// A question: before what can't be taken back, or which of several.
 
 import { h } from "./dom.ts";
+
+export interface Answer {
+  value: string;
+  name: string;
+}
 
 export class Confirm {
   readonly element: HTMLDialogElement;
   #question = h("p", {});
-  #yes = h("button", { type: "submit", value: "yes", class: "danger" });
-  #answered: ((isYes: boolean) => void) | undefined;
+  #answers = h("div", { class: "answers" });
+  #answered: ((value: string) => void) | undefined;
 
   constructor() {
-    // The first one has the focus: Enter alone destroys nothing.
-    const no = h("button", { type: "submit", value: "no" }, "Cancel");
-    const form = h("form", { method: "dialog" }, this.#question, h("div", { class: "answers" }, no, this.#yes));
-    this.element = h("dialog", { class: "confirm" }, form);
+    this.element = h("dialog", { class: "confirm" }, h("form", { method: "dialog" }, this.#question, this.#answers));
     this.element.addEventListener("close", () => {
       // One that is open has been asked anew: the event is of the last time.
       if (!this.element.open) {
-        this.#answered?.(this.element.returnValue === "yes");
+        this.#answered?.(this.element.returnValue);
         this.#answered = undefined;
       }
     });
@@ -25,11 +27,24 @@ export class Confirm {
   }
 
   /** Whether the user wants it. */
-  ask(question: string, yes: string): Promise<boolean> {
+  async ask(question: string, yes: string): Promise<boolean> {
+    const button = h("button", { type: "submit", value: "yes", class: "danger" }, yes);
+    return (await this.#ask(question, [button])) === "yes";
+  }
+
+  /** The value of the one that the user wants, if any. */
+  async choose(question: string, answers: Answer[]): Promise<string | undefined> {
+    const buttons = answers.map(({ value, name }) => h("button", { type: "submit", value, class: "choice" }, name));
+    return (await this.#ask(question, buttons)) || undefined;
+  }
+
+  #ask(question: string, buttons: HTMLElement[]): Promise<string> {
+    // The first one has the focus: Enter alone does nothing.
+    const no = h("button", { type: "submit", value: "" }, "Cancel");
     this.#question.textContent = question;
-    this.#yes.textContent = yes;
+    this.#answers.replaceChildren(no, ...buttons);
     this.element.setAttribute("aria-label", question);
-    this.element.returnValue = "no";
+    this.element.returnValue = "";
     this.element.showModal();
     return new Promise((answered) => {
       this.#answered = answered;

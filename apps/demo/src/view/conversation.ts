@@ -15,11 +15,13 @@ import { writes } from "./writing.ts";
 
 export interface ConversationActions extends GroupActions {
   send(chat: Chat, draft: Exclude<Draft, string>): void;
-  files(chat: Chat, files: File[]): void;
+  files(chat: Chat, files: File[], caption: string): void;
   voice(chat: Chat, draft: MediaDraft): void;
   cancel(clientMsgId: string): void;
   retry(chat: Chat, failed: Queued): void;
   fetch(message: Message): Promise<Blob>;
+  /** Where to, is asked. */
+  forward(message: Message): void;
   edit(chat: Chat, seq: number, body: string): void;
   delete(chat: Chat, seq: number): void;
   react(chat: Chat, seq: number, emoji: string | null): void;
@@ -69,7 +71,8 @@ export class Conversation {
         const whose = sender_id === this.#chat?.me ? "yourself" : sender_id;
         this.#composer.reply(seq, whose, said(kind, body, media));
       },
-      edit: ({ seq, body }) => this.#composer.edit(seq, body),
+      forward: (message) => actions.forward(message),
+      edit: (message) => this.#edit(message),
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
       delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
       copy: (text) => actions.copy(text),
@@ -87,10 +90,9 @@ export class Conversation {
         const reply = replyTo === undefined ? {} : { replyTo };
         this.#chat && actions.send(this.#chat, { body, ...reply, ...(mentions.length > 0 ? { mentions } : {}) });
       },
-      files: (files) => {
+      files: (files, caption) => {
         this.#messages.goToEnd();
-        // Where nobody writes, nothing is dropped.
-        this.#chat && whyNot(this.#chat) === "" && actions.files(this.#chat, files);
+        this.#chat && actions.files(this.#chat, files, caption);
       },
       voice: (draft) => {
         this.#messages.goToEnd();
@@ -199,8 +201,12 @@ export class Conversation {
   #editLast(): void {
     const last = this.#chat?.lastOwn();
     if (last) {
-      this.#composer.edit(last.seq, last.body);
+      this.#edit(last);
     }
+  }
+
+  #edit({ seq, body, media }: Message): void {
+    this.#composer.edit(seq, body, media !== undefined);
   }
 }
 
@@ -251,7 +257,7 @@ function named(chat: Chat | undefined): Named[] {
 }
 
 /** Why nothing can be written there, or nothing. */
-function whyNot(chat: Chat): string {
+export function whyNot(chat: Chat): string {
   if (chat.isBlocked) {
     return `You have blocked ${chat.peer}.`;
   }

@@ -21,6 +21,8 @@ export interface Shown {
 /** A picture is at most so wide and high, in pixels. */
 const WIDTH_MAX = 300;
 const HEIGHT_MAX = 320;
+/** Asks a voice message to go on so many seconds later. */
+export const SEEK = "seek";
 /** A stranger's picture is no line. */
 const RATIO_MAX = 3;
 
@@ -139,11 +141,7 @@ function voiceNote({ media, by, url }: Shown): HTMLElement {
     put(play, "aria-label", name);
     play.replaceChildren(icon(audio.paused ? "play" : "pause"));
   };
-  const toggle = async () => {
-    if (!audio.paused) {
-      audio.pause();
-      return;
-    }
+  const start = async () => {
     try {
       const src = audio.src || (await url());
       if (src !== undefined && audio.src === "") {
@@ -154,8 +152,18 @@ function voiceNote({ media, by, url }: Shown): HTMLElement {
       time.textContent = "Can’t be played";
     }
   };
+  const toggle = () => (audio.paused ? start() : audio.pause());
+  const goTo = async (seconds: number) => {
+    // Before it plays, there is nothing to go to.
+    await start();
+    audio.currentTime = Math.min(Math.max(seconds, 0), length / 1000);
+  };
+  const click = ({ clientX }: MouseEvent) => {
+    const { left, width } = wave.getBoundingClientRect();
+    goTo((((clientX - left) / width) * length) / 1000);
+  };
   const play = h("button", { type: "button", class: "button play", tabindex: -1, click: toggle });
-  const wave = h("span", { class: "wave", "aria-hidden": "true" }, ...bars);
+  const wave = h("span", { class: "wave", "aria-hidden": "true", click }, ...bars);
   for (const event of ["play", "pause", "timeupdate", "ended"]) {
     audio.addEventListener(event, () => {
       if (event === "ended") {
@@ -165,7 +173,8 @@ function voiceNote({ media, by, url }: Shown): HTMLElement {
     });
   }
   show();
-  return h("div", {}, play, wave, time);
+  const seek = ({ detail }: CustomEvent<number>) => goTo(audio.currentTime + detail);
+  return h("div", { [SEEK]: seek }, play, wave, time);
 }
 
 /** How far an upload is, and a button that ends it. */

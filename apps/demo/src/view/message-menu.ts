@@ -9,6 +9,7 @@ import { Choices, type MenuItem } from "./menu.ts";
 
 export interface MessageActions {
   reply(message: Message): void;
+  forward(message: Message): void;
   react(seq: number, emoji: string | null): void;
   edit(message: Message): void;
   delete(seq: number): void;
@@ -64,7 +65,7 @@ export class MessageMenu {
   }
 
   #rows(chat: Chat, message: Message): MenuItem[][] {
-    const { reply, react, edit, copy, goTo, open } = this.#actions;
+    const { reply, forward, react, edit, copy, goTo, open } = this.#actions;
     const { seq, reply_to, body, reactions = [] } = message;
     const isOwn = message.sender_id === chat.me;
     const mine = reactions.find(({ mine }) => mine)?.emoji;
@@ -85,6 +86,7 @@ export class MessageMenu {
       // To who is blocked nothing can be said.
       ...(chat.isBlocked || chat.isClosed ? [] : [quick]),
       ...(chat.isReadOnly ? [] : [item("Reply", () => reply(message))]),
+      item("Forward", () => forward(message)),
       ...(reply_to === undefined ? [] : [item("Show what it answers", () => goTo(reply_to))]),
       ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
       ...(body ? [item("Copy", () => copy(body))] : []),

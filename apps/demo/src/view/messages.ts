@@ -6,6 +6,7 @@ import type { Chat } from "../chat.ts";
 import { bubbles } from "./bubbles.ts";
 import { fill, h, icon, put } from "./dom.ts";
 import { Lightbox } from "./lightbox.ts";
+import { SEEK } from "./media.ts";
 import { type MessageActions, MessageMenu } from "./message-menu.ts";
 import { pressedLong } from "./touch.ts";
 
@@ -22,6 +23,8 @@ export interface MessagesActions extends Omit<MessageActions, "goTo" | "open"> {
   leave(): void;
 }
 
+/** These keys go so far in a voice message. */
+const seconds: Record<string, number> = { ArrowLeft: -5, ArrowRight: 5 };
 /** Nearer to the top than this, older messages are asked for. */
 const NEAR_PX = 300;
 /** Nearer to the bottom than this, one is at the bottom. */
@@ -61,7 +64,8 @@ export class Messages {
     this.#scroller = h("div", { class: "scroller", ...scrolls }, this.#loading, this.#list);
     const end = { type: "button", class: "button to-end", "aria-label": "To the newest message" };
     this.#toEnd = h("button", { ...end, click: () => this.goToEnd() }, icon("down"));
-    const hint = "Arrow keys go from message to message, Enter opens the menu of one.";
+    const hint =
+      "Arrow keys up and down go from message to message, left and right in a voice message, Enter opens the menu of one.";
     this.element = h(
       "div",
       { class: "view" },
@@ -143,7 +147,7 @@ export class Messages {
     }
   }
 
-  /** Arrow keys go from message to message. */
+  /** Arrow keys go from message to message, and back and forth in what is spoken. */
   #pressed(event: KeyboardEvent): void {
     const { key, target } = event;
     const all = this.#elements();
@@ -161,6 +165,9 @@ export class Messages {
     if (key in to) {
       event.preventDefault();
       to[key]?.focus();
+    } else if (isMessage && key in seconds) {
+      event.preventDefault();
+      all[at]?.querySelector(".voice")?.dispatchEvent(new CustomEvent(SEEK, { detail: seconds[key] ?? 0 }));
     } else if (isMessage && (key === "Enter" || key === " " || key === "ContextMenu")) {
       event.preventDefault();
       this.#openMenu(all[at]);
