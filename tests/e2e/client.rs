@@ -286,6 +286,25 @@ async fn what_is_not_what_the_message_says_is_not_kept_and_what_changes_is_not_s
 
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
+async fn an_upload_that_is_cancelled_is_not_sent() {
+    let (server, folder) = (TestServer::open().await, Folder::new("cancelled"));
+    let network = Network::to(&server).await;
+    let mut alice = App::ready(config(&server, &network.url(), "alice")).await;
+    network.mute_server();
+    let path = folder.with("a.txt", b"hi");
+    let file = Attachment::file(&path, MimeType::parse("text/plain").unwrap(), FileName::parse("a.txt").unwrap());
+    let bobs = Target::User(UserId::parse(&server.id("bob")).unwrap());
+    let sent = alice.client.send_media(bobs, file).await.unwrap();
+    let client_msg_id = sent.queued().client_msg_id.clone();
+    assert!(alice.client.cancel(&client_msg_id).await.unwrap());
+    assert_eq!(sent.stored().await.unwrap_err(), Error::Cancelled);
+    while !matches!(alice.event().await, Event::Failed { error: Error::Cancelled, .. }) {}
+    assert_eq!(alice.client.outbox().await.unwrap(), []);
+    assert!(!alice.client.cancel(&client_msg_id).await.unwrap(), "it is known no more");
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
 async fn an_upload_goes_on_after_a_restart() {
     let (server, folder) = (TestServer::open().await, Folder::new("upload"));
     let network = Network::to(&server).await;

@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Change(Change),
     /// A file, with a text beside it.
     Send(PathBuf, String),
+    /// The newest file that is on its way is not to be sent.
+    Cancel,
     /// What a message carries, to be saved; without its number, the last that carries something.
     Save(Option<Seq>, Option<PathBuf>),
     /// Whether the peer is there.
@@ -136,6 +138,7 @@ impl Command {
     fn of_line(line: &str) -> Option<Self> {
         Some(match line {
             "/who" => Self::Who,
+            "/cancel" => Self::Cancel,
             "/leave" => Self::Group(Act::Leave),
             "/members" => Self::Ask(Question::Members),
             "/seen" => Self::Ask(Question::Seen),
@@ -233,6 +236,7 @@ mod tests {
         for (line, command) in [
             ("/send us.jpg", Command::Send(path(), String::new())),
             ("/send us.jpg at last", Command::Send(path(), "at last".to_owned())),
+            ("/cancel", Command::Cancel),
             ("/save", Command::Save(None, None)),
             ("/save 12", Command::Save(Seq::new(12), None)),
             ("/save 12 us.jpg", Command::Save(Seq::new(12), Some(path()))),

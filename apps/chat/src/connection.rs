@@ -1,6 +1,6 @@
 //! Between the client library and the screen: gives the one tokens, and the other what of its events belongs there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -170,14 +170,12 @@ impl Talk {
                 };
                 self.queued(&sent, line);
             }
-            Some(Wish::Send(path, caption)) => match attachment(&path) {
-                Ok(attachment) => {
-                    let (target, draft) = self.room.draft(&caption);
-                    let sent = self.client.send_media(target, attachment.caption(draft)).await;
-                    self.queued(&sent, line);
+            Some(Wish::Send(path, caption)) => self.send_file(&path, &caption, line).await,
+            Some(Wish::Cancel(client_msg_id)) => {
+                if !self.client.cancel(&client_msg_id).await.unwrap_or(false) {
+                    self.room.too_late();
                 }
-                Err(problem) => self.room.not_said(line, &Error::File(problem)),
-            },
+            }
             // What is there stays.
             Some(Wish::Save(_, place)) if place.exists() => {
                 self.room.saved(&place, Err(Error::File(format!("{} is there already", place.display()))));
@@ -195,6 +193,17 @@ impl Talk {
         }
         self.ask_all();
         self.room.take_news()
+    }
+
+    async fn send_file(&mut self, path: &Path, caption: &str, line: &str) {
+        match attachment(path) {
+            Ok(attachment) => {
+                let (target, draft) = self.room.draft(caption);
+                let sent = self.client.send_media(target, attachment.caption(draft)).await;
+                self.queued(&sent, line);
+            }
+            Err(problem) => self.room.not_said(line, &Error::File(problem)),
+        }
     }
 
     async fn create(&mut self, group: NewGroup, line: &str) {

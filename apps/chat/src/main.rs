@@ -63,6 +63,7 @@ Commands, each on a line of its own. Without a number, the first two are about y
   /react [7] [EMOJI]      reacts to it, or takes that back
   /reply [7] TEXT         answers it
   /send PATH [TEXT]       sends a picture or another file, with a text beside it; a path with spaces stands in quotes
+  /cancel                 ends the upload that you began last
   /save [7] [PATH]        saves what a message carries; without a path, here and by its name
   /who                    whether they are online, or when they were
   /mute, /unmute          whether this conversation may notify you

@@ -145,6 +145,7 @@ impl With {
 pub(crate) enum Wish {
     Change(ConversationId, Seq, Change),
     Send(PathBuf, String),
+    Cancel(ClientMsgId),
     Save(Box<Message>, PathBuf),
     Group(Option<ConversationId>, Act),
     Open(With),
@@ -369,6 +370,10 @@ impl Room {
             },
             Command::List => self.asks.push(Ask::List),
             Command::Send(path, caption) => return Some(Wish::Send(path, caption)),
+            Command::Cancel => match self.uploading() {
+                Some(client_msg_id) => return Some(Wish::Cancel(client_msg_id)),
+                None => self.news.push(News::Notice("nothing is on its way".to_owned())),
+            },
             Command::Save(seq, path) => match self.carrier(seq).and_then(|it| Some((media::place(&it)?, it))) {
                 Some((place, message)) => return Some(Wish::Save(Box::new(message), path.unwrap_or(place))),
                 None => self.news.push(News::Notice("there is nothing to save here".to_owned())),
@@ -618,6 +623,15 @@ impl Room {
     }
 
     /// The message with this number, or the last one, that carries something.
+    fn uploading(&self) -> Option<ClientMsgId> {
+        self.timeline.entries(|_| ()).into_iter().rev().find_map(|entry| match entry {
+            TimelineEntry::Unsent { unsent, tick: Tick::Waiting, .. } => {
+                unsent.queued.outgoing.upload().map(|_| unsent.queued.client_msg_id.clone())
+            }
+            _ => None,
+        })
+    }
+
     fn carrier(&self, seq: Option<Seq>) -> Option<Message> {
         self.timeline.entries(|_| ()).into_iter().rev().find_map(|entry| match entry {
             TimelineEntry::Message { message, .. }
@@ -696,6 +710,11 @@ impl Room {
                 let in_timeline = matches!(outgoing, Outgoing::Message { .. }) || outgoing.target_seq().is_some();
                 self.waiting.remove(&client_msg_id);
                 self.timeline.failed(&client_msg_id, why.clone());
+                if error == Error::Cancelled {
+                    self.timeline.dismiss(&client_msg_id);
+                    self.news.push(News::Told("not sent".to_owned()));
+                    return;
+                }
                 self.failed.push(client_msg_id);
                 self.news.push(News::Failed { what, why, in_timeline });
             }
@@ -991,6 +1010,11 @@ impl Room {
             self.peer_read = read;
             self.news.push(News::Read { up_to: read });
         }
+    }
+
+    /// What was to be cancelled can't be.
+    pub(crate) fn too_late(&mut self) {
+        self.news.push(News::Notice("it is too late: the file is there".to_owned()));
     }
 
     pub(crate) fn notice(&mut self, error: &Error) {

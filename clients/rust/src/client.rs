@@ -506,6 +506,17 @@ impl Client {
         self.command(Command::Wake);
     }
 
+    /// The message whose file is being uploaded is not to be sent: it fails with [`Error::Cancelled`]. `false`: that is too late, since
+    /// its file is there, or there is no such message.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn cancel(&self, client_msg_id: &ClientMsgId) -> Result<bool, Error> {
+        let (cancelled_tx, cancelled_rx) = oneshot::channel();
+        self.command(Command::Cancel { client_msg_id: client_msg_id.clone(), cancelled_tx });
+        cancelled_rx.await.map_err(|_| Error::Closed)
+    }
+
     /// Messages and changes, those of groups too, that wait for the server's answer, oldest first: after a start, what to show as not stored yet.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{sleep_until, timeout};
 use wire::{AddResult, ClientMsgId, ConversationId, ReadResult, Seq, WatchResult};
 
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Unwatch(ConversationId),
     Handled { conversation_id: ConversationId, seq: Seq },
     Wake,
+    Cancel { client_msg_id: ClientMsgId, cancelled_tx: oneshot::Sender<bool> },
     Outbox { outbox_tx: oneshot::Sender<Vec<Queued>> },
     Close { closed_tx: oneshot::Sender<()> },
 }
@@ -136,6 +137,10 @@ impl Running {
                 Command::Unwatch(conversation_id) => self.session.unwatch(&conversation_id, now),
                 Command::Handled { conversation_id, seq } => self.session.handled(&conversation_id, seq, now),
                 Command::Wake => self.session.wake(now),
+                Command::Cancel { client_msg_id, cancelled_tx } => {
+                    // It is cancelled all the same if the app no longer waits.
+                    let _ = cancelled_tx.send(self.session.cancel(&client_msg_id, now));
+                }
                 Command::Outbox { outbox_tx } => {
                     // An app that no longer waits does not need it.
                     let _ = outbox_tx.send(self.session.outbox());
@@ -182,6 +187,7 @@ impl Running {
                 }
                 Output::Answer(answer) => answer.tell(),
                 Output::Put { client_msg_id, put } => self.puts.begin(client_msg_id, put),
+                Output::Abort { client_msg_id } => self.puts.end(&client_msg_id),
             }
         }
     }
@@ -241,12 +247,13 @@ struct Puts {
     http: reqwest::Client,
     #[cfg(feature = "media")]
     tasks: JoinSet<()>,
+    under_way: BTreeMap<ClientMsgId, AbortHandle>,
 }
 
 impl Puts {
     #[cfg(feature = "media")]
     fn new(put_tx: UnboundedSender<PutNews>) -> Self {
-        Self { put_tx, http: crate::transfer::http(), tasks: JoinSet::new() }
+        Self { put_tx, http: crate::transfer::http(), tasks: JoinSet::new(), under_way: BTreeMap::new() }
     }
 
     #[cfg(feature = "media")]
@@ -256,15 +263,24 @@ impl Puts {
         // If the client has ended, nobody needs the news.
         let progress_tx = put_tx.clone();
         let progress = move |bytes| drop(progress_tx.send(PutNews::Progress(id.clone(), bytes)));
-        self.tasks.spawn(async move {
+        let ended_id = client_msg_id.clone();
+        let task = self.tasks.spawn(async move {
             let end = crate::transfer::put(http, put, progress).await;
-            let _ = put_tx.send(PutNews::Ended(client_msg_id, end));
+            let _ = put_tx.send(PutNews::Ended(ended_id, end));
         });
+        self.under_way.retain(|_, task| !task.is_finished());
+        self.under_way.insert(client_msg_id, task);
+    }
+
+    fn end(&mut self, client_msg_id: &ClientMsgId) {
+        if let Some(task) = self.under_way.remove(client_msg_id) {
+            task.abort();
+        }
     }
 
     #[cfg(not(feature = "media"))]
     fn new(put_tx: UnboundedSender<PutNews>) -> Self {
-        Self { put_tx }
+        Self { put_tx, under_way: BTreeMap::new() }
     }
 
     /// An outbox of a client that had the feature.

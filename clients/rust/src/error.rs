@@ -30,6 +30,9 @@ pub enum Error {
     /// A file can't be read or written, or is not what it should be.
     #[error("{0}")]
     File(String),
+    /// [`Client::cancel`](crate::Client::cancel) came in time.
+    #[error("the app has cancelled it")]
+    Cancelled,
     /// What is out of its limits: it was not sent.
     #[error("{field} {problem}")]
     Invalid {

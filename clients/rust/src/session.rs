@@ -56,12 +56,27 @@ pub(crate) type Waiter<T> = oneshot::Sender<Result<T, Error>>;
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are events, and none is kept")]
 pub(crate) enum Output {
-    Dial { link: LinkId, need: TokenNeed },
-    Frame { link: LinkId, text: String },
-    Close { link: LinkId },
+    Dial {
+        link: LinkId,
+        need: TokenNeed,
+    },
+    Frame {
+        link: LinkId,
+        text: String,
+    },
+    Close {
+        link: LinkId,
+    },
     Event(Event),
     Answer(Answer),
-    Put { client_msg_id: ClientMsgId, put: Put },
+    Put {
+        client_msg_id: ClientMsgId,
+        put: Put,
+    },
+    /// What is put for this message need not go on.
+    Abort {
+        client_msg_id: ClientMsgId,
+    },
 }
 
 /// An answer on its way to the app that waits for it.

@@ -51,6 +51,7 @@ class Play {
   #closes: LinkId[] = [];
   #events: ClientEvent[] = [];
   #puts: { id: string; put: Put }[] = [];
+  #aborts: string[] = [];
   /** Whose bytes are put to these URLs. */
   #putting = new Map<string, string>();
   #answers = new Map<string, { ok: unknown } | { error: string }>();
@@ -91,7 +92,8 @@ class Play {
   }
 
   nothingElse(when: string): void {
-    const left = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events, ...this.#puts, ...this.#answers];
+    const done = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events, ...this.#puts, ...this.#aborts];
+    const left = [...done, ...this.#answers];
     if (left.length > 0) {
       fail(`it has done more ${when}: ${JSON.stringify(left)}`);
     }
@@ -125,6 +127,7 @@ class Play {
         this.#puts.push(output);
         break;
       case "abort":
+        this.#aborts.push(output.id);
         break;
       case "save":
         apply(this.#saved, output.change);
@@ -208,6 +211,8 @@ class Play {
       session.call({ action: "channels", ...does.channels }, this.#waiter(as), this.#now);
     } else if (does.urls) {
       session.call({ action: "download", ...does.urls }, this.#waiter(as), this.#now);
+    } else if (does.cancel) {
+      this.#answers.set(as, { ok: session.cancel(does.cancel.client_msg_id, this.#now) });
     } else if (does.watch) {
       session.watch(does.watch.conversation_id, does.watch.after_seq, this.#waiter(as), this.#now);
     } else if (does.unwatch) {
@@ -311,6 +316,8 @@ class Play {
       const { id, put } = this.#next(step, () => this.#puts.shift());
       expect(put).toEqual(step.puts);
       this.#putting.set(put.url, id);
+    } else if ("aborts" in step) {
+      expect(this.#aborts.shift(), "aborts").toBe(step.aborts);
     } else if ("closes" in step) {
       expect(this.#closes.shift(), "closes").toBe(step.closes);
     } else if ("told" in step) {

@@ -497,6 +497,7 @@ impl World {
                 Output::Event(event) => self.events.push_back(event),
                 Output::Answer(answer) => answer.tell(),
                 Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
+                Output::Abort { client_msg_id } => self.puts.retain(|(id, _)| *id != client_msg_id),
             }
         }
     }

@@ -142,6 +142,17 @@ impl Session {
         self.outputs.push(Output::Put { client_msg_id: client_msg_id.clone(), put: first });
     }
 
+    /// Whether that was in time: what it carries is not there yet.
+    pub(crate) fn cancel(&mut self, client_msg_id: &ClientMsgId, now: Instant) -> bool {
+        let is_uploading = self.uploading(client_msg_id).is_some();
+        if is_uploading {
+            self.outputs.push(Output::Abort { client_msg_id: client_msg_id.clone() });
+            self.upload_failed(client_msg_id, Error::Cancelled);
+            self.send_due(now);
+        }
+        is_uploading
+    }
+
     /// So many bytes of what is put have gone out.
     pub(crate) fn put_progress(&mut self, client_msg_id: &ClientMsgId, bytes: u64) {
         let Some(upload) = self.uploading(client_msg_id) else { return };

@@ -39,6 +39,7 @@ pub(super) struct Play {
     closes: VecDeque<LinkId>,
     events: VecDeque<Event>,
     puts: VecDeque<(ClientMsgId, Put)>,
+    aborts: VecDeque<ClientMsgId>,
     answers: BTreeMap<String, Result<Value, Error>>,
     /// The requests that have a name.
     named: BTreeMap<String, (LinkId, Value)>,
@@ -66,6 +67,7 @@ impl Play {
             closes: VecDeque::new(),
             events: VecDeque::new(),
             puts: VecDeque::new(),
+            aborts: VecDeque::new(),
             put: BTreeMap::new(),
             answers: BTreeMap::new(),
             named: BTreeMap::new(),
@@ -84,13 +86,14 @@ impl Play {
     }
 
     pub(super) fn nothing_else(&self, when: &str) {
-        let idle = self.dials.is_empty() && self.asks.is_empty() && self.closes.is_empty() && self.puts.is_empty();
+        let idle = self.dials.is_empty() && self.asks.is_empty() && self.closes.is_empty();
+        let idle = idle && self.puts.is_empty() && self.aborts.is_empty();
         assert!(idle && self.events.is_empty() && self.answers.is_empty(), "{when}: {}", self.left());
     }
 
     fn left(&self) -> String {
-        let Self { name, dials, asks, closes, events, puts, answers, .. } = self;
-        format!("“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {puts:?} {answers:?}")
+        let Self { name, dials, asks, closes, events, puts, aborts, answers, .. } = self;
+        format!("“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {puts:?} {aborts:?} {answers:?}")
     }
 
     fn collect(&mut self) {
@@ -111,6 +114,7 @@ impl Play {
                 Output::Event(event) => self.events.push_back(event),
                 Output::Answer(answer) => answer.tell(),
                 Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
+                Output::Abort { client_msg_id } => self.aborts.push_back(client_msg_id),
             }
         }
         let answered = self.calls.iter_mut().filter_map(|(name, poll)| Some((name.clone(), poll()?)));
@@ -175,9 +179,9 @@ impl Play {
         }
         let calls = ["send", "reply", "edit", "delete", "react", "typing", "presence", "read", "done", "history"];
         let of_groups = ["create", "add", "remove", "leave", "role", "update", "members", "receipts", "reactions"];
-        let of_channels = ["join", "channels", "watch", "unwatch", "urls"];
+        let others = ["join", "channels", "watch", "unwatch", "urls", "cancel"];
         let (call, fields) =
-            verb(what, &[&calls[..], &of_groups, &of_channels, &["settings", "register", "inbox"]].concat());
+            verb(what, &[&calls[..], &of_groups, &others, &["settings", "register", "inbox"]].concat());
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
@@ -194,7 +198,7 @@ impl Play {
                 self.send(queued_of(&change));
             }
             "members" | "receipts" | "reactions" => self.list(call, fields, name),
-            "join" | "channels" | "watch" | "unwatch" | "urls" => self.of_channels(call, fields, name),
+            "join" | "channels" | "watch" | "unwatch" | "urls" | "cancel" => self.others(call, fields, name),
             "typing" => self.session.typing(conversation(), self.now),
             "presence" => {
                 let waiter = self.waiter(name);
@@ -231,9 +235,13 @@ impl Play {
         }
     }
 
-    fn of_channels(&mut self, call: &str, fields: &Value, name: &str) {
+    fn others(&mut self, call: &str, fields: &Value, name: &str) {
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         match call {
+            "cancel" => {
+                let is_in_time = self.session.cancel(&read(&fields["client_msg_id"]), self.now);
+                self.answers.insert(name.to_owned(), Ok(json!(is_in_time)));
+            }
             "join" => {
                 let waiter = self.waiter(name);
                 self.session.call(Call::Join(JoinRequest { conversation_id: conversation() }, waiter), self.now);
@@ -365,6 +373,8 @@ impl Play {
                 json!({"file": put.path, "offset": put.offset, "bytes": put.bytes, "url": put.url, "headers": headers});
             assert_eq!(found, *expected, "{step}");
             self.put.insert(put.url, id);
+        } else if let Some(id) = step.get("aborts") {
+            assert_eq!(self.aborts.pop_front(), Some(read(id)), "{step}: {}", self.left());
         } else if let Some(link) = step.get("closes") {
             assert_eq!(self.closes.pop_front(), link.as_u64(), "{step}: {}", self.left());
         } else if let Some(told) = step.get("told") {

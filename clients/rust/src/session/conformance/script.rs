@@ -309,6 +309,7 @@ fn code(error: &Error) -> &str {
     match error {
         Error::Refused { code, .. } => code,
         Error::File(_) => "file",
+        Error::Cancelled => "cancelled",
         _ => "",
     }
 }
@@ -318,6 +319,7 @@ pub(super) fn assert_answer(answer: Result<Value, Error>, step: &Value) {
         (Err(Error::Refused { code, .. }), Some(error)) => assert_eq!(code, *error),
         (Err(Error::Unreadable), Some(error)) => assert_eq!("unreadable", *error),
         (Err(Error::File(_)), Some(error)) => assert_eq!("file", *error),
+        (Err(Error::Cancelled), Some(error)) => assert_eq!("cancelled", *error),
         (Err(Error::Unwatched), Some(error)) => assert_eq!("unwatched", *error),
         (Ok(answer), None) => assert_within(&step["ok"], &answer, &step.to_string()),
         (answer, _) => panic!("{step}: {answer:?}"),
