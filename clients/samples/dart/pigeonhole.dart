@@ -348,11 +348,14 @@ class Pigeonhole {
     for (var shown = it.shown; shown != null; shown = it.shown) {
       final message = it.early.remove(shown + 1);
       if (message == null) return;
-      message['kind'] == 'text' ? show(message) : change(message);
+      _messages.contains(message['kind']) ? show(message) : change(message);
       it.shown = shown + 1;
       _unacked[message['conversation_id'] as String] = shown + 1;
     }
   }
+
+  /// With `media`, of which `body` is the caption. All else is silent.
+  static const _messages = {'text', 'image', 'file', 'voice'};
 
   _Conversation _conversation(String id) => _conversations.putIfAbsent(id, _Conversation.new);
 

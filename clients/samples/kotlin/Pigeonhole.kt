@@ -312,7 +312,7 @@ class Pigeonhole(
     private fun showNext(it: Conversation) {
         while (it.shown != null && it.early.keys.firstOrNull() == it.shown!! + 1) {
             val message = it.early.pollFirstEntry().value
-            if (message.getString("kind") == "text") show(message) else change(message)
+            if (message.getString("kind") in MESSAGES) show(message) else change(message)
             it.shown = message.getLong("seq")
             unacked[message.getString("conversation_id")] = message.getLong("seq")
         }
@@ -323,4 +323,8 @@ class Pigeonhole(
     private fun JSONArray.objects() = (0 until length()).map { getJSONObject(it) }
 
     private fun now() = System.nanoTime() / 1_000_000
+
+    private companion object {
+        val MESSAGES = setOf("text", "image", "file", "voice") // with `media`, of which `body` is the caption; all else is silent
+    }
 }

@@ -347,10 +347,15 @@ final class Pigeonhole {
 
     private func showNext(_ it: Conversation) {
         while let shown = it.shown, let message = it.early.removeValue(forKey: shown + 1) {
-            if message["kind"] as? String == "text" { show(message) } else { change(message) }
+            if isMessage(message) { show(message) } else { change(message) }
             it.shown = shown + 1
             if let id = message["conversation_id"] as? String { unacked[id] = shown + 1 }
         }
+    }
+
+    /// With `media`, of which `body` is the caption. All else is silent.
+    private func isMessage(_ entry: Fields) -> Bool {
+        ["text", "image", "file", "voice"].contains(entry["kind"] as? String)
     }
 
     private func conversation(_ id: String) -> Conversation {
