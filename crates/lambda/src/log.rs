@@ -29,10 +29,12 @@ const OURS: &[&str] = &[
     "deliver",
     "domain",
     "fanout",
+    "ingest",
     "lambda",
     "notify",
     "pigeonhole_wire",
     "push",
+    "queue",
     "store",
 ];
 

@@ -18,6 +18,7 @@ mod message;
 mod refusal;
 mod registry;
 mod request;
+mod service;
 mod time;
 
 pub use actions::ack::{AckEntry, AckRequest, AckResult};
@@ -52,10 +53,12 @@ pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
 pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Role, System, Title};
 pub use ids::{
-    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MessageId, RequestId, Seq, UserId,
+    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MessageId, RequestId, SERVICE_DEFAULT, Seq,
+    UserId,
 };
 pub use message::{Kind, Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};
 pub use request::{Rejected, Request};
+pub use service::ServiceMessage;
 pub use time::Timestamp;

@@ -10,6 +10,8 @@ pub enum AwsCall {
     Database { operation: String, body: Value },
     /// To SNS: `Publish` and its fields.
     Push { operation: String, body: Value },
+    /// To SQS: `SendMessage` and its body.
+    Queue { operation: String, body: Value },
     /// A frame to a connection.
     Post { connection: String, frame: Value },
     /// The end of a connection.
@@ -27,7 +29,9 @@ impl AwsCall {
         let body = serde_json::from_slice(body).unwrap_or_default();
         let last = |text: &str, separator| text.rsplit(separator).next().unwrap_or_default().to_owned();
         if let Some(target) = target {
-            return Self::Database { operation: last(target, '.'), body };
+            let operation = last(target, '.');
+            let is_of_queue = target.starts_with("AmazonSQS.");
+            return if is_of_queue { Self::Queue { operation, body } } else { Self::Database { operation, body } };
         }
         let connection = last(url, '/').replace("%3D", "=");
         if method == "DELETE" { Self::Close { connection } } else { Self::Post { connection, frame: body } }
@@ -35,16 +39,18 @@ impl AwsCall {
 
     pub fn operation(&self) -> &str {
         match self {
-            Self::Database { operation, .. } | Self::Push { operation, .. } => operation,
+            Self::Database { operation, .. } | Self::Push { operation, .. } | Self::Queue { operation, .. } => {
+                operation
+            }
             Self::Post { .. } => "PostToConnection",
             Self::Close { .. } => "DeleteConnection",
         }
     }
 
-    /// What `DynamoDB` or SNS is asked for, or the frame.
+    /// What `DynamoDB`, SNS or SQS is asked for, or the frame.
     pub fn body(&self) -> &Value {
         match self {
-            Self::Database { body, .. } | Self::Push { body, .. } => body,
+            Self::Database { body, .. } | Self::Push { body, .. } | Self::Queue { body, .. } => body,
             Self::Post { frame, .. } => frame,
             Self::Close { .. } => &Value::Null,
         }

@@ -54,6 +54,8 @@ pub struct Cloud {
     sockets: BTreeMap<String, Vec<Value>>,
     /// The phones.
     pub sns: FakeSns,
+    /// What was put into the queue of dead letters, each once, as SQS was asked to take it.
+    pub dead_letters: Vec<Value>,
     stream: Option<Stream>,
     heads: Stream,
     /// What queries may not find yet.
@@ -83,6 +85,7 @@ impl Cloud {
             tables: template.tables,
             sockets: BTreeMap::new(),
             sns: FakeSns::default(),
+            dead_letters: vec![],
             stream,
             heads,
             half_seen: HalfSeen::default(),
@@ -182,6 +185,13 @@ impl Cloud {
                 None => (410, json!({ "message": null }).to_string()),
             },
             AwsCall::Push { operation, body } => self.sns.perform(operation, body),
+            AwsCall::Queue { body, .. } => {
+                let id = "MessageDeduplicationId";
+                if self.dead_letters.iter().all(|letter| letter[id] != body[id]) {
+                    self.dead_letters.push(body.clone());
+                }
+                (200, json!({"MessageId": "m", "MD5OfMessageBody": ""}).to_string())
+            }
             AwsCall::Database { operation, body } => {
                 let written = HalfSeen::about_to_write(call);
                 let before: Vec<_> = written.iter().map(|(table, key)| self.row(table, key)).collect();
@@ -220,6 +230,9 @@ impl Cloud {
             AwsCall::Post { connection, .. } => return vec![socket_touch(connection, false)],
             AwsCall::Close { connection } => return vec![socket_touch(connection, true)],
             AwsCall::Push { operation, body } => return vec![push_touch(operation, body)],
+            AwsCall::Queue { .. } => {
+                return vec![Touch { place: "sqs".to_owned(), partition: None, sort: None, writes: true }];
+            }
             AwsCall::Database { operation, body } => (operation, body),
         };
         match operation.as_str() {
@@ -248,6 +261,7 @@ impl Cloud {
                 format!("PostToConnection({connection}, {})", frame["type"].as_str().unwrap_or("?"))
             }
             AwsCall::Close { connection } => format!("DeleteConnection({connection})"),
+            AwsCall::Queue { operation, .. } => operation.clone(),
             AwsCall::Push { operation, .. } => {
                 let touches = self.touches(call);
                 format!("{operation}({})", touches.first().and_then(|touch| touch.partition.as_deref()).unwrap_or("*"))

@@ -50,7 +50,8 @@ impl Workbench {
         LISTENER.call_once(listen);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions =
-            InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock.clone(), limits);
+            InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock.clone(), limits)
+                .with_queue(aws.sqs_client());
         Self { aws, clock, functions }
     }
 
@@ -108,6 +109,11 @@ impl Workbench {
     pub async fn fanout(&self) -> Value {
         let batch = json!({ "Records": self.aws.heads() });
         self.started().fanout(batch).await
+    }
+
+    /// Takes these messages out of the queue, in one batch, each with its group. The places of those that are to come again.
+    pub async fn ingest(&self, messages: &[(&str, Value)]) -> Vec<usize> {
+        self.started().ingest(messages).await
     }
 
     /// What the phone with this token was sent, in short.

@@ -87,7 +87,7 @@ impl SendRequest {
 }
 
 /// The text of a message.
-pub(super) fn body(fields: &Fields) -> Result<String, Refusal> {
+pub(crate) fn body(fields: &Fields) -> Result<String, Refusal> {
     let body = fields.text("body")?;
     if body.is_empty() {
         return Err(fields.wrong("body", "must not be empty"));
