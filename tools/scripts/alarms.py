@@ -48,6 +48,8 @@ NOUNS = {
     "notify-behind": "milliseconds",
     "fanout-behind": "milliseconds",
     "fanout-given-up": "batches",
+    "dead-letters": "messages",
+    "backend-behind": "seconds",
 }
 
 

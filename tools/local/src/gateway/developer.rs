@@ -42,7 +42,13 @@ pub(super) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
 
 pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
     let url = |page| format!("http://{}/local/{page}", gateway.domain);
-    page(Ok(json!({ "admin_url": url("admin"), "log_url": url("log") })))
+    let mut urls = json!({ "admin_url": url("admin"), "log_url": url("log") });
+    for (name, queue) in [("queue_url", "BackendQueue"), ("dead_letter_url", "BackendDeadLetters")] {
+        if let Some(queue) = gateway.queues.get(queue) {
+            urls[name] = json!(queue.url);
+        }
+    }
+    page(Ok(urls))
 }
 
 /// Invokes the operator's function, as whoever may do so in AWS does.
