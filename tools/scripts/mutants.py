@@ -37,6 +37,8 @@ PACKAGES = [
     "notify",
     "group",
     "fanout",
+    "ingest",
+    "queue",
     "push",
     "admin",
     "authorize",
@@ -61,6 +63,7 @@ HANDLERS = [
     "group",
     "handlers",
     "inbox",
+    "ingest",
     "limits",
     "log",
     "notify",
@@ -70,6 +73,7 @@ HANDLERS = [
     "read",
     "repair",
     "send",
+    "services",
     "settings",
 ]
 

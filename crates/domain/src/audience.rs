@@ -18,6 +18,7 @@ impl Audience {
     }
 
     /// The members of a direct conversation, from the view of an operator, who is none of them.
+    #[must_use]
     pub fn seen_from_outside(&self, operator: UserId) -> Self {
         let members = std::iter::once(&self.own).chain(&self.others);
         Self { own: operator, others: members.filter(|member| !member.is_service()).cloned().collect() }

@@ -35,6 +35,7 @@ pub struct Queue {
     /// Rises with each change.
     changed: watch::Sender<u64>,
     paused: watch::Sender<bool>,
+    behind: Mutex<Duration>,
 }
 
 #[derive(Default)]
@@ -119,12 +120,18 @@ impl Queue {
             state: Mutex::default(),
             changed: watch::Sender::default(),
             paused: watch::Sender::default(),
+            behind: Mutex::default(),
         }
     }
 
     /// Nobody gets a message out of it that is not under way, as while the mapping is disabled.
     pub fn pause(&self, paused: bool) {
         self.paused.send_replace(paused);
+    }
+
+    /// Each message counts as that much older, as if the mapping had been off for so long.
+    pub fn behind(&self, by: Duration) {
+        *lock(&self.behind) = by;
     }
 
     /// Messages in it, under way or not.
@@ -151,10 +158,10 @@ impl Queue {
         lock(&self.state).messages.iter().map(shown).collect()
     }
 
-    /// How old the oldest message is.
+    /// How old the oldest message is; zero if there is none.
     pub fn age(&self) -> Duration {
         let oldest = lock(&self.state).messages.iter().map(|message| message.sent_at).min();
-        let age = oldest.map(|sent_at| OffsetDateTime::now_utc() - sent_at);
+        let age = oldest.map(|sent_at| OffsetDateTime::now_utc() - sent_at + *lock(&self.behind));
         age.and_then(|age| age.try_into().ok()).unwrap_or_default()
     }
 
@@ -271,7 +278,8 @@ impl Queue {
         self.change();
     }
 
-    pub(crate) fn purge(&self) {
+    /// Removes all that is in it.
+    pub fn purge(&self) {
         lock(&self.state).messages.clear();
         self.change();
     }

@@ -49,12 +49,11 @@ pub(crate) fn router(queues: Queues) -> Router {
 async fn answer(State(queues): State<Queues>, headers: HeaderMap, body: String) -> Response {
     let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
     let request = serde_json::from_str::<Value>(&body).unwrap_or_default();
-    let done = match target.strip_prefix(TARGET) {
-        Some(action) => call(&queues, action, &request).await,
-        None => {
-            let how = "POST an action of SQS as JSON, with the header X-Amz-Target: AmazonSQS.SendMessage";
-            Err(SqsError("InvalidAction", "InvalidAction", how.to_owned()))
-        }
+    let done = if let Some(action) = target.strip_prefix(TARGET) {
+        call(&queues, action, &request).await
+    } else {
+        let how = "POST an action of SQS as JSON, with the header X-Amz-Target: AmazonSQS.SendMessage";
+        Err(SqsError("InvalidAction", "InvalidAction", how.to_owned()))
     };
     match done {
         Ok(answer) => ([("content-type", "application/x-amz-json-1.0")], Json(answer)).into_response(),
@@ -115,6 +114,12 @@ fn text<'a>(request: &'a Value, name: &str) -> Result<&'a str, SqsError> {
     request.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).ok_or_else(|| SqsError::missing(name))
 }
 
+fn put(object: &mut Value, name: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
 fn number(request: &Value, name: &str) -> Option<u64> {
     request.get(name).and_then(Value::as_u64)
 }
@@ -129,7 +134,7 @@ fn attributes(queue: &Queue) -> Value {
         "VisibilityTimeout": queue.visibility.as_secs().to_string(),
     });
     if queue.settings.is_fifo {
-        attributes["FifoQueue"] = json!("true");
+        put(&mut attributes, "FifoQueue", json!("true"));
     }
     json!({ "Attributes": attributes })
 }
@@ -161,12 +166,12 @@ fn send(queue: &Queue, request: &Value) -> Result<Value, SqsError> {
     }
     let mut answer = json!({ "MD5OfMessageBody": digest(body.as_bytes()) });
     if !attributes.is_empty() {
-        answer["MD5OfMessageAttributes"] = json!(digest(&canonical(&attributes)));
+        put(&mut answer, "MD5OfMessageAttributes", json!(digest(&canonical(&attributes))));
     }
     let sent = queue.send(Letter { body: body.to_owned(), attributes, group, deduplication });
-    answer["MessageId"] = json!(sent.id);
+    put(&mut answer, "MessageId", json!(sent.id));
     if queue.settings.is_fifo {
-        answer["SequenceNumber"] = json!(sent.sequence);
+        put(&mut answer, "SequenceNumber", json!(sent.sequence));
     }
     Ok(answer)
 }
@@ -184,7 +189,7 @@ fn batch(request: &Value, act: impl Fn(&Value) -> Result<Value, SqsError>) -> Re
         let id = entry.get("Id").cloned().unwrap_or_default();
         match act(entry) {
             Ok(mut done) => {
-                done["Id"] = id;
+                put(&mut done, "Id", id);
                 successful.push(done);
             }
             Err(SqsError(_, code, message)) => {
@@ -218,11 +223,11 @@ async fn receive(queue: &Queue, request: &Value) -> Value {
         };
         let (system, own) = (keep(of_system(message), &system), keep(message.letter.attributes.clone(), &own));
         if !system.is_empty() {
-            shown["Attributes"] = json!(system);
+            put(&mut shown, "Attributes", json!(system));
         }
         if !own.is_empty() {
-            shown["MD5OfMessageAttributes"] = json!(digest(&canonical(&own)));
-            shown["MessageAttributes"] = json!(own);
+            put(&mut shown, "MD5OfMessageAttributes", json!(digest(&canonical(&own))));
+            put(&mut shown, "MessageAttributes", json!(own));
         }
         shown
     });

@@ -42,12 +42,11 @@ pub(super) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
 
 pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
     let url = |page| format!("http://{}/local/{page}", gateway.domain);
-    let mut urls = json!({ "admin_url": url("admin"), "log_url": url("log") });
-    for (name, queue) in [("queue_url", "BackendQueue"), ("dead_letter_url", "BackendDeadLetters")] {
-        if let Some(queue) = gateway.queues.get(queue) {
-            urls[name] = json!(queue.url);
-        }
-    }
+    let queue = |name| gateway.queues.get(name).map(|queue| &queue.url);
+    let urls = json!({
+        "admin_url": url("admin"), "log_url": url("log"),
+        "queue_url": queue("BackendQueue"), "dead_letter_url": queue("BackendDeadLetters"),
+    });
     page(Ok(urls))
 }
 
