@@ -172,6 +172,14 @@ admin request function="":
         echo
     fi
 
+# Have a service write to a user of the local server (see docs/backend.md): `just publish bob "Your parcel is on its way"`
+publish user text service="@shop":
+    python3 tools/scripts/publish.py {{quote(user)}} {{quote(text)}} {{quote(service)}}
+
+# The SDKs of docs/examples, which a test runs against the local server
+examples: tools node
+    cd docs/examples && npm ci --no-audit --no-fund
+
 # Where is a message? Its way by the logs, of the local server or of a stack (see docs/operating.md): `just trace dm_… 42 STACK`
 trace conversation seq *STACK: tools
     python tools/scripts/message_trace.py {{quote(conversation)}} {{quote(seq)}} {{STACK}}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use local::Queue;
 use serde_json::{Value, json};
 use testkit::{AwsCall, ConnectError, Fault, PATIENCE, Proxy, TestServer};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 /// An action of SQS, asked for as its SDKs do.
@@ -162,6 +163,61 @@ async fn poison_is_a_dead_letter_with_its_reason_and_nothing_behind_it_is_held_u
     assert_eq!(letter["Body"], r#"{"to":"bob","kind":"text","body":"two"}"#);
     assert_eq!(letter["Attributes"]["MessageGroupId"], "bob");
 }
+
+#[tokio::test]
+#[ignore = "wants the SDKs, which `just tools` and `just examples` install"]
+#[cfg_attr(feature = "deployed", ignore = "asks the local server for its queue")]
+async fn the_examples_reach_a_user() {
+    let server = TestServer::open().await;
+    let root = template::workspace_root();
+    let http = server.local().http_url();
+    let run = async |program: &str, arguments: &[&str]| {
+        let queue_url = urls(&server).await["queue_url"].as_str().unwrap().to_owned();
+        let ended = Command::new(program)
+            .args(arguments)
+            .current_dir(&root)
+            .envs([("AWS_ACCESS_KEY_ID", "any"), ("AWS_SECRET_ACCESS_KEY", "any"), ("AWS_REGION", "us-east-1")])
+            .envs([("AWS_DEFAULT_REGION", "us-east-1"), ("AWS_ENDPOINT_URL_SQS", &format!("{http}/sqs"))])
+            .envs([("QUEUE_URL", &*queue_url), ("PIGEONHOLE_LOCAL", &http)])
+            .output()
+            .await
+            .unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    };
+    run(".venv/bin/python", &["docs/examples/backend.py", "bob", "shipped"]).await;
+    settled(queue(&server)).await;
+    run("node", &["docs/examples/backend.mjs", "bob", "delivered"]).await;
+    settled(queue(&server)).await;
+    run("python3", &["tools/scripts/publish.py", "bob", "thanks", "@orders"]).await;
+    settled(queue(&server)).await;
+    let numbered = (1..=12).map(|number| format!("shipped ({number})"));
+    let expected: Vec<String> = ["shipped".to_owned()].into_iter().chain(numbered).collect();
+    assert_eq!(told(&server, "bob").await, [&expected[..], &["delivered".to_owned(), "thanks".to_owned()]].concat());
+    // What SQS's own SDK asks for of the dead letters.
+    run(".venv/bin/python", &["-c", DEAD_LETTERS]).await;
+}
+
+/// A message that is poison, found among the dead letters with its reason, moved back, and gone there again.
+const DEAD_LETTERS: &str = r#"
+import os, time, boto3
+sqs = boto3.client("sqs")
+queue, dead = os.environ["QUEUE_URL"], sqs.get_queue_url(QueueName="BackendDeadLetters.fifo")["QueueUrl"]
+sqs.send_message(QueueUrl=queue, MessageGroupId="bob", MessageDeduplicationId="x", MessageBody="poison")
+def letter():
+    found = sqs.receive_message(QueueUrl=dead, WaitTimeSeconds=20, VisibilityTimeout=0, MessageAttributeNames=["All"])["Messages"]
+    assert found[0]["MessageAttributes"]["reason"]["StringValue"] == "bad_request", found
+    return found[0]
+letter()
+arn = lambda url: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+sqs.start_message_move_task(SourceArn=arn(dead), DestinationArn=arn(queue))
+sqs.delete_message(QueueUrl=dead, ReceiptHandle=letter()["ReceiptHandle"])
+assert "Messages" not in sqs.receive_message(QueueUrl=dead)
+try:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    raise SystemExit("a message without a group was taken")
+except sqs.exceptions.ClientError as error:
+    assert error.response["Error"]["Code"] == "MissingParameter", error
+"#;
 
 /// How many messages, to how many users: all that is asked for with `PIGEONHOLE_MESSAGES=10000`.
 fn campaign() -> (usize, usize) {

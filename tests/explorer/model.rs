@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use lambda::{Context, Event, LambdaEvent};
 use serde_json::{Value, json};
 use template::plain_item;
@@ -203,6 +204,19 @@ impl Model for ChatModel {
     }
 }
 
+/// How a group's managers ask for it.
+fn managing(action: &str, whom: &str, id: &str) -> Value {
+    let (action, more) = match action {
+        "add" => ("add", json!({ "members": [whom] })),
+        "promote" => ("role", json!({ "user_id": whom, "role": "admin" })),
+        "demote" => ("role", json!({ "user_id": whom, "role": "member" })),
+        action => (action, json!({ "user_id": whom })),
+    };
+    let mut frame = json!({ "action": action, "client_msg_id": id });
+    frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    frame
+}
+
 impl Inner {
     /// What a phone does. `suffix` tells its connection from the user's others.
     async fn act(&self, n: usize, doing: Doing, suffix: &str) {
@@ -258,15 +272,7 @@ impl Inner {
                 self.entry(n, user, id, &self.in_group(say)).await
             }
             Doing::Manage { user, action, whom, id } => {
-                let (action, more) = match action {
-                    "add" => ("add", json!({ "members": [whom] })),
-                    "promote" => ("role", json!({ "user_id": whom, "role": "admin" })),
-                    "demote" => ("role", json!({ "user_id": whom, "role": "member" })),
-                    action => (action, json!({ "user_id": whom })),
-                };
-                let mut frame = json!({ "action": action, "client_msg_id": id });
-                frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-                self.entry(n, user, id, &self.in_group(frame)).await
+                self.entry(n, user, id, &self.in_group(managing(action, whom, id))).await
             }
             Doing::Fanout => self.hand_on_heads(n).await,
             Doing::Dying(_) => true,
@@ -443,8 +449,13 @@ impl Inner {
         panic!("{user}'s drain does not end")
     }
 
-    /// The result, once it has arrived; `None` for an answer that asks to try again.
-    async fn ask(&self, n: usize, user: &str, frame: &Value) -> Option<Value> {
+    /// The result, once it has arrived; `None` for an answer that asks to try again. Boxed: `act` would have one of them on its
+    /// stack for each thing that can be done.
+    fn ask<'a>(&'a self, n: usize, user: &'a str, frame: &'a Value) -> LocalBoxFuture<'a, Option<Value>> {
+        Box::pin(self.asked(n, user, frame))
+    }
+
+    async fn asked(&self, n: usize, user: &str, frame: &Value) -> Option<Value> {
         let action = frame["action"].as_str().unwrap();
         let mut event = self.event(user, &format!("{user}="), action, "MESSAGE");
         event.payload.body = Some(frame.to_string());
@@ -516,14 +527,17 @@ impl Inner {
         ensure!(self.hand_on_heads(0).await, "handed on again, a batch still fails");
         self.note_frames()?;
         self.look()?;
-        self.now.borrow().tables.views_are_at_the_end()?;
+        let is_channel = self.now.borrow().tables.is_channel();
+        // A channel's members have no view: nothing is written for them.
+        if !is_channel {
+            self.now.borrow().tables.views_are_at_the_end()?;
+        }
         // Who left may be settled by what comes after.
         let all = self.now.borrow().moved.clone();
         self.functions(0).fanout(json!({ "Records": all })).await;
         self.note_frames()?;
         self.look()?;
-        let state = self.now.borrow();
-        if state.tables.is_channel() { Ok(()) } else { state.tables.nobody_who_left_is_in_the_roster() }
+        if is_channel { Ok(()) } else { self.now.borrow().tables.nobody_who_left_is_in_the_roster() }
     }
 
     /// Whoever looks at a channel, and is a member, has all of it but what they posted from there.

@@ -91,7 +91,7 @@ SUITES = {
     "explorer": (["--workspace", "--test", "explorer"], ["--nocapture"], 300),
     "e2e": (["--workspace", "--test", "e2e"], [], 300),
 }
-# A part of what `cargo test` goes through, from its beginning: what this catches, that catches. Not more than it has in groups.
+# A part of what `cargo test` goes through, from its beginning: what this catches, that catches.
 RUNS_MAX = "10"
 
 

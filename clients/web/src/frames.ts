@@ -1035,6 +1035,10 @@ export interface InboxResult {
  * A conversation, as the chat list shows it to one of its members.
  */
 export interface Conversation {
+  /**
+   * Who of a group may do something.
+   */
+  add?: "all" | "admins";
   archived?: boolean;
   /**
    * The member has blocked `peer_id`.
@@ -1049,6 +1053,11 @@ export interface Conversation {
    * Below it nothing is shown, and nothing is a gap.
    */
   first_seq?: number;
+  /**
+   * Of a group, as long as the member is one: from where on those who join see what was said, who may write messages, and
+   * who may add members.
+   */
+  history?: "joined" | "all";
   /**
    * What a conversation is between. More will come.
    */
@@ -1071,6 +1080,10 @@ export interface Conversation {
    * Of a direct conversation, the other member; the member itself in a note to oneself.
    */
   peer_id?: UserId;
+  /**
+   * Who of a group may do something.
+   */
+  post?: "all" | "admins";
   /**
    * The member has read everything up to here.
    */
@@ -1448,12 +1461,24 @@ export interface ChannelsResult {
  * A channel, as the list of channels shows it to one of its members.
  */
 export interface Channel {
+  /**
+   * Who may add members.
+   */
+  add: "all" | "admins";
   archived?: boolean;
   conversation_id: ConversationId;
   /**
    * Below it nothing is shown, and nothing is a gap. One above `last_seq` as long as nothing was written since the member joined.
    */
   first_seq: number;
+  /**
+   * From where on those who join see what was said.
+   */
+  history: "joined" | "all";
+  /**
+   * Who of those who know its id may join it.
+   */
+  join: "open" | "admins";
   kind: "channel";
   /**
    * Left out if the member sees none.
@@ -1467,6 +1492,10 @@ export interface Channel {
    * What the member has set, each only where it is set.
    */
   muted_until?: MutedUntil;
+  /**
+   * Who may write messages.
+   */
+  post: "all" | "admins";
   /**
    * The member has read everything up to here.
    */
@@ -1742,13 +1771,17 @@ export function isAddResult(value: unknown): value is AddResult {
 
 export function isChannel(value: unknown): value is Channel {
   return isObject(value) &&
+    typeof value.add === "string" &&
     (value.archived === undefined || typeof value.archived === "boolean") &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.first_seq) &&
+    typeof value.history === "string" &&
+    typeof value.join === "string" &&
     value.kind === "channel" &&
     (value.last_message === undefined || isLastMessage(value.last_message)) &&
     Number.isSafeInteger(value.last_seq) &&
     (value.muted_until === undefined || (typeof value.muted_until === "string" || value.muted_until === "forever")) &&
+    typeof value.post === "string" &&
     Number.isSafeInteger(value.read_seq) &&
     typeof value.role === "string" &&
     typeof value.title === "string" &&
@@ -1768,11 +1801,13 @@ export function isConnectionReplacedEvent(value: unknown): value is ConnectionRe
 
 export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
+    (value.add === undefined || typeof value.add === "string") &&
     (value.archived === undefined || typeof value.archived === "boolean") &&
     (value.blocked === undefined || typeof value.blocked === "boolean") &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.delivered_seq) &&
     (value.first_seq === undefined || Number.isSafeInteger(value.first_seq)) &&
+    (value.history === undefined || typeof value.history === "string") &&
     typeof value.kind === "string" &&
     isLastMessage(value.last_message) &&
     Number.isSafeInteger(value.last_seq) &&
@@ -1780,6 +1815,7 @@ export function isConversation(value: unknown): value is Conversation {
     (value.mentions === undefined || Number.isSafeInteger(value.mentions)) &&
     (value.muted_until === undefined || (typeof value.muted_until === "string" || value.muted_until === "forever")) &&
     (value.peer_id === undefined || typeof value.peer_id === "string") &&
+    (value.post === undefined || typeof value.post === "string") &&
     Number.isSafeInteger(value.read_seq) &&
     (value.role === undefined || typeof value.role === "string") &&
     (value.title === undefined || typeof value.title === "string") &&

@@ -81,6 +81,10 @@ impl ChannelRow {
             title: head.group.title.clone(),
             role: self.role,
             first_seq: self.first_seq,
+            history: head.rules.history,
+            post: head.rules.post,
+            add: head.rules.add,
+            join: head.rules.join.unwrap_or_default(),
             last_message: (seq >= self.first_seq).then_some(last_message),
             // The head may be from before the row.
             read_seq: self.read_seq.min(head.end.seq),

@@ -118,6 +118,7 @@ fn joined(
             news: None,
             mentioned_seq: None,
             group: None,
+            rules: None,
         }),
         end: End { seq, sent_at: entry.place.sent_at },
         last: line(entry),

@@ -12,7 +12,7 @@ use wire::{
 
 use crate::audience::Audience;
 use crate::cursor::Position;
-use crate::group::GroupInfo;
+use crate::group::{GroupInfo, Rules};
 use crate::limits::ACTIVE_AT_STEP;
 
 /// One member's row for one conversation: membership, chat-list entry, unread counter, watermarks and pending marker.
@@ -59,8 +59,9 @@ pub struct View {
     pub news: Option<News>,
     /// The last of those that name the member.
     pub mentioned_seq: Option<Seq>,
-    /// Known to whoever has read it: it is not in the row.
+    /// Known to whoever has read it: it is not in the row, and nor is the next.
     pub group: Option<GroupInfo>,
+    pub rules: Option<Rules>,
 }
 
 /// Something that phones ring for.
@@ -342,6 +343,7 @@ impl From<Membership> for wire::Conversation {
             With::Group(view) => (None, Some(view)),
         };
         let group = view.as_ref().and_then(|view| view.group.clone());
+        let rules = view.as_ref().and_then(|view| view.rules);
         let of_view = view.as_ref();
         Self {
             conversation_id,
@@ -351,6 +353,9 @@ impl From<Membership> for wire::Conversation {
             role: of_view.map(|view| view.role),
             member_count: of_view.map(|_| group.as_ref().map(|group| group.member_count).unwrap_or_default()),
             first_seq: of_view.map(|view| view.first_seq),
+            history: rules.map(|rules| rules.history),
+            post: rules.map(|rules| rules.post),
+            add: rules.map(|rules| rules.add),
             last_message: LastMessage { seq, sender_id, kind, preview, sent_at, deleted, system },
             unread: marks.unread,
             mentions: of_view.map(|_| marks.mentions),

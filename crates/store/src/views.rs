@@ -138,5 +138,6 @@ pub(crate) fn view(row: &Reader) -> Result<View, Error> {
         news: row.optional("news_seq", news)?,
         mentioned_seq: row.optional("mentioned_seq", Reader::seq)?,
         group: None,
+        rules: None,
     })
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actions::settings::MutedUntil;
-use crate::group::{Role, System};
+use crate::group::{AllowedTo, HistoryFrom, JoinBy, Role, System};
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::message::Kind;
 use crate::time::Timestamp;
@@ -29,6 +29,14 @@ pub struct Conversation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub first_seq: Option<Seq>,
+    /// Of a group, as long as the member is one: from where on those who join see what was said, who may write messages, and
+    /// who may add members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistoryFrom>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub post: Option<AllowedTo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add: Option<AllowedTo>,
     pub last_message: LastMessage,
     /// How many of others' messages are above `read_seq`.
     pub unread: u64,
@@ -64,6 +72,14 @@ pub struct Channel {
     /// Below it nothing is shown, and nothing is a gap. One above `last_seq` as long as nothing was written since the member joined.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub first_seq: Seq,
+    /// From where on those who join see what was said.
+    pub history: HistoryFrom,
+    /// Who may write messages.
+    pub post: AllowedTo,
+    /// Who may add members.
+    pub add: AllowedTo,
+    /// Who of those who know its id may join it.
+    pub join: JoinBy,
     /// Left out if the member sees none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_message: Option<LastMessage>,
@@ -91,6 +107,13 @@ pub enum ConversationKind {
     Group,
     // Any number of members, who read it on demand. Not in the chat list.
     Channel,
+}
+
+impl ConversationKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    pub(crate) fn is_group(&self) -> bool {
+        *self == Self::Group
+    }
 }
 
 /// The newest message of a conversation, shortened: of its entries the last one that counts.

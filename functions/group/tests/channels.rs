@@ -57,18 +57,18 @@ async fn a_channel_is_made_and_joined_and_is_in_no_chat_list() {
     let alices = row(&bench, "alice").await;
     assert_eq!(
         alices,
-        json!({"conversation_id": id, "kind": "channel", "title": "News", "role": "owner", "first_seq": 1, "unread": 0,
-            "read_seq": 0, "last_seq": 1, "last_message": alices["last_message"]})
+        json!({"conversation_id": id, "kind": "channel", "title": "News", "role": "owner", "first_seq": 1,
+            "history": "joined", "post": "admins", "add": "admins", "join": "open", "unread": 0, "read_seq": 0, "last_seq": 1, "last_message": alices["last_message"]})
     );
     assert_eq!(alices["last_message"]["system"]["members"], json!(["alice", "bob"]));
     assert_eq!(row(&bench, "bob").await["role"], "member");
-    bench.ok("alice", say(&id, "m1", "hi")).await;
+    bench.ok("alice", say(&id, "m1", "before her")).await;
     // Joined behind it, Carol sees what comes.
     assert_eq!(bench.ok("carol", about("join", &id)).await, json!({"last_seq": 2}));
     assert_eq!(bench.ok("carol", about("join", &id)).await, json!({"last_seq": 2}));
     let carols = row(&bench, "carol").await;
     assert_eq!((&carols["first_seq"], &carols["unread"], carols.get("last_message")), (&json!(3), &json!(0), None));
-    assert!(!carols.to_string().contains("hi"));
+    assert!(!carols.to_string().contains("before her"));
     for user in ["alice", "bob", "carol"] {
         assert_eq!(bench.ok(user, json!({"action": "inbox"})).await["conversations"], json!([]));
         assert_eq!(bench.ok(user, json!({"action": "ping"})).await["pending"], false);

@@ -64,6 +64,7 @@ async fn a_group_is_made_in_one_transaction_and_again_with_the_same_answer() {
         assert_eq!((&row["kind"], &row["title"], &row["member_count"]), (&json!("group"), &json!("Trip"), &json!(3)));
         assert_eq!(row["role"], if user == "alice" { "owner" } else { "member" });
         assert_eq!((&row["first_seq"], &row["unread"], &row["last_seq"]), (&json!(1), &json!(0), &json!(1)));
+        assert_eq!(rules(&row), ("joined", "all", "all"));
         let system = &row["last_message"]["system"];
         assert_eq!(*system, json!({"event": "created", "title": "Trip", "members": ["alice", "bob", "carol"]}));
         assert_eq!(bench.ok(user, json!({"action": "ping"})).await["pending"], user != "alice");
@@ -196,9 +197,13 @@ async fn who_joins_sees_what_comes_and_who_leaves_what_came() {
     assert_eq!(message["reactions_seq"], 7);
 
     bench.ok("alice", frame("remove", &group, &json!({"client_msg_id": "x1", "user_id": "carol"}))).await;
-    bench.ok("alice", frame("update", &group, &json!({"client_msg_id": "u1", "title": "Without her"}))).await;
+    bench
+        .ok("alice", frame("update", &group, &json!({"client_msg_id": "u1", "title": "Without her", "post": "admins"})))
+        .await;
     bench.ok("alice", say(&group, "m3", "later")).await;
     assert_eq!(bench.fanout().await, json!([]));
+    assert_eq!(rules(&row(&bench, "bob").await), ("joined", "admins", "all"));
+    assert_eq!(rules(&row(&bench, "carol").await), ("", "", ""), "what was decided since is not hers to know");
     let carols = row(&bench, "carol").await;
     assert_eq!((&carols["role"], &carols["title"], &carols["last_seq"]), (&json!("none"), &json!("Trip"), &json!(8)));
     assert_eq!(carols["last_message"]["system"], json!({"event": "members.removed", "members": ["carol"]}));
@@ -224,6 +229,11 @@ async fn who_joins_sees_what_comes_and_who_leaves_what_came() {
         (&json!(11), &json!("member"), &json!("Without her"))
     );
     assert_eq!(history(&bench, "carol", &group).await, [(11, "members.added".to_owned())]);
+}
+
+fn rules(row: &Value) -> (&str, &str, &str) {
+    let rule = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+    (rule("history"), rule("post"), rule("add"))
 }
 
 #[tokio::test]

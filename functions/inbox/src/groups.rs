@@ -52,6 +52,7 @@ fn with_head(mut row: Membership, heads: &HashMap<ConversationId, Head>) -> Memb
         && is_open
     {
         view.group = Some(head.group.clone());
+        view.rules = Some(head.rules);
         if is_there && head.line.kind != Kind::System {
             row.last = head.line.clone();
         }

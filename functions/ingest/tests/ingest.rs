@@ -147,8 +147,7 @@ async fn from_the_first_that_fails_on_a_group_comes_again_and_the_others_go_on()
     } else {
         assert_eq!((again, bob.len(), carol.len()), (vec![2, 4], 3, 0));
     }
-    let rest: Vec<_> = batch.iter().cloned().collect();
-    assert!(bench.ingest(&rest).await.is_empty());
+    assert!(bench.ingest(&batch).await.is_empty());
     let on_its_way = |ids: &[&str]| ids.iter().map(|id| format!("{id} is on its way")).collect::<Vec<_>>();
     assert_eq!(told(&bench, "bob").await, on_its_way(&["b1", "b2", "b3"]));
     assert_eq!(told(&bench, "carol").await, on_its_way(&["c1", "c2"]));

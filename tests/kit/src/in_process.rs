@@ -207,7 +207,7 @@ impl InProcess {
     /// The answer to a batch of the inbox table's stream: what is to come again.
     pub async fn notify(&self, batch: Value) -> Value {
         let batch = serde_json::from_value(batch).expect("the batch parses");
-        let answer = notify::handle(&self.notify, LambdaEvent::new(batch, Context::default())).await;
+        let answer = Box::pin(notify::handle(&self.notify, LambdaEvent::new(batch, Context::default()))).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 
@@ -238,7 +238,7 @@ impl InProcess {
 
     /// The answer to an operator.
     pub async fn admin(&self, request: Value) -> Value {
-        admin::handle(&self.admin, LambdaEvent::new(request, Context::default())).await.unwrap()
+        Box::pin(admin::handle(&self.admin, LambdaEvent::new(request, Context::default()))).await.unwrap()
     }
 
     /// The answer to a frame of this user's.

@@ -392,7 +392,9 @@ mod tests {
         assert_eq!(send(queue, "bob", "1"), sent);
         assert_ne!(send(queue, "carol", "1"), sent);
         let taken = take(queue, 10);
-        taken.iter().for_each(|message| queue.delete(&message.receipt));
+        for message in &taken {
+            queue.delete(&message.receipt);
+        }
         assert_eq!(send(queue, "bob", "1"), sent, "also when it is done");
         assert_eq!(queue.len(), 0);
         tokio::time::advance(DEDUPLICATED_FOR).await;

@@ -41,6 +41,9 @@ fn row(id: &str, peer: &str) -> Conversation {
         role: None,
         member_count: None,
         first_seq: None,
+        history: None,
+        post: None,
+        add: None,
         last_message: LastMessage {
             seq: number(1),
             sender_id,

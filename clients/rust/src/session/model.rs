@@ -211,6 +211,9 @@ impl Server {
                 role: None,
                 member_count: None,
                 first_seq: None,
+                history: None,
+                post: None,
+                add: None,
                 last_message: LastMessage {
                     seq,
                     sender_id,

@@ -16,9 +16,10 @@ pub struct CreateRequest {
     /// The idempotency key: unique per user.
     pub client_msg_id: ClientMsgId,
     /// A channel has any number of members, who read it on demand.
+    #[serde(skip_serializing_if = "ConversationKind::is_group")]
     #[cfg_attr(
         feature = "schema",
-        schemars(skip_serializing_if = "left_out", with = "String", extend("enum" = ["group", "channel"], "default" = "group"))
+        schemars(with = "String", extend("enum" = ["group", "channel"], "default" = "group"))
     )]
     pub kind: ConversationKind,
     /// At most 192 bytes of UTF-8.
