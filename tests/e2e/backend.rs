@@ -252,7 +252,7 @@ async fn of_many_messages_none_is_lost_or_doubled_and_each_user_has_them_in_orde
         }
     })
     .await;
-    let server = proxy.server_with(|options| options.streams.visibility_max = Duration::from_millis(500)).await;
+    let server = proxy.server_with(|options| options.streams.visibility_max = Duration::from_millis(50)).await;
     let url = urls(&server).await["queue_url"].take();
     let began = std::time::Instant::now();
     for batch in (0..messages).collect::<Vec<_>>().chunks(10) {

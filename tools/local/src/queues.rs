@@ -29,7 +29,6 @@ pub struct Queue {
     pub(crate) url: String,
     pub(crate) arn: String,
     pub(crate) settings: Settings,
-    pub(crate) visibility: Duration,
     dead_letters: Option<(Arc<Self>, u32)>,
     state: Mutex<State>,
     /// Rises with each change.
@@ -84,15 +83,14 @@ pub(crate) struct Moved {
 }
 
 impl Queues {
-    /// `visibility_max`: no message stays invisible longer, whatever the template says.
-    pub(crate) fn new(template: &Template, url: &str, visibility_max: Duration) -> Self {
+    pub(crate) fn new(template: &Template, url: &str) -> Self {
         let mut queues: BTreeMap<String, Arc<Queue>> = BTreeMap::new();
         // Those that others name come first.
         let (targets, sources): (Vec<_>, Vec<_>) = template.queues.iter().partition(|queue| queue.redrive.is_none());
         for settings in targets.into_iter().chain(sources) {
             let redrive = settings.redrive.as_ref();
             let dead_letters = redrive.and_then(|(id, receives)| Some((Arc::clone(queues.get(id)?), *receives)));
-            let queue = Queue::new(settings.clone(), url, visibility_max, dead_letters);
+            let queue = Queue::new(settings.clone(), url, dead_letters);
             queues.insert(settings.logical_id.clone(), Arc::new(queue));
         }
         Self(Arc::new(queues))
@@ -108,13 +106,12 @@ impl Queues {
 }
 
 impl Queue {
-    fn new(settings: Settings, url: &str, visibility_max: Duration, dead_letters: Option<(Arc<Self>, u32)>) -> Self {
+    fn new(settings: Settings, url: &str, dead_letters: Option<(Arc<Self>, u32)>) -> Self {
         let name = format!("{}{}", settings.logical_id, if settings.is_fifo { ".fifo" } else { "" });
         Self {
             url: format!("{url}/{ACCOUNT}/{name}"),
             arn: format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"),
             name,
-            visibility: settings.visibility.min(visibility_max),
             settings,
             dead_letters,
             state: Mutex::default(),
@@ -345,9 +342,9 @@ mod tests {
             redrive: redrive.map(|(id, receives)| (id.to_owned(), receives)),
             deduplicates_in_group: true,
         };
-        let target = Arc::new(Queue::new(settings("Dead", None), "http://x", A_MINUTE, None));
+        let target = Arc::new(Queue::new(settings("Dead", None), "http://x", None));
         let dead_letters = Some((Arc::clone(&target), 2));
-        let source = Arc::new(Queue::new(settings("Q", Some(("Dead", 2))), "http://x", A_MINUTE, dead_letters));
+        let source = Arc::new(Queue::new(settings("Q", Some(("Dead", 2))), "http://x", dead_letters));
         Queues(Arc::new([("Q".to_owned(), source), ("Dead".to_owned(), target)].into()))
     }
 

@@ -94,7 +94,7 @@ impl Server {
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
         let mut template = with_local_address(Template::load(&template, &overrides(address, parameters))?, address);
-        let queues = Queues::new(&template, &format!("http://{address}{}", sqs::PATH), streams.visibility_max);
+        let queues = Queues::new(&template, &format!("http://{address}{}", sqs::PATH));
         with_queues(&mut template, &queues);
 
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
@@ -109,7 +109,8 @@ impl Server {
             pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &log, &metrics));
         let pollers = pollers.collect::<anyhow::Result<Vec<_>>>()?;
         let of_queues = template.queue_mappings.iter();
-        let of_queues = of_queues.map(|mapping| QueuePoller::new(mapping, &queues, &functions, &log));
+        let of_queues =
+            of_queues.map(|mapping| QueuePoller::new(mapping, &queues, &functions, streams.visibility_max, &log));
         let of_queues = of_queues.collect::<anyhow::Result<Vec<_>>>()?;
 
         let gateway = Arc::new(Gateway {

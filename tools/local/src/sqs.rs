@@ -131,7 +131,7 @@ fn attributes(queue: &Queue) -> Value {
         "ApproximateNumberOfMessages": visible.to_string(),
         "ApproximateNumberOfMessagesNotVisible": under_way.to_string(),
         "ApproximateNumberOfMessagesDelayed": "0",
-        "VisibilityTimeout": queue.visibility.as_secs().to_string(),
+        "VisibilityTimeout": queue.settings.visibility.as_secs().to_string(),
     });
     if queue.settings.is_fifo {
         put(&mut attributes, "FifoQueue", json!("true"));
@@ -202,7 +202,7 @@ fn batch(request: &Value, act: impl Fn(&Value) -> Result<Value, SqsError>) -> Re
 
 async fn receive(queue: &Queue, request: &Value) -> Value {
     let count_max = number(request, "MaxNumberOfMessages").unwrap_or(1).clamp(1, BATCH_MAX as u64);
-    let visibility = number(request, "VisibilityTimeout").map_or(queue.visibility, Duration::from_secs);
+    let visibility = number(request, "VisibilityTimeout").map_or(queue.settings.visibility, Duration::from_secs);
     let patience = Duration::from_secs(number(request, "WaitTimeSeconds").unwrap_or_default().min(WAIT_S_MAX));
     let messages = queue.wait_for(usize::try_from(count_max).unwrap_or(BATCH_MAX), visibility, patience).await;
     if messages.is_empty() {

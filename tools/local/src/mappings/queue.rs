@@ -1,6 +1,7 @@
 //! What takes the messages of a queue to a function.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -22,6 +23,7 @@ pub(crate) struct QueuePoller {
     mapping: QueueMapping,
     queue: Arc<Queue>,
     functions: Arc<Functions>,
+    visibility_max: Duration,
     log: Log,
 }
 
@@ -30,11 +32,12 @@ impl QueuePoller {
         mapping: &QueueMapping,
         queues: &Queues,
         functions: &Arc<Functions>,
+        visibility_max: Duration,
         log: &Log,
     ) -> anyhow::Result<Self> {
         let queue = queues.get(&mapping.queue).with_context(|| format!("{} is no queue", mapping.queue))?;
         let (mapping, functions) = (mapping.clone(), Arc::clone(functions));
-        Ok(Self { mapping, queue: Arc::clone(queue), functions, log: log.clone() })
+        Ok(Self { mapping, queue: Arc::clone(queue), functions, visibility_max, log: log.clone() })
     }
 
     /// Until the server stops. Of a group only one batch is under way.
@@ -44,7 +47,7 @@ impl QueuePoller {
         loop {
             // The semaphore is never closed.
             let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
-            let messages = self.queue.wait(self.mapping.batch_size, self.queue.visibility).await;
+            let messages = self.queue.wait(self.mapping.batch_size, self.queue.settings.visibility).await;
             let poller = self.clone();
             batches.spawn(async move {
                 poller.deliver(&messages).await;
@@ -54,7 +57,7 @@ impl QueuePoller {
         }
     }
 
-    /// What is done is deleted; what is not is visible again after its time.
+    /// What is done is deleted; what is not is visible again when its time is over.
     async fn deliver(&self, messages: &[Message]) {
         let records: Vec<_> = messages.iter().map(|message| sqs::record(&self.queue, message)).collect();
         let failed = match self.functions.invoke(&self.mapping.function, &json!({ "Records": records })).await {
@@ -63,11 +66,15 @@ impl QueuePoller {
             Err(error) => {
                 let line = json!({ "level": "ERROR", "message": error.to_string() });
                 self.log.line(&self.mapping.function, &line.to_string());
-                return;
+                messages.iter().map(|message| message.sent.id.as_str()).collect()
             }
         };
-        for message in messages.iter().filter(|message| !failed.contains(&message.sent.id.as_str())) {
-            self.queue.delete(&message.receipt);
+        for message in messages {
+            if !failed.contains(&message.sent.id.as_str()) {
+                self.queue.delete(&message.receipt);
+            } else if self.visibility_max < self.queue.settings.visibility {
+                self.queue.change_visibility(&message.receipt, self.visibility_max);
+            }
         }
     }
 }
