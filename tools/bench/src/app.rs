@@ -50,6 +50,7 @@ impl App {
     fn on(aws: Aws, limits: Limits) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock, limits);
+        let functions = functions.with_queue(aws.sqs_client());
         Self { aws, functions, said: 0 }
     }
 
@@ -102,6 +103,14 @@ impl App {
         let _ = self.aws.calls();
         let failed = self.functions.fanout(batch).await;
         assert_eq!(failed, json!([]), "nothing fails here");
+        Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
+    }
+
+    /// What it costs to take these out of the queue, as one batch, each for its user.
+    pub async fn ingest(&self, messages: &[(&str, Value)]) -> Cost {
+        let _ = self.aws.calls();
+        let again = self.functions.ingest(messages).await;
+        assert!(again.is_empty(), "nothing fails here");
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
