@@ -83,11 +83,7 @@ pub(crate) async fn append_to_group(
         let now = now();
         let head = heads::get(store, conversation).await?;
         // Only now: a removal before the head was read shows here, and one after it moves the head.
-        let own = if draft.is_by_operator() {
-            Some(RosterRow::of_operator(writer.user.clone()))
-        } else {
-            member(store, conversation, writer.user).await?
-        };
+        let own = member(store, &draft).await?;
         let place = Place::following(head.as_ref().map(|head| head.end), now, random_bytes());
         let outcome = match plan(store, limits, &draft, head.as_ref(), own.as_ref(), &place, now).await {
             Ok(Some(mut plan)) => {
@@ -151,8 +147,12 @@ fn concerned(head: &Head) -> Concerned {
     if head.is_channel() { Concerned::Channel } else { Concerned::Group { member_count: head.group.member_count } }
 }
 
-/// The user's row of the roster; in a channel that is their own row.
-async fn member(store: &Store, conversation: &ConversationId, user: &UserId) -> Result<Option<RosterRow>, Failure> {
+/// The writer's row of the roster; in a channel that is their own row. An operator needs none.
+async fn member(store: &Store, draft: &Draft) -> Result<Option<RosterRow>, Failure> {
+    let (conversation, user) = (&draft.conversation_id, &draft.sender_id);
+    if draft.is_by_operator() {
+        return Ok(Some(RosterRow::of_operator(user.clone())));
+    }
     if is_channel(conversation) {
         return Ok(channels::get(store, user, conversation).await?.as_ref().map(ChannelRow::as_member));
     }
