@@ -78,13 +78,13 @@ pub async fn append(
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }
+    // Of a service's conversation only the user has a row, which says where it ends.
+    let owner = match &target {
+        Target::User(user) if sender.is_service() => user,
+        Target::User(_) | Target::Conversation(_) => sender,
+    };
     let written = retry(conflicts, async || {
         let now = now();
-        // Of a service's conversation only the user has a row, which says where it ends.
-        let owner = match &target {
-            Target::User(user) if sender.is_service() => user,
-            Target::User(_) | Target::Conversation(_) => sender,
-        };
         let standing = inbox::standing(store, owner, &draft.conversation_id).await?;
         let previous = standing.membership.as_ref();
         let audience = match (&target, previous) {
