@@ -1,13 +1,14 @@
 //! The client library, through connections that break.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, Info, MemoryStorage, Message,
-    NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System, Target, Tick, Timeline, TimelineEntry, Timing, Title,
-    TokenNeed, UserId,
+    Attachment, Client, Config, ConversationId, Digest, Draft, Emoji, Error, Event, Events, FileName, FileStorage,
+    Info, JoinBy, MemoryStorage, Message, MimeType, NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System,
+    Target, Tick, Timeline, TimelineEntry, Timing, Title, TokenNeed, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
@@ -195,6 +196,118 @@ fn own(app: &App, entry: &Message) -> Message {
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
+async fn a_channel_is_watched_over_connections_that_break_until_its_reader_is_removed() {
+    let server = TestServer::open().await;
+    let network = Network::to(&server).await;
+    let alice = App::ready(config(&server, server.url(), "alice")).await;
+    let mut bob = App::ready(config(&server, &network.url(), "bob")).await;
+    let title = Title::parse("News").unwrap();
+    let channel = NewGroup { join: Some(JoinBy::Open), ..NewGroup::channel(title, []) };
+    let id = alice.client.create(channel).await.unwrap().stored().await.unwrap().conversation_id;
+    let joined = bob.client.join(&id).await.unwrap();
+    assert_eq!(joined.last_seq, Seq::FIRST);
+    let watched = bob.client.watch(&id, Some(joined.last_seq)).await.unwrap();
+    assert!(watched.live && watched.last_seq == Seq::FIRST);
+    let post = async |body: &str| {
+        let sent = alice.client.send(Target::Conversation(id.clone()), body).await.unwrap();
+        sent.stored().await.unwrap().seq
+    };
+    post("one").await;
+    bob.until(|bob| bob.bodies() == ["one"]).await;
+    network.cut();
+    let last = post("two").await;
+    bob.until(|bob| bob.bodies() == ["one", "two"]).await;
+    bob.client.react(&id, last, Emoji::parse("👍").ok()).await.unwrap().stored().await.unwrap();
+    assert_eq!(bob.client.read(&id, last).await.unwrap().unread, 0);
+    let row = bob.client.channels(None).await.unwrap().conversations.remove(0);
+    let mut view = Timeline::new(bob.me.clone());
+    view.channel(&row);
+    view.history(bob.client.history(&id, Side::Newest, 50).await.unwrap());
+    assert_eq!((view.missing(), view.unread(), view.more_before()), (None, 0, None));
+    assert!(bob.client.inbox(None).await.unwrap().conversations.is_empty());
+    alice.client.remove(&id, &bob.me).await.unwrap().stored().await.unwrap();
+    let again = bob.client.watch(&id, None).await.unwrap_err();
+    assert!(matches!(again, Error::Refused { code, .. } if code == "not_member"));
+    while !matches!(bob.event().await, Event::Unwatched { .. }) {}
+    assert_eq!(bob.bodies(), ["one", "two"], "each once");
+}
+
+#[tokio::test]
+async fn a_picture_and_a_file_in_parts_arrive_as_they_were_sent() {
+    let (server, folder) = (TestServer::open().await, Folder::new("media"));
+    let alice = App::ready(config(&server, server.url(), "alice")).await;
+    let mut bob = App::ready(config(&server, server.url(), "bob")).await;
+    let bobs = || Target::User(UserId::parse(&server.id("bob")).unwrap());
+    let large: Vec<u8> = (0..17 * 1024 * 1024_u32).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    let mime = |text| MimeType::parse(text).unwrap();
+    let picture =
+        Attachment::image(folder.with("us.png", b"a picture"), mime("image/png"), 4, 3).caption("us, at last");
+    let film = Attachment::file(folder.with("film", &large), mime("video/mp4"), FileName::parse("film.mp4").unwrap());
+    let picture = alice.client.send_media(bobs(), picture).await.unwrap().stored().await.unwrap();
+    alice.client.send_media(bobs(), film).await.unwrap().stored().await.unwrap();
+    bob.until(|bob| bob.got.len() == 2).await;
+    assert_eq!(bob.bodies(), ["us, at last", ""]);
+    for (message, sent) in bob.got.iter().zip([b"a picture".as_slice(), large.as_slice()]) {
+        let to = folder.0.join("got");
+        bob.client.download(message, &to).await.unwrap();
+        assert!(std::fs::read(&to).unwrap() == sent, "{message:?}");
+    }
+    let carols = Target::User(UserId::parse(&server.id("carol")).unwrap());
+    let copy = bob.client.forward(carols, &bob.got[0], "").await.unwrap().stored().await.unwrap();
+    assert_eq!(copy.seq, Seq::FIRST);
+    alice.client.delete(&picture.conversation_id, picture.seq).await.unwrap().stored().await.unwrap();
+    let gone = bob.client.download(&bob.got[0], folder.0.join("late")).await.unwrap_err();
+    assert!(matches!(gone, Error::Refused { code, .. } if code == "gone"));
+    let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "nothing that is not whole stays: {left:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_what_the_message_says_is_not_kept_and_what_changes_is_not_sent() {
+    let (server, folder) = (TestServer::open().await, Folder::new("media"));
+    let mut alice = App::ready(config(&server, server.url(), "alice")).await;
+    let bobs = || Target::User(UserId::parse(&server.id("bob")).unwrap());
+    let file = |path: &PathBuf| {
+        Attachment::file(path, MimeType::parse("text/plain").unwrap(), FileName::parse("a.txt").unwrap())
+    };
+    let path = folder.with("a.txt", b"hi");
+    alice.client.send_media(bobs(), file(&path)).await.unwrap().stored().await.unwrap();
+    alice.until(|alice| alice.got.len() == 1).await;
+    let mut message = alice.got[0].clone();
+    message.media.as_mut().unwrap().sha256 = Digest::parse("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=").unwrap();
+    let wrong = alice.client.download(&message, folder.0.join("wrong")).await.unwrap_err();
+    assert!(matches!(wrong, Error::File(_)), "{wrong}");
+    assert!(!folder.0.join("wrong").exists() && !folder.0.join("wrong.part").exists());
+    let missing = alice.client.send_media(bobs(), file(&folder.0.join("none"))).await.unwrap_err();
+    assert!(matches!(missing, Error::File(_)), "{missing}");
+    let empty = alice.client.send_media(bobs(), file(&folder.with("empty", b""))).await.unwrap_err();
+    assert!(matches!(empty, Error::Invalid { field: "bytes", .. }), "{empty}");
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
+async fn an_upload_goes_on_after_a_restart() {
+    let (server, folder) = (TestServer::open().await, Folder::new("media"));
+    let network = Network::to(&server).await;
+    let outbox = folder.0.join("outbox");
+    let start = |url: &str| config(&server, url, "alice").storage(FileStorage::open(&outbox).unwrap());
+    let alice = App::ready(start(&network.url())).await;
+    // What is asked from now on is not heard.
+    network.mute_server();
+    let path = folder.with("a.txt", b"hi");
+    let file = Attachment::file(&path, MimeType::parse("text/plain").unwrap(), FileName::parse("a.txt").unwrap());
+    alice.client.send_media(Target::User(UserId::parse(&server.id("bob")).unwrap()), file).await.unwrap();
+    alice.client.close().await;
+    let mut bob = App::ready(config(&server, server.url(), "bob")).await;
+    let alice = App::ready(start(server.url())).await;
+    bob.until(|bob| bob.got.len() == 1).await;
+    bob.client.download(&bob.got[0], folder.0.join("got")).await.unwrap();
+    assert_eq!(std::fs::read(folder.0.join("got")).unwrap(), b"hi");
+    alice.client.close().await;
+}
+
+#[tokio::test]
 async fn two_clients_change_what_they_said_and_see_the_same() {
     let server = TestServer::open().await;
     let mut alice = App::ready(config(&server, server.url(), "alice")).await;
@@ -299,9 +412,17 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}", std::process::id()));
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let number = LAST.fetch_add(1, Relaxed);
+        let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
+    }
+
+    fn with(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
     }
 }
 

@@ -506,7 +506,7 @@ async fn fanout_behind() {
     // Then a table refuses what fanout asks for.
     refuse_fanout(&drill);
     ask(&mut drill.alice, say(&group, "m2")).await;
-    until_partial(&drill).await;
+    until_partial(&drill, "fanout").await;
     drill.assert_logged("cause", "InboxTable").await;
     drill.repair_calls();
     assert_eq!(told(&mut member).await, 3, "nothing has to be done for what was late");
@@ -528,11 +528,11 @@ async fn fanout_given_up() {
     refuse_fanout(&drill);
     stream.behind(Duration::from_secs(11));
     ask(&mut drill.alice, say(&group, "m1")).await;
-    until_partial(&drill).await;
+    until_partial(&drill, "fanout").await;
     drill.periods(1).await;
     // The first may have begun in the period before, and its age is of when it began.
-    until_partial(&drill).await;
-    until_partial(&drill).await;
+    until_partial(&drill, "fanout").await;
+    until_partial(&drill, "fanout").await;
     // An hour has passed.
     stream.behind(Duration::from_hours(1) + Duration::from_secs(11));
     server.groups_settled().await;
@@ -600,6 +600,122 @@ async fn backend_behind() {
     drill.assert_rang(&[("backend-behind", RANG)]);
 }
 
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn media_behind() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.local().mapping("MediaStream").unwrap();
+    let (first, second) = (picture(&mut drill, "p1").await, picture(&mut drill, "p2").await);
+    // Somebody has switched the mapping off, and on again, for more than a minute.
+    stream.behind(Duration::from_secs(61));
+    stream.hold().await;
+    delete(&mut drill, &first).await;
+    // "Nobody gets a URL to it any more; who got one before can fetch it."
+    let download = json!({"action": "download", "media_ids": [first.media_id]});
+    assert_eq!(ask(&mut drill.bob, download).await["result"]["gone"], json!([first.media_id]));
+    assert_eq!(fetched(&drill, &first).await, 200);
+    stream.release();
+    timeout(PATIENCE, stream.settled()).await.unwrap();
+    assert_eq!(fetched(&drill, &first).await, 404);
+    drill.periods(1).await;
+    // Then S3 fails.
+    refuse_removals(&drill);
+    delete(&mut drill, &second).await;
+    until_partial(&drill, "sweep").await;
+    drill.assert_logged("cause", "DeleteObject failed").await;
+    drill.repair_calls();
+    timeout(PATIENCE, stream.settled()).await.unwrap();
+    assert_eq!(fetched(&drill, &second).await, 404, "nothing has to be done for what was late");
+    drill.periods(1).await;
+
+    stream.behind(Duration::ZERO);
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("media-behind", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn media_given_up() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.local().mapping("MediaStream").unwrap();
+    let carried = picture(&mut drill, "p1").await;
+    refuse_removals(&drill);
+    stream.behind(Duration::from_secs(61));
+    delete(&mut drill, &carried).await;
+    until_partial(&drill, "sweep").await;
+    drill.periods(1).await;
+    // The first may have begun in the period before, and its age is of when it began.
+    until_partial(&drill, "sweep").await;
+    until_partial(&drill, "sweep").await;
+    // A day has passed.
+    stream.behind(Duration::from_hours(24) + Duration::from_secs(61));
+    timeout(PATIENCE, stream.settled()).await.unwrap();
+    drill.periods(1).await;
+    let given_up = stream.given_up();
+    assert_eq!(given_up.len(), 1);
+    assert!(!given_up[0].to_string().contains("m_"), "where in the stream, and no more");
+    drill.repair_calls();
+    stream.behind(Duration::ZERO);
+
+    // "What is left over is in the list of the bucket and not in the table: delete it", and empty the queue.
+    let key = format!("media/image/{}", carried.media_id.as_str().unwrap());
+    assert_eq!(server.local().objects().keys(), [key.clone()]);
+    server.local().objects().remove(&key);
+    stream.purge_given_up();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("media-behind", RANG), ("media-given-up", "..!..")]);
+}
+
+/// A picture that alice sent bob, and a URL of it.
+struct Picture {
+    media_id: Value,
+    conversation_id: Value,
+    seq: Value,
+    url: String,
+}
+
+async fn picture(drill: &mut Drill, id: &str) -> Picture {
+    let described = json!({"mime": "image/png", "bytes": 2, "sha256": "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ="});
+    let with = |more: Value| {
+        let mut frame = described.clone();
+        frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        frame
+    };
+    let announce = with(json!({"action": "upload", "to": "bob", "kind": "image"}));
+    let place = ask(&mut drill.alice, announce).await["result"].take();
+    let media_id = place["media_id"].clone();
+    let mut put = drill.server.http.put(place["url"].as_str().unwrap()).body("hi");
+    for (name, value) in place["headers"].as_object().unwrap() {
+        put = put.header(name, value.as_str().unwrap());
+    }
+    assert_eq!(put.send().await.unwrap().status(), 200);
+    ask(&mut drill.alice, json!({"action": "uploaded", "media_id": media_id})).await;
+    let media = with(json!({"media_id": media_id, "width": 4, "height": 3}));
+    let send = json!({"action": "send", "to": "bob", "client_msg_id": id, "kind": "image", "body": "", "media": media});
+    let stored = ask(&mut drill.alice, send).await["result"].take();
+    let download = json!({"action": "download", "media_ids": [media_id]});
+    let got = ask(&mut drill.bob, download).await["result"].take();
+    let url = got["items"][0]["url"].as_str().unwrap().to_owned();
+    Picture { media_id, conversation_id: stored["conversation_id"].clone(), seq: stored["seq"].clone(), url }
+}
+
+async fn delete(drill: &mut Drill, picture: &Picture) {
+    let Picture { conversation_id, seq, .. } = picture;
+    let id = format!("d{seq}");
+    let delete = json!({"action": "delete", "conversation_id": conversation_id, "seq": seq, "client_msg_id": id});
+    assert_eq!(ask(&mut drill.alice, delete).await["type"], "reply");
+}
+
+async fn fetched(drill: &Drill, picture: &Picture) -> u16 {
+    drill.server.http.get(&picture.url).send().await.unwrap().status().as_u16()
+}
+
+fn refuse_removals(drill: &Drill) {
+    drill.break_calls(|_, call| (call.operation() == "DeleteObject").then_some(Fault::Status(500)));
+}
+
 fn say(group: &Value, id: &str) -> Value {
     json!({"action": "send", "conversation_id": group, "client_msg_id": id, "kind": "text", "body": "hi"})
 }
@@ -628,10 +744,10 @@ fn refuse_fanout(drill: &Drill) {
 }
 
 /// Until one more batch has failed.
-async fn until_partial(drill: &Drill) {
+async fn until_partial(drill: &Drill, route: &str) {
     let partial = async || {
         let lines = drill.lines().await;
-        lines.iter().filter(|line| line["route"] == "fanout" && line["outcome"] == "partial").count()
+        lines.iter().filter(|line| line["route"] == route && line["outcome"] == "partial").count()
     };
     let before = partial().await;
     let failed = async {
@@ -639,7 +755,7 @@ async fn until_partial(drill: &Drill) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, failed).await.expect("fanout fails");
+    timeout(PATIENCE, failed).await.expect("a batch fails");
 }
 
 async fn enable_fcm(drill: &Drill, enabled: bool) {

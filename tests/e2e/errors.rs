@@ -32,7 +32,7 @@ async fn bad_requests_name_the_field() {
         (r#"{"action":"send"}"#, "to: "),
         (r#"{"action":"send","to":"b\nb","client_msg_id":"m","kind":"text","body":"x"}"#, "to: "),
         (r#"{"action":"send","to":"bob","client_msg_id":"m 1","kind":"text","body":"x"}"#, "client_msg_id: "),
-        (r#"{"action":"send","to":"bob","client_msg_id":"m","kind":"image","body":"x"}"#, "kind: "),
+        (r#"{"action":"send","to":"bob","client_msg_id":"m","kind":"video","body":"x"}"#, "kind: "),
         (r#"{"action":"send","to":"bob","client_msg_id":"m","kind":"text","body":""}"#, "body: "),
         (r#"{"action":"send","to":"bob","client_msg_id":"m","kind":"text","body":{"a":1}}"#, "body: "),
         (r#"{"action":"send","to":"bob","client_msg_id":"m","kind":"text","body":"x","reply_to":0}"#, "reply_to: "),

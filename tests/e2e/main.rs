@@ -14,6 +14,7 @@ mod failures;
 mod groups;
 mod inbox;
 mod limits;
+mod media;
 mod online;
 mod operator;
 mod phones;

@@ -217,12 +217,12 @@ impl Tables {
 }
 
 /// What changes write into a message's row.
-const MAY_CHANGE: [&str; 8] =
-    ["body", "version", "edited_at", "deleted_at", "deleted_by", "deleted_seq", "reactions", "reactions_seq"];
+const MAY_CHANGE: [&str; 9] =
+    ["body", "version", "edited_at", "deleted_at", "deleted_by", "deleted_seq", "reactions", "reactions_seq", "media"];
 
 /// Whether it is the chat list's line, and counts as unread.
 pub(crate) fn counts(message: &Value) -> bool {
-    message["kind"] == "text"
+    message["kind"] == "text" || message["kind"] == "image"
 }
 
 pub(crate) fn is_deleted(message: &Value) -> bool {

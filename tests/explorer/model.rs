@@ -10,8 +10,9 @@ use futures_util::future::LocalBoxFuture;
 use lambda::{Context, Event, LambdaEvent};
 use serde_json::{Value, json};
 use template::plain_item;
-use testkit::cloud::{Cloud, Rows, socket_touch};
+use testkit::cloud::{Cloud, Rows, Touch, object_touch, socket_touch};
 use testkit::explorer::{Actor, Model};
+use testkit::fake_s3::FakeS3;
 use testkit::fake_sns::{FakeSns, Push};
 use testkit::half_seen::HalfSeen;
 use testkit::schedule::Step;
@@ -21,6 +22,15 @@ use wire::Timestamp;
 use crate::groups::history_of;
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
 use crate::scenarios::{Doing, SERVICE, Scenario};
+
+/// What is uploaded, and its digest.
+const PICTURE: &[u8] = b"hi";
+const PICTURE_SHA256: &str = "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ=";
+
+/// Of a media row, or of what an upload was answered with.
+fn object_key(media: &Value) -> String {
+    format!("media/image/{}", media["media_id"].as_str().unwrap())
+}
 
 /// More pages than any scenario fills.
 const PAGES_MAX: usize = 8;
@@ -46,6 +56,7 @@ struct InitialState {
     /// All of them opened a minute before.
     sockets: BTreeMap<String, Vec<Value>>,
     sns: FakeSns,
+    s3: FakeS3,
     half_seen: HalfSeen,
     connected_at: Timestamp,
     state: State,
@@ -69,6 +80,13 @@ struct State {
     /// Which groups moved, as records of the heads' stream, and how many of these were handed on for good.
     moved: Vec<Value>,
     moved_handed_on: usize,
+    /// The media rows, as DynamoDB writes them; those that are gone, as records of their stream, and how many of these were handed on
+    /// for good.
+    media: Vec<Value>,
+    removed: Vec<Value>,
+    removed_handed_on: usize,
+    /// Where each picture was put.
+    uploads: Vec<Value>,
     /// By actor: up to where the user had acknowledged when it looked, before it rang.
     seen_delivered: BTreeMap<usize, u64>,
 }
@@ -83,6 +101,7 @@ impl ChatModel {
                 gate.dynamodb_client(actor),
                 gate.management_client(actor),
                 gate.sns_client(actor),
+                gate.s3_client(actor),
                 clock.clone(),
                 limits,
             )
@@ -117,6 +136,7 @@ impl ChatModel {
             rows: cloud.rows(),
             sockets: cloud.sockets().clone(),
             sns: cloud.sns.clone(),
+            s3: cloud.s3.clone(),
             half_seen: cloud.half_seen.clone(),
             connected_at,
             state,
@@ -126,14 +146,16 @@ impl ChatModel {
 
 impl Model for ChatModel {
     fn begin(&self) -> Vec<Actor> {
-        let InitialState { rows, sockets, sns, half_seen, state, .. } = &*self.0.initial.borrow();
+        let InitialState { rows, sockets, sns, s3, half_seen, state, .. } = &*self.0.initial.borrow();
         self.0.gate.with_cloud(|cloud| {
             cloud.restore(rows);
             cloud.sockets_restore(sockets);
             cloud.sns.clone_from(sns);
+            cloud.s3.clone_from(s3);
             cloud.half_seen.clone_from(half_seen);
         });
         self.0.now.borrow_mut().clone_from(state);
+        self.0.uploaded_now();
         let actor = |(n, doing): (usize, &Doing)| {
             let (inner, doing) = (Rc::clone(&self.0), *doing);
             let name = format!("{}/{}", doing.user(), doing.verb());
@@ -164,6 +186,7 @@ impl Model for ChatModel {
         self.0.unbroken()?;
         self.0.ask_again().await?;
         self.0.hand_on_all_heads().await?;
+        self.0.only_what_is_attached_or_waits_is_kept().await?;
         let half = |step: &Step| step.fault.is_some_and(Fault::shows_half);
         let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict)) || half(step);
         if faults.iter().all(killed) {
@@ -203,6 +226,15 @@ impl Model for ChatModel {
         }
         self.0.exactly_once()
     }
+}
+
+/// What makes a channel that everybody may join and post in.
+fn opening(members: &[&str]) -> Value {
+    let mut create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
+    for (name, value) in [("kind", "channel"), ("join", "open"), ("post", "all"), ("history", "all")] {
+        create[name] = json!(value);
+    }
+    create
 }
 
 /// How a group's managers ask for it.
@@ -259,13 +291,7 @@ impl Inner {
                 let create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
                 self.entry(n, user, "c1", &create).await
             }
-            Doing::Channel(user, members) => {
-                let mut create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
-                for (name, value) in [("kind", "channel"), ("join", "open"), ("post", "all"), ("history", "all")] {
-                    create[name] = json!(value);
-                }
-                self.entry(n, user, "c1", &create).await
-            }
+            Doing::Channel(user, members) => self.entry(n, user, "c1", &opening(members)).await,
             Doing::Join(user) => self.ask(n, user, &self.in_group(json!({ "action": "join" }))).await.is_some(),
             Doing::Watch(user) => self.watch(n, user).await,
             Doing::Say(user, id) => {
@@ -276,6 +302,11 @@ impl Inner {
                 self.entry(n, user, id, &self.in_group(managing(action, whom, id))).await
             }
             Doing::Fanout => self.hand_on_heads(n).await,
+            Doing::Upload(user) => self.upload(n, user).await,
+            Doing::Carry { from, id } => self.carry(n, from, id).await,
+            Doing::Put(_) => self.put_again(n).await,
+            Doing::Expire => self.expire(n).await,
+            Doing::Sweep => self.hand_on_removed(n).await,
             Doing::Dying(_) => true,
             Doing::Publish(_) | Doing::Tell(_) | Doing::Moderate(_) => self.serve(n, doing).await,
             Doing::Look(user) => self.ask(n, user, &json!({ "action": "inbox" })).await.is_some(),
@@ -314,9 +345,140 @@ impl Inner {
         })
     }
 
+    /// Before anything happens at once.
+    async fn upload(&self, n: usize, user: &str) -> bool {
+        let (bytes, sha256) = (PICTURE.len(), PICTURE_SHA256);
+        let announce = json!({
+            "action": "upload", "to": "bob", "kind": "image", "mime": "image/png", "bytes": bytes, "sha256": sha256
+        });
+        let Some(place) = self.ask(n, user, &announce).await else { return false };
+        let url = place["url"].as_str().unwrap();
+        assert_eq!(self.gate.with_cloud(|cloud| cloud.s3.put(url, &place["headers"], PICTURE)), 200);
+        let done = self.ask(n, user, &json!({ "action": "uploaded", "media_id": place["media_id"] })).await.is_some();
+        self.now.borrow_mut().uploads.push(place);
+        done
+    }
+
+    async fn carry(&self, n: usize, from: &'static str, id: &'static str) -> bool {
+        let media_id = self.now.borrow().uploads[0]["media_id"].clone();
+        let media = json!({
+            "media_id": media_id, "mime": "image/png", "bytes": PICTURE.len(), "sha256": PICTURE_SHA256, "width": 1, "height": 1
+        });
+        let frame = json!({
+            "action": "send", "to": "bob", "client_msg_id": id, "kind": "image", "body": id, "media": media
+        });
+        self.send_frame(n, from, id, &frame).await
+    }
+
+    /// Whatever comes of it: the URL is good for a quarter of an hour.
+    async fn put_again(&self, n: usize) -> bool {
+        let place = self.now.borrow().uploads[0].clone();
+        self.gate.pass(n, "puts", vec![object_touch(&object_key(&place), true)]).await;
+        self.gate.with_cloud(|cloud| cloud.s3.put(place["url"].as_str().unwrap(), &place["headers"], PICTURE));
+        true
+    }
+
+    /// At any time: what DynamoDB takes for the time is not what a function does.
+    async fn expire(&self, n: usize) -> bool {
+        self.gate.pass(n, "the TTL looks", self.media_touches("DeleteItem")).await;
+        self.remove_media(|row| row.get("owner_id").is_some());
+        self.look().is_ok()
+    }
+
+    /// Of a call about the row of the first picture.
+    fn media_touches(&self, operation: &str) -> Vec<Touch> {
+        let media_id = self.now.borrow().uploads[0]["media_id"].clone();
+        let body = json!({ "TableName": "MediaTable", "Key": { "media_id": { "S": media_id } } });
+        self.gate.with_cloud(|cloud| cloud.touches(&AwsCall::Database { operation: operation.to_owned(), body }))
+    }
+
+    /// Removes rows that have an end, as the TTL does.
+    fn remove_media(&self, is_due: impl Fn(&Value) -> bool) {
+        self.gate.with_cloud(|cloud| {
+            for row in cloud.scan("MediaTable").iter().filter(|row| row.get("expires_at").is_some() && is_due(row)) {
+                cloud.remove("MediaTable", &json!({ "media_id": row["media_id"] }));
+            }
+        });
+    }
+
+    /// Which media rows are gone and were not handed on yet. Whether it was answered with nothing to hand on again.
+    async fn hand_on_removed(&self, n: usize) -> bool {
+        self.gate.pass(n, "the mapping looks", self.media_touches("GetItem")).await;
+        let (records, handed_on) = (self.now.borrow().removed.clone(), self.now.borrow().removed_handed_on);
+        let batch: Vec<_> = records.iter().skip(handed_on).cloned().collect();
+        let done = batch.is_empty() || self.functions(n).sweep(batch).await == json!([]);
+        if done {
+            let mut state = self.now.borrow_mut();
+            state.removed_handed_on = state.removed_handed_on.max(records.len());
+        }
+        done
+    }
+
+    /// Once everything was handed on, and what was left behind for those who still had a URL has ended too, each object has a row.
+    async fn only_what_is_attached_or_waits_is_kept(&self) -> Result<(), String> {
+        if self.now.borrow().uploads.is_empty() {
+            return Ok(());
+        }
+        self.look()?;
+        ensure!(self.hand_on_removed(0).await, "handed on again, a batch still fails");
+        self.look()?;
+        self.remove_media(|row| row.get("removed_at").is_some());
+        self.look()?;
+        ensure!(self.hand_on_removed(0).await, "handed on again, a batch still fails");
+        let rows = self.rows("MediaTable");
+        let keys = self.gate.with_cloud(|cloud| cloud.s3.keys().into_iter().map(str::to_owned).collect::<Vec<_>>());
+        let kept: Vec<_> = rows.iter().filter(|row| row.get("owner_id").is_some()).map(object_key).collect();
+        ensure!(keys == kept, "an unattached object is never kept: {keys:?}, and there are rows of {kept:?}");
+        self.look()
+    }
+
+    /// What was uploaded before anything happened at once was uploaded just now: the clock goes on from one schedule to the next.
+    fn uploaded_now(&self) {
+        let end = self.clock.now().plus(Duration::from_hours(24)).seconds().to_string();
+        let ready_at = self.clock.now().millis().to_string();
+        self.gate.with_cloud(|cloud| {
+            for mut row in cloud.scan("MediaTable") {
+                row["ready_at"] = json!({ "N": ready_at });
+                if row.get("expires_at").is_some() {
+                    row["expires_at"] = json!({ "N": end });
+                }
+                cloud.put("MediaTable", &row);
+            }
+        });
+        self.now.borrow_mut().media = self.gate.with_cloud(|cloud| cloud.scan("MediaTable"));
+    }
+
+    /// An attached object is never lost, and each message has its own.
+    fn look_at_media(&self, messages: &[Value], state: &mut State) -> Result<(), String> {
+        let rows = self.gate.with_cloud(|cloud| cloud.scan("MediaTable"));
+        for old in state.media.iter().filter(|old| !rows.iter().any(|row| row["media_id"] == old["media_id"])) {
+            let keys = json!({ "media_id": old["media_id"] });
+            let number = state.removed.len().to_string();
+            state.removed.push(json!({
+                "eventName": "REMOVE", "dynamodb": { "Keys": keys, "OldImage": old, "SequenceNumber": number }
+            }));
+        }
+        let plain: Vec<Value> = rows.iter().map(plain_item).collect();
+        state.media = rows;
+        for message in messages.iter().filter(|message| message.get("media").is_some()) {
+            let media: Value = serde_json::from_str(message["media"].as_str().unwrap()).unwrap();
+            let row = plain.iter().find(|row| row["media_id"] == media["media_id"]);
+            let is_its = row.is_some_and(|row| row["seq"] == message["seq"] && row.get("expires_at").is_none());
+            ensure!(is_its, "{message} carries what is not attached to it: {row:?}");
+            let key = object_key(&media);
+            let is_there = self.gate.with_cloud(|cloud| cloud.s3.keys().contains(&key.as_str()));
+            ensure!(is_there, "an attached object is never lost: {key}");
+        }
+        Ok(())
+    }
+
     async fn send(&self, n: usize, from: &'static str, to: &str, id: &'static str) -> bool {
         let send = json!({ "action": "send", "to": to, "client_msg_id": id, "kind": "text", "body": id });
-        let Some(result) = self.ask(n, from, &send).await else { return false };
+        self.send_frame(n, from, id, &send).await
+    }
+
+    async fn send_frame(&self, n: usize, from: &'static str, id: &'static str, send: &Value) -> bool {
+        let Some(result) = self.ask(n, from, send).await else { return false };
         // Refused: one of the two blocks the other.
         if result.is_null() {
             return true;
@@ -454,7 +616,10 @@ impl Inner {
 
     /// Whether somebody deletes here, so that what others change may be gone.
     fn may_be_gone(&self) -> bool {
-        self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Delete { .. } | Doing::Moderate(_)))
+        let at_once = self.scenario.at_once;
+        let carried = at_once.iter().filter(|doing| matches!(doing, Doing::Carry { .. })).count();
+        carried > 1
+            || at_once.iter().any(|doing| matches!(doing, Doing::Delete { .. } | Doing::Expire | Doing::Moderate(_)))
     }
 
     async fn disconnect(&self, n: usize, user: &str) -> bool {
@@ -775,6 +940,7 @@ impl Inner {
         let doings = self.scenario.before.iter().chain(self.scenario.at_once);
         for doing in doings {
             let (Doing::Send { from, id, .. }
+            | Doing::Carry { from, id }
             | Doing::Edit { user: from, id, .. }
             | Doing::Delete { user: from, id, .. }
             | Doing::React { user: from, id, .. }
@@ -843,6 +1009,7 @@ impl Inner {
             records.push(json!({ "dynamodb": images }));
         }
         state.inbox = inbox;
+        self.look_at_media(&tables.messages, &mut state)?;
         tables.check(&state.tables, &state.held)?;
         state.tables = tables;
         Ok(())
@@ -917,9 +1084,10 @@ impl Inner {
         LambdaEvent::new(serde_json::from_value(event).expect("the event parses"), Context::default())
     }
 
-    /// Processes that have just started, or have posted to everybody who was connected when the actors began.
-    fn functions(&self, n: usize) -> InProcess {
-        let functions = self.functions[n].restarted();
+    /// Processes that have just started, or have posted to everybody who was connected when the actors began. Boxed: each step that
+    /// waits for one of them would have them all on its stack.
+    fn functions(&self, n: usize) -> Box<InProcess> {
+        let functions = Box::new(self.functions[n].restarted());
         let InitialState { sockets, connected_at, .. } = &*self.initial.borrow();
         for connection in sockets.keys().filter(|_| self.scenario.remembering) {
             functions.remember(owner(connection), connection, *connected_at);

@@ -72,6 +72,19 @@ pub(crate) enum Doing {
     Look(&'static str),
     /// The user reads the whole history, and says so.
     Catch(&'static str),
+    /// The user uploads a picture for bob.
+    Upload(&'static str),
+    /// The user sends bob the first picture that was uploaded.
+    Carry {
+        from: &'static str,
+        id: &'static str,
+    },
+    /// The user puts it once more, by the URL that they have.
+    Put(&'static str),
+    /// The TTL removes what no message carries.
+    Expire,
+    /// The mapping hands on which media rows are gone.
+    Sweep,
 }
 
 impl Doing {
@@ -103,6 +116,9 @@ impl Doing {
         | Self::Manage { user, .. }
         | Self::Look(user)
         | Self::Catch(user)
+        | Self::Upload(user)
+        | Self::Carry { from: user, .. }
+        | Self::Put(user)
         | Self::Kick(user)) = self
         else {
             return "stream";
@@ -138,6 +154,11 @@ impl Doing {
             Self::Moderate(_) => "moderate",
             Self::Look(_) => "look",
             Self::Catch(_) => "catch",
+            Self::Upload(_) => "upload",
+            Self::Carry { .. } => "carry",
+            Self::Put(_) => "put",
+            Self::Expire => "expire",
+            Self::Sweep => "sweep",
         }
     }
 }
@@ -171,8 +192,8 @@ impl Scenario {
 }
 
 use Doing::{
-    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Fanout, Join, Kick, Look, Moderate, Notify,
-    Publish, Read, Register, Say, Suspend, Tell, Watch,
+    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Join, Kick, Look, Moderate,
+    Notify, Publish, Put, Read, Register, Say, Suspend, Sweep, Tell, Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -186,6 +207,12 @@ const fn to_alice(id: &'static str) -> Doing {
 const fn edit(seq: u64, id: &'static str) -> Doing {
     Doing::Edit { user: "alice", seq, id }
 }
+
+const fn carry(id: &'static str) -> Doing {
+    Doing::Carry { from: "alice", id }
+}
+
+const PICTURE: Doing = Doing::Upload("alice");
 
 const fn delete(seq: u64, id: &'static str) -> Doing {
     Doing::Delete { user: "alice", seq, id }
@@ -239,7 +266,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 119] = [
+pub(crate) const SCENARIOS: [Scenario; 125] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -364,6 +391,12 @@ pub(crate) const SCENARIOS: [Scenario; 119] = [
         &[Fanout, Connect("carol")],
     ),
     scenario("g-delete-fanout", &[PAIR, BOB, DIED], &[delete_of("alice", 2, "d1"), Fanout]),
+    scenario("media-send-send", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a2")]),
+    scenario("media-send-retry", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a1")]),
+    scenario("media-send-expire", &[ALICE, BOB, PICTURE], &[carry("a1"), Expire, Sweep]),
+    scenario("media-expire-put", &[ALICE, PICTURE], &[Expire, Put("alice"), Sweep]),
+    scenario("media-delete-send", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), carry("a2")]),
+    scenario("media-delete-put", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), Put("alice"), Sweep]),
     scenario("ch-post-watch", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob")]),
     scenario("ch-post-watch-fanout", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob"), Fanout]),
     scenario("ch-post-fanout", &[CHANNEL, BOB, Watch("bob")], &[Say("alice", "a1"), Fanout]),

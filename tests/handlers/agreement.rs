@@ -103,9 +103,10 @@ fn what_a_table_is(name: &str) -> Value {
         let projection = json!({"ProjectionType": "KEYS_ONLY"});
         json!({"IndexName": name, "KeySchema": schema("user_id", range), "Projection": projection})
     };
-    if name == "ConversationsTable" {
-        let keys = json!([{"AttributeName": "conversation_id", "KeyType": "HASH"}]);
-        let attributes = json!([{"AttributeName": "conversation_id", "AttributeType": "S"}]);
+    let only = [("ConversationsTable", "conversation_id"), ("MediaTable", "media_id")];
+    if let Some((_, key)) = only.iter().find(|(table, _)| *table == name) {
+        let keys = json!([{"AttributeName": key, "KeyType": "HASH"}]);
+        let attributes = json!([{"AttributeName": key, "AttributeType": "S"}]);
         return json!({"TableName": name, "KeySchema": keys, "AttributeDefinitions": attributes});
     }
     let (hash, range, numbers, indexes) = match name {
@@ -137,7 +138,7 @@ fn no_deployment_replaces_a_table() {
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
     let pinned = ["AuditTable", "ConnectionsTable", "ConversationsTable", "DevicesTable", "IdempotencyTable"];
     let pinned = BTreeSet::from(pinned)
-        .union(&["InboxTable", "MembersTable", "MessagesTable", "WatchersTable"].into())
+        .union(&["InboxTable", "MediaTable", "MembersTable", "MessagesTable", "WatchersTable"].into())
         .copied()
         .collect();
     assert_eq!(
@@ -170,10 +171,40 @@ fn no_deployment_replaces_a_table() {
     }
 }
 
+/// Nothing of a bucket can be changed by a deployment that would lose what is in it, and nobody gets in but by a URL.
+#[test]
+fn the_bucket_is_kept_closed_and_encrypted() {
+    let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    let bucket = text.split("\n  MediaBucket:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    assert!(!bucket.contains("BucketName"), "a named bucket is another, empty one, and a second stack can't have it");
+    for line in [
+        "DeletionPolicy: Retain",
+        "UpdateReplacePolicy: Retain",
+        "BlockPublicAcls: true, BlockPublicPolicy: true, IgnorePublicAcls: true, RestrictPublicBuckets: true",
+        "ObjectOwnership: BucketOwnerEnforced",
+        "SSEAlgorithm: AES256",
+        "AbortIncompleteMultipartUpload",
+    ] {
+        assert!(bucket.contains(line), "MediaBucket lacks {line}");
+    }
+    let policy = text.split("\n  MediaBucketPolicy:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    assert!(policy.contains("{Bool: {aws:SecureTransport: \"false\"}}") && !policy.contains("Effect: Allow"));
+    // Each header that a client must send is one that a page may.
+    let cors = &template().buckets[0].cors;
+    for header in ["content-type", "if-none-match", "x-amz-checksum-sha256"] {
+        assert!(cors.headers.iter().any(|allowed| allowed == header), "{header}");
+    }
+    assert_eq!(
+        (&cors.methods[..], &cors.origins[..]),
+        (&["GET".to_owned(), "PUT".to_owned()][..], &["*".to_owned()][..])
+    );
+}
+
 #[test]
 fn what_expires_is_what_the_store_writes_an_end_for() {
     for table in template().tables {
-        let expires = ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "WatchersTable"];
+        let expires =
+            ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "MediaTable", "WatchersTable"];
         let expires = expires.contains(&table.logical_id.as_str());
         assert_eq!(table.ttl_attribute.as_deref(), expires.then_some("expires_at"), "{}", table.logical_id);
     }
@@ -191,14 +222,14 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/operating.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 20);
+    assert_eq!(alarms, 23);
 }
 
 #[test]
 fn functions_have_the_variables_that_they_read() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
-    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "WATCHERS_TABLE"]].concat();
+    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "MEDIA_TABLE", "WATCHERS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
             "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
@@ -206,6 +237,7 @@ fn functions_have_the_variables_that_they_read() {
                 &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
             }
             "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
+            "media" => &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE"],
             "notify" => &["PUSH_GRACE_SECONDS"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
             "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],

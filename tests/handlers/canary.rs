@@ -10,13 +10,14 @@ use testkit::fake_sns::Push;
 use testkit::{Workbench, message_to_bob, up_to};
 use tracing::instrument::WithSubscriber;
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "AuditTable",
     "ConnectionsTable",
     "ConversationsTable",
     "DevicesTable",
     "IdempotencyTable",
     "InboxTable",
+    "MediaTable",
     "MembersTable",
     "WatchersTable",
     "MessagesTable",
@@ -126,12 +127,17 @@ async fn story(bench: &Workbench, first: &str, second: &str, deleted: bool) -> T
 
 async fn told(first: &str, second: &str, deleted: bool) -> Told {
     let bench = Workbench::ringing();
+    logged(story(&bench, first, second, deleted)).await
+}
+
+/// With what the story leaves in the log.
+async fn logged(story: impl Future<Output = Told>) -> Told {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = lambda::subscriber("trace", "stack-of-tests", LogKey::new("key-of-tests"), move || writer.clone());
-    let mut told = story(&bench, first, second, deleted).with_subscriber(subscriber).await;
+    let mut told = story.with_subscriber(subscriber).await;
     let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    assert!(log.lines().count() > 20, "{log}");
+    assert!(log.lines().count() > 10, "{log}");
     told.add("log", &json!(log));
     told
 }
@@ -158,4 +164,63 @@ async fn a_deleted_word_is_nowhere_but_with_the_operator() {
             "notification"
         ]
     );
+}
+
+/// Alice sends a file of this name; it is deleted, or not; and then everybody asks for it.
+async fn file_story(bench: &Workbench, name: &str, deleted: bool) -> Told {
+    let described = json!({"mime": "text/plain", "bytes": 2, "sha256": "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ="});
+    let with = |more: Value| {
+        let mut frame = described.clone();
+        frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        frame
+    };
+    let place = bench.ok("alice", with(json!({"action": "upload", "to": "bob", "kind": "file"}))).await;
+    let media_id = &place["media_id"];
+    let put = bench.aws.with_s3(|s3| s3.put(place["url"].as_str().unwrap(), &place["headers"], b"hi"));
+    assert_eq!(put, 200);
+    bench.ok("alice", json!({"action": "uploaded", "media_id": media_id})).await;
+    let media = with(json!({"media_id": media_id, "name": name}));
+    let send =
+        json!({"action": "send", "to": "bob", "client_msg_id": "m1", "kind": "file", "body": "", "media": media});
+    let id = bench.ok("alice", send.clone()).await["conversation_id"].clone();
+    if deleted {
+        bench.ok("alice", json!({"action": "delete", "conversation_id": id, "seq": 1, "client_msg_id": "d1"})).await;
+    }
+    assert_eq!(bench.sweep().await, json!([]));
+    let mut told = Told::default();
+    for user in ["alice", "bob"] {
+        bench.connected(user).await;
+    }
+    for (user, frame) in [
+        ("alice", send),
+        ("bob", json!({"action": "drain"})),
+        ("bob", json!({"action": "history", "conversation_id": id})),
+        ("bob", json!({"action": "inbox"})),
+        ("bob", json!({"action": "download", "media_ids": [media_id]})),
+        ("alice", json!({"action": "upload", "media_id": media_id})),
+        ("bob", json!({"action": "upload", "to": "carol", "copy_of": {"conversation_id": id, "seq": 1}})),
+    ] {
+        let what = frame["action"].as_str().unwrap().to_owned();
+        told.add(format!("answer to {what}"), &bench.run(user, frame).await);
+    }
+    for user in ["alice", "bob"] {
+        told.add("frame", &json!(bench.aws.frames(&format!("{user}="))));
+    }
+    told.add("object", &json!(bench.aws.with_s3(|s3| s3.keys().join(" "))));
+    told.add_tables(bench);
+    told
+}
+
+#[tokio::test]
+async fn a_deleted_file_is_nowhere_and_neither_is_its_name() {
+    let name = format!("canary-{}", fastrand::u64(..));
+    let deleted = logged(file_story(&Workbench::default(), &name, true)).await;
+    assert_eq!(deleted.finds(&name), Vec::<&str>::new());
+    assert_eq!(deleted.finds("media/file/"), Vec::<&str>::new(), "no object, and no URL of one");
+    let control = logged(file_story(&Workbench::default(), &name, false)).await;
+    assert_eq!(
+        control.finds(&name),
+        ["MediaTable", "MessagesTable", "answer to download", "answer to drain", "answer to history", "frame"]
+    );
+    assert_eq!(control.finds("media/file/"), ["answer to download", "object"]);
 }

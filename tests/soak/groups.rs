@@ -116,7 +116,10 @@ impl User {
                 return;
             }
             4..6 => client.remove(id, &whom).await,
-            6 => client.leave(id).await,
+            6 => {
+                let sent = client.leave(id).await.expect("it goes into the outbox");
+                return self.wait_for(&sent, true);
+            }
             7 | 8 => {
                 let role = [Role::Admin, Role::Member, Role::Owner][self.rng.usize(..3)];
                 client.role(id, &whom, role).await

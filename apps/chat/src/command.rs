@@ -1,22 +1,32 @@
 //! What the user can ask for in a line that begins with a slash.
 
+use std::path::PathBuf;
+
 use pigeonhole_client::{
     ConversationId, ConversationSettings, DeviceToken, Emoji, MutedUntil, Role, Seq, Settings, Title, UserId,
     UserSettings,
 };
 
 use crate::group::{Act, Question, names_in, title_and_names};
+use crate::media::path_and_rest;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
     Set(Setting),
     Change(Change),
+    /// A file, with a text beside it.
+    Send(PathBuf, String),
+    /// What a message carries, to be saved; without its number, the last that carries something.
+    Save(Option<Seq>, Option<PathBuf>),
     /// Whether the peer is there.
     Who,
     Group(Act),
     Ask(Question),
     /// The chat list.
     List,
+    /// The list of channels.
+    Channels,
+    Join(ConversationId),
     /// The conversation with this number in the chat list, or the one with this user.
     Open(String),
     /// The phone with this token of Firebase's rings for the user, or none does any more.
@@ -63,6 +73,11 @@ impl Command {
         }
         let (seq, text) = number(rest.trim_start());
         let change = match name {
+            "/send" => {
+                let send = |(path, caption)| Self::Send(path, caption);
+                return Some(path_and_rest(rest.trim()).map_or(Self::Usage("/send PATH [TEXT]"), send));
+            }
+            "/save" => return Some(Self::Save(seq, path_and_rest(text).map(|(path, _)| path))),
             "/edit" if text.is_empty() => return Some(Self::Usage("/edit [NUMBER] TEXT")),
             "/edit" => Change::Edit { seq, body: text.to_owned() },
             "/reply" if text.is_empty() => return Some(Self::Usage("/reply [NUMBER] TEXT")),
@@ -86,6 +101,14 @@ impl Command {
             "/group" => match title_and_names(rest) {
                 Some((title, members)) => Self::Group(Act::Create { title, members }),
                 None => Self::Usage("/group TITLE NAMES…, or /group \"LONG TITLE\" NAMES…"),
+            },
+            "/channel" => match title_and_names(rest) {
+                Some((title, members)) => Self::Group(Act::Channel { title, members }),
+                None => Self::Usage("/channel TITLE NAMES…, or /channel \"LONG TITLE\" NAMES…"),
+            },
+            "/join" => match ConversationId::parse(rest) {
+                Ok(id) => Self::Join(id),
+                Err(_) => Self::Usage("/join ID"),
             },
             "/add" => match names_in(rest).filter(|names| !names.is_empty()) {
                 Some(names) => Self::Group(Act::Add(names)),
@@ -117,6 +140,7 @@ impl Command {
             "/members" => Self::Ask(Question::Members),
             "/seen" => Self::Ask(Question::Seen),
             "/list" => Self::List,
+            "/channels" => Self::Channels,
             "/mute" => Self::Set(Setting::Mute),
             "/unmute" => Self::Set(Setting::Unmute),
             "/archive" => Self::Set(Setting::Archive),
@@ -204,6 +228,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_sent_and_saved() {
+        let path = || PathBuf::from("us.jpg");
+        for (line, command) in [
+            ("/send us.jpg", Command::Send(path(), String::new())),
+            ("/send us.jpg at last", Command::Send(path(), "at last".to_owned())),
+            ("/save", Command::Save(None, None)),
+            ("/save 12", Command::Save(Seq::new(12), None)),
+            ("/save 12 us.jpg", Command::Save(Seq::new(12), Some(path()))),
+        ] {
+            assert_eq!(Command::parse(line), Some(command), "{line}");
+        }
+        assert!(matches!(Command::parse("/send"), Some(Command::Usage(_))));
+    }
+
+    #[test]
     fn a_group_is_made_and_changed_by_commands() {
         let user = |id: &str| UserId::parse(id).unwrap();
         let title = |text: &str| Title::parse(text).unwrap();
@@ -215,13 +254,26 @@ mod tests {
             ("/role bob owner", Act::Role(user("bob"), Role::Owner)),
             ("/title  Sea trip", Act::Title(title("Sea trip"))),
             ("/leave", Act::Leave),
+            ("/channel News bob", Act::Channel { title: title("News"), members: vec![user("bob")] }),
         ] {
             assert_eq!(Command::parse(line), Some(Command::Group(act)), "{line}");
         }
         assert_eq!(Command::parse("/seen"), Some(Command::Ask(Question::Seen)));
         assert_eq!(Command::parse("/open 2"), Some(Command::Open("2".to_owned())));
-        for line in ["/group", "/add", "/remove", "/remove bob carol", "/role bob", "/role bob king", "/title", "/open"]
-        {
+        assert_eq!(Command::parse("/join ch_n"), Some(Command::Join(ConversationId::parse("ch_n").unwrap())));
+        assert_eq!(Command::parse("/channels"), Some(Command::Channels));
+        for line in [
+            "/channel",
+            "/join",
+            "/group",
+            "/add",
+            "/remove",
+            "/remove bob carol",
+            "/role bob",
+            "/role bob king",
+            "/title",
+            "/open",
+        ] {
             assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
         }
     }

@@ -1,5 +1,6 @@
 //! Between the client library and the screen: gives the one tokens, and the other what of its events belongs there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,9 @@ use anyhow::{Result, anyhow};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use pigeonhole_client::{
-    AddResult, Client, ClientMsgId, Config, ConversationId, Error, Event, Events, HistoryResult, InboxResult,
-    MembersResult, NewGroup, Presence, ReadResult, ReceiptsResult, SendResult, Sent, State, Timestamp, TokenError,
-    TokenNeed, UserId, Why,
+    AddResult, ChannelsResult, Client, ClientMsgId, Config, ConversationId, Error, Event, Events, HistoryResult,
+    InboxResult, JoinBy, JoinResult, LeaveResult, MembersResult, NewGroup, Presence, ReadResult, ReceiptsResult,
+    SendResult, Sent, State, Timestamp, TokenError, TokenNeed, UserId, Why,
 };
 use reqwest::{StatusCode, Url};
 use time::OffsetDateTime;
@@ -18,7 +19,8 @@ use tokio::time::timeout;
 
 use crate::command::{Change, Command};
 use crate::group::{Act, titled};
-use crate::room::{Ask, News, Room, Wish, With};
+use crate::media::attachment;
+use crate::room::{Ask, Listing, News, Room, Wish, With, is_channel};
 
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
 const FETCH_WAIT: Duration = Duration::from_secs(10);
@@ -49,7 +51,11 @@ enum Answer {
     Receipts(ConversationId, Result<ReceiptsResult, Error>),
     Made(Result<SendResult, Error>),
     Added(ClientMsgId, Result<AddResult, Error>),
+    Left(ClientMsgId, Result<LeaveResult, Error>),
+    Joined(ConversationId, Result<JoinResult, Error>),
+    Channels(Listing, Result<ChannelsResult, Error>),
     Set(Result<(), Error>),
+    Saved(PathBuf, Result<(), Error>),
     Presence(Result<Vec<Presence>, Error>),
     Ring {
         on: bool,
@@ -93,11 +99,15 @@ impl Talk {
                 Answer::Receipts(of, page) => self.room.receipts(&of, page),
                 Answer::Made(Ok(made)) => self.room.open_other(With::Group(made.conversation_id)),
                 Answer::Added(id, added) => self.room.added(&id, added),
+                Answer::Left(id, Ok(left)) => self.room.left(&id, &left),
+                Answer::Joined(id, Ok(_)) => self.room.open_other(With::Group(id)),
+                Answer::Channels(listing, page) => self.room.channels(listing, page),
+                Answer::Saved(place, saved) => self.room.saved(&place, saved),
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
-                Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
+                Answer::Joined(_, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
                 // Of a history, another conversation is open by now; of a group that was refused, there is an event.
-                Answer::History(..) | Answer::Made(Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
+                Answer::History(..) | Answer::Made(Err(_)) | Answer::Left(_, Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
         }
         // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.
@@ -129,9 +139,19 @@ impl Talk {
                 self.queued(&sent, line);
             }
             Some(Wish::Group(None, Act::Create { title, members })) => {
-                let sent = self.client.create(NewGroup::new(title, members)).await;
+                self.create(NewGroup::new(title, members), line).await;
+            }
+            Some(Wish::Group(None, Act::Channel { title, members })) => {
+                let channel = NewGroup::channel(title, members);
+                self.create(NewGroup { join: Some(JoinBy::Open), ..channel }, line).await;
+            }
+            Some(Wish::Group(Some(id), Act::Leave)) => {
+                let sent = self.client.leave(&id).await;
                 self.queued(&sent, line);
-                self.answers.extend(sent.map(|sent| sent.stored().map(Answer::Made).boxed()));
+                if let Ok(sent) = sent {
+                    let id = sent.client_msg_id().clone();
+                    self.answers.push(sent.stored().map(|left| Answer::Left(id, left)).boxed());
+                }
             }
             Some(Wish::Group(Some(id), Act::Add(members))) => {
                 let sent = self.client.add(&id, members).await;
@@ -146,15 +166,41 @@ impl Talk {
                     Act::Remove(user) => self.client.remove(&id, &user).await,
                     Act::Role(user, role) => self.client.role(&id, &user, role).await,
                     Act::Title(title) => self.client.update(&id, titled(title)).await,
-                    Act::Create { .. } | Act::Add(_) | Act::Leave => self.client.leave(&id).await,
+                    Act::Create { .. } | Act::Channel { .. } | Act::Add(_) | Act::Leave => return Vec::new(),
                 };
                 self.queued(&sent, line);
+            }
+            Some(Wish::Send(path, caption)) => match attachment(&path) {
+                Ok(attachment) => {
+                    let (target, draft) = self.room.draft(&caption);
+                    let sent = self.client.send_media(target, attachment.caption(draft)).await;
+                    self.queued(&sent, line);
+                }
+                Err(problem) => self.room.not_said(line, &Error::File(problem)),
+            },
+            // What is there stays.
+            Some(Wish::Save(_, place)) if place.exists() => {
+                self.room.saved(&place, Err(Error::File(format!("{} is there already", place.display()))));
+            }
+            Some(Wish::Save(message, place)) => {
+                let client = self.client.clone();
+                let save = async move {
+                    let saved = client.download(&message, &place).await;
+                    Answer::Saved(place, saved)
+                };
+                self.answers.push(save.boxed());
             }
             Some(Wish::Open(with)) => self.room.open_other(with),
             Some(Wish::Group(None, _)) | None => {}
         }
         self.ask_all();
         self.room.take_news()
+    }
+
+    async fn create(&mut self, group: NewGroup, line: &str) {
+        let sent = self.client.create(group).await;
+        self.queued(&sent, line);
+        self.answers.extend(sent.map(|sent| sent.stored().map(Answer::Made).boxed()));
     }
 
     fn queued<T>(&mut self, sent: &Result<Sent<T>, Error>, line: &str) {
@@ -166,7 +212,7 @@ impl Talk {
 
     /// The user is writing.
     pub(crate) fn typing(&self) {
-        if let Some(id) = self.room.id() {
+        if let Some(id) = self.room.id().filter(|id| !is_channel(id)) {
             self.client.typing(id);
         }
     }
@@ -202,12 +248,21 @@ impl Talk {
 
     fn ask_all(&mut self) {
         for ask in self.room.take_asks() {
-            self.answers.push(self.ask(ask));
+            self.answers.extend(self.ask(ask));
         }
     }
 
-    fn ask(&self, ask: Ask) -> BoxFuture<'static, Answer> {
-        match ask {
+    fn ask(&self, ask: Ask) -> Option<BoxFuture<'static, Answer>> {
+        Some(match ask {
+            // What comes of these are events.
+            Ask::Watch { conversation_id, after } => {
+                drop(self.client.watch(&conversation_id, Some(after)));
+                return None;
+            }
+            Ask::Unwatch(conversation_id) => {
+                self.client.unwatch(&conversation_id);
+                return None;
+            }
             Ask::Inbox { cursor } => self.client.inbox(cursor).map(Answer::Inbox).boxed(),
             Ask::History { conversation_id, side, limit } => {
                 let history = self.client.history(&conversation_id, side, limit);
@@ -232,7 +287,11 @@ impl Talk {
                 answer.map(move |answer| Answer::Ring { on, answer }).boxed()
             }
             Ask::Settings(settings) => self.client.settings(settings).into_future().map(Answer::Set).boxed(),
-        }
+            Ask::Join(id) => self.client.join(&id).map(|joined| Answer::Joined(id, joined)).boxed(),
+            Ask::Channels(listing, cursor) => {
+                self.client.channels(cursor).map(move |page| Answer::Channels(listing, page)).boxed()
+            }
+        })
     }
 }
 

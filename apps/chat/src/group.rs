@@ -7,7 +7,15 @@ use pigeonhole_client::{AllowedTo, EVERYBODY, GroupMember, HistoryFrom, Info, Jo
 /// What can be done to groups.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Act {
-    Create { title: Title, members: Vec<UserId> },
+    Create {
+        title: Title,
+        members: Vec<UserId>,
+    },
+    /// A channel that everybody may join.
+    Channel {
+        title: Title,
+        members: Vec<UserId>,
+    },
     Add(Vec<UserId>),
     Remove(UserId),
     Leave,

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::connection::Talk;
 use crate::group::happened;
+use crate::media::{carried, with_caption};
 use crate::room::News;
 use crate::text::sanitise;
 
@@ -132,6 +133,10 @@ impl Printer {
         Some(match (kind, emoji) {
             (Kind::Text, _) if own => format!("you: {body} ✓"),
             (Kind::Text, _) => format!("{who}: {body}"),
+            (Kind::Image | Kind::File | Kind::Voice, _) => {
+                let tick = if own { " ✓" } else { "" };
+                format!("{who}: {}{tick}", with_caption(carried(message), body))
+            }
             // One without a version is about a message that is deleted by now.
             (Kind::Edit, _) => match version {
                 Some(_) => format!("-- {who} edited {target}: {body}"),

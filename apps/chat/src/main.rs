@@ -8,6 +8,7 @@ mod connection;
 mod editor;
 mod group;
 mod lines;
+mod media;
 mod room;
 mod text;
 mod transcript;
@@ -38,7 +39,7 @@ struct Args {
     /// Who you are
     #[arg(value_parser = user_id)]
     me: UserId,
-    /// Whom you write to, or the id of a group
+    /// Whom you write to, or the id of a group or a channel
     #[arg(value_parser = With::parse)]
     peer: With,
     /// The WebSocket API
@@ -61,6 +62,8 @@ Commands, each on a line of its own. Without a number, the first two are about y
   /delete [7]             deletes it for both
   /react [7] [EMOJI]      reacts to it, or takes that back
   /reply [7] TEXT         answers it
+  /send PATH [TEXT]       sends a picture or another file, with a text beside it; a path with spaces stands in quotes
+  /save [7] [PATH]        saves what a message carries; without a path, here and by its name
   /who                    whether they are online, or when they were
   /mute, /unmute          whether this conversation may notify you
   /archive, /unarchive    whether it is out of sight, until its next message
@@ -76,6 +79,11 @@ In a group, where @name names a member, and @all everybody:
   /members                who is in it
   /seen                   who has read your last message
   /leave                  leaves it
+In a channel, which its admins write and any number read:
+  /channel TITLE NAMES…   makes one that everybody may join, and opens it
+  /join ID                joins one and opens it
+  /channels               yours, with what is new in them; /open opens them, too
+  /add, /remove, /role, /title, /members, /leave as in a group
   /ring TOKEN, /ring off  has the phone with this token of Firebase's rung while you are away, or no longer;
                           with the local server any word will do, and /phones?user=YOU shows what it shows
 

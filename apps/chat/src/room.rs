@@ -4,16 +4,19 @@
 //! messages, ticks and gaps are the [`Timeline`]'s.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pigeonhole_client::{
-    AddResult, ClientMsgId, Conversation, ConversationId, Draft, Error, Event, HistoryResult, InboxResult,
-    MembersResult, Message, MutedUntil, Outgoing, Platform, Presence, Queued, Receipt, ReceiptKind, ReceiptsResult,
-    Registration, Seq, Settings, Side, State, System, Target, Tick, Timeline, TimelineEntry, Timestamp, UserId, When,
+    AddResult, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId, Draft, Error, Event, HistoryResult,
+    InboxResult, LeaveResult, MembersResult, Message, MutedUntil, Outgoing, Platform, Presence, Queued, Receipt,
+    ReceiptKind, ReceiptsResult, Registration, Seq, Settings, Side, State, System, Target, Tick, Timeline,
+    TimelineEntry, Timestamp, UserId, When,
 };
 
 use crate::command::{Change, Command};
 use crate::group::{self, Act, Members, Question};
+use crate::media;
 
 /// How much of the conversation is shown at the start.
 const HISTORY_AT_START: u64 = 50;
@@ -98,20 +101,39 @@ pub(crate) enum Ask {
     },
     /// The chat list, for the user.
     List,
+    /// A page of the list of channels.
+    Channels(Listing, Option<ConversationId>),
+    Join(ConversationId),
+    /// The open channel's entries, above this one.
+    Watch {
+        conversation_id: ConversationId,
+        after: Seq,
+    },
+    Unwatch(ConversationId),
     Ring(Option<Registration>),
+}
+
+/// What the list of channels is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Listing {
+    /// The user wants to see it.
+    Told,
+    /// The open channel's row.
+    Open,
 }
 
 /// With whom a conversation is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum With {
     Peer(UserId),
+    /// A group or a channel.
     Group(ConversationId),
 }
 
 impl With {
-    /// A user's id, or a group's.
+    /// A user's id, or that of a group or a channel.
     pub(crate) fn parse(text: &str) -> Result<Self, pigeonhole_client::InvalidId> {
-        if text.starts_with(GROUP) {
+        if text.starts_with(GROUP) || text.starts_with(CHANNEL) {
             return ConversationId::parse(text).map(Self::Group);
         }
         UserId::parse(text).map(Self::Peer)
@@ -122,12 +144,23 @@ impl With {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
     Change(ConversationId, Seq, Change),
+    Send(PathBuf, String),
+    Save(Box<Message>, PathBuf),
     Group(Option<ConversationId>, Act),
     Open(With),
 }
 
-/// The id of a group begins so.
+/// The id of a group begins so, and that of a channel.
 const GROUP: &str = "gr_";
+const CHANNEL: &str = "ch_";
+
+pub(crate) fn is_channel(id: &ConversationId) -> bool {
+    id.as_str().starts_with(CHANNEL)
+}
+
+fn is_of_two(id: &ConversationId) -> bool {
+    !id.as_str().starts_with(GROUP) && !is_channel(id)
+}
 
 /// What a drain brought for one other conversation.
 struct Digest {
@@ -229,9 +262,11 @@ impl Room {
     /// Another conversation takes the place of this one.
     pub(crate) fn open_other(&mut self, with: With) {
         let mut other = Self::new(self.me.clone(), with);
+        other.asks.extend(self.channel().map(Ask::Unwatch));
+        other.asks.splice(0..0, std::mem::take(&mut self.asks));
         std::mem::swap(self, &mut other);
         (self.titles, self.list, self.waiting) = (other.titles, other.list, other.waiting);
-        (self.news, self.asks) = (other.news, other.asks);
+        self.news = other.news;
         (self.replaced, self.digests) = (other.replaced, other.digests);
         self.title = self.id.as_ref().and_then(|id| self.titles.get(id)).cloned();
         self.news.push(News::Opened(self.name()));
@@ -256,6 +291,11 @@ impl Room {
         }
     }
 
+    /// The open channel, if it is one.
+    fn channel(&self) -> Option<ConversationId> {
+        self.id.clone().filter(is_channel)
+    }
+
     fn is_peer(&self, user_id: &UserId) -> bool {
         self.peer() == Some(user_id)
     }
@@ -265,7 +305,8 @@ impl Room {
         match &self.with {
             With::Peer(peer) => (Target::User(peer.clone()), Draft::new(body)),
             With::Group(id) => {
-                let mentions = group::mentions(body, &self.members);
+                // In a channel nobody can be named.
+                let mentions = if is_channel(id) { vec![] } else { group::mentions(body, &self.members) };
                 (Target::Conversation(id.clone()), Draft::new(body).mentions(mentions))
             }
         }
@@ -327,12 +368,22 @@ impl Room {
                 None => self.ask(Question::Members),
             },
             Command::List => self.asks.push(Ask::List),
+            Command::Send(path, caption) => return Some(Wish::Send(path, caption)),
+            Command::Save(seq, path) => match self.carrier(seq).and_then(|it| Some((media::place(&it)?, it))) {
+                Some((place, message)) => return Some(Wish::Save(Box::new(message), path.unwrap_or(place))),
+                None => self.news.push(News::Notice("there is nothing to save here".to_owned())),
+            },
+            Command::Channels => {
+                self.list.clear();
+                self.asks.push(Ask::Channels(Listing::Told, None));
+            }
+            Command::Join(id) => self.asks.push(Ask::Join(id)),
             Command::Open(what) => match self.find(&what) {
                 Some(with) => return Some(Wish::Open(with)),
                 None => self.news.push(News::Notice("there is no such conversation: /list shows them".to_owned())),
             },
             Command::Ask(question) => self.ask(question),
-            Command::Group(act @ Act::Create { .. }) => return Some(Wish::Group(None, act)),
+            Command::Group(act @ (Act::Create { .. } | Act::Channel { .. })) => return Some(Wish::Group(None, act)),
             Command::Group(act) => match &self.with {
                 With::Group(id) => return Some(Wish::Group(Some(id.clone()), act)),
                 With::Peer(_) => self.no_group(),
@@ -372,6 +423,9 @@ impl Room {
 
     fn ask(&mut self, question: Question) {
         let With::Group(conversation_id) = self.with.clone() else { return self.no_group() };
+        if question == Question::Seen && is_channel(&conversation_id) {
+            return self.news.push(News::Notice("a channel does not say who has read it".to_owned()));
+        }
         self.questions.push(question);
         self.asks.push(match question {
             Question::Members => Ask::Members { conversation_id, cursor: None },
@@ -490,6 +544,47 @@ impl Room {
         }
     }
 
+    /// A page of the list of channels.
+    pub(crate) fn channels(&mut self, listing: Listing, page: Result<ChannelsResult, Error>) {
+        let ChannelsResult { conversations, next_cursor } = match page {
+            Ok(page) => page,
+            Err(error) => return self.notice(&error),
+        };
+        if listing == Listing::Told && conversations.is_empty() && self.list.is_empty() {
+            self.news.push(News::Told("there are no channels yet: /channel makes one, /join joins one".to_owned()));
+        }
+        for row in conversations {
+            self.titles.insert(row.conversation_id.clone(), row.title.clone());
+            if self.id.as_ref() == Some(&row.conversation_id) {
+                self.found_channel(&row);
+            }
+            if listing == Listing::Told {
+                self.list.push(With::Group(row.conversation_id.clone()));
+                let unread = if row.unread > 0 { format!(" ({} new)", row.unread) } else { String::new() };
+                let (number, title, id) = (self.list.len(), row.title, row.conversation_id);
+                self.news.push(News::Told(format!("{number} {title}{unread}: {id}")));
+            }
+        }
+        if next_cursor.is_some() {
+            self.asks.push(Ask::Channels(listing, next_cursor));
+        }
+    }
+
+    fn found_channel(&mut self, row: &Channel) {
+        self.timeline.channel(row);
+        self.call(row.title.clone());
+        let Channel { muted_until, archived, .. } = *row;
+        self.stand(Standing { muted_until, archived, blocked: false });
+    }
+
+    /// The user has left a group or a channel: of a channel nothing else says so.
+    pub(crate) fn left(&mut self, client_msg_id: &ClientMsgId, left: &LeaveResult) {
+        if left.entry.is_none() {
+            self.waiting.remove(client_msg_id);
+            self.news.push(News::Told("you have left the channel".to_owned()));
+        }
+    }
+
     fn remember_title(&mut self, row: &Conversation) {
         if let Some(title) = &row.title {
             self.titles.insert(row.conversation_id.clone(), title.clone());
@@ -520,6 +615,29 @@ impl Room {
             | TimelineEntry::Unsent { .. } => None,
         });
         shown.find(|(seq, own)| wanted.map_or(*own == own_one, |wanted| wanted == *seq)).map(|(seq, _)| seq)
+    }
+
+    /// The message with this number, or the last one, that carries something.
+    fn carrier(&self, seq: Option<Seq>) -> Option<Message> {
+        self.timeline.entries(|_| ()).into_iter().rev().find_map(|entry| match entry {
+            TimelineEntry::Message { message, .. }
+                if message.media.is_some() && seq.is_none_or(|seq| seq == message.seq) =>
+            {
+                Some(message.into_owned())
+            }
+            _ => None,
+        })
+    }
+
+    /// What a message carries is there now, or will not be.
+    pub(crate) fn saved(&mut self, place: &Path, saved: Result<(), Error>) {
+        match saved {
+            Ok(()) => self.news.push(News::Told(format!("saved as {}", place.display()))),
+            Err(Error::Refused { code, .. }) if code == "gone" => {
+                self.news.push(News::Notice("the message is deleted".to_owned()));
+            }
+            Err(error) => self.news.push(News::Notice(format!("not saved: {error}"))),
+        }
     }
 
     /// Whether the peer is there, since the user has asked.
@@ -560,6 +678,18 @@ impl Room {
             Event::Receipt { kind, receipt } => self.receipt(kind, &receipt),
             Event::ConversationChanged(row) => self.found(&row),
             Event::SettingsChanged(settings) => self.settings(&settings),
+            Event::Uploading { client_msg_id, done, .. } => self.timeline.uploading(&client_msg_id, done),
+            Event::Reacted { queued } => {
+                self.waiting.remove(&queued.client_msg_id);
+                self.timeline.reacted(&queued);
+            }
+            Event::Unwatched { conversation_id, error } if self.id.as_ref() == Some(&conversation_id) => {
+                let why = match error {
+                    Error::Refused { code, .. } if code == "not_member" => "you are not in this channel".to_owned(),
+                    error => error.to_string(),
+                };
+                self.news.push(News::Notice(format!("nothing more comes here: {why}")));
+            }
             Event::State(state) => self.state(state),
             Event::Failed { queued: Queued { client_msg_id, outgoing }, error } => {
                 let (why, what) = (reason(&outgoing, &error), not_done(&outgoing));
@@ -624,6 +754,9 @@ impl Room {
     fn ask_group(&mut self) {
         if let With::Group(id) = &self.with {
             let conversation_id = id.clone();
+            if is_channel(id) {
+                return self.asks.push(Ask::Channels(Listing::Open, None));
+            }
             self.members.clear();
             self.asked.members = true;
             self.asks.push(Ask::Members { conversation_id: conversation_id.clone(), cursor: None });
@@ -635,7 +768,7 @@ impl Room {
         let mine = message.client_msg_id.as_ref().is_some_and(|id| self.waiting.remove(id));
         // The prefix tells a direct conversation from any other kind that both may be members of.
         let direct = self.is_peer(&message.sender_id) && message.conversation_id.as_str().starts_with("dm_");
-        let mine = mine && !message.conversation_id.as_str().starts_with(GROUP);
+        let mine = mine && is_of_two(&message.conversation_id);
         if self.id.is_none() && (mine || direct) {
             self.open(&message.conversation_id);
         }
@@ -772,6 +905,11 @@ impl Room {
         let members = match history {
             Ok(history) => {
                 let members = history.members.clone();
+                if self.shown.is_none()
+                    && let Some(conversation_id) = self.channel()
+                {
+                    self.asks.push(Ask::Watch { conversation_id, after: history.last_seq });
+                }
                 self.timeline.history(history);
                 members
             }
@@ -866,7 +1004,9 @@ impl Room {
 /// What is not so now.
 fn not_done(outgoing: &Outgoing) -> String {
     match outgoing {
-        Outgoing::Message { body, .. } => format!("not sent: {body}"),
+        Outgoing::Message { body, .. } => {
+            format!("not sent: {}", media::with_caption(outgoing.upload().map(media::carries), body))
+        }
         Outgoing::Edit { seq, .. } => format!("#{seq} not edited"),
         Outgoing::Delete { seq, .. } => format!("#{seq} not deleted"),
         Outgoing::React { seq, .. } => format!("no reaction to #{seq}"),
@@ -882,11 +1022,11 @@ fn not_done(outgoing: &Outgoing) -> String {
 /// Why a message or change will never be stored, in the user's words where they are known.
 fn reason(outgoing: &Outgoing, error: &Error) -> String {
     let is_of_two = matches!(outgoing.target(), Some(Target::User(_)))
-        || matches!(outgoing.target(), Some(Target::Conversation(id)) if !id.as_str().starts_with(GROUP));
+        || matches!(outgoing.target(), Some(Target::Conversation(id)) if is_of_two(&id));
     match error {
         Error::Refused { code, .. } if code == "forbidden" && is_of_two => "it can't be delivered".to_owned(),
         Error::Refused { code, .. } if code == "forbidden" => "you may not do this here".to_owned(),
-        Error::Refused { code, .. } if code == "not_member" => "you are not in this group".to_owned(),
+        Error::Refused { code, .. } if code == "not_member" => "you are not in it".to_owned(),
         Error::Refused { code, .. } if code == "gone" && outgoing.target_seq().is_none() => {
             "they are not in this group".to_owned()
         }

@@ -9,6 +9,7 @@ use time::{Date, OffsetDateTime, UtcOffset};
 use unicode_width::UnicodeWidthStr;
 
 use crate::group::happened;
+use crate::media::{carried, carries, with_caption};
 use crate::room::News;
 use crate::text::{sanitise, truncate, wrap};
 
@@ -148,7 +149,13 @@ impl Transcript {
                 }
                 TimelineEntry::Unsent { unsent, body, tick, quote } => {
                     push_quote(quote.as_deref().map(|quote| quote.seq), quote.as_deref(), width, &mut rows);
-                    push_wrapped(vec![blank(), you()], body.stylize(), vec![tick_text(tick)], width, &mut rows);
+                    let upload = unsent.queued.outgoing.upload();
+                    let said = with_caption(upload.map(carries), body);
+                    let mut after = vec![tick_text(tick)];
+                    if let (Some(done), Some(upload), Tick::Waiting) = (unsent.uploaded, upload, tick) {
+                        after.push(format!("{} %", done * 100 / upload.bytes.max(1)).dim());
+                    }
+                    push_wrapped(vec![blank(), you()], said.as_str().stylize(), after, width, &mut rows);
                     push_error(Some(unsent), width, &mut rows);
                 }
             }
@@ -166,7 +173,8 @@ impl Transcript {
             None => sanitise(&format!("{}: ", name(message.sender_id.as_str()))).cyan().bold(),
         };
         let is_deleted = message.deleted_at.is_some();
-        let body = if is_deleted { "(deleted)".dim() } else { message.body.as_str().stylize() };
+        let said = with_caption(carried(message), &message.body);
+        let body = if is_deleted { "(deleted)".dim() } else { said.as_str().stylize() };
         let mut after = Vec::new();
         if message.version.is_some() {
             after.push("(edited)".to_owned().dim());
@@ -237,7 +245,9 @@ fn push_quote(reply_to: Option<Seq>, quote: Option<&Message>, width: usize, rows
     let Some(seq) = reply_to else { return };
     let text = match quote {
         Some(Message { deleted_at: Some(_), .. }) => format!("#{seq} (deleted)"),
-        Some(Message { sender_id, body, .. }) => format!("{}: {body}", name(sender_id.as_str())),
+        Some(quote) => {
+            format!("{}: {}", name(quote.sender_id.as_str()), with_caption(carried(quote), &quote.body))
+        }
         None => format!("#{seq}"),
     };
     rows.push(vec![blank(), truncate(&format!("┃ {}", sanitise(&text)), width.saturating_sub(6)).dim()]);

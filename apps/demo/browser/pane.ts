@@ -56,6 +56,29 @@ export class Pane {
     await form.getByRole("button", { name: "Create" }).click();
   }
 
+  /** The forms by which one joins a channel, or makes one. */
+  async openChannels(): Promise<Locator> {
+    await this.root.getByRole("button", { name: "Channels", exact: true }).click();
+    return this.root.getByRole("group", { name: "Channels", exact: true });
+  }
+
+  async makeChannel(title: string): Promise<void> {
+    const forms = await this.openChannels();
+    await forms.getByRole("textbox", { name: "Title" }).fill(title);
+    await forms.getByRole("button", { name: "Create" }).click();
+  }
+
+  async joinChannel(id: string): Promise<void> {
+    const forms = await this.openChannels();
+    await forms.getByRole("textbox", { name: "Channel’s id" }).fill(id);
+    await forms.getByRole("button", { name: "Join", exact: true }).click();
+  }
+
+  /** Members and rules of the open channel. */
+  channelPanel(): Locator {
+    return this.root.getByRole("region", { name: "Channel", exact: true });
+  }
+
   /** What happened to the group, as the open chat says it. */
   line(text: string): Locator {
     return this.root.locator(".separator.system").filter({ hasText: text });
@@ -75,11 +98,9 @@ export class Pane {
   }
 
   /** Of what one can do with a member. */
-  async chooseFor(user: string, item: string): Promise<void> {
-    await this.member(user)
-      .getByRole("button", { name: `What to do with ${user}` })
-      .click();
-    await this.panel().getByRole("menuitem", { name: item, exact: true }).click();
+  async chooseFor(user: string, item: string, panel = this.panel()): Promise<void> {
+    await panel.getByRole("button", { name: `What to do with ${user}` }).click();
+    await panel.getByRole("menuitem", { name: item, exact: true }).click();
   }
 
   async confirm(name: string): Promise<void> {

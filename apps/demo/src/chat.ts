@@ -1,6 +1,7 @@
 // One chat, as far as this page knows it. No DOM, no network.
 
 import {
+  type Channel,
   type Conversation,
   type GroupMember,
   type HistoryResult,
@@ -10,6 +11,7 @@ import {
   Timeline,
 } from "@pigeonhole/client";
 import { type Group, learned, learnedOfRow, moderates, UNKNOWN } from "./group.ts";
+import { said } from "./said.ts";
 import { sentence } from "./system.ts";
 
 /** In the place of what was said. */
@@ -29,6 +31,8 @@ export class Chat {
   readonly key: string;
   /** The other one; in a group nobody. */
   readonly peer: string | undefined;
+  /** A group of which few post, and the others look at it when they like. */
+  readonly isChannel: boolean;
   readonly timeline: Timeline;
   /** The conversation's, once there is one. */
   id: string | undefined;
@@ -47,14 +51,21 @@ export class Chat {
   /** Whether the peer is there, when that was asked last. */
   presence: Presence | undefined;
   group: Group = UNKNOWN;
-  /** Of a group, in the order of their ids. */
+  /** Of a group, in the order of their ids. Of a channel there may be more. */
   members: readonly GroupMember[] = [];
-  #row: Conversation | undefined;
+  /** Of a channel: what is posted comes. */
+  isWatched = false;
+  /** Of a channel: the server has listed it. */
+  isListed = false;
+  /** Of a channel: the user was removed. */
+  isGone = false;
+  #row: Conversation | Channel | undefined;
 
-  private constructor(me: string, key: string, peer: string | undefined) {
+  private constructor(me: string, key: string, peer: string | undefined, isChannel = false) {
     this.me = me;
     this.key = key;
     this.peer = peer;
+    this.isChannel = isChannel;
     this.timeline = new Timeline(me);
   }
 
@@ -63,17 +74,18 @@ export class Chat {
   }
 
   /** `name`: of the conversation, or of what will be one. */
-  static ofGroup(me: string, name: string): Chat {
+  static ofGroup(me: string, name: string, isChannel = false): Chat {
     // No user id has a space in it.
-    return new Chat(me, `group ${name}`, undefined);
+    return new Chat(me, `group ${name}`, undefined, isChannel);
   }
 
+  /** Also of a channel. */
   get isGroup(): boolean {
     return this.peer === undefined;
   }
 
   get name(): string {
-    return this.peer ?? (this.group.title || "Group");
+    return this.peer ?? (this.group.title || (this.isChannel ? "Channel" : "Group"));
   }
 
   /** Whether the user may do what admins do. */
@@ -81,23 +93,40 @@ export class Chat {
     return moderates(this.group.role);
   }
 
+  /** What it is to its members. */
+  get what(): "group" | "channel" {
+    return this.isChannel ? "channel" : "group";
+  }
+
   /** The user was removed from the group, or has left. */
   get isClosed(): boolean {
-    return this.timeline.isClosed();
+    return this.isGone || this.timeline.isClosed();
   }
 
   /** Whether there is nothing that may be written. */
   get isReadOnly(): boolean {
-    return this.isBlocked || this.isClosed || (this.group.post === "admins" && !this.isModerated);
+    const { post = this.isChannel ? "admins" : "all" } = this.group;
+    return this.isBlocked || this.isClosed || (post === "admins" && !this.isModerated);
   }
 
   setRow(row: Conversation): void {
     this.timeline.row(row);
+    this.#setRow(row);
+    this.isBlocked = row.blocked ?? false;
+  }
+
+  setChannel(row: Channel): void {
+    this.timeline.channel(row);
+    this.#setRow(row);
+    this.isListed = true;
+    this.isGone = false;
+  }
+
+  #setRow(row: Conversation | Channel): void {
     this.#row = row;
     this.group = learnedOfRow(this.group, row);
     this.mutedUntil = row.muted_until ?? null;
     this.isArchived = row.archived ?? false;
-    this.isBlocked = row.blocked ?? false;
   }
 
   setSettings(settings: Settings): void {
@@ -134,7 +163,7 @@ export class Chat {
 
   /** The chat list's line is this message, which is not held here. */
   isLineBy(seq: number | undefined): boolean {
-    return seq !== undefined && this.#row?.last_message.seq === seq && !this.#last(seq);
+    return seq !== undefined && this.#row?.last_message?.seq === seq && !this.#last(seq);
   }
 
   /** As it is now. */
@@ -158,22 +187,40 @@ export class Chat {
     const last = this.#last(row?.seq ?? 0);
     switch (last?.type) {
       case "unsent":
-        return { text: last.body, at: Date.parse(last.unsent.at), by: this.me };
+        return {
+          text: said(last.media?.kind ?? "text", last.body, last.media),
+          at: Date.parse(last.unsent.at),
+          by: this.me,
+        };
       case "system":
         return this.#line(last.message);
       case "message": {
-        const { body, sent_at, deleted_at, sender_id } = last.message;
-        return { text: deleted_at === undefined ? body : DELETED, at: Date.parse(sent_at), by: sender_id };
+        const { body, sent_at, deleted_at, sender_id, kind, media } = last.message;
+        return {
+          text: deleted_at === undefined ? said(kind, body, media) : DELETED,
+          at: Date.parse(sent_at),
+          by: sender_id,
+        };
       }
     }
     if (row?.system) {
       return this.#line(row);
     }
-    return row && { text: row.deleted ? DELETED : row.preview, at: Date.parse(row.sent_at), by: row.sender_id };
+    return (
+      row && {
+        text: row.deleted ? DELETED : said(row.kind, row.preview),
+        at: Date.parse(row.sent_at),
+        by: row.sender_id,
+      }
+    );
   }
 
   #line({ system, sender_id, sent_at }: Pick<Message, "system" | "sender_id" | "sent_at">): Newest {
-    return { text: system ? sentence(system, sender_id, this.me) : "", at: Date.parse(sent_at), by: undefined };
+    return {
+      text: system ? sentence(system, sender_id, this.me, this.what) : "",
+      at: Date.parse(sent_at),
+      by: undefined,
+    };
   }
 
   /** The last one that is drawn, if it is not above this one. */

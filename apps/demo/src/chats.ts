@@ -7,8 +7,11 @@ import {
   counts,
   type Draft,
   type GroupInfo,
+  type HistoryResult,
   limits,
+  type MediaDraft,
   type Message,
+  type NewGroup,
   type PigeonholeError,
   type Queued,
   type QueuedChange,
@@ -21,8 +24,9 @@ import {
   type State,
   type Typing,
 } from "@pigeonhole/client";
+import { fileOf } from "./carried.ts";
 import { Chat, type Newest } from "./chat.ts";
-import { isGroup } from "./group.ts";
+import { isChannel, isShared } from "./group.ts";
 
 /** How much of a conversation is asked for at once. */
 const PAGE = 50;
@@ -96,12 +100,13 @@ export class Chats {
     return chat;
   }
 
+  /** Or the channel. */
   group(conversation: string): Chat {
     const found = this.of(conversation);
     if (found) {
       return found;
     }
-    const chat = Chat.ofGroup(this.me, conversation);
+    const chat = Chat.ofGroup(this.me, conversation, isChannel(conversation));
     chat.id = conversation;
     this.#chats.set(chat.key, chat);
     return chat;
@@ -125,7 +130,7 @@ export class Chats {
         continue;
       }
       const { target } = queued;
-      if ("conversation_id" in target && isGroup(target.conversation_id)) {
+      if ("conversation_id" in target && isShared(target.conversation_id)) {
         this.#queued(this.group(target.conversation_id), queued);
         continue;
       }
@@ -139,6 +144,7 @@ export class Chats {
       }
     }
     this.listMore();
+    ignore(this.listChannels());
     for await (const event of this.#client.events) {
       this.#onEvent(event);
       this.look();
@@ -150,6 +156,9 @@ export class Chats {
 
   show(chat: Chat | undefined): void {
     this.open?.timeline.close();
+    if (chat !== this.open) {
+      this.#unwatch(this.open);
+    }
     this.open = chat;
     this.#refresh();
     this.look();
@@ -187,6 +196,49 @@ export class Chats {
     this.#watcher.changed();
   }
 
+  // What messages carry.
+
+  /** Shown from now on, with how far it is. */
+  async sendMedia(chat: Chat, draft: MediaDraft): Promise<void> {
+    const { id, peer } = chat;
+    if (id === undefined && peer === undefined) {
+      return;
+    }
+    chat.refused = "";
+    try {
+      const target = id === undefined ? { to: peer ?? "" } : { conversation_id: id };
+      const { queued } = await this.#client.sendMedia(target, draft);
+      this.#queued(chat, queued);
+    } catch (error) {
+      chat.refused = `Not sent: ${(error as Error).message}`;
+    }
+    chat.timeline.close();
+    this.look();
+    this.#watcher.changed();
+  }
+
+  cancel(clientMsgId: string): void {
+    this.#client.cancel(clientMsgId);
+  }
+
+  /** The same once more, in the place of what has failed. */
+  retry(chat: Chat, failed: Queued): void {
+    this.dismiss(chat, failed.clientMsgId);
+    const blob = fileOf(failed);
+    if (blob && "body" in failed && failed.media) {
+      const { body, replyTo, mentions, media } = failed;
+      const { kind, name, width, height, duration_ms: durationMs, thumbhash, waveform } = media;
+      const all = { name, replyTo, mentions, width, height, durationMs, thumbhash, waveform };
+      const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+      this.sendMedia(chat, { blob, kind, body, ...known });
+    }
+  }
+
+  /** What a message carries. */
+  fetch(message: Message): Promise<Blob> {
+    return this.#client.download(message);
+  }
+
   edit(chat: Chat, seq: number, body: string): void {
     this.#change(chat, (id) => [this.#client.edit(id, seq, body), { edit: { seq, body } }]);
   }
@@ -211,16 +263,17 @@ export class Chats {
   // Groups.
 
   /** Opened at once. It is there once the server has it; until then it waits, over a reload too. */
-  async create(title: string, members: string[]): Promise<void> {
-    const { queued } = await this.#client.create({ title, members });
+  async create(group: NewGroup): Promise<void> {
+    const { queued } = await this.#client.create(group);
     if ("create" in queued) {
       this.show(this.#making(queued));
     }
   }
 
   #making({ clientMsgId, create }: Extract<Queued, { create: unknown }>): Chat {
-    const chat = Chat.ofGroup(this.me, clientMsgId);
-    chat.group = { ...chat.group, title: create.title, role: "owner" };
+    const chat = Chat.ofGroup(this.me, clientMsgId, create.kind === "channel");
+    const join = create.join === undefined ? {} : { join: create.join };
+    chat.group = { ...chat.group, title: create.title, role: "owner", ...join };
     chat.isKnown = true;
     this.#chats.set(chat.key, chat);
     this.#sent.set(clientMsgId, chat);
@@ -243,8 +296,102 @@ export class Chats {
     return this.#changeGroup(chat, (id) => this.#client.update(id, info));
   }
 
-  leaveGroup(chat: Chat): Promise<void> {
-    return this.#changeGroup(chat, (id) => this.#client.leave(id));
+  async leaveGroup(chat: Chat): Promise<void> {
+    await this.#changeGroup(chat, (id) => this.#client.leave(id));
+    if (chat.isChannel && chat.refused === "") {
+      this.#forget(chat);
+    }
+  }
+
+  // Channels.
+
+  /** @throws Why not, in the user's words. */
+  async join(channel: string): Promise<void> {
+    if (!isChannel(channel)) {
+      throw new Error("A channel’s id begins with ch_");
+    }
+    try {
+      await this.#client.join(channel);
+    } catch (error) {
+      const { code, message } = error as PigeonholeError;
+      const words: Record<string, string> = {
+        forbidden: "Its admins decide who joins",
+        not_member: "There is no such channel",
+        limit_reached: "You are in as many channels as one can be",
+      };
+      throw new Error(words[code] ?? message);
+    }
+    await this.listChannels();
+    this.show(this.group(channel));
+  }
+
+  /** All of them: nothing tells what is new in those that nobody looks at. */
+  async listChannels(): Promise<void> {
+    const before = this.#all().filter(({ isListed, isChannel }) => isListed && isChannel);
+    const found = new Set<Chat>();
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await this.#client.channels({ cursor });
+      for (const row of page.conversations) {
+        const chat = this.group(row.conversation_id);
+        chat.setChannel(row);
+        found.add(chat);
+        if (chat === this.open && !chat.isWatched) {
+          // Added again.
+          this.#refresh();
+        }
+      }
+      cursor = page.next_cursor;
+    }
+    for (const chat of before.filter((chat) => !found.has(chat))) {
+      this.#removed(chat);
+    }
+    this.#watcher.changed();
+  }
+
+  /** What is new in those that are not open; and of the one that is, how often which reaction was given, which is told to nobody. */
+  async lookAtChannels(): Promise<void> {
+    const { open } = this;
+    if (!this.#watcher.isLooking() || this.state.state !== "caught_up") {
+      return;
+    }
+    ignore(this.listChannels());
+    if (open?.isWatched && open.id !== undefined) {
+      const page = await this.#page(open, open.id, {});
+      if (page) {
+        open.addPage(page);
+        this.#watcher.changed();
+      }
+    }
+  }
+
+  #watch(chat: Chat, after: number): void {
+    if (chat.isChannel && chat === this.open && chat.id !== undefined && !chat.isWatched) {
+      chat.isWatched = true;
+      this.#client.watch(chat.id, after);
+    }
+  }
+
+  #unwatch(chat: Chat | undefined): void {
+    if (chat?.isWatched && chat.id !== undefined) {
+      chat.isWatched = false;
+      this.#client.unwatch(chat.id);
+    }
+  }
+
+  /** What was said in it stays as long as it is open. */
+  #removed(chat: Chat): void {
+    chat.isGone = true;
+    chat.isWatched = false;
+    if (chat !== this.open) {
+      this.#forget(chat);
+    }
+  }
+
+  #forget(chat: Chat): void {
+    this.#chats.delete(chat.key);
+    if (chat === this.open) {
+      this.show(undefined);
+    }
   }
 
   /** What is shown changes once the server has it: the entry says so. */
@@ -268,7 +415,11 @@ export class Chats {
     this.#watcher.changed();
   }
 
-  /** Who is in the open group, and how far they have come. */
+  /** Who is in the open group, and how far they have come. Of a channel nothing tells who joins and leaves. */
+  lookAround(chat: Chat): void {
+    ignore(this.#lookAround(chat));
+  }
+
   async #lookAround(chat: Chat): Promise<void> {
     const { id } = chat;
     if (id === undefined || !chat.isGroup || chat.isClosed) {
@@ -278,9 +429,15 @@ export class Chats {
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const page = await this.#client.members(id, { limit: limits.MEMBERS_LIMIT_MAX, cursor });
       members.push(...page.members);
-      cursor = page.next_cursor;
+      // Of a channel there may be any number.
+      const isEnough = chat.isChannel && members.length >= limits.MEMBERS_LIMIT_MAX;
+      cursor = isEnough ? null : page.next_cursor;
     }
     chat.members = members;
+    this.#watcher.changed();
+    if (chat.isChannel) {
+      return;
+    }
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const page = await this.#client.receipts(id, { limit: limits.MEMBERS_LIMIT_MAX, cursor });
       chat.timeline.receipts(page);
@@ -454,9 +611,25 @@ export class Chats {
       case "typing":
         this.#onTyping(event);
         break;
+      case "uploading":
+        this.#sent.get(event.clientMsgId)?.timeline.uploading(event);
+        break;
+      case "reacted":
+        this.#sent.get(event.clientMsgId)?.timeline.reacted(event);
+        break;
+      case "unwatched":
+        this.#onUnwatched(event.conversation_id);
+        break;
       case "failed":
         this.#onFailed(event);
         break;
+    }
+  }
+
+  #onUnwatched(conversation: string): void {
+    const chat = this.of(conversation);
+    if (chat) {
+      this.#removed(chat);
     }
   }
 
@@ -476,6 +649,11 @@ export class Chats {
       return;
     }
     const timeline = chat?.timeline;
+    if (error.code === "cancelled") {
+      timeline?.failed(clientMsgId, error.code);
+      timeline?.dismiss(clientMsgId);
+      return;
+    }
     const isChange = !("body" in queued);
     timeline?.failed(clientMsgId, reason(error, isChange, chat?.isGroup === true));
     if (isChange && error.code === "gone") {
@@ -496,6 +674,7 @@ export class Chats {
       if (this.#mayHaveMissed) {
         this.#mayHaveMissed = false;
         this.#listAnew();
+        ignore(this.listChannels());
       }
     }
   }
@@ -536,7 +715,7 @@ export class Chats {
   }
 
   #chatOf({ conversation_id, sender_id, client_msg_id }: Message): Chat | undefined {
-    if (isGroup(conversation_id)) {
+    if (isShared(conversation_id)) {
       return this.#made(conversation_id, this.#sent.get(client_msg_id ?? ""));
     }
     if (sender_id !== this.me) {
@@ -602,7 +781,11 @@ export class Chats {
     chat?.timeline.receipt(receipt);
     if (receipt.user_id === this.me && chat && chat.timeline.unread() > 0) {
       // The server's list has the number that is left.
-      this.#listAnew();
+      if (chat.isChannel) {
+        ignore(this.listChannels());
+      } else {
+        this.#listAnew();
+      }
     }
   }
 
@@ -618,15 +801,33 @@ export class Chats {
       return;
     }
     for (let side: Side | undefined = {}; side; side = chat.timeline.missing()) {
-      const page = await this.#client.history(chat.id, side, PAGE);
+      const page = await this.#page(chat, chat.id, side);
+      if (!page) {
+        break;
+      }
       chat.addPage(page);
+      this.#watch(chat, page.last_seq);
       this.look();
       this.#watcher.changed();
       if (page.messages.length === 0) {
         break;
       }
     }
-    ignore(this.#lookAround(chat));
+    this.lookAround(chat);
+  }
+
+  /** Nothing of a channel whose member the user is no longer. */
+  async #page(chat: Chat, id: string, side: Side): Promise<HistoryResult | undefined> {
+    try {
+      return await this.#client.history(id, side, PAGE);
+    } catch (error) {
+      if (!chat.isChannel || (error as PigeonholeError).code !== "not_member") {
+        throw error;
+      }
+      this.#removed(chat);
+      this.#watcher.changed();
+      return undefined;
+    }
   }
 }
 

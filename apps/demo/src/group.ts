@@ -1,6 +1,6 @@
-// What a group is, as far as its entries and its rows of the chat list have told. No DOM, no network.
+// What a group or a channel is, as far as its entries and its rows of the list have told. No DOM, no network.
 
-import type { Conversation, GroupInfo, Message } from "@pigeonhole/client";
+import type { Channel, Conversation, GroupInfo, Message } from "@pigeonhole/client";
 
 export type OwnRole = NonNullable<Conversation["role"]>;
 
@@ -8,10 +8,12 @@ export interface Group {
   title: string;
   role: OwnRole;
   memberCount: number | undefined;
-  /** Of `post`, `add` and `history`, what an entry that is held says. Nothing else tells them. */
+  /** Of these, what a row or an entry that is held says. */
   post?: GroupInfo["post"];
   add?: GroupInfo["add"];
   history?: GroupInfo["history"];
+  /** Of a channel. */
+  join?: GroupInfo["join"];
   /** The last entry that has told each of them. */
   asOf: Readonly<Record<string, number>>;
 }
@@ -23,6 +25,15 @@ export function isGroup(conversation: string): boolean {
   return conversation.startsWith("gr_");
 }
 
+export function isChannel(conversation: string): boolean {
+  return conversation.startsWith("ch_");
+}
+
+/** Whether it is of any number of members, rather than with one other. */
+export function isShared(conversation: string): boolean {
+  return isGroup(conversation) || isChannel(conversation);
+}
+
 export function moderates(role: OwnRole): boolean {
   return role === "owner" || role === "admin";
 }
@@ -32,8 +43,11 @@ export function mayRemove(own: OwnRole, other: OwnRole): boolean {
   return own === "owner" || (own === "admin" && !moderates(other));
 }
 
-export function learnedOfRow(group: Group, { title, role, member_count, last_seq }: Conversation): Group {
-  return withNews(group, last_seq, { title, role, memberCount: member_count });
+export function learnedOfRow(group: Group, row: Conversation | Channel): Group {
+  const { title, role, last_seq, history, post, add } = row;
+  const memberCount = "member_count" in row ? row.member_count : undefined;
+  const join = "join" in row ? row.join : undefined;
+  return withNews(group, last_seq, { title, role, memberCount, history, post, add, join });
 }
 
 export function learned(group: Group, { seq, sender_id, system }: Message, me: string): Group {
@@ -64,8 +78,8 @@ export function learned(group: Group, { seq, sender_id, system }: Message, me: s
       return withNews(group, seq, { role: system.user_id === me ? system.role : handedOver });
     }
     case "info.changed": {
-      const { title, post, add, history } = system;
-      return withNews(group, seq, { title, post, add, history });
+      const { title, post, add, history, join } = system;
+      return withNews(group, seq, { title, post, add, history, join });
     }
     default:
       return group;

@@ -3,9 +3,11 @@
 import { connect, indexedDbStorage } from "@pigeonhole/client";
 import type { Chat } from "./chat.ts";
 import { Chats } from "./chats.ts";
-import { isGroup } from "./group.ts";
+import { isShared } from "./group.ts";
 import { Network } from "./network.ts";
 import { Phone } from "./phone.ts";
+import { draftOf } from "./prepare.ts";
+import { said } from "./said.ts";
 import { kept, takeStorage } from "./tab.ts";
 import { Conversation } from "./view/conversation.ts";
 import { h } from "./view/dom.ts";
@@ -16,6 +18,8 @@ import { LockScreen } from "./view/lock-screen.ts";
 
 /** So often it is asked whether the peer is there, while the user can see it. */
 const PRESENCE_EVERY_MS = 30_000;
+/** So often it is asked what is new in channels. */
+const CHANNELS_EVERY_MS = 15_000;
 
 export interface PaneOptions {
   user: string;
@@ -50,7 +54,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   const storage = await takeStorage(user);
   const lockScreen = new LockScreen(user, (id, title) => {
     turnOn(true);
-    turnTo(chats.of(id) ?? (isGroup(id) ? chats.group(id) : chats.with(title)));
+    turnTo(chats.of(id) ?? (isShared(id) ? chats.group(id) : chats.with(title)));
     conversation.focus();
   });
   const phone = new Phone(user, storage, (shown) => lockScreen.show(shown));
@@ -70,8 +74,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   };
   const chats = new Chats(user, client, peers, {
     changed: () => showSoon(),
-    said: ({ isGroup, name }, { sender_id, body }) => {
-      announcer.textContent = `${sender_id}${isGroup ? ` in ${name}` : ""}: ${body}`;
+    said: ({ isGroup, name }, { sender_id, kind, body, media }) => {
+      announcer.textContent = `${sender_id}${isGroup ? ` in ${name}` : ""}: ${said(kind, body, media)}`;
     },
     isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
   });
@@ -112,14 +116,28 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       turnTo(chats.with(peer));
       conversation.focus();
     },
-    create: async (title, members) => {
-      await chats.create(title, members);
+    create: async (group) => {
+      await chats.create(group);
+      conversation.focus();
+    },
+    join: async (channel) => {
+      await chats.join(channel);
       conversation.focus();
     },
     more: () => void chats.listMore(),
   });
   const conversation = new Conversation(user, {
     send: (chat, draft) => void chats.send(chat, draft),
+    files: async (chat, files) => {
+      // In the order in which they were chosen.
+      for (const file of files) {
+        await chats.sendMedia(chat, await draftOf(file));
+      }
+    },
+    voice: (chat, draft) => void chats.sendMedia(chat, draft),
+    cancel: (id) => chats.cancel(id),
+    retry: (chat, failed) => chats.retry(chat, failed),
+    fetch: (message) => chats.fetch(message),
     edit: (chat, seq, body) => chats.edit(chat, seq, body),
     delete: (chat, seq) => chats.delete(chat, seq),
     react: (chat, seq, emoji) => chats.react(chat, seq, emoji),
@@ -135,6 +153,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     remove: (chat, member) => void chats.remove(chat, member),
     role: (chat, member, role) => void chats.role(chat, member, role),
     update: (chat, info) => void chats.update(chat, info),
+    lookAround: (chat) => chats.lookAround(chat),
     leaveGroup: (chat) => void chats.leaveGroup(chat),
     leave: () => leave(),
   });
@@ -176,12 +195,13 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     chats.askPresence();
   });
   setInterval(() => chats.askPresence(), PRESENCE_EVERY_MS);
+  setInterval(() => chats.lookAtChannels(), CHANNELS_EVERY_MS);
 
   if (peer !== undefined) {
     chats.with(peer);
   }
   const last = opened.get() ?? (isOpen ? peer : undefined);
-  turnTo(last ? (isGroup(last) ? chats.group(last) : chats.with(last)) : undefined);
+  turnTo(last ? (isShared(last) ? chats.group(last) : chats.with(last)) : undefined);
   // A server without phones refuses it, and the page works all the same.
   phone.register(client).catch(() => {});
   await chats.run();

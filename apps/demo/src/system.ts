@@ -1,14 +1,14 @@
-// What happened to a group, in words.
+// What happened to a group or a channel, in words.
 
 import type { System } from "@pigeonhole/client";
 
-/** `by`: who did it; `me`: who reads it. */
-export function sentence(system: System, by: string, me: string): string {
+/** `by`: who did it; `me`: who reads it; `what`: to which of the two. */
+export function sentence(system: System, by: string, me: string, what: "group" | "channel" = "group"): string {
   const you = (user: string) => (user === me ? "you" : user);
   const who = by === me ? "You" : by;
   switch (system.event) {
     case "created":
-      return `${who} made the group “${system.title}” ${withOthers(system.members, by, you)}`.trim();
+      return `${who} made the ${what} “${system.title}” ${withOthers(system.members, by, you)}`.trim();
     case "members.added":
       return `${who} added ${list(system.members.map(you))}`;
     case "members.removed":
@@ -17,10 +17,10 @@ export function sentence(system: System, by: string, me: string): string {
       return `${who} left`;
     case "role.changed":
       return system.role === "owner"
-        ? `${who} handed the group over to ${you(system.user_id)}`
+        ? `${who} handed the ${what} over to ${you(system.user_id)}`
         : `${who} made ${you(system.user_id)} ${roles[system.role]}`;
     case "info.changed":
-      return `${who} ${list(changes(system))}`;
+      return `${who} ${list(changes(system, what))}`;
   }
 }
 
@@ -31,12 +31,16 @@ function withOthers(members: readonly string[], by: string, you: (user: string) 
 
 const roles = { owner: "the owner", admin: "an admin", member: "a member without special rights", none: "no member" };
 
-function changes({ title, post, add, history }: Extract<System, { event: "info.changed" }>): string[] {
+function changes(
+  { title, post, add, history, join }: Extract<System, { event: "info.changed" }>,
+  what: "group" | "channel",
+): string[] {
   const is = (value: string | undefined, words: Record<string, string>) => (value && words[value]) || "";
   return [
-    title === undefined ? "" : `called the group “${title}”`,
+    title === undefined ? "" : `called the ${what} “${title}”`,
     is(post, { all: "let all members write", admins: "let only admins write" }),
     is(add, { all: "let all members add others", admins: "let only admins add others" }),
+    is(join, { open: "let everybody join", admins: "let only those join whom admins add" }),
     is(history, { all: "let newcomers see what was said before", joined: "let newcomers see only what comes" }),
   ].filter(Boolean);
 }

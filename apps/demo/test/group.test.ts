@@ -48,6 +48,28 @@ it("what happened is said to whoever reads it", () => {
   expect([list([]), list(["a"]), list(["a", "b", "c"])]).toEqual(["", "a", "a, b and c"]);
 });
 
+it("a channel says that it is one, and only its admins post as long as nothing else is told", () => {
+  const chat = Chat.ofGroup("alice", "ch_ab", true);
+  chat.addMessage({
+    ...entry(1, "bob", { event: "created", title: "News", members: ["bob"] }),
+    conversation_id: "ch_ab",
+  });
+  expect([chat.newest()?.text, chat.isReadOnly, chat.isModerated]).toEqual([
+    "bob made the channel “News”",
+    true,
+    false,
+  ]);
+  const opened = entry(2, "bob", { event: "info.changed", post: "all", join: "open" });
+  chat.addMessage({ ...opened, conversation_id: "ch_ab" });
+  expect([chat.newest()?.text, chat.isReadOnly]).toEqual(["bob let all members write and let everybody join", false]);
+  const row = { conversation_id: "ch_ab", kind: "channel", title: "News", unread: 3, first_seq: 1 } as const;
+  const rules = { history: "joined", post: "admins", add: "admins", join: "open" } as const;
+  chat.setChannel({ ...row, ...rules, role: "member", read_seq: 1, last_seq: 4 });
+  expect([chat.isReadOnly, chat.group.add]).toEqual([true, "admins"]);
+  chat.setChannel({ ...row, ...rules, role: "admin", read_seq: 1, last_seq: 5 });
+  expect([chat.isModerated, chat.isReadOnly, chat.timeline.unread(), chat.isListed]).toEqual([true, false, 3, true]);
+});
+
 it("the line of a group is its last message or what happened last, and says who", () => {
   const chat = Chat.ofGroup("alice", "gr_ab");
   chat.addMessage(entry(1, "bob", { event: "created", title: "Trip", members: ["bob", "alice"] }));

@@ -14,17 +14,23 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    AddResult, ClientMsgId, ConversationId, DeviceRequest, Emoji, HistoryRequest, HistoryResult, InboxRequest,
-    InboxResult, Info, MembersRequest, MembersResult, Presence, PresenceRequest, ReactionsRequest, ReactionsResult,
-    ReadResult, ReceiptsRequest, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, Target, UserId,
-    body_fits,
+    AddResult, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeviceRequest, DownloadRequest,
+    DownloadResult, Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult,
+    LeaveResult, MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, ReactionsRequest,
+    ReactionsResult, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side,
+    Target, UserId, WatchResult, body_fits,
 };
 
+#[cfg(feature = "media")]
+use crate::attachment::Attachment;
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
 use crate::group::{Draft, NewGroup, check_users};
+use crate::media::Upload;
 use crate::session::{Call, Session};
 use crate::storage::{Outgoing, Queued};
+#[cfg(feature = "media")]
+use crate::transfer::{Fetch, Fetched, unwritable};
 use crate::{Config, Error, Event, Stats};
 
 /// A user's connection to Pigeonhole. It is closed when its last clone is dropped.
@@ -78,7 +84,94 @@ impl Client {
     pub async fn send(&self, target: Target, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
         draft.check()?;
-        self.queue(Outgoing::message(target, draft)).await
+        self.queue(Outgoing::message(target, draft, None)).await
+    }
+
+    /// Sends a picture, a voice note or another file, by way of the outbox: its file is uploaded first, as often as it takes, over
+    /// restarts too, and what is said to the conversation meanwhile goes ahead of it. [`Event::Uploading`] tells how far it is.
+    ///
+    /// All of the file is read before this is done. It must stay as it is until the message is stored.
+    ///
+    /// # Errors
+    /// [`Error::File`]: it can't be read. [`Error::Invalid`]: it is empty, or above 100 MiB. Else as those of [`send`](Self::send).
+    #[cfg(feature = "media")]
+    pub async fn send_media(&self, target: Target, attachment: Attachment) -> Result<Sent, Error> {
+        attachment.check()?;
+        let draft = attachment.draft.clone();
+        let upload = crate::transfer::announce(attachment).await?;
+        self.queue(Outgoing::message(target, draft, Some(upload))).await
+    }
+
+    /// Sends what another message carries, by way of the outbox: nothing is uploaded. `draft` is the text beside it, which may be
+    /// empty.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: the message carries nothing. Else as those of [`send`](Self::send).
+    pub async fn forward(&self, target: Target, message: &Message, draft: impl Into<Draft>) -> Result<Sent, Error> {
+        let draft = draft.into();
+        draft.check()?;
+        let Some(media) = &message.media else {
+            return Err(Error::Invalid {
+                field: "media",
+                problem: "is missing: the message carries nothing".to_owned(),
+            });
+        };
+        let upload = Upload::copy(&message.conversation_id, message.seq, &message.kind, media);
+        self.queue(Outgoing::message(target, draft, Some(upload))).await
+    }
+
+    /// Fetches what a message carries into this file, which is there only if all of it is, and is what the message says. What breaks
+    /// goes on where it was, five times.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with `gone`: the message is deleted. [`Error::File`]: it can't be fetched or written, or is something else.
+    /// [`Error::Invalid`]: the message carries nothing. [`Error::Closed`].
+    #[cfg(feature = "media")]
+    pub async fn download(&self, message: &Message, to: impl Into<std::path::PathBuf>) -> Result<(), Error> {
+        const TRIES: u32 = 5;
+        let to = to.into();
+        let Some(media) = &message.media else {
+            return Err(Error::Invalid {
+                field: "media",
+                problem: "is missing: the message carries nothing".to_owned(),
+            });
+        };
+        let mut fetch = Fetch::new(media, &to).map_err(unwritable)?;
+        let http = crate::transfer::http();
+        let mut url = self.url_of(&media.media_id).await?;
+        for tries in 1.. {
+            match fetch.try_once(&http, &url).await? {
+                Fetched::All => break,
+                Fetched::UrlEnded if tries < TRIES => url = self.url_of(&media.media_id).await?,
+                Fetched::Broken(_) if tries < TRIES => tokio::time::sleep(std::time::Duration::from_secs(1)).await,
+                Fetched::UrlEnded => return Err(Error::File("it is not where the server says".to_owned())),
+                Fetched::Broken(why) => return Err(Error::File(why)),
+            }
+        }
+        let ended = spawn_blocking(move || fetch.end(&to)).await;
+        ended.map_err(|error| Error::File(error.to_string()))?
+    }
+
+    #[cfg(feature = "media")]
+    async fn url_of(&self, media_id: &MediaId) -> Result<String, Error> {
+        let found = self.urls(vec![media_id.clone()]).await?;
+        let item = found.items.into_iter().find(|item| item.media_id == *media_id);
+        let gone = || Error::Refused { code: "gone".to_owned(), message: "it is deleted".to_owned() };
+        item.map(|item| item.url).ok_or_else(gone)
+    }
+
+    /// Where the bytes are that these messages carry, 10 at most: URLs that are good for five minutes, for an app that fetches by
+    /// itself. Keep what was fetched under its `media_id`, never under its URL, and check its `sha256`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn urls(
+        &self,
+        media_ids: Vec<MediaId>,
+    ) -> impl Future<Output = Result<DownloadResult, Error>> + Send + 'static + use<> {
+        let (urls_tx, urls_rx) = oneshot::channel();
+        self.command(Command::Call(Call::Download(DownloadRequest { media_ids }, urls_tx)));
+        answer(urls_rx)
     }
 
     async fn queue<T>(&self, outgoing: Outgoing) -> Result<Sent<T>, Error> {
@@ -153,7 +246,7 @@ impl Client {
         self.queue(Outgoing::React { conversation_id: conversation_id.clone(), seq, emoji }).await
     }
 
-    /// Makes a group, by way of the outbox, as [`send`](Self::send): the user is its owner. The answer says which conversation
+    /// Makes a group or a channel, by way of the outbox, as [`send`](Self::send): the user is its owner. The answer says which conversation
     /// it is. Groups are made in the order of these calls.
     ///
     /// # Errors
@@ -187,11 +280,12 @@ impl Client {
         self.queue(Outgoing::Remove { conversation_id, user_id }).await
     }
 
-    /// Leaves a group, by way of the outbox, as [`add`](Self::add). Its owner hands it over before, or is the last.
+    /// Leaves a group or a channel, by way of the outbox, as [`add`](Self::add). Its owner hands it over before; a group's may also be
+    /// the last.
     ///
     /// # Errors
     /// As those of [`remove`](Self::remove).
-    pub async fn leave(&self, conversation_id: &ConversationId) -> Result<Sent, Error> {
+    pub async fn leave(&self, conversation_id: &ConversationId) -> Result<Sent<LeaveResult>, Error> {
         self.queue(Outgoing::Leave { conversation_id: conversation_id.clone() }).await
     }
 
@@ -216,7 +310,7 @@ impl Client {
     /// As those of [`create`](Self::create).
     pub async fn update(&self, conversation_id: &ConversationId, info: Info) -> Result<Sent, Error> {
         if info == Info::default() {
-            let problem = "is missing; name this, history, post or add".to_owned();
+            let problem = "is missing; name this, history, post, add or join".to_owned();
             return Err(Error::Invalid { field: "title", problem });
         }
         self.queue(Outgoing::Update { conversation_id: conversation_id.clone(), info }).await
@@ -271,6 +365,52 @@ impl Client {
         let request = ReactionsRequest { conversation_id: conversation_id.clone(), seq, limit, cursor };
         self.command(Command::Call(Call::Reactions(request, reactions_tx)));
         answer(reactions_rx)
+    }
+
+    /// Makes the user a member of a channel that takes everybody. It is asked again until the server has answered, but a restart
+    /// forgets it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: with `forbidden`, admins add members; or [`Error::Closed`].
+    pub fn join(
+        &self,
+        conversation_id: &ConversationId,
+    ) -> impl Future<Output = Result<JoinResult, Error>> + Send + 'static + use<> {
+        let (joined_tx, joined_rx) = oneshot::channel();
+        let request = JoinRequest { conversation_id: conversation_id.clone() };
+        self.command(Command::Call(Call::Join(request, joined_tx)));
+        answer(joined_rx)
+    }
+
+    /// A page of the user's channels, in the order of their ids: the first one, or the one at the `next_cursor` of the page before.
+    /// They are not in [`inbox`](Self::inbox), and no event tells of a change.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn channels(
+        &self,
+        cursor: Option<ConversationId>,
+    ) -> impl Future<Output = Result<ChannelsResult, Error>> + Send + 'static + use<> {
+        let (channels_tx, channels_rx) = oneshot::channel();
+        self.command(Command::Call(Call::Channels(ChannelsRequest { cursor }, channels_tx)));
+        answer(channels_rx)
+    }
+
+    /// The app shows a channel: what is written there comes as [`Event::Message`], each entry once and in order, until
+    /// [`unwatch`](Self::unwatch) or [`Event::Unwatched`], over reconnects but not over a restart. It begins above `after`, up to where
+    /// the app has the channel; with `None`, where it ends now. Of channels that are not watched, only what the user does there comes.
+    ///
+    /// It is watched without being awaited. Awaited, it gives the server's first answer, or fails with [`Error::Refused`],
+    /// [`Error::Unwatched`] or [`Error::Closed`]. Called again it asks again, and goes on where it is.
+    pub fn watch(&self, conversation_id: &ConversationId, after: Option<Seq>) -> Report<WatchResult> {
+        let (watched_tx, answer_rx) = oneshot::channel();
+        self.command(Command::Watch { conversation_id: conversation_id.clone(), after, watched_tx });
+        Report { answer_rx }
+    }
+
+    /// The app no longer shows it.
+    pub fn unwatch(&self, conversation_id: &ConversationId) {
+        self.command(Command::Unwatch(conversation_id.clone()));
     }
 
     /// The user is writing: call it at each key. The other members are told every 4 s at most, and only while there is a
@@ -445,7 +585,17 @@ impl Sent<AddResult> {
     }
 }
 
-/// What the user has read or set, on its way to the server. It is sent whether this is awaited or dropped.
+impl Sent<LeaveResult> {
+    /// As [`Sent::stored`]. Of a channel there is no `entry`.
+    ///
+    /// # Errors
+    /// As those of [`Sent::stored`].
+    pub async fn stored(self) -> Result<LeaveResult, Error> {
+        Ok(LeaveResult { entry: answer(self.stored_rx).await?.entry })
+    }
+}
+
+/// What the user has read, set or watches, on its way to the server. It is sent whether this is awaited or dropped.
 #[derive(Debug)]
 pub struct Report<T> {
     answer_rx: oneshot::Receiver<Result<T, Error>>,

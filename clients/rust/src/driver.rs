@@ -11,9 +11,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep_until, timeout};
-use wire::{AddResult, ConversationId, ReadResult, Seq};
+use wire::{AddResult, ClientMsgId, ConversationId, ReadResult, Seq, WatchResult};
 
 use crate::dial::{Dialer, LinkNews, run_link};
+use crate::media::{Put, PutEnd};
 use crate::session::{Call, LinkId, Output, Session, Waiter};
 use crate::storage::{Change, Queued, Storage};
 use crate::{Error, Event, Stats};
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Read { conversation_id: ConversationId, seq: Seq, left_tx: Waiter<ReadResult> },
     Call(Call),
     Typing(ConversationId),
+    Watch { conversation_id: ConversationId, after: Option<Seq>, watched_tx: Waiter<WatchResult> },
+    Unwatch(ConversationId),
     Handled { conversation_id: ConversationId, seq: Seq },
     Wake,
     Outbox { outbox_tx: oneshot::Sender<Vec<Queued>> },
@@ -51,8 +54,10 @@ impl Driver {
         let (news_tx, news_rx) = unbounded_channel();
         let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), news_tx };
         let writer = Writer { storage: Some(storage), unsaved: Vec::new() };
-        let running = Running { session, writer, links, event_tx, stats_tx, leaving: None };
-        running.run(command_rx, news_rx).await;
+        let (put_tx, put_rx) = unbounded_channel();
+        let puts = Puts::new(put_tx);
+        let running = Running { session, writer, links, puts, event_tx, stats_tx, leaving: None };
+        running.run(command_rx, news_rx, put_rx).await;
     }
 }
 
@@ -60,13 +65,19 @@ struct Running {
     session: Session,
     writer: Writer,
     links: Links,
+    puts: Puts,
     event_tx: UnboundedSender<Event>,
     stats_tx: watch::Sender<Stats>,
     leaving: Option<oneshot::Sender<()>>,
 }
 
 impl Running {
-    async fn run(mut self, mut command_rx: UnboundedReceiver<Command>, mut news_rx: UnboundedReceiver<LinkNews>) {
+    async fn run(
+        mut self,
+        mut command_rx: UnboundedReceiver<Command>,
+        mut news_rx: UnboundedReceiver<LinkNews>,
+        mut put_rx: UnboundedReceiver<PutNews>,
+    ) {
         self.session.tick(Instant::now());
         while self.leaving.is_none() {
             self.execute().await;
@@ -86,6 +97,10 @@ impl Running {
                         self.on_link_news(news);
                     }
                 }
+                Some(news) = put_rx.recv() => match news {
+                    PutNews::Progress(client_msg_id, bytes) => self.session.put_progress(&client_msg_id, bytes),
+                    PutNews::Ended(client_msg_id, end) => self.session.put_ended(&client_msg_id, end, Instant::now()),
+                },
                 () = sleep_until(tick_at.into()) => self.session.tick(Instant::now()),
             }
         }
@@ -115,6 +130,10 @@ impl Running {
                 }
                 Command::Call(call) => self.session.call(call, now),
                 Command::Typing(conversation_id) => self.session.typing(conversation_id, now),
+                Command::Watch { conversation_id, after, watched_tx } => {
+                    self.session.watch(&conversation_id, after, watched_tx, now);
+                }
+                Command::Unwatch(conversation_id) => self.session.unwatch(&conversation_id, now),
                 Command::Handled { conversation_id, seq } => self.session.handled(&conversation_id, seq, now),
                 Command::Wake => self.session.wake(now),
                 Command::Outbox { outbox_tx } => {
@@ -162,6 +181,7 @@ impl Running {
                     let _ = self.event_tx.send(event);
                 }
                 Output::Answer(answer) => answer.tell(),
+                Output::Put { client_msg_id, put } => self.puts.begin(client_msg_id, put),
             }
         }
     }
@@ -203,6 +223,55 @@ impl Links {
             // If its task has ended, the connection is about to be reported lost.
             let _ = frame_tx.send(text);
         }
+    }
+}
+
+/// What a PUT's task reports.
+enum PutNews {
+    /// So many bytes have gone out.
+    #[cfg_attr(not(feature = "media"), expect(dead_code, reason = "nothing is put without it"))]
+    Progress(ClientMsgId, u64),
+    Ended(ClientMsgId, PutEnd),
+}
+
+/// Files on their way. They end with this.
+struct Puts {
+    put_tx: UnboundedSender<PutNews>,
+    #[cfg(feature = "media")]
+    http: reqwest::Client,
+    #[cfg(feature = "media")]
+    tasks: JoinSet<()>,
+}
+
+impl Puts {
+    #[cfg(feature = "media")]
+    fn new(put_tx: UnboundedSender<PutNews>) -> Self {
+        Self { put_tx, http: crate::transfer::http(), tasks: JoinSet::new() }
+    }
+
+    #[cfg(feature = "media")]
+    fn begin(&mut self, client_msg_id: ClientMsgId, put: Put) {
+        while self.tasks.try_join_next().is_some() {}
+        let (http, put_tx, id) = (self.http.clone(), self.put_tx.clone(), client_msg_id.clone());
+        // If the client has ended, nobody needs the news.
+        let progress_tx = put_tx.clone();
+        let progress = move |bytes| drop(progress_tx.send(PutNews::Progress(id.clone(), bytes)));
+        self.tasks.spawn(async move {
+            let end = crate::transfer::put(http, put, progress).await;
+            let _ = put_tx.send(PutNews::Ended(client_msg_id, end));
+        });
+    }
+
+    #[cfg(not(feature = "media"))]
+    fn new(put_tx: UnboundedSender<PutNews>) -> Self {
+        Self { put_tx }
+    }
+
+    /// An outbox of a client that had the feature.
+    #[cfg(not(feature = "media"))]
+    fn begin(&mut self, client_msg_id: ClientMsgId, _put: Put) {
+        let end = PutEnd::Unreadable("this client is built without the feature media".to_owned());
+        let _ = self.put_tx.send(PutNews::Ended(client_msg_id, end));
     }
 }
 

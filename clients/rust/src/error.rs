@@ -27,6 +27,9 @@ pub enum Error {
     /// The server's answer makes no sense to this version.
     #[error("the server's answer can't be read")]
     Unreadable,
+    /// A file can't be read or written, or is not what it should be.
+    #[error("{0}")]
+    File(String),
     /// What is out of its limits: it was not sent.
     #[error("{field} {problem}")]
     Invalid {
@@ -43,6 +46,9 @@ pub enum Error {
         /// What a user id must be.
         problem: String,
     },
+    /// [`Client::unwatch`](crate::Client::unwatch) came before the answer.
+    #[error("it is no longer watched")]
+    Unwatched,
     /// The configuration can't work.
     #[error("{0}")]
     Config(String),
@@ -54,7 +60,7 @@ impl PartialEq for Error {
             (Self::Refused { code, message }, Self::Refused { code: other, message: text }) => {
                 code == other && message == text
             }
-            (Self::Config(what), Self::Config(other)) => what == other,
+            (Self::Config(what), Self::Config(other)) | (Self::File(what), Self::File(other)) => what == other,
             (Self::Invalid { field, .. }, Self::Invalid { field: other, .. }) => field == other,
             (Self::InvalidUserId { id, .. }, Self::InvalidUserId { id: other, .. }) => id == other,
             (Self::Storage(error), Self::Storage(other)) => error.kind() == other.kind(),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use wire::{Conversation, ConversationId, Message, Receipt, Settings, Timestamp, UserId};
+use wire::{ClientMsgId, Conversation, ConversationId, Message, Receipt, Settings, Timestamp, UserId};
 
 use crate::Error;
 use crate::storage::Queued;
@@ -48,6 +48,29 @@ pub enum Event {
         user_id: UserId,
         /// When the server heard of it.
         at: Timestamp,
+    },
+    /// The file of a message that is being sent: so many of its bytes are uploaded, for
+    /// [`Timeline::uploading`](crate::Timeline::uploading). It can go back, where a part has to be put again.
+    Uploading {
+        /// The message.
+        client_msg_id: ClientMsgId,
+        /// So many.
+        done: u64,
+        /// Of so many.
+        bytes: u64,
+    },
+    /// The user's reaction to a message of a channel is counted, for [`Timeline::reacted`](crate::Timeline::reacted). There it is no
+    /// entry, so no [`Event::Message`] says it.
+    Reacted {
+        /// The reaction.
+        queued: Queued,
+    },
+    /// A channel is no longer watched: the server has refused it, mostly because the user is no member (`not_member`).
+    Unwatched {
+        /// The channel.
+        conversation_id: ConversationId,
+        /// Why.
+        error: Error,
     },
     /// A message or a change that will never be stored: the server refused it for good. It is out of the outbox.
     Failed {

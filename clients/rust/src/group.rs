@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
-use wire::{AllowedTo, ConversationId, HistoryFrom, Message, Seq, System, Title, UserId, body_fits, mentions_fit};
+use wire::{
+    AllowedTo, ConversationId, ConversationKind, HistoryFrom, JoinBy, Message, Seq, System, Title, UserId, body_fits,
+    mentions_fit,
+};
 
 use crate::Error;
 
@@ -71,9 +74,12 @@ impl From<String> for Draft {
     }
 }
 
-/// A group that is to be made.
+/// A group or a channel that is to be made.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct NewGroup {
+    /// Which of the two.
+    #[serde(default = "group", skip_serializing_if = "is_of_group")]
+    pub kind: ConversationKind,
     /// What it is called.
     pub title: Title,
     /// Whoever else is in it from the beginning, at most 50.
@@ -87,21 +93,53 @@ pub struct NewGroup {
     /// Who may add members.
     #[serde(default)]
     pub add: AllowedTo,
+    /// Of a channel: who may join by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinBy>,
+}
+
+fn group() -> ConversationKind {
+    ConversationKind::Group
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_of_group(kind: &ConversationKind) -> bool {
+    *kind == ConversationKind::Group
 }
 
 impl NewGroup {
     /// One in which all may write and add, and who joins sees what comes from then on.
     pub fn new(title: Title, members: impl IntoIterator<Item = UserId>) -> Self {
         Self {
+            kind: ConversationKind::Group,
             title,
             members: members.into_iter().collect(),
             history: HistoryFrom::default(),
             post: AllowedTo::default(),
             add: AllowedTo::default(),
+            join: None,
+        }
+    }
+
+    /// A channel, in which admins write and add, and nobody joins by themselves.
+    pub fn channel(title: Title, members: impl IntoIterator<Item = UserId>) -> Self {
+        Self {
+            kind: ConversationKind::Channel,
+            post: AllowedTo::Admins,
+            add: AllowedTo::Admins,
+            join: Some(JoinBy::Admins),
+            ..Self::new(title, members)
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
+        let invalid = |field, problem: &str| Err(Error::Invalid { field, problem: problem.to_owned() });
+        if self.kind == ConversationKind::Direct {
+            return invalid("kind", "must be that of a group or a channel");
+        }
+        if self.kind == ConversationKind::Group && self.join.is_some() {
+            return invalid("join", "must be left out: this is no channel");
+        }
         check_users("members", &self.members, 0, GROUP_CHANGE_MEMBERS_MAX)
     }
 }
@@ -117,6 +155,10 @@ pub(crate) fn check_users(field: &'static str, users: &[UserId], min: usize, max
 
 pub(crate) fn is_group(conversation_id: &ConversationId) -> bool {
     conversation_id.as_str().starts_with("gr_")
+}
+
+pub(crate) fn is_channel(conversation_id: &ConversationId) -> bool {
+    conversation_id.as_str().starts_with("ch_")
 }
 
 /// What an entry of a group says of who is in it.

@@ -45,8 +45,8 @@
 //!   conversation is stored in the order it was sent.
 //!   (The server knows it again for 7 days: one that waits for longer, after a try whose answer was lost, can be
 //!   stored twice.)
-//! * Each entry of a conversation, a message or a silent one, is handed over once, in the order of `seq`, and none is left out. A new device begins
-//!   where the user's others are.
+//! * Each entry of a conversation, a message or a silent one, is handed over once, in the order of `seq`, and none is left out;
+//!   of a channel, while it is [watched](Client::watch). A new device begins where the user's others are.
 //! * A message is acknowledged when the app asks for the event after it, so what it had not finished with when it crashed
 //!   comes again. See [`Events`].
 //!
@@ -58,6 +58,8 @@
 
 #![warn(missing_docs)]
 
+#[cfg(feature = "media")]
+mod attachment;
 mod client;
 mod config;
 mod dial;
@@ -65,27 +67,34 @@ mod driver;
 mod error;
 mod event;
 mod group;
+mod media;
 mod session;
 mod stats;
 mod storage;
 mod timeline;
 mod token;
+#[cfg(feature = "media")]
+mod transfer;
 
+#[cfg(feature = "media")]
+pub use attachment::Attachment;
 pub use client::{Client, Events, Report, Sent};
 pub use config::{Config, Timing, TokenError, TokenNeed};
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, Why};
 pub use group::{Draft, EVERYBODY, NewGroup};
+pub use media::{About, Source, Upload};
 pub use stats::Stats;
 pub use storage::{Change, FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage};
 pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{
-    AddResult, AllowedTo, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeviceToken, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info, InvalidId, JoinBy, Kind,
-    LastMessage, Member, MembersResult, Message, MessageId, MutedUntil, Platform, Presence, Reaction, ReactionsResult,
+    AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId, ConversationKind,
+    ConversationSettings, DeviceToken, Digest, Download, DownloadResult, Emoji, FileName, GroupMember, HistoryFrom,
+    HistoryResult, InboxResult, Info, InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveResult, Media, MediaId,
+    Member, MembersResult, Message, MessageId, MimeType, MutedUntil, Platform, Presence, Reaction, ReactionsResult,
     Reactor, ReadResult, Receipt, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, System, Target,
-    Timestamp, Title, UserId, UserSettings, When,
+    Thumbhash, Timestamp, Title, UserId, UserSettings, WatchResult, Waveform, When,
 };
 
 /// The README's example, so that it compiles.

@@ -20,12 +20,14 @@ mod outbox;
 mod reports;
 mod requests;
 mod typing;
+mod uploads;
+mod watching;
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use wire::{ServerEvent, ServerFrame, UserId};
+use wire::{ClientMsgId, ServerEvent, ServerFrame, UserId};
 
 pub(crate) use calls::Call;
 use calls::Calls;
@@ -36,8 +38,11 @@ use outbox::Outbox;
 use reports::Reports;
 use requests::Requests;
 use typing::Typing;
+use watching::Watching;
 
 use crate::config::{Timing, TokenNeed};
+use crate::group::is_channel;
+use crate::media::Put;
 use crate::storage::{Change, Queued, Saved};
 use crate::{Error, Event, ReceiptKind, State, Stats};
 
@@ -56,6 +61,7 @@ pub(crate) enum Output {
     Close { link: LinkId },
     Event(Event),
     Answer(Answer),
+    Put { client_msg_id: ClientMsgId, put: Put },
 }
 
 /// An answer on its way to the app that waits for it.
@@ -92,6 +98,7 @@ pub(crate) struct Session {
     catch_up: CatchUp,
     reports: Reports,
     typing: Typing,
+    watching: Watching,
     stats: Stats,
     changes: Vec<Change>,
     outputs: Vec<Output>,
@@ -112,6 +119,7 @@ impl Session {
             catch_up: CatchUp::new(saved.caught_up),
             reports: Reports::default(),
             typing: Typing::default(),
+            watching: Watching::default(),
             stats: Stats::default(),
             changes: Vec::new(),
             outputs: Vec::new(),
@@ -138,7 +146,11 @@ impl Session {
         match event {
             ServerEvent::MessagesNew { messages, .. } => {
                 for message in messages {
-                    self.arrived(message, false, now);
+                    if is_channel(&message.conversation_id) {
+                        self.channel_entry(message, now);
+                    } else {
+                        self.arrived(message, false, now);
+                    }
                 }
             }
             ServerEvent::ReceiptDelivered(receipt) => {
@@ -184,6 +196,8 @@ impl Session {
             self.catch_up.next(),
             self.reports.next(),
             self.next_repair(),
+            self.watching.next(),
+            self.next_upload(),
         ]
         .into_iter()
         .flatten()
@@ -216,9 +230,11 @@ impl Session {
             return;
         }
         self.ask_calls(now);
+        self.uploads_due(now);
         self.send_waiting(now);
         self.drain_on(now);
         self.report(now);
+        self.watch_due(now);
         self.repair_due(now);
         self.finish_catch_up();
     }

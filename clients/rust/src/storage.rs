@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use wire::{ClientMsgId, ConversationId, Emoji, Info, Role, Seq, Target, Timestamp, UserId};
+use wire::{ClientMsgId, ConversationId, Emoji, Info, MediaId, Role, Seq, Target, Timestamp, UserId};
 
 use crate::group::{Draft, NewGroup};
+use crate::media::Upload;
 
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
@@ -104,12 +105,24 @@ pub enum Outgoing {
         /// Whom it names.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         mentions: Vec<UserId>,
+        /// What it carries.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        media: Option<Box<Upload>>,
     },
 }
 
 impl Outgoing {
-    pub(crate) fn message(target: Target, Draft { body, reply_to, mentions }: Draft) -> Self {
-        Self::Message { target, body, reply_to, mentions }
+    pub(crate) fn message(target: Target, Draft { body, reply_to, mentions }: Draft, media: Option<Upload>) -> Self {
+        Self::Message { target, body, reply_to, mentions, media: media.map(Box::new) }
+    }
+
+    /// What it carries, if it is a message that does.
+    pub fn upload(&self) -> Option<&Upload> {
+        if let Self::Message { media, .. } = self { media.as_deref() } else { None }
+    }
+
+    pub(crate) fn upload_mut(&mut self) -> Option<&mut Upload> {
+        if let Self::Message { media, .. } = self { media.as_deref_mut() } else { None }
     }
 
     /// Whom it is for. `None`: a group that is to be made.
@@ -166,6 +179,13 @@ pub enum Change {
     Queued(Queued),
     /// What has this `client_msg_id` no longer waits.
     Done(ClientMsgId),
+    /// What the message with this `client_msg_id` carries is called so from now on.
+    Uploading {
+        /// The message.
+        client_msg_id: ClientMsgId,
+        /// `None`: it has to be uploaded anew.
+        media_id: Option<MediaId>,
+    },
     /// The app is done with everything of this conversation up to here. Only rises.
     Held {
         /// The conversation.
@@ -197,6 +217,12 @@ impl Saved {
                 // Nearly always the first one.
                 if let Some(at) = self.outbox.iter().position(|queued| queued.client_msg_id == *id) {
                     self.outbox.remove(at);
+                }
+            }
+            Change::Uploading { client_msg_id, media_id } => {
+                let queued = self.outbox.iter_mut().find(|queued| queued.client_msg_id == *client_msg_id);
+                if let Some(upload) = queued.and_then(|queued| queued.outgoing.upload_mut()) {
+                    upload.media_id.clone_from(media_id);
                 }
             }
             Change::Held { conversation_id, seq } => {

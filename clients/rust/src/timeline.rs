@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use wire::limits::TYPING_SHOWN_MS;
 use wire::{
-    ClientMsgId, Conversation, ConversationKind, HistoryResult, Kind, Message, ReceiptsResult, Role, Seq, Side, System,
-    Timestamp, UserId,
+    Channel, ClientMsgId, Conversation, ConversationKind, HistoryResult, Kind, Message, ReceiptsResult, Role, Seq,
+    Side, System, Timestamp, UserId,
 };
 
 use crate::ReceiptKind;
-use crate::group::{EVERYBODY, Turn, is_group, turn_of};
+use crate::group::{EVERYBODY, Turn, is_channel, is_group, turn_of};
 use crate::storage::{Outgoing, Queued};
 use changes::{Changes, foresee, keep_text};
 pub use members::Readers;
@@ -36,7 +36,7 @@ use members::{Marks, Members};
 /// let mut timeline = Timeline::new(UserId::parse("alice")?);
 /// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
 /// let target = Target::User(UserId::parse("bob")?);
-/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![] };
+/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
 /// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
 /// timeline.queued(queued, Timestamp::from_millis(1_763_632_800_000));
 ///
@@ -68,14 +68,14 @@ pub struct Timeline {
     /// The ids of own messages and changes that are stored.
     stored: BTreeSet<ClientMsgId>,
     marks: BTreeMap<UserId, Marks>,
-    is_group: bool,
+    kind: ConversationKind,
     /// Somebody asked how far the members of this group are, so ticks can be told.
     has_receipts: bool,
     /// Of a group: below it nothing is shown, and where the conversation ended when this was said.
     first: (Seq, Seq),
     /// The newest entry that is known of, held or not.
     last_seq: Seq,
-    row: Option<Conversation>,
+    row: Option<Row>,
     /// The server has said how far the conversation goes.
     is_known: bool,
     opened: Option<Opened>,
@@ -155,6 +155,8 @@ pub struct Unsent {
     pub queued: Queued,
     /// When the user made it.
     pub at: Timestamp,
+    /// Of a message whose file is being uploaded, how many of the [`Upload`](crate::Upload)'s bytes are there.
+    pub uploaded: Option<u64>,
     /// Why it will never be stored.
     pub error: Option<String>,
 }
@@ -170,6 +172,16 @@ impl Unsent {
 struct Writing {
     until: Instant,
     /// Where the conversation ended when this was heard of.
+    last_seq: Seq,
+}
+
+/// What a row of the chat list, or of the list of channels, says.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    role: Option<Role>,
+    unread: u64,
+    mentions: Option<u64>,
+    read_seq: Seq,
     last_seq: Seq,
 }
 
@@ -193,7 +205,7 @@ impl Timeline {
             unsent: Vec::new(),
             stored: BTreeSet::new(),
             marks: BTreeMap::new(),
-            is_group: false,
+            kind: ConversationKind::Direct,
             has_receipts: false,
             first: (Seq::ZERO, Seq::FIRST),
             last_seq: Seq::ZERO,
@@ -209,7 +221,7 @@ impl Timeline {
         let HistoryResult { messages, last_seq, members, first_seq, .. } = page;
         self.begins_at(first_seq, last_seq);
         for message in messages {
-            self.message(message);
+            self.take(message, true);
         }
         for member in members {
             self.raise(&member.user_id, member.delivered_seq, member.read_seq);
@@ -220,16 +232,28 @@ impl Timeline {
     /// How far the other members of the group have come: any page of it. Without one, all that is known of an own message is that
     /// it is stored.
     pub fn receipts(&mut self, page: &ReceiptsResult) {
-        (self.is_group, self.has_receipts) = (true, true);
+        self.is(ConversationKind::Group);
+        self.has_receipts = true;
         for member in &page.members {
             self.raise(&member.user_id, member.delivered_seq, member.read_seq);
         }
     }
 
+    /// A channel looks like a group, and a direct conversation like nothing.
+    fn is(&mut self, kind: ConversationKind) {
+        if self.kind == ConversationKind::Direct || kind == ConversationKind::Channel {
+            self.kind = kind;
+        }
+    }
+
+    fn is_channel(&self) -> bool {
+        self.kind == ConversationKind::Channel
+    }
+
     /// Of several, the one that was said last holds: who joins again may see less than before, or more.
     fn begins_at(&mut self, first_seq: Option<Seq>, last_seq: Seq) {
         let Some(first_seq) = first_seq else { return };
-        self.is_group = true;
+        self.is(ConversationKind::Group);
         if self.first.0 <= last_seq {
             self.first = (last_seq, first_seq);
             // Should it be shown again, it may have changed meanwhile.
@@ -240,6 +264,10 @@ impl Timeline {
 
     /// The next entry, or any other. An own one takes the place of the unsent one with the same id.
     pub fn message(&mut self, message: Message) {
+        self.take(message, false);
+    }
+
+    fn take(&mut self, message: Message, from_page: bool) {
         if self.is_own(&message)
             && let Some(id) = &message.client_msg_id
         {
@@ -250,13 +278,21 @@ impl Timeline {
             self.writing.remove(&message.sender_id);
         }
         self.last_seq = self.last_seq.max(message.seq);
-        self.is_group |= is_group(&message.conversation_id);
+        if is_channel(&message.conversation_id) {
+            self.is(ConversationKind::Channel);
+        } else if is_group(&message.conversation_id) {
+            self.is(ConversationKind::Group);
+        }
+        if self.is_channel() && self.is_own(&message) && message.kind.counts() {
+            // Who posts has read everything up to there.
+            self.raise(&message.sender_id.clone(), message.seq, message.seq);
+        }
         if message.seq <= self.floor() {
             return;
         }
         let was_closed = message.system.is_some() && self.is_closed();
         if message.kind.counts() {
-            self.hold(message);
+            self.hold(message, from_page);
         } else {
             self.change(message);
         }
@@ -272,7 +308,7 @@ impl Timeline {
     }
 
     /// A message, as it was when it was read. What is known of it already may be newer.
-    fn hold(&mut self, mut message: Message) {
+    fn hold(&mut self, mut message: Message, from_page: bool) {
         let seq = message.seq;
         if let Some(at) = message.deleted_at {
             let by = message.deleted_by.as_ref().unwrap_or(&message.sender_id).clone();
@@ -281,8 +317,12 @@ impl Timeline {
         if let Some(held) = self.held.remove(&seq) {
             keep_text(&mut message, held);
         }
+        // What a channel tells as it is written is without reactions. Its pages have them, and the last one holds.
+        let has_reactions = !self.is_channel() || from_page || !message.reactions.is_empty();
         let changes = self.changes.entry(seq).or_default();
-        changes.page(&message);
+        if has_reactions {
+            changes.page(&message);
+        }
         changes.apply(&mut message);
         self.held.insert(seq, message);
     }
@@ -306,7 +346,14 @@ impl Timeline {
         let id = &queued.client_msg_id;
         let is_shown = matches!(queued.outgoing, Outgoing::Message { .. }) || queued.outgoing.target_seq().is_some();
         if is_shown && !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
-            self.unsent.push(Unsent { queued, at, error: None });
+            self.unsent.push(Unsent { queued, at, uploaded: None, error: None });
+        }
+    }
+
+    /// The file of an own message is on its way, as [`Event::Uploading`](crate::Event::Uploading) says.
+    pub fn uploading(&mut self, client_msg_id: &ClientMsgId, done: u64) {
+        if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.is(client_msg_id)) {
+            unsent.uploaded = Some(done);
         }
     }
 
@@ -315,6 +362,19 @@ impl Timeline {
     pub fn failed(&mut self, client_msg_id: &ClientMsgId, error: impl Into<String>) {
         if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.is(client_msg_id)) {
             unsent.error = Some(error.into());
+        }
+    }
+
+    /// An own reaction to a message of a channel is counted, as [`Event::Reacted`](crate::Event::Reacted) says.
+    pub fn reacted(&mut self, queued: &Queued) {
+        self.stored.insert(queued.client_msg_id.clone());
+        self.unsent.retain(|unsent| !unsent.is(&queued.client_msg_id));
+        if let Outgoing::React { seq, emoji, .. } = &queued.outgoing
+            && let Some(message) = self.held.get_mut(seq).filter(|message| message.kind.counts())
+        {
+            let changes = self.changes.entry(*seq).or_default();
+            changes.counted(emoji.as_ref());
+            changes.apply(message);
         }
     }
 
@@ -339,16 +399,29 @@ impl Timeline {
 
     /// A row of the chat list. One that is older than another changes nothing.
     pub fn row(&mut self, row: &Conversation) {
-        let (own, was_closed) = (self.user_id.clone(), self.is_closed());
-        self.raise(&own, row.delivered_seq, row.read_seq);
-        self.is_group |= row.kind == ConversationKind::Group;
-        self.begins_at(row.first_seq, row.last_seq);
-        let is_older = |other: &Conversation| row.last_seq < other.last_seq || row.read_seq < other.read_seq;
-        if !self.row.as_ref().is_some_and(is_older) {
-            self.row = Some(row.clone());
+        let was_closed = self.is_closed();
+        self.is(row.kind);
+        self.raise(&self.user_id.clone(), row.delivered_seq, row.read_seq);
+        let Conversation { role, unread, mentions, read_seq, last_seq, .. } = *row;
+        self.listed(Row { role, unread, mentions, read_seq, last_seq }, row.first_seq);
+        self.reopened(was_closed);
+    }
+
+    /// A row of the list of channels, as [`row`](Self::row).
+    pub fn channel(&mut self, row: &Channel) {
+        self.is(ConversationKind::Channel);
+        let Channel { role, unread, read_seq, last_seq, .. } = *row;
+        self.raise(&self.user_id.clone(), read_seq, read_seq);
+        self.listed(Row { role: Some(role), unread, mentions: None, read_seq, last_seq }, Some(row.first_seq));
+    }
+
+    fn listed(&mut self, row: Row, first_seq: Option<Seq>) {
+        self.begins_at(first_seq, row.last_seq);
+        let is_older = |other: Row| row.last_seq < other.last_seq || row.read_seq < other.read_seq;
+        if !self.row.is_some_and(is_older) {
+            self.row = Some(row);
         }
         self.known(row.last_seq);
-        self.reopened(was_closed);
     }
 
     /// The user looks at it from now on: where the unread separator is does not change until [`close`](Self::close).
@@ -436,9 +509,13 @@ impl Timeline {
         self.writing.iter().filter(|(_, writing)| now < writing.until).map(|(user_id, _)| user_id).collect()
     }
 
-    /// The user was removed from the group or has left it: what was said until then stays, and nothing may be sent.
+    /// The user was removed from the group or has left it: what was said until then stays, and nothing may be sent. Of a channel
+    /// nothing says so: the server answers that the user is no member.
     pub fn is_closed(&self) -> bool {
-        let by_row = self.row.as_ref().map(|row| (row.last_seq, row.role == Some(Role::None)));
+        if self.is_channel() {
+            return false;
+        }
+        let by_row = self.row.map(|row| (row.last_seq, row.role == Some(Role::None)));
         let by_entry = self.own_turn().map(|(seq, turn)| (seq, turn == Turn::Leaves));
         by_row.max(by_entry).is_some_and(|(_, is_closed)| is_closed)
     }
@@ -482,7 +559,7 @@ impl Timeline {
     pub fn missing(&self) -> Option<Side> {
         let held = || self.held.range((Excluded(self.floor()), Unbounded)).map(|(seq, _)| seq);
         let Some(newest) = held().next_back().copied() else {
-            return if self.last_seq > Seq::ZERO { Some(Side::Newest) } else { None };
+            return if self.last_seq > self.floor() { Some(Side::Newest) } else { None };
         };
         if newest < self.last_seq {
             return Some(Side::After(newest));
@@ -498,14 +575,14 @@ impl Timeline {
         if oldest.previous() > self.floor() { Some(Side::Before(oldest)) } else { None }
     }
 
-    /// How many messages of others the user has not read, and are not deleted, as far as known: while some of those are missing,
+    /// How many messages of others the user has not read, and are not deleted except in a channel, as far as known: while some of those are missing,
     /// what the row says and what has come since.
     pub fn unread(&self) -> u64 {
         let mark = self.own_read();
         let of_others = |mark| self.above(mark).filter(|message| self.awaits_reading(message)).count() as u64;
         let held = of_others(mark);
         let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
-        match &self.row {
+        match self.row {
             Some(row) if missing > 0 => {
                 // It can be fewer than are held: the row may know of a delete that is missing here.
                 let known = row.unread.saturating_sub(self.deleted_since(row.last_seq, mark));
@@ -521,7 +598,7 @@ impl Timeline {
         let naming = |mark| self.above(mark).filter(|message| self.awaits_reading(message) && self.is_named(message));
         let held = naming(mark).count() as u64;
         let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
-        match self.row.as_ref().and_then(|row| Some((row.last_seq, row.mentions?))) {
+        match self.row.and_then(|row| Some((row.last_seq, row.mentions?))) {
             Some((last_seq, known)) if missing > 0 => {
                 (known + naming(mark.max(last_seq)).count() as u64).clamp(held, held + missing).min(self.unread())
             }
@@ -535,6 +612,10 @@ impl Timeline {
 
     /// How many messages of others, unread and not above `last_seq`, were deleted by entries above it.
     fn deleted_since(&self, last_seq: Seq, mark: Seq) -> u64 {
+        // A channel counts them until they are read.
+        if self.is_channel() {
+            return 0;
+        }
         // In groups others may delete what one wrote oneself. Whose a target was that is not held is not known: its author's.
         let is_others = |entry: &&Message| {
             let target = entry.target_seq.and_then(|target| self.held.get(&target));
@@ -565,7 +646,7 @@ impl Timeline {
 
     /// Above the own read mark, it is unread.
     fn awaits_reading(&self, message: &Message) -> bool {
-        message.kind.counts() && message.deleted_at.is_none() && !self.is_own(message)
+        message.kind.counts() && (message.deleted_at.is_none() || self.is_channel()) && !self.is_own(message)
     }
 
     fn is_own(&self, message: &Message) -> bool {
@@ -616,7 +697,7 @@ impl Timeline {
 
     /// Up to where all others have the conversation, and have read it; `None`: there are no others, or it isn't known.
     fn all_others(&self) -> Option<(Seq, Seq)> {
-        if self.is_group && !self.has_receipts {
+        if self.kind != ConversationKind::Direct && !self.has_receipts {
             return None;
         }
         self.members().all_others(&self.user_id)

@@ -83,7 +83,7 @@ async fn a_change_goes_into_the_outbox_as_a_message_does() {
     assert_eq!(
         waiting,
         [
-            Outgoing::Message { target, body: "sure".to_owned(), reply_to: Some(seq), mentions: vec![] },
+            Outgoing::Message { target, body: "sure".to_owned(), reply_to: Some(seq), mentions: vec![], media: None },
             Outgoing::Edit { conversation_id: conversation_id(), seq, body: "better".to_owned() },
             Outgoing::React { conversation_id: conversation_id(), seq, emoji: thumb },
             Outgoing::React { conversation_id: conversation_id(), seq, emoji: None },

@@ -95,6 +95,9 @@ function check(schema, value, definitions) {
       return `typeof ${value} === "${schema.type}"`;
     case "integer":
       return `Number.isSafeInteger(${value})`;
+    // A map of texts.
+    case "object":
+      return `isObject(${value})`;
     case "array": {
       const name = nameOf(schema.items.$ref);
       const isObjects = definitions[name].type === "object";

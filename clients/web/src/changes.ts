@@ -48,11 +48,11 @@ export class Changes {
     this.#me = me;
   }
 
-  /** An entry, as it was at any time. */
-  take(entry: Message): void {
+  /** An entry, as it was at any time. `isCounted`: what it says of reactions is so. */
+  take(entry: Message, isCounted = true): void {
     const { kind, target_seq, seq, sender_id, sent_at, body, version, emoji, emoji_before } = entry;
     if (target_seq === undefined) {
-      this.#takeMessage(entry);
+      this.#takeMessage(entry, isCounted);
       return;
     }
     const became = this.#of(target_seq);
@@ -72,7 +72,14 @@ export class Changes {
     }
   }
 
-  #takeMessage(message: Message): void {
+  /** The user's own reaction to this message, where it is no entry: the counts have it until they are told anew. */
+  takeOwn(seq: number, emoji: string | null): void {
+    const became = this.#of(seq);
+    const { asOf } = became.counted;
+    became.counted = { asOf, reactions: this.#reactions(became, emoji) };
+  }
+
+  #takeMessage(message: Message, isCounted: boolean): void {
     const { seq, body, version = 1, edited_at, deleted_at, deleted_by, reactions = [], reactions_seq = 0 } = message;
     const became = this.#of(seq);
     if (deleted_at !== undefined) {
@@ -80,7 +87,7 @@ export class Changes {
       return;
     }
     raise(became, { version, body, editedAt: edited_at });
-    if (reactions_seq >= became.counted.asOf) {
+    if (isCounted && reactions_seq >= became.counted.asOf) {
       became.counted = { asOf: reactions_seq, reactions };
     }
   }
@@ -92,7 +99,7 @@ export class Changes {
   /** The message as it is now, under the own changes that wait. */
   apply(message: Message, wanted: readonly Wanted[] = []): Message {
     const became = this.#of(message.seq);
-    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, ...rest } = message;
+    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, media, ...rest } = message;
     const deleting = wanted.find(({ queued }) => "delete" in queued);
     const deleted = became.deleted ?? (deleting && { deleted_at: deleting.at, deleted_by: this.#me });
     if (deleted) {
@@ -111,6 +118,7 @@ export class Changes {
     return {
       ...rest,
       body: text.body,
+      ...(media ? { media } : {}),
       ...(text.version > 1 ? { version: text.version } : {}),
       ...(text.editedAt === undefined ? {} : { edited_at: text.editedAt }),
       ...(shown.length > 0 ? { reactions: shown } : {}),

@@ -1,21 +1,28 @@
 // The interface for apps.
 
 import { type Config, defaultTiming } from "./config.ts";
+import { Downloads } from "./downloads.ts";
 import { clock, Driver } from "./driver.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
 import {
   type AddResult,
+  type ChannelsResult,
   type HistoryResult,
   type InboxResult,
+  type JoinResult,
+  type LeaveResult,
   limits,
   type MembersResult,
+  type Message,
   type Presence,
   type ReactionsResult,
   type ReadResult,
   type ReceiptsResult,
   type SendResult,
+  type WatchResult,
 } from "./frames.ts";
+import { digestsOf, infoOf, isMediaKind, type MediaDraft } from "./media.ts";
 import {
   checkQueued,
   checkSize,
@@ -74,15 +81,19 @@ export class Client {
   /** Events, in order. */
   readonly events: Events;
   #driver: Driver;
+  #downloads: Downloads;
   #unwatch: () => void;
 
   /** @internal */
   constructor(driver: Driver, events: Events) {
     this.#driver = driver;
     this.events = events;
+    this.#downloads = new Downloads((ids) => this.#call({ action: "download", media_ids: ids }));
     this.#unwatch = watchSurroundings({
       shown: () => this.wake(),
-      networkChanged: () => driver.act((session, now) => session.networkChanged(now)),
+      networkChanged: () => {
+        driver.act((session, now) => session.networkChanged(now));
+      },
     });
   }
 
@@ -97,6 +108,60 @@ export class Client {
   send(target: Target, draft: Draft): Promise<Sent> {
     const said = typeof draft === "string" ? { body: draft } : draft;
     return this.#queue({ clientMsgId: uuid(), target, ...said });
+  }
+
+  /**
+   * Sends a picture, a file or a voice note, by way of the outbox: it is uploaded first, as often as it takes, and what is said to the
+   * conversation meanwhile goes ahead of it. Events `uploading` say how far it is. It goes on after a reload where the storage can keep
+   * bytes (`indexedDbStorage`).
+   *
+   * @throws As `send`, and `file`: it can't be read. `config`: there are no digests without TLS.
+   */
+  async sendMedia(target: Target, draft: MediaDraft): Promise<Sent> {
+    const info = infoOf(draft);
+    const { sha256, parts } = await digestsOf(draft.blob);
+    const { blob, kind, body = "", replyTo, mentions } = draft;
+    return this.#queue({
+      clientMsgId: uuid(),
+      target,
+      body,
+      ...(replyTo === undefined ? {} : { replyTo }),
+      ...(mentions === undefined ? {} : { mentions }),
+      media: { source: { file: blob }, kind, ...info, sha256, ...(parts ? { parts } : {}) },
+    });
+  }
+
+  /** Sends what a message carries once more, with this caption. The bytes are copied where they are. Otherwise as `sendMedia`. */
+  async forward(target: Target, message: Message, body = ""): Promise<Sent> {
+    const { kind, media, conversation_id, seq } = message;
+    if (!media || !isMediaKind(kind)) {
+      throw new PigeonholeError("bad_request", "media: is missing; the message carries nothing");
+    }
+    const { media_id: _, ...info } = media;
+    const source = { copy_of: { conversation_id, seq } };
+    return this.#queue({ clientMsgId: uuid(), target, body, media: { source, kind, ...info } });
+  }
+
+  /**
+   * The message that is being uploaded is not to be sent. It fails with `cancelled`; `false`: that is too late, since what it carries is
+   * there.
+   */
+  cancel(clientMsgId: string): boolean {
+    let isCancelled = false;
+    this.#driver.act((session, now) => {
+      isCancelled = session.cancel(clientMsgId, now);
+    });
+    return isCancelled;
+  }
+
+  /**
+   * What a message carries, once its digest is found to be right. Its `type` is that of a picture or a recording; of all else it says
+   * nothing, since a stranger's page must not become one of the app's. Keep it under its `media_id`.
+   *
+   * @throws `gone`: it is deleted. `file`: it can't be fetched, or is not what the message says. A code of the protocol; `closed`.
+   */
+  download(message: Pick<Message, "kind" | "media">, signal?: AbortSignal): Promise<Blob> {
+    return this.#downloads.download(message, signal);
   }
 
   /** As `send`, to the direct conversation with this user. */
@@ -130,8 +195,8 @@ export class Client {
   }
 
   /**
-   * Makes a group of the user, who owns it, and these. It goes by the outbox, in a lane of its own; `stored` of the result has the
-   * group's `conversation_id`.
+   * Makes a group of the user, who owns it, and these; with `kind: "channel"` a channel. It goes by the outbox, in a lane of its own;
+   * `stored` of the result has the `conversation_id`.
    *
    * @throws As `send`.
    */
@@ -156,9 +221,37 @@ export class Client {
     return this.#queue({ clientMsgId: uuid(), target, remove: { user_id: user } });
   }
 
-  /** Leaves a group. Otherwise as `edit`. */
-  leave(conversation: string): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+  /** Leaves a group or a channel, where that is no entry: `stored` of the result has no `seq` then. Otherwise as `edit`. */
+  leave(conversation: string): Promise<Sent<LeaveResult>> {
+    return this.#queue<LeaveResult>({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+  }
+
+  /** Becomes a member of a channel that takes everybody. Gives where it ends: what comes after that is unread. */
+  join(channel: string): Promise<JoinResult> {
+    return this.#call({ action: "join", conversation_id: channel });
+  }
+
+  /** A page of the user's channels, in the order of their ids. They are not in `inbox`. */
+  channels({ cursor }: Pick<Page, "cursor"> = {}): Promise<ChannelsResult> {
+    return this.#call({ action: "channels", ...(cursor ? { cursor } : {}) });
+  }
+
+  /**
+   * The app shows a channel: what is written there comes as `message` events, each entry once and in order, until `unwatch` or an
+   * `unwatched` event, over all connections; a restart forgets it. It begins after this `seq`, up to where the app has the channel;
+   * or where it ends now. Called again it asks again, and goes on where it is.
+   *
+   * Gives the server's first answer, which the app may ignore.
+   *
+   * @throws A code of the protocol. `unwatched`, `closed`: it was ended before the answer.
+   */
+  watch(channel: string, afterSeq?: number): Promise<WatchResult> {
+    return this.#driver.ask((session, waiter, now) => session.watch(channel, afterSeq, waiter, now));
+  }
+
+  /** The app no longer shows this channel. */
+  unwatch(channel: string): void {
+    this.#driver.act((session, now) => session.unwatch(channel, now));
   }
 
   /** Says what a member of a group may do from now on. With `owner` the user hands the group over. Otherwise as `edit`. */

@@ -7,6 +7,7 @@ import type { LinkId, Output, Session, Waiter } from "./session/session.ts";
 import type { Dialer, Link } from "./socket.ts";
 import type { Queued, Storage } from "./storage/storage.ts";
 import { StorageWriter } from "./storage/writer.ts";
+import { put } from "./transfer.ts";
 
 /** The longest that `setTimeout` can wait. A longer timer would fire at once. */
 const TIMER_MAX = 2 ** 31 - 1;
@@ -22,6 +23,8 @@ export class Driver {
   #writer: StorageWriter;
   #tell: (event: ClientEvent) => void;
   #links = new Map<LinkId, Link>();
+  /** Bytes on their way. */
+  #puts = new Map<string, AbortController>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isExecuting = false;
   /** Resolves when all outputs are executed. */
@@ -95,6 +98,9 @@ export class Driver {
     await this.#executed;
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    for (const end of this.#puts.values()) {
+      end.abort();
+    }
     await Promise.all([...this.#links.values()].map((link) => link.close()));
     for (const refuse of this.#waiting) {
       refuse(closed());
@@ -136,6 +142,13 @@ export class Driver {
       case "answer":
         output.settle();
         break;
+      case "put":
+        this.#put(output);
+        break;
+      case "abort":
+        this.#puts.get(output.id)?.abort();
+        this.#puts.delete(output.id);
+        break;
       case "save":
         break;
     }
@@ -155,6 +168,18 @@ export class Driver {
       },
     };
     this.#links.set(link, this.#dialer.dial(need, listener));
+  }
+
+  async #put({ id, put: what }: Extract<Output, { do: "put" }>): Promise<void> {
+    const end = new AbortController();
+    this.#puts.set(id, end);
+    const progress = (sent: number) => this.act((session, now) => session.putProgress(id, sent, now));
+    const came = await put({ put: what, signal: end.signal, progress });
+    // What was ended here is forgotten already.
+    if (!end.signal.aborted) {
+      this.#puts.delete(id);
+      this.act((session, now) => session.putEnded(id, came, now));
+    }
   }
 
   #setTimer(): void {

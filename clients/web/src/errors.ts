@@ -10,8 +10,20 @@ import type { ErrorCode } from "./frames.ts";
  * - `storage_busy`: another client, in another tab perhaps, has this storage.
  * - `unreadable`: this version can't read the server's answer.
  * - `config`: the configuration can't work.
+ * - `cancelled`: the app has cancelled the upload.
+ * - `file`: what a message carries can't be read, is not what was announced, or can't be fetched.
+ * - `unwatched`: the app has ended the watch before the server has answered.
  */
-export type PigeonholeErrorCode = ErrorCode | "closed" | "storage" | "storage_busy" | "unreadable" | "config";
+export type PigeonholeErrorCode =
+  | ErrorCode
+  | "closed"
+  | "storage"
+  | "storage_busy"
+  | "unreadable"
+  | "config"
+  | "unwatched"
+  | "cancelled"
+  | "file";
 
 export class PigeonholeError extends Error {
   override readonly name = "PigeonholeError";

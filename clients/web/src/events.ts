@@ -3,12 +3,15 @@
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, QueuedReaction } from "./storage/storage.ts";
 
 export type ClientEvent =
   | MessageEvent
   | ReceiptEvent
   | ConversationEvent
+  | UploadingEvent
+  | ReactedEvent
+  | UnwatchedEvent
   | TypingEvent
   | SettingsEvent
   | StateEvent
@@ -17,7 +20,8 @@ export type ClientEvent =
 
 /**
  * The next entry of its conversation, in the order of `seq`, each once: a message, or what became of one (`edit`, `delete`,
- * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are.
+ * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are. Of a channel, others' come
+ * only while it is watched.
  */
 interface MessageEvent {
   type: "message";
@@ -43,6 +47,16 @@ interface ReceiptEvent extends Receipt {
 interface ConversationEvent {
   type: "conversation";
   conversation: Conversation;
+}
+
+/** An own reaction to a message of a channel is counted, for `Timeline.reacted`: there it is no entry, and no `message`. */
+type ReactedEvent = { type: "reacted" } & QueuedReaction;
+
+/** A channel is watched no longer, since the server refuses it: mostly `not_member`, for who was removed from it. */
+interface UnwatchedEvent {
+  type: "unwatched";
+  conversation_id: string;
+  error: PigeonholeError;
 }
 
 /** Somebody writes there, for some seconds from now on: to be shown until an entry of theirs comes, or 6 s are over. */
@@ -74,8 +88,22 @@ export type State =
   | { state: "connecting" | "online" | "caught_up" | "replaced" }
   | { state: "offline"; why: Why; retryInMs: number };
 
-/** A message or a change that will never be stored: the server refused it for good. It is out of the outbox. */
+/**
+ * A message or a change that will never be stored: the server refused it for good, or what it carries can't be uploaded. It is out of the
+ * outbox.
+ */
 type FailedEvent = { type: "failed"; error: PigeonholeError } & Queued;
+
+/**
+ * The file of a message that is being sent: so many of its bytes are uploaded, for `Timeline.uploading`. It can go back, where a part has
+ * to be put again.
+ */
+interface UploadingEvent {
+  type: "uploading";
+  clientMsgId: string;
+  done: number;
+  bytes: number;
+}
 
 /**
  * The first event, where what an earlier run has stored can't be read. It is set aside, under the name `setAside`, and this

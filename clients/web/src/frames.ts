@@ -19,6 +19,9 @@ export type Request =
   | HistoryRequest
   | SettingsRequest
   | DeviceRequest
+  | UploadRequest
+  | UploadedRequest
+  | DownloadRequest
   | CreateRequest
   | AddRequest
   | RemoveRequest
@@ -41,7 +44,8 @@ export type Request =
 export type SendRequest = {
   action: "send";
   /**
-   * At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
+   * At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON. Of an image, a file or a voice note it is the caption, and may
+   * be empty.
    */
   body: string;
   /**
@@ -55,7 +59,11 @@ export type SendRequest = {
   /**
    * What an entry is. What a later version stored keeps its kind on the way through this one.
    */
-  kind: "text";
+  kind: "text" | "image" | "file" | "voice";
+  /**
+   * Of an image, a file or a voice note, once it is uploaded.
+   */
+  media?: Media;
   /**
    * In a group: whom it names, or `*` for all members, which admins and the owner may.
    *
@@ -75,6 +83,31 @@ export type ClientMsgId = string;
  * What a request is called by its client, so that the answer can be told from others.
  */
 export type RequestId = string;
+/**
+ * What an upload is called. The server makes it.
+ */
+export type MediaId = string;
+/**
+ * A media type such as `image/jpeg`, in lower case and without parameters.
+ */
+export type MimeType = string;
+/**
+ * What a file is called: a name that can be saved, and no way to another folder. Characters that turn the direction of a text
+ * would show `exe.jpg` for what ends in `gpj.exe`.
+ */
+export type FileName = string;
+/**
+ * A SHA-256 digest in base64, with its padding.
+ */
+export type Digest = string;
+/**
+ * A thumbhash in base64.
+ */
+export type Thumbhash = string;
+/**
+ * The bars of a voice note in base64.
+ */
+export type Waveform = string;
 /**
  * Who: the `sub` of the token, as any issuer writes it.
  */
@@ -160,6 +193,65 @@ export type DeviceRequest1 =
  */
 export type DeviceToken = string;
 /**
+ * Where to put the bytes of an image, a file or a voice note that is to be sent.
+ */
+export type UploadRequest = UploadRequest1 & {
+  action: "upload";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+};
+export type UploadRequest1 =
+  | ((
+      | {
+          to: UserId;
+        }
+      | {
+          conversation_id: ConversationId;
+        }
+    ) & {
+      bytes: number;
+      /**
+       * What an entry is. What a later version stored keeps its kind on the way through this one.
+       */
+      kind: "image" | "file" | "voice";
+      mime: MimeType;
+      /**
+       * Of a file above 16 MiB: SHA-256 of each 8 MiB of it.
+       *
+       * @minItems 1
+       * @maxItems 13
+       */
+      parts?: Digest[];
+      /**
+       * SHA-256 of the bytes, or of a file in parts that of its parts' digests, one after another.
+       */
+      sha256: Digest;
+    })
+  | ((
+      | {
+          to: UserId;
+        }
+      | {
+          conversation_id: ConversationId;
+        }
+    ) & {
+      /**
+       * A message that the caller can see.
+       */
+      copy_of: {
+        conversation_id: ConversationId;
+        /**
+         * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+         */
+        seq: number;
+      };
+    })
+  | {
+      media_id: MediaId;
+    };
+/**
  * What a group is called.
  */
 export type Title = string;
@@ -213,6 +305,9 @@ export type ServerFrame =
   | HistoryReply
   | SettingsReply
   | DeviceReply
+  | UploadReply
+  | UploadedReply
+  | DownloadReply
   | CreateReply
   | AddReply
   | RemoveReply
@@ -345,6 +440,7 @@ export type ErrorCode =
   | "id_reused"
   | "forbidden"
   | "gone"
+  | "not_ready"
   | "limit_reached"
   | "rate_limited"
   | "conflict"
@@ -367,12 +463,48 @@ export type SettingsEvent1 =
     };
 
 /**
+ * What a message carries beside its text. A message never holds a URL: `download` gives one.
+ */
+export interface Media {
+  bytes: number;
+  /**
+   * Of a recording.
+   */
+  duration_ms?: number;
+  height?: number;
+  /**
+   * What it was uploaded as. Clients keep what they have downloaded under it.
+   */
+  media_id: MediaId;
+  mime: MimeType;
+  /**
+   * Of a file, what it is called.
+   */
+  name?: FileName;
+  /**
+   * SHA-256 of the bytes, or of a file in parts that of its parts' digests, one after another.
+   */
+  sha256: Digest;
+  /**
+   * What is shown until the image is there: <https://evanw.github.io/thumbhash/>.
+   */
+  thumbhash?: Thumbhash;
+  /**
+   * Of a voice note: 100 bars of 5 bits, packed from the first bit on.
+   */
+  waveform?: Waveform;
+  /**
+   * In pixels. An image has both.
+   */
+  width?: number;
+}
+/**
  * Gives a message of one's own another text.
  */
 export interface EditRequest {
   action: "edit";
   /**
-   * At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
+   * At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON. A caption may become empty, a text may not.
    */
   body: string;
   /**
@@ -548,6 +680,32 @@ export interface UserSettings {
    * Neither can write to the other, nor see the other's ticks.
    */
   blocked: boolean;
+}
+/**
+ * "The bytes are there": they are looked at, and can be sent then. Idempotent.
+ */
+export interface UploadedRequest {
+  action: "uploaded";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  media_id: MediaId;
+}
+/**
+ * Where to get the bytes of what messages carry.
+ */
+export interface DownloadRequest {
+  action: "download";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * @minItems 1
+   * @maxItems 10
+   */
+  media_ids: MediaId[];
 }
 /**
  * Makes a group or a channel.
@@ -905,7 +1063,8 @@ export interface DrainResult {
  */
 export interface Message {
   /**
-   * Of an edit, the text that its target has now. Empty where there is none, or none any more.
+   * Of an edit, the text that its target has now. Of an image, a file or a voice note, the caption. Empty where there is none, or
+   * none any more.
    */
   body: string;
   /**
@@ -931,9 +1090,13 @@ export interface Message {
    */
   emoji_before?: Emoji;
   /**
-   * `text`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
+   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
+  /**
+   * Of an image, a file or a voice note that is not deleted.
+   */
+  media?: Media;
   /**
    * Whom it names, or `*` for all members.
    *
@@ -1207,6 +1370,110 @@ export interface DeviceReply {
 export interface DeviceResult {
   device_id: DeviceId;
   registered: boolean;
+}
+/**
+ * The answer to `upload`, if it succeeded.
+ */
+export interface UploadReply {
+  action: "upload";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: UploadResult;
+  type: "reply";
+}
+/**
+ * It waits for its bytes, for a day.
+ */
+export interface UploadResult {
+  /**
+   * The URLs are good until then.
+   */
+  expires_at: Timestamp;
+  /**
+   * To be sent with the PUT, exactly these.
+   */
+  headers?: {
+    [k: string]: string;
+  };
+  media_id: MediaId;
+  /**
+   * Of a file in parts, the first few of those that are not there yet.
+   *
+   * @minItems 1
+   */
+  parts?: Part[];
+  /**
+   * Where to PUT all of the bytes. Left out where there is nothing to put, and of a file in parts.
+   */
+  url?: string;
+}
+/**
+ * Where to PUT a part of a file.
+ */
+export interface Part {
+  bytes: number;
+  headers: {
+    [k: string]: string;
+  };
+  /**
+   * From 1 on.
+   */
+  number: number;
+  /**
+   * The first of its bytes.
+   */
+  offset: number;
+  url: string;
+}
+/**
+ * The answer to `uploaded`, if it succeeded.
+ */
+export interface UploadedReply {
+  action: "uploaded";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: UploadedResult;
+  type: "reply";
+}
+/**
+ * All of the bytes are there, and are those that were announced.
+ */
+export interface UploadedResult {
+  media_id: MediaId;
+}
+/**
+ * The answer to `download`, if it succeeded.
+ */
+export interface DownloadReply {
+  action: "download";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: DownloadResult;
+  type: "reply";
+}
+/**
+ * Each that was asked for is in one of the two.
+ */
+export interface DownloadResult {
+  /**
+   * Deleted, never there, or not for the caller: they look alike.
+   */
+  gone: MediaId[];
+  items: Download[];
+}
+export interface Download {
+  expires_at: Timestamp;
+  media_id: MediaId;
+  /**
+   * Where to GET the bytes, as an attachment.
+   */
+  url: string;
 }
 /**
  * The answer to `create`, if it succeeded.
@@ -1713,18 +1980,28 @@ export const limits = {
   CONVERSATION_ID_CHARS_MAX: 128,
   DEVICE_ID_CHARS_MAX: 64,
   DEVICE_TOKEN_CHARS_MAX: 4096,
+  DOWNLOADS_MAX: 10,
+  DURATION_MS_MAX: 86400000,
   EDITS_MAX: 20,
   EMOJI_BYTES_MAX: 32,
+  FILE_NAME_BYTES_MAX: 255,
   FRAME_BYTES_MAX: 32768,
   GROUP_CHANGE_MEMBERS_MAX: 50,
   HISTORY_LIMIT_DEFAULT: 50,
   HISTORY_LIMIT_MAX: 100,
   INBOX_LIMIT_DEFAULT: 20,
   INBOX_LIMIT_MAX: 50,
+  MEDIA_BYTES_MAX: 104857600,
+  MEDIA_ID_CHARS_MAX: 64,
+  MEDIA_PARTS_MAX: 13,
+  MEDIA_PART_BYTES: 8388608,
+  MEDIA_WHOLE_BYTES_MAX: 16777216,
   MEMBERS_LIMIT_DEFAULT: 50,
   MEMBERS_LIMIT_MAX: 100,
   MENTIONS_JSON_BYTES_MAX: 3072,
   MENTIONS_MAX: 20,
+  MIME_CHARS_MAX: 100,
+  PIXELS_MAX: 65535,
   POLL_LIVE_MS: 60000,
   POLL_MS: 10000,
   PRESENCE_USERS_MAX: 20,
@@ -1734,6 +2011,7 @@ export const limits = {
   REQUEST_ID_CHARS_MAX: 64,
   SEQ_MAX: 9007199254740991,
   SMALL_GROUP_MEMBERS_MAX: 32,
+  THUMBHASH_CHARS_MAX: 44,
   TITLE_BYTES_MAX: 192,
   TITLE_CHARS_MAX: 64,
   TYPING_PAUSE_MS: 4000,
@@ -1741,6 +2019,7 @@ export const limits = {
   USER_ID_CHARS_MAX: 128,
   WATCHED_MAX: 8,
   WATCHERS_MAX: 2000,
+  WAVEFORM_CHARS_MAX: 100,
 } as const;
 
 type Fields = Record<string, unknown>;
@@ -1834,6 +2113,19 @@ export function isDeviceResult(value: unknown): value is DeviceResult {
     typeof value.registered === "boolean";
 }
 
+export function isDownload(value: unknown): value is Download {
+  return isObject(value) &&
+    typeof value.expires_at === "string" &&
+    typeof value.media_id === "string" &&
+    typeof value.url === "string";
+}
+
+export function isDownloadResult(value: unknown): value is DownloadResult {
+  return isObject(value) &&
+    isListOf(value.gone, (item) => typeof item === "string") &&
+    isListOf(value.items, isDownload);
+}
+
 export function isDrainResult(value: unknown): value is DrainResult {
   return isObject(value) &&
     isListOf(value.messages, isMessage) &&
@@ -1896,6 +2188,20 @@ export function isLeaveResult(value: unknown): value is LeaveResult {
     (value.version === undefined || Number.isSafeInteger(value.version));
 }
 
+export function isMedia(value: unknown): value is Media {
+  return isObject(value) &&
+    Number.isSafeInteger(value.bytes) &&
+    (value.duration_ms === undefined || Number.isSafeInteger(value.duration_ms)) &&
+    (value.height === undefined || Number.isSafeInteger(value.height)) &&
+    typeof value.media_id === "string" &&
+    typeof value.mime === "string" &&
+    (value.name === undefined || typeof value.name === "string") &&
+    typeof value.sha256 === "string" &&
+    (value.thumbhash === undefined || typeof value.thumbhash === "string") &&
+    (value.waveform === undefined || typeof value.waveform === "string") &&
+    (value.width === undefined || Number.isSafeInteger(value.width));
+}
+
 export function isMember(value: unknown): value is Member {
   return isObject(value) &&
     Number.isSafeInteger(value.delivered_seq) &&
@@ -1920,6 +2226,7 @@ export function isMessage(value: unknown): value is Message {
     (value.emoji === undefined || typeof value.emoji === "string") &&
     (value.emoji_before === undefined || typeof value.emoji_before === "string") &&
     typeof value.kind === "string" &&
+    (value.media === undefined || isMedia(value.media)) &&
     (value.mentions === undefined || isListOf(value.mentions, (item) => typeof item === "string")) &&
     typeof value.message_id === "string" &&
     (value.reactions === undefined || isListOf(value.reactions, isReaction)) &&
@@ -1938,6 +2245,15 @@ export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
     typeof value.conversation_id === "string" &&
     isListOf(value.messages, isMessage) &&
     value.type === "messages.new";
+}
+
+export function isPart(value: unknown): value is Part {
+  return isObject(value) &&
+    Number.isSafeInteger(value.bytes) &&
+    isObject(value.headers) &&
+    Number.isSafeInteger(value.number) &&
+    Number.isSafeInteger(value.offset) &&
+    typeof value.url === "string";
 }
 
 export function isPingResult(value: unknown): value is PingResult {
@@ -2047,6 +2363,20 @@ export function isTypingEvent(value: unknown): value is TypingEvent {
 
 export function isUnwatchResult(value: unknown): value is UnwatchResult {
   return isObject(value);
+}
+
+export function isUploadResult(value: unknown): value is UploadResult {
+  return isObject(value) &&
+    typeof value.expires_at === "string" &&
+    (value.headers === undefined || isObject(value.headers)) &&
+    typeof value.media_id === "string" &&
+    (value.parts === undefined || isListOf(value.parts, isPart)) &&
+    (value.url === undefined || typeof value.url === "string");
+}
+
+export function isUploadedResult(value: unknown): value is UploadedResult {
+  return isObject(value) &&
+    typeof value.media_id === "string";
 }
 
 export function isUserSettings(value: unknown): value is UserSettings {

@@ -11,12 +11,17 @@ export { PigeonholeError, type PigeonholeErrorCode } from "./errors.ts";
 export type { ClientEvent, State, Why } from "./events.ts";
 export type {
   AddResult,
+  Channel,
+  ChannelsResult,
   Conversation,
   ConversationSettings,
   GroupMember,
   HistoryResult,
   InboxResult,
+  JoinResult,
   LastMessage,
+  LeaveResult,
+  Media,
   Member,
   MembersResult,
   Message,
@@ -30,8 +35,10 @@ export type {
   SendResult,
   System,
   UserSettings,
+  WatchResult,
 } from "./frames.ts";
 export { limits } from "./frames.ts";
+export { type MediaDraft, type MediaInfo, type MediaKind, nameOf } from "./media.ts";
 export {
   counts,
   type Draft,
@@ -62,5 +69,6 @@ export {
   type QueuedMessage,
   type Saved,
   type Storage,
+  type Upload,
 } from "./storage/storage.ts";
 export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

@@ -33,7 +33,7 @@ import {
   type UpdateRequest,
   type UserSettings,
 } from "./frames.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, QueuedMessage } from "./storage/storage.ts";
 
 /** Whom a message is for: the direct conversation with a user, created by the first message, or one that is known. */
 export type Target = { to: string } | { conversation_id: string };
@@ -41,11 +41,11 @@ export type Target = { to: string } | { conversation_id: string };
 /** What a message says: its text, and where they apply, which one it answers and whom of a group it names (`*`: all members). */
 export type Draft = string | { body: string; replyTo?: number; mentions?: string[] };
 
-/** What a group is called, and what its members may do. */
-export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add">;
+/** What a group or a channel is called, and what its members may do; of a channel also who may `join`. */
+export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add" | "join">;
 
-/** A group that is to be: `members` besides the user. */
-export type NewGroup = Pick<CreateRequest, "title" | "members" | "history" | "post" | "add">;
+/** A group or a channel that is to be: `members` besides the user. */
+export type NewGroup = Pick<CreateRequest, "kind" | "title" | "members" | "history" | "post" | "add" | "join">;
 
 /** What a member of a group may do. `owner`: the group is theirs from now on. */
 export type Role = RoleRequest["role"];
@@ -115,8 +115,16 @@ export function requestFor(queued: Queued): StoringRequest {
   if ("update" in queued) {
     return { action: "update", ...queued.target, ...queued.update, client_msg_id };
   }
-  const { target, ...said } = queued;
-  return { action: "send", ...target, client_msg_id, kind: "text", ...asSaid(said) };
+  return { action: "send", ...queued.target, client_msg_id, ...carried(queued), ...asSaid(queued) };
+}
+
+/** Which kind of message it is, and what it carries, as the protocol writes that. */
+export function carried({ media: upload }: Pick<QueuedMessage, "media">): Pick<SendRequest, "kind" | "media"> {
+  if (!upload) {
+    return { kind: "text" };
+  }
+  const { source: _, parts: __, kind, media_id = "", ...info } = upload;
+  return { kind, media: { media_id, ...info } };
 }
 
 /** A message's own fields, as the protocol writes them. */
@@ -128,12 +136,14 @@ export function asSaid({ body, replyTo, mentions = [] }: Exclude<Draft, string>)
   };
 }
 
+const MESSAGES = ["text", "image", "file", "voice"];
+
 /**
  * Whether a user said it: it counts as unread, and is drawn. Other entries say what became of one that does, what happened to a
  * group (`system`), or are not known.
  */
 export function counts({ kind }: Pick<Message, "kind">): boolean {
-  return kind === "text";
+  return MESSAGES.includes(kind);
 }
 
 /** Whether a message names this user. */
@@ -144,6 +154,11 @@ export function names({ mentions = [] }: Pick<Message, "mentions">, user: string
 /** Whether it is a group's id. */
 export function isGroup(conversation: string): boolean {
   return conversation.startsWith("gr_");
+}
+
+/** Whether it is a channel's id. */
+export function isChannel(conversation: string): boolean {
+  return conversation.startsWith("ch_");
 }
 
 /** Those who join a group with this entry. */
@@ -184,8 +199,9 @@ export function checkQueued(queued: Queued): void {
     throw new PigeonholeError("bad_request", `title: must be 1 to ${form}`);
   }
   if ("update" in queued && Object.values(queued.update).every((value) => value === undefined)) {
-    throw new PigeonholeError("bad_request", "title: is missing; name a title, history, post or add");
+    throw new PigeonholeError("bad_request", "title: is missing; name a title, history, post, add or join");
   }
+  checkChannel(queued);
   if ("create" in queued) {
     checkUsers("members", queued.create.members, 0, limits.GROUP_CHANGE_MEMBERS_MAX);
   } else if ("add" in queued) {
@@ -195,6 +211,21 @@ export function checkQueued(queued: Queued): void {
     if (bytes(JSON.stringify(queued.mentions)) > limits.MENTIONS_JSON_BYTES_MAX) {
       throw new PigeonholeError("too_large", "mentions: must be at most 3 KiB once written as JSON");
     }
+  }
+}
+
+/** What only channels have, and what they have not. */
+function checkChannel(queued: Queued): void {
+  const { join } = "create" in queued ? queued.create : "update" in queued ? queued.update : {};
+  const isOfChannel =
+    "create" in queued
+      ? queued.create.kind === "channel"
+      : "conversation_id" in queued.target && isChannel(queued.target.conversation_id);
+  if (join !== undefined && !isOfChannel) {
+    throw new PigeonholeError("bad_request", "join: must be left out; this is no channel");
+  }
+  if (isOfChannel && "body" in queued && queued.mentions && queued.mentions.length > 0) {
+    throw new PigeonholeError("bad_request", "mentions: must be left out; this is a channel");
   }
 }
 

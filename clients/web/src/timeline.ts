@@ -2,6 +2,7 @@
 
 import { Changes } from "./changes.ts";
 import {
+  type Channel,
   type Conversation,
   type HistoryResult,
   limits,
@@ -12,6 +13,7 @@ import {
 import {
   counts,
   happened,
+  isChannel,
   isGroup,
   joiners,
   leavers,
@@ -20,7 +22,7 @@ import {
   type ReceiptKind,
   type Side,
 } from "./protocol.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, QueuedReaction, Upload } from "./storage/storage.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -49,7 +51,15 @@ export type TimelineEntry =
   /** What happened to the group: `sender_id` of the entry did it. */
   | { type: "system"; message: Message; own: boolean; system: System }
   /** An own message that is not stored. */
-  | { type: "unsent"; unsent: Unsent; body: string; tick: "waiting" | "failed"; quote: Message | undefined };
+  | {
+      type: "unsent";
+      unsent: Unsent;
+      body: string;
+      tick: "waiting" | "failed";
+      quote: Message | undefined;
+      /** What it carries. */
+      media: Upload | undefined;
+    };
 
 /** An own message or change that is not stored. */
 export interface Unsent {
@@ -58,6 +68,8 @@ export interface Unsent {
   at: string;
   /** Why it will never be stored: what `failed` was called with. */
   error?: string;
+  /** Of a message whose file is being uploaded, how many of the bytes are there. */
+  uploaded?: number;
 }
 
 /** Who has a message, each in the order of their ids. */
@@ -124,9 +136,10 @@ export class Timeline {
   #hasReceipts = false;
   #roster = new Map<string, Membership>();
   #isGroup = false;
+  #isChannel = false;
   #first: First = { seq: 1, asOf: 0 };
   #lastSeq = 0;
-  #row: Conversation | undefined;
+  #row: Conversation | Channel | undefined;
   #isKnown = false;
   #opened: Opened | undefined;
 
@@ -147,7 +160,7 @@ export class Timeline {
   }: Pick<HistoryResult, "messages" | "last_seq" | "first_seq" | "members">): void {
     this.#begins(first_seq, last_seq);
     for (const entry of messages) {
-      this.#take(entry);
+      this.#take(entry, true);
     }
     for (const { user_id, delivered_seq, read_seq } of members) {
       this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
@@ -157,7 +170,7 @@ export class Timeline {
 
   /** The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. */
   message(entry: Message): void {
-    this.#take(entry);
+    this.#take(entry, false);
   }
 
   /**
@@ -181,6 +194,20 @@ export class Timeline {
     if (unsent) {
       unsent.error = error;
     }
+  }
+
+  /** So much of what an own message carries is uploaded. */
+  uploading({ clientMsgId, done }: { clientMsgId: string; done: number }): void {
+    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
+    if (unsent) {
+      unsent.uploaded = done;
+    }
+  }
+
+  /** An own reaction to a message of a channel is counted: there it is no entry. */
+  reacted({ clientMsgId, react: { seq, emoji } }: Pick<QueuedReaction, "clientMsgId" | "react">): void {
+    this.#changes.takeOwn(seq, emoji);
+    this.#isStored(clientMsgId);
   }
 
   /** The user has seen that this failed, and wants it gone. What waits stays: it is sent all the same. */
@@ -217,11 +244,21 @@ export class Timeline {
 
   /** A row of the chat list. One that is older than another changes nothing. */
   row(row: Conversation): void {
+    this.#takeRow(row, { delivered: row.delivered_seq, read: row.read_seq });
+  }
+
+  /** A row of the list of channels, in the same way. */
+  channel(row: Channel): void {
+    this.#isChannel = true;
+    this.#takeRow(row, { delivered: row.read_seq, read: row.read_seq });
+  }
+
+  #takeRow(row: Conversation | Channel, marks: Marks): void {
     this.#begins(row.first_seq, row.last_seq);
     if (row.role !== undefined) {
       this.#belongs(this.#userId, { seq: row.last_seq, isMember: row.role !== "none" });
     }
-    this.#raise(this.#userId, { delivered: row.delivered_seq, read: row.read_seq });
+    this.#raise(this.#userId, marks);
     if (!this.#row || (row.last_seq >= this.#row.last_seq && row.read_seq >= this.#row.read_seq)) {
       this.#row = row;
     }
@@ -288,6 +325,7 @@ export class Timeline {
           body: queued.body,
           tick: error === undefined ? "waiting" : "failed",
           quote,
+          media: queued.media,
         });
       }
     }
@@ -304,7 +342,7 @@ export class Timeline {
   missing(): Side | undefined {
     const newest = this.#log.at(-1)?.seq;
     if (newest === undefined) {
-      return this.#lastSeq > 0 ? {} : undefined;
+      return this.#lastSeq >= this.#first.seq ? {} : undefined;
     }
     if (newest < this.#lastSeq) {
       return { after_seq: newest };
@@ -358,7 +396,7 @@ export class Timeline {
   /** How many of those name the user. */
   mentions(): number {
     return this.#count(
-      (row) => row.mentions ?? 0,
+      (row) => ("mentions" in row ? (row.mentions ?? 0) : 0),
       (message) => names(message, this.#userId),
     );
   }
@@ -385,7 +423,7 @@ export class Timeline {
   }
 
   /** What the row has, and what came since, of those messages that `isCounted`. */
-  #count(ofRow: (row: Conversation) => number, isCounted: (message: Message) => boolean): number {
+  #count(ofRow: (row: Conversation | Channel) => number, isCounted: (message: Message) => boolean): number {
     const mark = this.#ownRead();
     const above = this.#log.filter(({ seq }) => seq > mark);
     const ofOthers = above.filter((entry) => this.#isUnread(entry) && isCounted(entry));
@@ -398,7 +436,7 @@ export class Timeline {
     const come = ofOthers.filter(({ seq }) => since(seq)).length;
     const gone = above.filter((entry) => {
       const { seq, kind, target_seq = 0 } = entry;
-      const wasUnread = kind === "delete" && since(seq) && !since(target_seq) && target_seq > mark;
+      const wasUnread = kind === "delete" && since(seq) && !since(target_seq) && target_seq > mark && !this.#isChannel;
       const target = this.#held(target_seq);
       // Whoever deletes what is not held has most likely written it, and it names nobody.
       const ofOther = target ? !this.#isOwn(target) : !this.#isOwn(entry);
@@ -408,14 +446,18 @@ export class Timeline {
     return Math.min(Math.max(ofRow(row) - gone.length, 0) + come, ofOthers.length + missing);
   }
 
-  /** An entry, as it was at any time. */
-  #take(entry: Message): void {
+  /** An entry, as it was at any time. `isOfPage`: as the history has it. */
+  #take(entry: Message, isOfPage: boolean): void {
     const { seq, client_msg_id, sender_id } = entry;
-    this.#changes.take(entry);
-    this.#takeSystem(entry);
     if (this.#isOwn(entry) && client_msg_id !== undefined) {
-      this.#stored.add(client_msg_id);
-      this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== client_msg_id);
+      this.#isStored(client_msg_id);
+    }
+    this.#takeSystem(entry);
+    // Whoever is told of an entry of a channel as it is written is told of no reactions.
+    this.#changes.take(entry, isOfPage || !this.#isChannel);
+    if (this.#isChannel && this.#isOwn(entry) && counts(entry)) {
+      // Who posts there has read what is before.
+      this.#raise(sender_id, { delivered: seq, read: seq });
     }
     if (seq > (this.#writing.get(sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
       this.#writing.delete(sender_id);
@@ -426,14 +468,24 @@ export class Timeline {
     }
   }
 
+  #isStored(clientMsgId: string): void {
+    this.#stored.add(clientMsgId);
+    this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== clientMsgId);
+  }
+
   /** Who joins begins just before that, whoever they were before. */
   #takeSystem(entry: Message): void {
     const { seq, sender_id, conversation_id } = entry;
     this.#isGroup ||= isGroup(conversation_id);
+    this.#isChannel ||= isChannel(conversation_id);
     if (seq < this.#first.seq) {
       return;
     }
     for (const user of joiners(entry)) {
+      if (this.#isChannel && user !== this.#userId) {
+        // How far others have come is told to nobody.
+        continue;
+      }
       const mark = user === sender_id ? seq : seq - 1;
       this.#raise(user, { delivered: mark, read: mark });
       this.#belongs(user, { seq, isMember: true });
@@ -515,9 +567,9 @@ export class Timeline {
     return this.#unsent.filter(({ queued }) => targetOf(queued) === seq);
   }
 
-  /** Whether it is unread, if it is above the mark. */
+  /** Whether it is unread, if it is above the mark. In a channel, one that was deleted is, too. */
   #isUnread(entry: Message): boolean {
-    return counts(entry) && !this.#isOwn(entry) && !this.#changes.isDeleted(entry.seq);
+    return counts(entry) && !this.#isOwn(entry) && (this.#isChannel || !this.#changes.isDeleted(entry.seq));
   }
 
   #isOwn({ sender_id }: Message): boolean {

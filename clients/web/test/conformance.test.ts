@@ -3,18 +3,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, it } from "vitest";
 import { parse } from "yaml";
-import { Play } from "./play.ts";
-import { folder, type Scenario, type Step, variants } from "./script.ts";
-
-const caughtUp: Step[] = [
-  { dials: { need: "connect" } },
-  { told: { state: "connecting" } },
-  { open: {} },
-  { told: { state: "online" } },
-  { asks: { action: "drain" }, result: { messages: [], more: false } },
-  { asks: { action: "inbox", limit: 50 }, result: { conversations: [], next_cursor: null } },
-  { told: { state: "caught_up" } },
-];
+import { play } from "./play.ts";
+import { folder, type Scenario, variants } from "./script.ts";
 
 // The timeline's are played elsewhere: no connection comes into them.
 for (const file of readdirSync(folder).filter((name) => name.endsWith(".yaml") && name !== "timeline.yaml")) {
@@ -22,13 +12,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith(".yaml") &
     const scenarios = parse(readFileSync(new URL(file, folder), "utf8")) as Scenario[];
     for (const scenario of scenarios) {
       for (const steps of variants(scenario)) {
-        it(scenario.name, () => {
-          const play = new Play(scenario);
-          for (const step of [...(scenario.begin ? caughtUp : []), ...steps]) {
-            play.take(step);
-          }
-          play.nothingElse("at the end");
-        });
+        it(scenario.name, () => play({ ...scenario, steps }));
       }
     }
   });

@@ -27,6 +27,13 @@ const texts: Record<string, fc.Arbitrary<string>> = {
   "^[!-~]+$": fc.stringMatching(/^[!-~]{1,64}$/),
   "^[^\\s\\x00-\\x1f\\x7f-\\x9f]+$": fc.constantFrom("👍", "❤️", "ok"),
   "^[A-Za-z0-9_-]+$": fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
+  "^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$": fc.constantFrom("image/png", "application/vnd.ms-excel"),
+  "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$": fc.constant("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="),
+  "^(?!\\.{1,2}$)[^/\\\\\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]+$": fc.constantFrom(
+    "a.pdf",
+    "Ünïcode 写真.jpg",
+  ),
+  "^[A-Za-z0-9+/]+={0,2}$": fc.constantFrom("AAAA", "1QcSHQRnh493V4dIh4eXh1h4kJUI"),
 };
 
 function values(part: Schema): fc.Arbitrary<unknown> {
@@ -47,6 +54,10 @@ function values(part: Schema): fc.Arbitrary<unknown> {
   const { minimum = 0, maximum = Number.MAX_SAFE_INTEGER, minLength = 0, maxLength = 128, format, pattern } = rest;
   switch (type) {
     case "object": {
+      // A map, by any names.
+      if (rest.additionalProperties) {
+        return fc.dictionary(fc.stringMatching(/^[a-z-]{1,20}$/), values(rest.additionalProperties));
+      }
       const known = Object.entries(properties ?? {}).map(([name, field]) => [name, values(field)]);
       const record = fc.record(Object.fromEntries(known), { requiredKeys: required });
       return fc

@@ -3,6 +3,7 @@
 import "fake-indexeddb/auto";
 import { afterEach, expect, it, vi } from "vitest";
 import { type Change, indexedDbStorage } from "../src/index.ts";
+import { fileOf } from "../src/storage/storage.ts";
 
 const queued = (clientMsgId: string): Change => ({
   queued: { clientMsgId, target: { to: "bob" }, body: `body of ${clientMsgId}` },
@@ -35,6 +36,35 @@ it("writes all of the changes or none", async () => {
   await storage.close?.();
   const { outbox } = await indexedDbStorage("carol").load();
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["c"]);
+});
+
+it("keeps the bytes that a message carries, and what the server calls them, until it is done", async () => {
+  const storage = indexedDbStorage("gina");
+  await storage.load();
+  const file = new Blob(["bytes"], { type: "image/png" });
+  const media = {
+    source: { file },
+    kind: "image",
+    mime: "image/png",
+    bytes: 5,
+    sha256: "x",
+    width: 1,
+    height: 1,
+  } as const;
+  const carrying = (clientMsgId: string): Change => ({
+    queued: { clientMsgId, target: { to: "bob" }, body: "", media },
+  });
+  await storage.write([carrying("a"), queued("b"), carrying("c"), carrying("d")]);
+  const called = { uploading: { clientMsgId: "c", mediaId: "m_1" } };
+  await storage.write([called, { uploading: { clientMsgId: "d", mediaId: "m_2" } }, { done: "a" }]);
+  await storage.write([{ uploading: { clientMsgId: "d" } }]);
+  await storage.close?.();
+  const { outbox } = await indexedDbStorage("gina").load();
+  expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b", "c", "d"]);
+  const [, second, third] = outbox;
+  expect(second).toMatchObject({ media: { kind: "image", media_id: "m_1" } });
+  expect(third && "body" in third && third.media).not.toHaveProperty("media_id");
+  expect(await (second && fileOf(second))?.text()).toBe("bytes");
 });
 
 it("never lowers a mark, also where two clients write without locks", async () => {

@@ -14,6 +14,22 @@ export function conversationWith(peer: string): string {
   return `dm_${peer}`;
 }
 
+/** A file that is to be sent. */
+interface File {
+  isPut: boolean;
+  isReady: boolean;
+  isSent: boolean;
+}
+
+class Refusal extends Error {
+  readonly frame: Frame;
+
+  constructor(code: string, more: Frame = { retryable: false }) {
+    super(code);
+    this.frame = { code, message: "", ...more };
+  }
+}
+
 interface Said {
   messages: Frame[];
   delivered: number;
@@ -28,6 +44,8 @@ export class Server {
   /** The next request fails in this way. */
   fails: Frame | undefined;
   #clock = 0;
+  /** By what the server calls them. */
+  #files = new Map<string, File>();
 
   /** For each peer, how much was said before, and how much of it another device holds. */
   constructor(before: [number, number][]) {
@@ -86,13 +104,44 @@ export class Server {
       this.fails = undefined;
       return "type" in failure ? { ...failure, id } : failure;
     }
-    return { type: "reply", action, id, result: this.#result(request) };
+    try {
+      return { type: "reply", action, id, result: this.#result(request) };
+    } catch (error) {
+      if (error instanceof Refusal) {
+        return { type: "error", action, id, error: error.frame };
+      }
+      throw error;
+    }
+  }
+
+  /** HTTP's status. */
+  put(url: string): number {
+    const file = this.#files.get(url.slice(url.lastIndexOf("/") + 1));
+    if (!file) {
+      return 403;
+    }
+    const status = file.isPut ? 412 : 200;
+    file.isPut = true;
+    return status;
+  }
+
+  /** A day has passed. */
+  forgetFiles(): void {
+    for (const [id, { isSent }] of this.#files) {
+      if (!isSent) {
+        this.#files.delete(id);
+      }
+    }
   }
 
   #result(request: Frame): unknown {
     switch (request.action) {
       case "send":
         return this.#send(request);
+      case "upload":
+        return this.#upload(request.media_id);
+      case "uploaded":
+        return this.#uploaded(request.media_id);
       case "edit":
         return this.#change(request, { kind: "edit", version: 2 });
       case "react":
@@ -123,10 +172,48 @@ export class Server {
     }
   }
 
-  #send({ client_msg_id, body, ...target }: Frame): unknown {
+  #file(id: string): File {
+    const file = this.#files.get(id);
+    if (!file || file.isSent) {
+      throw new Refusal("gone");
+    }
+    return file;
+  }
+
+  #upload(again: string | undefined): unknown {
+    const media_id = again ?? `m_${this.#files.size}-${this.#clock}`;
+    this.#clock += 1;
+    if (again === undefined) {
+      this.#files.set(media_id, { isPut: false, isReady: false, isSent: false });
+    }
+    const where = this.#file(media_id).isReady ? {} : { url: `https://s3/${media_id}`, headers: {} };
+    return { media_id, ...where, expires_at: this.#time() };
+  }
+
+  #uploaded(media_id: string): unknown {
+    const file = this.#file(media_id);
+    if (!file.isPut) {
+      throw new Refusal("not_ready", { retryable: true, retry_after_ms: 1000 });
+    }
+    file.isReady = true;
+    return { media_id };
+  }
+
+  #send({ client_msg_id, body, media, ...target }: Frame): unknown {
     const id = this.idOf("to" in target ? { to: target.to } : { conversation_id: target.conversation_id });
     const known = this.said.get(id)?.messages.find((message) => message.client_msg_id === client_msg_id);
-    const { conversation_id, seq, message_id, sent_at } = known ?? this.append(id, "alice", client_msg_id, body);
+    if (known && known.media?.media_id !== media?.media_id) {
+      throw new Refusal("id_reused");
+    }
+    if (!known && media) {
+      const file = this.#file(media.media_id);
+      if (!file.isReady) {
+        throw new Refusal("gone");
+      }
+      file.isSent = true;
+    }
+    const stored = known ?? Object.assign(this.append(id, "alice", client_msg_id, body), media ? { media } : {});
+    const { conversation_id, seq, message_id, sent_at } = stored;
     return { conversation_id, seq, message_id, sent_at, duplicate: known !== undefined };
   }
 

@@ -7,6 +7,7 @@ import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import type { Target } from "../src/protocol.ts";
 import { type LinkId, Session } from "../src/session/session.ts";
+import type { Put } from "../src/session/uploads.ts";
 import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
 import { conversationWith, type Frame, PEERS, Server } from "./model-server.ts";
 
@@ -66,6 +67,9 @@ const step = fc.oneof(
           world.send(who, id),
     ),
   },
+  { weight: 2, arbitrary: fc.tuple(peer, fc.boolean()).map((of) => (world: World) => world.sendFile(...of)) },
+  { weight: 4, arbitrary: fc.nat(5).map((way) => (world: World) => world.put(way)) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 5 }).map((chance) => (world: World) => world.expire(chance)) },
   { weight: 2, arbitrary: fc.tuple(peer, fc.nat(2)).map((of) => (world: World) => world.change(...of)) },
   { weight: 8, arbitrary: fc.constant((world: World) => world.handle()) },
   { weight: 1, arbitrary: fc.constant((world: World) => world.read()) },
@@ -110,6 +114,9 @@ class World {
   #events: ClientEvent[] = [];
   #got = new Map<string, number[]>();
   #sent: { target: Target; id: string }[] = [];
+  #files: { target: Target; id: string }[] = [];
+  /** Bytes on their way. */
+  #puts: { id: string; put: Put }[] = [];
   #reads = new Map<string, number>();
   /** Settings that the app waits for. */
   #settings = 0;
@@ -137,6 +144,7 @@ class World {
     this.#wires.clear();
     this.#dialing = undefined;
     this.#events = [];
+    this.#puts = [];
     this.#reads.clear();
     this.#settings = 0;
     this.#session = this.#start();
@@ -156,6 +164,8 @@ class World {
         output.settle();
       } else if (output.do === "tell") {
         this.#events.push(output.event);
+      } else if (output.do === "put") {
+        this.#puts.push(output);
       } else if (output.do === "save") {
         apply(this.#saved, output.change);
       }
@@ -260,6 +270,35 @@ class World {
     this.#queue({ clientMsgId: `m${this.count}`, target, body: "hi" });
   }
 
+  sendFile(peer: string, byConversation: boolean): void {
+    const conversation_id = conversationWith(peer);
+    const known = this.server.said.has(conversation_id);
+    const target: Target = byConversation && known ? { conversation_id } : { to: peer };
+    const file = new Blob();
+    const media = { source: { file }, kind: "file", mime: "a/a", bytes: 9, sha256: "x", name: "a" } as const;
+    const queued = { clientMsgId: `m${this.count}`, target, body: "", media };
+    this.#files.push({ target, id: queued.clientMsgId });
+    apply(this.#saved, { queued });
+    this.#session.send(queued, undefined, this.#now);
+  }
+
+  /** What becomes of bytes that are on their way: mostly they arrive. */
+  put(way: number): void {
+    const [next] = this.#puts.splice(0, 1);
+    if (next) {
+      const { id, put } = next;
+      const arrives = way !== 4;
+      const status = arrives ? this.server.put(put.url) : 503;
+      this.#session.putEnded(id, way === 5 ? "lost" : status, this.#now);
+    }
+  }
+
+  expire(chance: number): void {
+    if (chance === 0) {
+      this.server.forgetFiles();
+    }
+  }
+
   /** Of the first message. */
   change(peer: string, way: number): void {
     const conversation_id = conversationWith(peer);
@@ -285,6 +324,8 @@ class World {
 
   handle(): void {
     const event = this.#events.shift();
+    // Nothing is refused for good here, so nothing may be told to have failed.
+    expect(event?.type).not.toBe("failed");
     if (event?.type !== "message") {
       return;
     }
@@ -340,9 +381,12 @@ class World {
       while (this.#events.length > 0 || [...this.#wires.values()].some(({ up, down }) => up.length + down.length > 0)) {
         this.up({ pick: 0, again: false });
         this.down({ pick: 0, again: false });
+        this.put(0);
         this.handle();
         this.collect();
       }
+      this.put(0);
+      this.collect();
       const next = this.#session.nextTick();
       if (next > this.#now + 6000 && this.#dialing === undefined && this.#wires.size === 1) {
         return;
@@ -371,6 +415,10 @@ class World {
         const ids = new Set(sent.map((one) => one.id));
         const stored = said.messages.map(({ client_msg_id }) => client_msg_id).filter((one) => ids.has(one));
         expect(stored).toEqual([...ids]);
+      }
+      // What has a file, once, wherever it is among them.
+      for (const file of this.#files.filter(({ target }) => this.server.idOf(target) === id)) {
+        expect(said.messages.filter(({ client_msg_id }) => client_msg_id === file.id).length, file.id).toBe(1);
       }
       expect(said.read, `${id} is read`).toBeGreaterThanOrEqual(this.#reads.get(id) ?? 0);
     }

@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import { defaultTiming, type Timing } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import { type LinkId, type Output, Session, type Waiter } from "../src/session/session.ts";
+import type { Put } from "../src/session/uploads.ts";
 import { whyClosed } from "../src/socket.ts";
 import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
 import {
@@ -19,7 +20,25 @@ import {
   type Step,
 } from "./script.ts";
 
-export class Play {
+const caughtUp: Step[] = [
+  { dials: { need: "connect" } },
+  { told: { state: "connecting" } },
+  { open: {} },
+  { told: { state: "online" } },
+  { asks: { action: "drain" }, result: { messages: [], more: false } },
+  { asks: { action: "inbox", limit: 50 }, result: { conversations: [], next_cursor: null } },
+  { told: { state: "caught_up" } },
+];
+
+export function play(scenario: Scenario): void {
+  const play = new Play(scenario);
+  for (const step of [...(scenario.begin ? caughtUp : []), ...scenario.steps]) {
+    play.take(step);
+  }
+  play.nothingElse("at the end");
+}
+
+class Play {
   #session: Session;
   #now = 1000;
   #timing: Timing;
@@ -31,6 +50,9 @@ export class Play {
   #asks: { link: LinkId; frame: Json }[] = [];
   #closes: LinkId[] = [];
   #events: ClientEvent[] = [];
+  #puts: { id: string; put: Put }[] = [];
+  /** Whose bytes are put to these URLs. */
+  #putting = new Map<string, string>();
   #answers = new Map<string, { ok: unknown } | { error: string }>();
   /** The requests that have a name. */
   #named = new Map<string, { link: LinkId; frame: Json }>();
@@ -48,6 +70,7 @@ export class Play {
   #start(): Session {
     this.#dialing = undefined;
     this.#open = [];
+    this.#putting.clear();
     const saved = copy(this.#saved);
     const session = new Session({ me: "alice", timing: this.#timing, saved, random: Math.random, now: this.#now });
     session.tick(this.#now);
@@ -68,7 +91,7 @@ export class Play {
   }
 
   nothingElse(when: string): void {
-    const left = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events, ...this.#answers];
+    const left = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events, ...this.#puts, ...this.#answers];
     if (left.length > 0) {
       fail(`it has done more ${when}: ${JSON.stringify(left)}`);
     }
@@ -97,6 +120,11 @@ export class Play {
         break;
       case "tell":
         this.#events.push(output.event);
+        break;
+      case "put":
+        this.#puts.push(output);
+        break;
+      case "abort":
         break;
       case "save":
         apply(this.#saved, output.change);
@@ -129,6 +157,8 @@ export class Play {
       this.#say(step, step.server);
     } else if ("raw" in step) {
       session.received(this.#link(step), step.raw, this.#now);
+    } else if ("put" in step) {
+      this.#put(step.put);
     } else if ("answer" in step) {
       this.#answer(this.#named.get(step.answer), step);
     } else {
@@ -172,6 +202,16 @@ export class Play {
       session.call({ action: "receipts", ...does.receipts }, this.#waiter(as), this.#now);
     } else if (does.reactions) {
       session.call({ action: "reactions", ...does.reactions }, this.#waiter(as), this.#now);
+    } else if (does.join) {
+      session.call({ action: "join", ...does.join }, this.#waiter(as), this.#now);
+    } else if (does.channels) {
+      session.call({ action: "channels", ...does.channels }, this.#waiter(as), this.#now);
+    } else if (does.urls) {
+      session.call({ action: "download", ...does.urls }, this.#waiter(as), this.#now);
+    } else if (does.watch) {
+      session.watch(does.watch.conversation_id, does.watch.after_seq, this.#waiter(as), this.#now);
+    } else if (does.unwatch) {
+      session.unwatch(does.unwatch.conversation_id, this.#now);
     } else if (does.typing) {
       session.type(does.typing.conversation_id, this.#now);
     } else if (does.presence) {
@@ -189,6 +229,17 @@ export class Play {
     } else if (does.inbox) {
       session.call({ action: "inbox", ...does.inbox }, this.#waiter(as), this.#now);
     }
+  }
+
+  /** What becomes of a PUT. */
+  #put({ url, sent, status, lost }: Step): void {
+    const id = this.#putting.get(url) ?? fail(`nothing is put to ${url}`);
+    if (sent !== undefined) {
+      this.#session.putProgress(id, sent, this.#now);
+      return;
+    }
+    this.#putting.delete(url);
+    this.#session.putEnded(id, status ?? (lost ? "lost" : "unreadable"), this.#now);
   }
 
   #queue(queued: Queued): void {
@@ -256,6 +307,10 @@ export class Play {
       this.#dialing = link;
     } else if ("asks" in step) {
       this.#expectRequest(step);
+    } else if ("puts" in step) {
+      const { id, put } = this.#next(step, () => this.#puts.shift());
+      expect(put).toEqual(step.puts);
+      this.#putting.set(put.url, id);
     } else if ("closes" in step) {
       expect(this.#closes.shift(), "closes").toBe(step.closes);
     } else if ("told" in step) {
@@ -336,7 +391,7 @@ export class Play {
       }
       const next = this.#session.nextTick();
       if (within === 0 || next > end) {
-        const done = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events];
+        const done = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events, ...this.#puts];
         fail(`it has not. What it has done: ${JSON.stringify(done)}`);
       }
       this.#tick(next);

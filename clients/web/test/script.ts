@@ -122,9 +122,9 @@ const ways = ["edit", "delete", "react", "create", "add", "remove", "leave", "ro
 
 /** What scripts put into the outbox: as `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id, edit: {…}}`. */
 export function queuedOf(script: Step): Queued {
-  const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, ...rest } = script;
+  const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, media, ...rest } = script;
   const way = ways.find((name) => rest[name] !== undefined);
-  const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions }) };
+  const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions, media }) };
   const { [way ?? ""]: _, ...target } = rest;
   return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
 }
@@ -160,6 +160,16 @@ export function plain(event: ClientEvent): Json {
       const { type: _, ...typing } = event;
       return { typing };
     }
+    case "uploading": {
+      const { clientMsgId: client_msg_id, done, bytes } = event;
+      return { uploading: { client_msg_id, done, bytes } };
+    }
+    case "reacted": {
+      const { type: _, ...queued } = event;
+      return { reacted: queuedAsWritten(queued) };
+    }
+    case "unwatched":
+      return { unwatched: { conversation_id: event.conversation_id, code: event.error.code } };
     case "state":
       return { state: event.state, ...(event.state === "offline" ? { why: event.why.reason } : {}) };
   }
@@ -170,6 +180,11 @@ const ajv = new Ajv({ strict: false });
 // Its types are those of a CommonJS module.
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);
 ajv.addSchema(schema, "frames");
+
+// It takes seconds, which are of no test.
+for (const definition of ["Request", "ServerFrame"]) {
+  validator(definition);
+}
 
 function validator(definition: string) {
   return ajv.getSchema(`frames#/definitions/${definition}`) ?? fail(`the schema has no ${definition}`);

@@ -47,6 +47,12 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Conversation", row);
       timeline.row(row);
     },
+    uploading: ({ client_msg_id: clientMsgId, done }) => timeline.uploading({ clientMsgId, done }),
+    channel: (row) => {
+      fits("Channel", row);
+      timeline.channel(row);
+    },
+    reacted: ({ client_msg_id: clientMsgId, react }) => timeline.reacted({ clientMsgId, react }),
     typing: ({ user_id, now }) => timeline.typing(user_id, now),
     open: () => timeline.open(),
     close: () => timeline.close(),
@@ -90,9 +96,10 @@ function brief(entry: TimelineEntry): string {
     case "system":
       return `${entry.message.seq} ${entry.message.sender_id} ${entry.system.event}`;
     case "unsent": {
-      const { queued, error } = entry.unsent;
+      const { queued, error, uploaded } = entry.unsent;
+      const state = error ?? (uploaded === undefined ? "" : String(uploaded));
       const replyTo = "replyTo" in queued ? queued.replyTo : undefined;
-      return [queued.clientMsgId, "own", entry.tick, error, quoted(replyTo, entry.quote)].filter(Boolean).join(" ");
+      return [queued.clientMsgId, "own", entry.tick, state, quoted(replyTo, entry.quote)].filter(Boolean).join(" ");
     }
   }
 }

@@ -66,10 +66,10 @@ pub async fn append(
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
     let sender = writer.user;
-    let SendRequest { target, client_msg_id, kind, body, reply_to, mentions } = request;
+    let SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions } = request;
     let conversation_id = conversation_for(sender, &target);
     let has_mentions = !mentions.is_empty();
-    let content = Content::Message { kind, body, reply_to, mentions };
+    let content = Content::Message { kind, body, media, reply_to, mentions };
     let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, content };
     if has_mentions && !is_group(&draft.conversation_id) {
         return Err(Refusal::bad_request("mentions", "must be left out: this is no group").into());
@@ -140,6 +140,7 @@ pub(crate) fn attempted(
             Ok(Attempt::Done(Written { place, follows, concerned, duplicate: true }))
         }
         message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
+        message_append::Appended::MediaRefused(refusal) => Err(refusal.into()),
         message_append::Appended::Full => Err(Refusal::LimitReached.into()),
         message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
     }

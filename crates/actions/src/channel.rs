@@ -97,6 +97,7 @@ pub(crate) async fn react(
             }
             (Outcome::Duplicate(place, _), _) => Ok(Attempt::Done((place, true))),
             (Outcome::IdReused, _) => Err(Refusal::IdReused.into()),
+            (Outcome::MediaRefused(refusal), _) => Err(refusal.into()),
             (Outcome::Full, _) => Err(Refusal::LimitReached.into()),
             (Outcome::Stored | Outcome::Taken, _) => Ok(Attempt::AgainAfterPause),
         }

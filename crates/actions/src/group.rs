@@ -130,6 +130,7 @@ pub(crate) async fn append_to_group(
                 Ok(Attempt::Done(Some((Written { place, follows, concerned, duplicate: true }, None))))
             }
             Outcome::IdReused => Err(Refusal::IdReused.into()),
+            Outcome::MediaRefused(refusal) => Err(refusal.into()),
             Outcome::Full => Err(Refusal::LimitReached.into()),
             Outcome::Stored | Outcome::Taken => Ok(Attempt::AgainAfterPause),
         }

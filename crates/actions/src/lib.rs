@@ -16,6 +16,7 @@ mod retry;
 mod sends;
 mod set;
 mod tell;
+mod visible;
 mod watch;
 
 pub use append::{Appended, Concerned, append, conversation_for};
@@ -32,4 +33,5 @@ pub use sends::SendLimits;
 pub use set::set;
 pub use store::inbox::Mark;
 pub use tell::{tell_appended, tell_delivered, tell_own, tell_read, tell_typing};
+pub use visible::visible;
 pub use watch::{forget_watched, show, unwatch, watch};

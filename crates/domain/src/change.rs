@@ -46,6 +46,9 @@ impl Change {
         rights: Rights,
     ) -> Result<&'a StoredMessage, Refusal> {
         let target = target.filter(|target| target.kind.counts() && target.deleted.is_none()).ok_or(Refusal::Gone)?;
+        if matches!(self, Self::Edit { body } if body.is_empty()) && target.kind == Kind::Text {
+            return Err(Refusal::bad_request("body", "must not be empty"));
+        }
         let is_author = target.sender_id == *user;
         let (forbidden, limit_reached) = match self {
             Self::Edit { .. } => (rights.blocked || !is_author, target.edits() >= EDITS_MAX),
@@ -106,6 +109,7 @@ mod tests {
             sender_id: user("alice"),
             kind: Kind::Text,
             body: "hi".to_owned(),
+            media: None,
             client_msg_id: None,
             reply_to: None,
             version: None,
@@ -145,6 +149,15 @@ mod tests {
         ] {
             assert_eq!(change.check(&user(who), Some(&target), Rights::default()).err(), refused, "{who}: {change:?}");
         }
+    }
+
+    #[test]
+    fn a_caption_may_become_empty_and_a_text_may_not() {
+        let (empty, alice) = (Change::Edit { body: String::new() }, user("alice"));
+        let refused = empty.check(&alice, Some(&target()), Rights::default()).err();
+        assert_eq!(refused, Some(Refusal::bad_request("body", "must not be empty")));
+        let image = StoredMessage { kind: Kind::Image, ..target() };
+        assert!(empty.check(&alice, Some(&image), Rights::default()).is_ok());
     }
 
     #[test]

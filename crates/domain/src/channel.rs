@@ -154,7 +154,7 @@ mod tests {
     fn post(head: &Head, sender: &str) -> StoredMessage {
         let body = "hi".to_owned();
         let kind = wire::Kind::Text;
-        entry(sender, Some(head.end), Content::Message { kind, body, reply_to: None, mentions: vec![] })
+        entry(sender, Some(head.end), Content::Message { kind, body, media: None, reply_to: None, mentions: vec![] })
     }
 
     #[test]

@@ -295,7 +295,7 @@ mod tests {
                 conversation_id: conversation(),
                 sender_id: user(USERS[who]),
                 client_msg_id: ClientMsgId::parse("m").unwrap(),
-                content: Content::Message { kind, body: "x".to_owned(), reply_to: None, mentions: vec![] },
+                content: Content::Message { kind, body: "x".to_owned(), media: None, reply_to: None, mentions: vec![] },
             };
             let end = self.entries.last().map(|entry| End { seq: entry.place.seq, sent_at: entry.place.sent_at });
             let now = Timestamp::from_millis(40_000 * i64::try_from(self.entries.len()).unwrap());

@@ -149,7 +149,13 @@ impl Head {
             match entry.kind {
                 Kind::Edit => head.line.preview = preview(&entry.body),
                 Kind::Delete => (head.line.preview, head.line.deleted) = (String::new(), true),
-                Kind::Text | Kind::Reaction | Kind::System | Kind::Other(_) => {}
+                Kind::Text
+                | Kind::Image
+                | Kind::File
+                | Kind::Voice
+                | Kind::Reaction
+                | Kind::System
+                | Kind::Other(_) => {}
             }
         }
         if let Some(decided) = decided {

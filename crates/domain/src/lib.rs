@@ -16,6 +16,7 @@ mod frames;
 mod group;
 mod ids;
 pub mod limits;
+mod media;
 mod membership;
 mod message;
 mod notification;
@@ -35,6 +36,9 @@ pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, GroupChange, GroupInfo, Head, RosterRow, Rules, moderates};
 pub use ids::{ConnectionId, channel_id, direct_conversation_id, group_id, is_channel, is_group, message_id};
+pub use media::{
+    MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,
+};
 pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership, News, Reading, View, With};
 pub use message::{Aside, Content, Deleted, Draft, Follows, Place, StoredMessage, preview};
 pub use notification::Notification;

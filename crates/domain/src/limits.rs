@@ -25,6 +25,16 @@ pub const CLEAR_TTL: Duration = Duration::from_hours(24);
 /// The longest `apns-collapse-id`:
 /// <https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns>.
 pub const COLLAPSE_ID_BYTES_MAX: usize = 64;
+/// How long what is announced can be uploaded and sent.
+pub const UPLOAD_TTL: Duration = Duration::from_hours(24);
+/// How long a URL is good to put something. Lambda's credentials, which sign it, can end before it if it is longer.
+pub const UPLOAD_URL_TTL: Duration = Duration::from_mins(15);
+/// What began in time is taken to be over by then: S3 looks at the time only when a request begins.
+pub const UPLOAD_SLOWEST: Duration = Duration::from_hours(1);
+/// How long a URL is good to get something.
+pub const DOWNLOAD_URL_TTL: Duration = Duration::from_mins(5);
+/// Parts whose URLs one answer has: a frame must hold them.
+pub const PARTS_SHOWN_MAX: usize = 8;
 /// API Gateway ends every socket after 2 hours; the rest is for clocks that differ.
 pub const CONNECTION_TTL: Duration = Duration::from_mins(2 * 60 + 5);
 /// A device has two sockets while it replaces one. What is older broke without a goodbye; API Gateway takes frames for it until

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use wire::limits::{PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
 use wire::{
-    ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Message, MessageId, Reaction, SERVICE_DEFAULT, Seq, System,
-    Timestamp, UserId,
+    ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Media, Message, MessageId, Reaction, SERVICE_DEFAULT, Seq,
+    System, Timestamp, UserId,
 };
 
 use crate::change::Change;
@@ -31,6 +31,8 @@ pub enum Content {
     Message {
         kind: Kind,
         body: String,
+        /// What it carries: then its row is written too.
+        media: Option<Box<Media>>,
         reply_to: Option<Seq>,
         /// Whom it names. In groups only.
         mentions: Vec<UserId>,
@@ -57,6 +59,7 @@ pub struct StoredMessage {
     pub sender_id: UserId,
     pub kind: Kind,
     pub body: String,
+    pub media: Option<Box<Media>>,
     /// The sender's idempotency key; a message of a later version may have none.
     pub client_msg_id: Option<ClientMsgId>,
     pub reply_to: Option<Seq>,
@@ -129,6 +132,14 @@ impl Content {
             Self::Group(_) => &Kind::System,
         }
     }
+
+    /// What a message carries.
+    pub fn media(&self) -> Option<&Media> {
+        match self {
+            Self::Message { media, .. } => media.as_deref(),
+            Self::Change { .. } | Self::Group(_) => None,
+        }
+    }
 }
 
 impl Draft {
@@ -145,9 +156,10 @@ impl Draft {
         let Self { conversation_id, sender_id, client_msg_id, content } = self;
         let kind = content.kind().clone();
         let mut mentions = vec![];
+        let mut media = None;
         let (body, reply_to, target_seq, emoji) = match content {
-            Content::Message { body, reply_to, mentions: named, .. } => {
-                mentions = named;
+            Content::Message { body, media: carried, reply_to, mentions: named, .. } => {
+                (mentions, media) = (named, carried);
                 (body, reply_to, None, None)
             }
             Content::Change { target, change: Change::Edit { body } } => (body, None, Some(target), None),
@@ -163,6 +175,7 @@ impl Draft {
             sender_id,
             kind,
             body,
+            media,
             client_msg_id,
             reply_to,
             version,
@@ -202,7 +215,8 @@ impl StoredMessage {
         let Self { conversation_id, place, sender_id, kind, body, client_msg_id, .. } = self.clone();
         let Self { reply_to, version, edited_at, deleted, reactions_seq, target_seq, emoji, emoji_before, .. } =
             self.clone();
-        let Self { mentions, system, .. } = self.clone();
+        let Self { media, mentions, system, .. } = self.clone();
+        let media = if deleted.is_none() { media } else { None };
         let (body, version) = if is_of_hidden { (String::new(), None) } else { (body, version) };
         let has_mentions = deleted.is_none() && target_seq.is_none();
         let Place { seq, message_id, sent_at } = place;
@@ -217,6 +231,7 @@ impl StoredMessage {
             body,
             sent_at,
             client_msg_id,
+            media,
             reply_to,
             version,
             edited_at,
@@ -270,7 +285,13 @@ mod tests {
             conversation_id: ConversationId::parse("dm_x").unwrap(),
             sender_id: UserId::parse("alice").unwrap(),
             client_msg_id: ClientMsgId::parse("m1").unwrap(),
-            content: Content::Message { kind: Kind::Text, body: body.to_owned(), reply_to: None, mentions: vec![] },
+            content: Content::Message {
+                kind: Kind::Text,
+                body: body.to_owned(),
+                media: None,
+                reply_to: None,
+                mentions: vec![],
+            },
         }
     }
 

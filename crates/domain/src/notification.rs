@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use wire::{ConversationId, Kind, Platform, Seq};
+use wire::{ConversationId, Platform, Seq};
 
 use crate::device::Device;
 use crate::limits::{CLEAR_TTL, COLLAPSE_ID_BYTES_MAX};
@@ -20,7 +20,8 @@ impl Notification {
     pub fn ring(row: &Membership, last: &LastEntry, seq: Seq, device: &Device, badge: Option<u64>) -> Self {
         // It can be a later one of the user's own, of which there is nothing to say.
         let from = (last.sender_id != row.user_id && device.registration.preview).then_some(&last.sender_id);
-        let is_shown = last.kind == Kind::Text && !last.deleted;
+        // A picture without a caption has nothing to show, as what is deleted.
+        let is_shown = last.kind.counts() && !last.deleted && !last.preview.is_empty();
         let preview = from.filter(|_| is_shown).map(|_| last.preview.as_str());
         let conversation = &row.conversation_id;
         if device.registration.platform == Platform::Fcm {
@@ -109,7 +110,7 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
     use wire::limits::{CONVERSATION_ID_CHARS_MAX, PREVIEW_CHARS_MAX, USER_ID_CHARS_MAX};
-    use wire::{DeviceId, DeviceToken, Registration, Timestamp, UserId, When};
+    use wire::{DeviceId, DeviceToken, Kind, Registration, Timestamp, UserId, When};
 
     /// What APNs and FCM take.
     const PAYLOAD_BYTES_MAX: usize = 4096;

@@ -64,11 +64,36 @@ impl Rate {
         now: Timestamp,
         count: u32,
     ) -> Result<Timestamp, Duration> {
+        self.take_with_room(filled_until, now, count, 1)
+    }
+
+    /// The same of what is accepted only if there is room for all of it. It counts as a whole burst at most, so that it is accepted
+    /// from rest.
+    ///
+    /// # Errors
+    /// How long to wait: after that it is accepted.
+    pub fn take_whole(
+        &self,
+        filled_until: Option<Timestamp>,
+        now: Timestamp,
+        count: u32,
+    ) -> Result<Timestamp, Duration> {
+        let count = count.min(self.burst.max(1));
+        self.take_with_room(filled_until, now, count, count)
+    }
+
+    fn take_with_room(
+        &self,
+        filled_until: Option<Timestamp>,
+        now: Timestamp,
+        count: u32,
+        room: u32,
+    ) -> Result<Timestamp, Duration> {
         let filled_until = filled_until.map_or(now, |until| until.max(now));
+        let after = |count| filled_until.plus(self.pause.saturating_mul(count));
         // Never negative: a whole burst from rest fills exactly this.
-        let over = filled_until.plus(self.pause).since(now.plus(self.pause.saturating_mul(self.burst)));
-        let filled = filled_until.plus(self.pause.saturating_mul(count));
-        if self.is_unlimited() || over.is_zero() { Ok(filled) } else { Err(over) }
+        let over = after(room).since(now.plus(self.pause.saturating_mul(self.burst)));
+        if self.is_unlimited() || over.is_zero() { Ok(after(count)) } else { Err(over) }
     }
 }
 
@@ -95,6 +120,15 @@ mod tests {
         assert_eq!(RATE.take(filled, at(1200)), Err(Duration::from_millis(200)));
         // After a rest, the whole burst again and no more.
         assert_eq!(RATE.take(filled, at(1_000_000)).unwrap(), at(1_000_200));
+    }
+
+    #[test]
+    fn what_needs_room_for_all_of_it_waits_for_it() {
+        let filled = RATE.take_whole(None, at(1000), 2).unwrap();
+        assert_eq!(filled, at(1400));
+        assert_eq!(RATE.take_whole(Some(filled), at(1000), 2), Err(Duration::from_millis(200)));
+        assert!(RATE.take_whole(Some(filled), at(1000), 1).is_ok());
+        assert_eq!(RATE.take_whole(None, at(1000), 100), RATE.take_whole(None, at(1000), 3), "a whole burst at most");
     }
 
     #[test]

@@ -115,6 +115,9 @@ pub struct Measures {
     /// Messages in an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
+    /// Objects of messages that are gone, removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<u64>,
     /// Rows that this version can't read, and passed over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<u64>,

@@ -1,5 +1,6 @@
 //! What every function needs of Lambda and API Gateway: the event, the answer, the environment, the clock, the logs.
 
+mod batch;
 mod clock;
 mod connections_api;
 mod env;
@@ -10,6 +11,7 @@ mod log_key;
 mod websocket;
 
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
+pub use batch::BatchAnswer;
 pub use clock::Clock;
 pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
 pub use env::{BadVariable, count, env, rate, sdk_config};

@@ -39,7 +39,7 @@ pub struct Caller {
 /// An event that API Gateway would not have sent as the template sets it up.
 #[derive(Debug, thiserror::Error)]
 #[error("the event has no usable {0}: is the route behind the authorizer?")]
-pub struct NotFromApiGateway(&'static str);
+pub struct NotFromApiGateway(pub &'static str);
 
 impl From<NotFromApiGateway> for Diagnostic {
     fn from(error: NotFromApiGateway) -> Self {

@@ -7,7 +7,7 @@ use domain::{Change, Draft, Head, RosterRow, StoredMessage, is_channel};
 use wire::Timestamp;
 
 use crate::message_append::{Appended, FirstMessage, begin, commit, first_messages_update};
-use crate::message_change::{audit_put, target_update};
+use crate::message_change::{audit_put, carried_delete, target_update};
 use crate::transaction::{put, update};
 use crate::{Error, Store, channels, heads, roster};
 
@@ -39,7 +39,7 @@ pub struct ChangeOf<'a> {
 
 /// Appends the entry, if the log still ends where it did, and if its idempotency key is unused.
 pub async fn append(store: &Store, entry: &GroupEntry<'_>) -> Result<Appended, Error> {
-    commit(store, entry.draft, writes(store, entry)).await
+    commit(store, entry.draft, &entry.entry.place, writes(store, entry)).await
 }
 
 fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
@@ -64,6 +64,7 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
         if let Some(until) = kept_until.filter(|_| is_of_text) {
             writes.push(put(audit_put(store, &entry.place, target, until))?);
         }
+        writes.extend(carried_delete(store, target, change)?);
     }
     if let Some(first) = first_messages {
         writes.push(update(first_messages_update(store, &draft.sender_id, *first))?);

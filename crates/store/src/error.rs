@@ -37,6 +37,15 @@ impl Error {
     }
 }
 
+impl Error {
+    /// A condition did not hold, or a transaction was at work on the item.
+    pub(crate) fn is_lost(&self) -> bool {
+        let Self::Call { source, .. } = self else { return false };
+        let code = source.downcast_ref::<Answer>().map(|answer| answer.code.as_str());
+        matches!(code, Some("ConditionalCheckFailedException" | "TransactionConflictException"))
+    }
+}
+
 /// Says which call it was that failed.
 pub(crate) trait CallResult<T> {
     fn of_call(self, operation: &'static str, table: &str) -> Result<T, Error>;

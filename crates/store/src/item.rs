@@ -92,6 +92,11 @@ impl<'a> Reader<'a> {
         self.number(attribute).map(Timestamp::from_millis)
     }
 
+    /// A time to the second, as a TTL has it.
+    pub(crate) fn seconds(&self, attribute: &'static str) -> Result<Timestamp, Error> {
+        Ok(Timestamp::from_millis(self.number(attribute)?.saturating_mul(1000)))
+    }
+
     /// Set or absent.
     pub(crate) fn flag(&self, attribute: &'static str) -> Result<bool, Error> {
         let flag = |row: &Self, name| {

@@ -14,6 +14,7 @@ mod error;
 pub mod heads;
 pub mod inbox;
 mod item;
+pub mod media;
 pub mod message_append;
 pub mod message_change;
 pub mod messages;
@@ -51,6 +52,7 @@ pub struct Tables {
     pub audit: String,
     pub conversations: String,
     pub members: String,
+    pub media: String,
     pub watchers: String,
 }
 
@@ -71,7 +73,7 @@ impl Store {
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
-    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE` and `WATCHERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
+    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE`, `MEDIA_TABLE` and `WATCHERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
     /// limit.
     ///
     /// # Errors
@@ -90,6 +92,7 @@ impl Store {
             audit: env("AUDIT_TABLE")?,
             conversations: env("CONVERSATIONS_TABLE")?,
             members: env("MEMBERS_TABLE")?,
+            media: env("MEDIA_TABLE")?,
             watchers: env("WATCHERS_TABLE")?,
         };
         let timeouts =
@@ -108,6 +111,7 @@ pub async fn warm_up(store: &Store, table: WarmTable) {
         WarmTable::Inbox => (&store.tables.inbox, &["user_id", "conversation_id"]),
         WarmTable::Devices => (&store.tables.devices, &["user_id", "device_id"]),
         WarmTable::Conversations => (&store.tables.conversations, &["conversation_id"]),
+        WarmTable::Media => (&store.tables.media, &["media_id"]),
     };
     let key = keys.iter().map(|name| ((*name).to_owned(), AttributeValue::S("-".to_owned()))).collect();
     let read = store.client.get_item().table_name(table).set_key(Some(key));
@@ -123,4 +127,5 @@ pub enum WarmTable {
     Inbox,
     Devices,
     Conversations,
+    Media,
 }

@@ -8,13 +8,13 @@ use domain::{
     Audience, Change, Content, Draft, Follows, GroupChange, Marks, Membership, Place, Rules, StoredMessage, preview,
 };
 use sha2::{Digest, Sha256};
-use wire::{AllowedTo, Emoji, HistoryFrom, Info, Kind, MessageId, Seq, Timestamp, UserId};
+use wire::{AllowedTo, Emoji, HistoryFrom, Info, Kind, MessageId, Refusal, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::inbox::FIRST_MESSAGES;
 use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::transaction::{Cancelled, Outcome, put, update};
-use crate::{Error, Store, messages, transaction};
+use crate::{Error, Store, media, messages, transaction};
 
 /// An entry in the place that follows from a member's row as it was read: the sender's, or where a service writes, its recipient's.
 #[derive(Debug)]
@@ -54,6 +54,8 @@ pub enum Appended {
     Duplicate(Place, Option<u64>),
     /// Something else was stored before under this `client_msg_id`.
     IdReused,
+    /// What it is to carry can't be attached to it. Nothing was written.
+    MediaRefused(Refusal),
     /// The place was taken meanwhile, or someone was just taking it. Nothing was written.
     Taken,
     /// A member's rows fill all that DynamoDB holds for one user, 10 GB. Trying again would be of no use.
@@ -62,19 +64,27 @@ pub enum Appended {
 
 /// Appends the message, if its place is still free and its idempotency key unused.
 pub async fn append(store: &Store, append: &Append<'_>) -> Result<Appended, Error> {
-    commit(store, append.entry.draft, writes(store, append)).await
+    commit(store, append.entry.draft, append.entry.place, writes(store, append)).await
 }
 
 /// Writes all of it or nothing. It begins with [`begin`].
 pub(crate) async fn commit(
     store: &Store,
     draft: &Draft,
+    place: &Place,
     writes: Result<Vec<TransactWriteItem>, BuildError>,
 ) -> Result<Appended, Error> {
-    commit_behind(store, draft, IDEMPOTENCY, writes).await
+    match transaction::write(store, &store.tables.messages, writes).await? {
+        Outcome::Written => Ok(Appended::Stored),
+        Outcome::Cancelled(cancelled) => match media_refused(store, draft, place, &cancelled)? {
+            // The first try may have taken it just after the idempotency row was looked at.
+            Some(refusal) => Ok(find(store, draft).await?.unwrap_or(Appended::MediaRefused(refusal))),
+            None => not_written(store, draft, IDEMPOTENCY, cancelled),
+        },
+    }
 }
 
-/// The same, with the idempotency row at this place among the writes.
+/// The same for what is no entry, with the idempotency row at this place among the writes.
 pub(crate) async fn commit_behind(
     store: &Store,
     draft: &Draft,
@@ -87,12 +97,29 @@ pub(crate) async fn commit_behind(
     }
 }
 
+/// Why what the message carries was not attached, if that is why nothing was written.
+fn media_refused(store: &Store, draft: &Draft, place: &Place, cancelled: &Cancelled) -> Result<Option<Refusal>, Error> {
+    let Some(media) = draft.content.media() else { return Ok(None) };
+    if cancelled.refused(IDEMPOTENCY).is_some() {
+        return Ok(None);
+    }
+    let reason = cancelled.refused(MEDIA);
+    reason.map(|reason| media::refusal(store, draft, media, place.sent_at, reason.item())).transpose()
+}
+
 /// The place of the idempotency row among the writes, and so among the reasons for a cancellation.
 const IDEMPOTENCY: usize = 1;
+/// The place of the row of what a message carries.
+const MEDIA: usize = 2;
 
-/// What every entry's transaction begins with: the entry, and its idempotency row.
+/// What every entry's transaction begins with: the entry, its idempotency row, and the row of what it carries.
 pub(crate) fn begin(store: &Store, draft: &Draft, entry: &StoredMessage) -> Result<Vec<TransactWriteItem>, BuildError> {
-    Ok(vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place, entry.version))?])
+    let mut writes =
+        vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place, entry.version))?];
+    if let Some(carried) = draft.content.media() {
+        writes.push(update(media::attach_update(store, draft, &entry.place, carried))?);
+    }
+    Ok(writes)
 }
 
 impl Entry<'_> {
@@ -330,9 +357,13 @@ fn body_hash(draft: &Draft) -> String {
     let about = about.map(|seq| format!(" {seq}")).unwrap_or_default();
     let digest = Sha256::new().chain_update(draft.content.kind().as_str()).chain_update(about);
     let mut digest = digest.chain_update([0]).chain_update(said);
-    if let Content::Message { mentions, .. } = &draft.content {
+    if let Content::Message { mentions, media, .. } = &draft.content {
         for id in mentions {
             digest = digest.chain_update([0]).chain_update(id.as_str());
+        }
+        // No id has a space.
+        if let Some(media) = media.as_ref().and_then(|media| serde_json::to_vec(media).ok()) {
+            digest = digest.chain_update(b"\0 ").chain_update(media);
         }
     }
     hex(digest.finalize())

@@ -10,8 +10,9 @@ use domain::{Change, Draft, Membership, Place, StoredMessage, preview};
 use wire::{Seq, Timestamp, UserId};
 
 use crate::item::{VERSION, number, text, version};
+use crate::media::media_delete;
 use crate::message_append::{Appended, Entry, NOT_BLOCKED, PENDING, begin, commit, own_marks, with_count};
-use crate::transaction::{put, update};
+use crate::transaction::{delete, put, update};
 use crate::{Error, Store};
 
 /// A change of a message, by rows as they were read: the user's own first, then the message, so that whoever changed it since has
@@ -32,7 +33,7 @@ pub struct Alter<'a> {
 
 /// Changes the message, if nobody else wrote meanwhile, and if the idempotency key is unused.
 pub async fn change(store: &Store, alter: &Alter<'_>) -> Result<Appended, Error> {
-    commit(store, alter.entry.draft, writes(store, alter)).await
+    commit(store, alter.entry.draft, alter.entry.place, writes(store, alter)).await
 }
 
 fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
@@ -49,7 +50,18 @@ fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, Bu
     if let Some(until) = alter.kept_until.filter(|_| is_of_text) {
         writes.push(put(audit_put(store, place, alter.target, until))?);
     }
+    writes.extend(carried_delete(store, alter.target, alter.change)?);
     Ok(writes)
+}
+
+/// What a message carried goes with it: the object follows its row.
+pub(crate) fn carried_delete(
+    store: &Store,
+    target: &StoredMessage,
+    change: &Change,
+) -> Result<Option<TransactWriteItem>, BuildError> {
+    let carried = target.media.as_ref().filter(|_| matches!(change, Change::Delete));
+    carried.map(|media| delete(media_delete(store, &media.media_id))).transpose()
 }
 
 /// The conversation ends with a silent entry now; what the chat list shows stays.
@@ -175,7 +187,7 @@ fn with_deleted_seq(update: UpdateBuilder, deleted_seq: Option<Seq>) -> UpdateBu
     let counts = if deleted_seq.is_some() { ", reaction_counts" } else { "" };
     update.update_expression(format!(
         "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} \
-         REMOVE reactions, reactions_seq, version, edited_at{counts}"
+         REMOVE reactions, reactions_seq, version, edited_at, media{counts}"
     ))
 }
 

@@ -162,14 +162,13 @@ pub async fn count_by_others(
     range: &RangeInclusive<u64>,
     user: &UserId,
 ) -> Result<u64, Error> {
-    let pages = query(store)
+    let pages = of_messages(query(store))
         .key_condition_expression("conversation_id = :conversation AND seq BETWEEN :from AND :to")
-        .filter_expression("sender_id <> :user AND kind = :text AND attribute_not_exists(deleted_at)")
+        .filter_expression(format!("sender_id <> :user AND {COUNTS} AND attribute_not_exists(deleted_at)"))
         .expression_attribute_values(":conversation", text(conversation.as_str()))
         .expression_attribute_values(":from", number(range.start()))
         .expression_attribute_values(":to", number(range.end()))
         .expression_attribute_values(":user", text(user.as_str()))
-        .expression_attribute_values(":text", text(Kind::Text.as_str()))
         .select(Select::Count)
         .into_paginator()
         .send();
@@ -186,16 +185,15 @@ pub async fn count_in_view(
     user: &UserId,
     end: Seq,
 ) -> Result<Counted, Error> {
-    let pages = query(store)
+    let pages = of_messages(query(store))
         .key_condition_expression("conversation_id = :conversation AND seq BETWEEN :from AND :to")
-        .filter_expression(
-            "sender_id <> :user AND kind = :text AND (attribute_not_exists(deleted_seq) OR deleted_seq > :end)",
-        )
+        .filter_expression(format!(
+            "sender_id <> :user AND {COUNTS} AND (attribute_not_exists(deleted_seq) OR deleted_seq > :end)"
+        ))
         .expression_attribute_values(":conversation", text(conversation.as_str()))
         .expression_attribute_values(":from", number(range.start()))
         .expression_attribute_values(":to", number(range.end()))
         .expression_attribute_values(":user", text(user.as_str()))
-        .expression_attribute_values(":text", text(Kind::Text.as_str()))
         .expression_attribute_values(":end", number(end))
         .projection_expression("mentions")
         .into_paginator()
@@ -208,6 +206,15 @@ pub async fn count_in_view(
         row.optional("mentions", mentions).is_ok_and(|mentions| names(&mentions.unwrap_or_default(), user))
     };
     Ok(Counted { messages: items.len() as u64, mentions: items.iter().filter(is_named).count() as u64 })
+}
+
+/// Messages: the kinds that count.
+const COUNTS: &str = "kind IN (:text, :image, :file, :voice)";
+
+fn of_messages(query: QueryFluentBuilder) -> QueryFluentBuilder {
+    Kind::MESSAGES
+        .iter()
+        .fold(query, |query, kind| query.expression_attribute_values(format!(":{kind}"), text(kind.as_str())))
 }
 
 /// Who wrote the newest entries of a range, newest first, perhaps as they were a moment ago.
@@ -289,6 +296,7 @@ pub(crate) fn item(entry: &StoredMessage) -> Item {
     let Aside { target_sender, history, group, origin, deleted_seq, counted, recipient } = aside;
     let optional = [
         ("client_msg_id", client_msg_id.as_ref().map(|id| text(id.as_str()))),
+        ("media", entry.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
         ("reply_to", entry.reply_to.map(number)),
         ("target_seq", entry.target_seq.map(number)),
         ("emoji", entry.emoji.as_ref().map(|emoji| text(emoji.as_str()))),
@@ -323,6 +331,7 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
         kind: Kind::stored(row.text("kind")?),
         body: row.text("body")?.to_owned(),
         client_msg_id: row.optional("client_msg_id", |row, name| row.parsed(name, ClientMsgId::parse))?,
+        media: row.optional("media", |row, name| row.parsed(name, serde_json::from_str))?,
         reply_to: row.optional("reply_to", Reader::seq)?,
         version: row.optional("version", Reader::count)?,
         edited_at: row.optional("edited_at", Reader::time)?,

@@ -1,14 +1,17 @@
-//! The streams of `inbox` and of `conversations`, as Lambda hands them on: what rows were and what they are, and which groups have moved.
+//! The streams of `inbox`, `conversations` and `media`, as Lambda hands them on: what rows were and what they are, which groups have
+//! moved, and which media rows are gone.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use domain::{object_key, puts_end};
 use serde::Deserialize;
-use wire::{ConversationId, Seq, Timestamp, UserId};
+use wire::{ConversationId, Kind, MediaId, Seq, Timestamp, UserId};
 
 use crate::Error;
 use crate::inbox::is_silent;
 use crate::item::{Item, Reader, readable};
+use crate::media::TOMBSTONE;
 
 /// What happened to a member's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +119,45 @@ pub fn groups(batch: Batch) -> (Vec<(ConversationId, String)>, u64) {
         let record: Record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
         let keys = item(record.dynamodb.keys);
         Ok((reader(&keys).parsed("conversation_id", ConversationId::parse)?, record.dynamodb.sequence_number))
+    }))
+}
+
+/// A media row that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    pub media_id: MediaId,
+    pub kind: Kind,
+    /// What S3 calls the upload that was not finished.
+    pub upload_id: Option<String>,
+    /// When the last PUT can have ended that was allowed. `None`: this is known to have passed.
+    pub puts_end: Option<Timestamp>,
+    /// What Lambda calls the record.
+    pub sequence_number: String,
+}
+
+impl Removed {
+    /// Where the object is.
+    pub fn key(&self) -> String {
+        object_key(&self.kind, &self.media_id)
+    }
+}
+
+/// The rows that a batch of the stream of `media` says are gone, and how many records can't be read.
+pub fn removed(batch: Batch) -> (Vec<Removed>, u64) {
+    readable(batch.records.into_iter().map(|record| {
+        let record: Record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
+        let Images { keys, old_image, sequence_number, .. } = record.dynamodb;
+        let (keys, old) = (item(keys), item(old_image.unwrap_or_default()));
+        let (row, keys) = (reader(&old), reader(&keys));
+        let is_tombstone = old.contains_key(TOMBSTONE);
+        let (ready_at, end) = (row.optional("ready_at", Reader::time)?, row.optional("expires_at", Reader::seconds)?);
+        Ok(Removed {
+            media_id: keys.parsed("media_id", MediaId::parse)?,
+            kind: Kind::stored(row.text("kind")?),
+            upload_id: row.optional("upload_id", Reader::text)?.map(str::to_owned),
+            puts_end: (!is_tombstone).then(|| puts_end(ready_at, end)),
+            sequence_number,
+        })
     }))
 }
 

@@ -14,6 +14,7 @@ mod frame;
 mod group;
 mod ids;
 pub mod limits;
+mod media;
 mod message;
 mod refusal;
 mod registry;
@@ -27,6 +28,7 @@ pub use actions::channels::{ChannelsRequest, ChannelsResult};
 pub use actions::create::{CreateRequest, CreateResult};
 pub use actions::delete::{DeleteRequest, DeleteResult};
 pub use actions::device::{DeviceRequest, DeviceResult, Platform, Registration, When};
+pub use actions::download::{Download, DownloadRequest, DownloadResult};
 pub use actions::drain::{DrainRequest, DrainResult};
 pub use actions::edit::{EditRequest, EditResult};
 pub use actions::history::{HistoryRequest, HistoryResult, Member, Side};
@@ -47,15 +49,18 @@ pub use actions::settings::{ConversationSettings, MutedUntil, Settings, Settings
 pub use actions::typing::TypingRequest;
 pub use actions::unwatch::{UnwatchRequest, UnwatchResult};
 pub use actions::update::{UpdateRequest, UpdateResult};
+pub use actions::upload::{CopyOf, NewUpload, Part, UploadRequest, UploadResult};
+pub use actions::uploaded::{UploadedRequest, UploadedResult};
 pub use actions::watch::{WatchRequest, WatchResult};
 pub use conversation::{Channel, Conversation, ConversationKind, LastMessage};
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
 pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Role, System, Title};
 pub use ids::{
-    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MessageId, RequestId, SERVICE_DEFAULT, Seq,
-    UserId,
+    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MediaId, MessageId, RequestId,
+    SERVICE_DEFAULT, Seq, UserId,
 };
+pub use media::{Digest, FileName, Media, MimeType, Thumbhash, Waveform};
 pub use message::{Kind, Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};

@@ -18,6 +18,8 @@ pub const DEVICE_ID_CHARS_MAX: usize = 64;
 pub const DEVICE_TOKEN_CHARS_MAX: usize = 4096;
 /// The `id` that a request may carry and its answer echoes.
 pub const REQUEST_ID_CHARS_MAX: usize = 64;
+/// What an upload is called.
+pub const MEDIA_ID_CHARS_MAX: usize = 64;
 /// What somebody reacts with, in UTF-8. A flag of a country's part takes 28, a family of four 25.
 pub const EMOJI_BYTES_MAX: usize = 32;
 /// Larger integers lose precision in a JavaScript client (RFC 8259, section 6).
@@ -44,6 +46,27 @@ pub const SMALL_GROUP_MEMBERS_MAX: u64 = 32;
 /// Members in one page of a list of them.
 pub const MEMBERS_LIMIT_DEFAULT: u64 = 50;
 pub const MEMBERS_LIMIT_MAX: u64 = 100;
+
+/// What one message carries. A deployment can allow less.
+pub const MEDIA_BYTES_MAX: u64 = 100 * 1024 * 1024;
+/// Up to so many bytes are uploaded at once, and more of them in parts of [`MEDIA_PART_BYTES`].
+pub const MEDIA_WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Each part but the last, which has what is left.
+pub const MEDIA_PART_BYTES: u64 = 8 * 1024 * 1024;
+/// Parts of one file.
+pub const MEDIA_PARTS_MAX: usize = 13;
+/// Downloads that one request asks for: a frame must hold their URLs.
+pub const DOWNLOADS_MAX: usize = 10;
+/// The name of a media type.
+pub const MIME_CHARS_MAX: usize = 100;
+/// What a file is called, in UTF-8: no file system takes longer ones.
+pub const FILE_NAME_BYTES_MAX: usize = 255;
+/// The width and the height of an image.
+pub const PIXELS_MAX: u64 = 65_535;
+/// A recording: a day.
+pub const DURATION_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+pub const THUMBHASH_CHARS_MAX: usize = 44;
+pub const WAVEFORM_CHARS_MAX: usize = 100;
 
 /// Channels whose member a user is. Two who join at once can be a few above.
 pub const CHANNELS_PER_USER_MAX: usize = 200;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::group::System;
 use crate::ids::{ClientMsgId, ConversationId, Emoji, MessageId, Seq, UserId};
 use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX, MENTIONS_JSON_BYTES_MAX};
+use crate::media::Media;
 use crate::time::Timestamp;
 
 /// What an entry is. What a later version stored keeps its kind on the way through this one.
@@ -14,6 +15,12 @@ use crate::time::Timestamp;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String", inline))]
 pub enum Kind {
     Text,
+    /// A picture.
+    Image,
+    /// Any other file.
+    File,
+    /// A recording of somebody who speaks.
+    Voice,
     /// The message at `target_seq` has another text now.
     Edit,
     /// The message at `target_seq` is deleted.
@@ -27,15 +34,26 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kinds of messages: what a `send` may be, and what counts.
+    pub const MESSAGES: [Self; 4] = [Self::Text, Self::Image, Self::File, Self::Voice];
+
     /// A kind that this version sends.
     pub fn of_request(text: &str) -> Option<Self> {
-        (text == "text").then_some(Self::Text)
+        Self::MESSAGES.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// A kind of message that carries something.
+    pub fn of_media(text: &str) -> Option<Self> {
+        Self::of_request(text).filter(|kind| *kind != Self::Text)
     }
 
     /// Any kind, as it was stored.
     pub fn stored(text: &str) -> Self {
         match text {
             "text" => Self::Text,
+            "image" => Self::Image,
+            "file" => Self::File,
+            "voice" => Self::Voice,
             "edit" => Self::Edit,
             "delete" => Self::Delete,
             "reaction" => Self::Reaction,
@@ -47,7 +65,7 @@ impl Kind {
     /// Whether it counts as unread, and rings. What is not known does nothing of that.
     pub fn counts(&self) -> bool {
         match self {
-            Self::Text => true,
+            Self::Text | Self::Image | Self::File | Self::Voice => true,
             Self::Edit | Self::Delete | Self::Reaction | Self::System | Self::Other(_) => false,
         }
     }
@@ -55,7 +73,7 @@ impl Kind {
     /// Whether it is the chat list's line. What is not known is not.
     pub fn is_listed(&self) -> bool {
         match self {
-            Self::Text | Self::System => true,
+            Self::Text | Self::Image | Self::File | Self::Voice | Self::System => true,
             Self::Edit | Self::Delete | Self::Reaction | Self::Other(_) => false,
         }
     }
@@ -63,6 +81,9 @@ impl Kind {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Text => "text",
+            Self::Image => "image",
+            Self::File => "file",
+            Self::Voice => "voice",
             Self::Edit => "edit",
             Self::Delete => "delete",
             Self::Reaction => "reaction",
@@ -99,15 +120,19 @@ pub struct Message {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
-    /// `text`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
+    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
-    /// Of an edit, the text that its target has now. Empty where there is none, or none any more.
+    /// Of an edit, the text that its target has now. Of an image, a file or a voice note, the caption. Empty where there is none, or
+    /// none any more.
     pub body: String,
     /// Never goes back within a conversation.
     pub sent_at: Timestamp,
     /// Only in what the sender's own devices receive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<ClientMsgId>,
+    /// Of an image, a file or a voice note that is not deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<Box<Media>>,
     /// The message that this one answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -170,6 +195,7 @@ impl Message {
             body,
             sent_at,
             client_msg_id: None,
+            media: None,
             reply_to: None,
             version: None,
             edited_at: None,
@@ -221,7 +247,8 @@ fn json_bytes(text: &str) -> usize {
 mod tests {
     use super::*;
     use crate::ServerEvent;
-    use crate::limits::{EMOJI_BYTES_MAX, FRAME_BYTES_MAX, REACTIONS_SHOWN_MAX, SEQ_MAX};
+    use crate::limits::{EMOJI_BYTES_MAX, FRAME_BYTES_MAX, MEDIA_BYTES_MAX, REACTIONS_SHOWN_MAX, SEQ_MAX};
+    use crate::{Digest, FileName, MediaId, MimeType, Thumbhash, Waveform};
     use proptest::prelude::*;
 
     #[test]
@@ -248,6 +275,7 @@ mod tests {
             body: "\u{1}".repeat(BODY_JSON_BYTES_MAX / 6 - 1),
             sent_at: Timestamp::from_millis(1),
             client_msg_id: Some(ClientMsgId::parse(&longest(64)).unwrap()),
+            media: None,
             reply_to: Seq::new(SEQ_MAX),
             version: Some(u64::MAX),
             edited_at: Some(Timestamp::from_millis(1)),
@@ -263,8 +291,29 @@ mod tests {
         };
         assert!(body_fits(&message.body));
         assert!(mentions_fit(&message.mentions));
-        let event = ServerEvent::messages_new(message);
+        let event = ServerEvent::messages_new(message.clone());
         assert!(event.to_frame().len() <= FRAME_BYTES_MAX);
+        // What is deleted carries nothing, and what carries something is about nothing.
+        let (deleted_at, deleted_by, target_seq, emoji) = (None, None, None, None);
+        let media = Some(Box::new(largest_media()));
+        let with_media = Message { media, deleted_at, deleted_by, target_seq, emoji, ..message };
+        let event = ServerEvent::messages_new(with_media);
+        assert!(event.to_frame().len() <= FRAME_BYTES_MAX, "{}", event.to_frame().len());
+    }
+
+    fn largest_media() -> Media {
+        Media {
+            media_id: MediaId::parse(&"m".repeat(64)).unwrap(),
+            mime: MimeType::parse(&format!("x/{}", "y".repeat(98))).unwrap(),
+            bytes: MEDIA_BYTES_MAX,
+            sha256: Digest::parse(&format!("{}=", "A".repeat(43))).unwrap(),
+            name: Some(FileName::parse(&"\"".repeat(255)).unwrap()),
+            width: Some(65_535),
+            height: Some(65_535),
+            duration_ms: Some(86_400_000),
+            thumbhash: Some(Thumbhash::parse(&"A".repeat(44)).unwrap()),
+            waveform: Some(Waveform::parse(&"A".repeat(100)).unwrap()),
+        }
     }
 
     #[test]

@@ -22,8 +22,10 @@ pub enum Refusal {
     IdReused,
     /// The caller may not do this: one of the two has blocked the other, or the account is suspended.
     Forbidden,
-    /// What is referred to is deleted, never was, or is no message: the three look alike.
+    /// What is referred to is deleted, never was, is no message, or is somebody else's upload: they look alike.
     Gone,
+    /// What is to be sent is not uploaded yet, or other bytes are.
+    NotReady,
     /// There is no room for more: a message has its edits or its reactors, or a member has as many conversations as can be stored for one user.
     LimitReached,
     /// Too many requests of this user. Accepted again after `retry_after_ms`.
@@ -49,6 +51,7 @@ impl Refusal {
             Self::IdReused => "id_reused",
             Self::Forbidden => "forbidden",
             Self::Gone => "gone",
+            Self::NotReady => "not_ready",
             Self::LimitReached => "limit_reached",
             Self::RateLimited { .. } => "rate_limited",
             Self::Conflict => "conflict",
@@ -58,7 +61,7 @@ impl Refusal {
 
     /// Whether the same request may succeed if it is sent again.
     pub fn retryable(&self) -> bool {
-        matches!(self, Self::Conflict | Self::Unavailable | Self::RateLimited { .. })
+        matches!(self, Self::Conflict | Self::Unavailable | Self::RateLimited { .. } | Self::NotReady)
     }
 
     /// How long to wait before that, where waiting helps.
@@ -66,7 +69,7 @@ impl Refusal {
         match self {
             Self::RateLimited { retry_after_ms } => Some(*retry_after_ms),
             Self::Conflict => Some(100),
-            Self::Unavailable => Some(1000),
+            Self::Unavailable | Self::NotReady => Some(1000),
             _ => None,
         }
     }
@@ -82,7 +85,10 @@ impl fmt::Display for Refusal {
             Self::NotMember => f.write_str("conversation_id: you are not a member of this conversation"),
             Self::IdReused => f.write_str("client_msg_id: already used for another message in this conversation"),
             Self::Forbidden => f.write_str("you may not do this"),
-            Self::Gone => f.write_str("seq: there is no such message, or no longer"),
+            Self::Gone => f.write_str("there is no such message or upload, or no longer"),
+            Self::NotReady => {
+                f.write_str("media_id: the bytes are not there yet; upload them, and send the same request again")
+            }
             Self::LimitReached => f.write_str("there is no room for more"),
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
             Self::Conflict => f.write_str("the conversation is busy; send the same request again"),

@@ -10,6 +10,7 @@ use crate::actions::channels::{ChannelsRequest, ChannelsResult};
 use crate::actions::create::{CreateRequest, CreateResult};
 use crate::actions::delete::{DeleteRequest, DeleteResult};
 use crate::actions::device::{DeviceRequest, DeviceResult};
+use crate::actions::download::{DownloadRequest, DownloadResult};
 use crate::actions::drain::{DrainRequest, DrainResult};
 use crate::actions::edit::{EditRequest, EditResult};
 use crate::actions::history::{HistoryRequest, HistoryResult};
@@ -30,6 +31,8 @@ use crate::actions::settings::{Settings, SettingsResult};
 use crate::actions::typing::TypingRequest;
 use crate::actions::unwatch::{UnwatchRequest, UnwatchResult};
 use crate::actions::update::{UpdateRequest, UpdateResult};
+use crate::actions::upload::{UploadRequest, UploadResult};
+use crate::actions::uploaded::{UploadedRequest, UploadedResult};
 use crate::actions::watch::{WatchRequest, WatchResult};
 use crate::fields::Fields;
 use crate::refusal::Refusal;
@@ -147,6 +150,15 @@ registry! {
     /// Registers the device of this connection for notifications, or takes it out.
     "device": Device(DeviceRequest) -> DeviceResult, in "device",
         like r#"{"action":"device","id":"r1","platform":"apns","token":"9f2c51d0"}"#;
+    /// Where to put the bytes of an image, a file or a voice note that is to be sent.
+    "upload": Upload(UploadRequest) -> UploadResult, in "media",
+        like r#"{"action":"upload","id":"r1","to":"bob","kind":"image","mime":"image/jpeg","bytes":284113,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="}"#;
+    /// "The bytes are there": they are looked at, and can be sent then. Idempotent.
+    "uploaded": Uploaded(UploadedRequest) -> UploadedResult, in "media",
+        like r#"{"action":"uploaded","id":"r1","media_id":"m_3kx4"}"#;
+    /// Where to get the bytes of what messages carry.
+    "download": Download(DownloadRequest) -> DownloadResult, in "media",
+        like r#"{"action":"download","id":"r1","media_ids":["m_3kx4"]}"#;
     /// Makes a group or a channel.
     "create": Create(CreateRequest) -> CreateResult, in "group",
         like r#"{"action":"create","id":"r1","client_msg_id":"c1","title":"Trip","members":["bob","carol"]}"#;

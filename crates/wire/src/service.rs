@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::actions::send::body;
+use crate::actions::send::{Empty, body};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, UserId};
 use crate::limits::FRAME_BYTES_MAX;
@@ -43,8 +43,8 @@ impl ServiceMessage {
             from: fields.optional("from", UserId::parse_service)?.unwrap_or_else(UserId::service_default),
             to,
             client_msg_id: fields.required("client_msg_id", ClientMsgId::parse)?,
-            kind: fields.required("kind", |kind| Kind::of_request(kind).ok_or("must be \"text\""))?,
-            body: body(&fields)?,
+            kind: fields.required("kind", |kind| (kind == "text").then_some(Kind::Text).ok_or("must be \"text\""))?,
+            body: body(&fields, Empty::Refused)?,
         })
     }
 }

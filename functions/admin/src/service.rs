@@ -6,7 +6,7 @@ use lambda::{EventLine, millis_between};
 use serde::Serialize;
 use serde_json::Value;
 use wire::{
-    Action, AddRequest, ClientMsgId, ConversationId, Refusal, RemoveRequest, SendRequest, Seq, Target, Timestamp,
+    Action, AddRequest, ClientMsgId, ConversationId, Kind, Refusal, RemoveRequest, SendRequest, Seq, Target, Timestamp,
     UserId,
 };
 
@@ -52,6 +52,9 @@ pub(crate) async fn delete_message(
 async fn send(deps: &Deps, service: &UserId, request: SendRequest, line: &mut EventLine) -> Result<Appended, Failure> {
     if matches!(&request.target, Target::User(to) if to.is_service()) {
         return Err(Refusal::bad_request("to", "must be a user: services take no messages").into());
+    }
+    if request.kind != Kind::Text {
+        return Err(Refusal::bad_request("kind", "must be \"text\": services upload nothing").into());
     }
     line.conversation_id = Some(conversation_for(service, &request.target));
     let conflicts = line.measures.conflicts.insert(0);

@@ -12,8 +12,9 @@ use actions::{Reconciled, reconcile_and_settle, show};
 use deliver::Fanout;
 use domain::{Failure, is_channel};
 use futures_util::{StreamExt as _, stream as futures};
-use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
-use serde::Serialize;
+use lambda::{
+    BadVariable, BatchAnswer, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config,
+};
 use store::stream::{self, Batch};
 use store::{Store, WarmTable, warm_up};
 use tokio::time::{Instant, timeout_at};
@@ -46,24 +47,11 @@ impl Deps {
     }
 }
 
-/// Which records of a batch Lambda is to hand on again: all from the first of these on.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Answer {
-    batch_item_failures: Vec<BatchItemFailure>,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct BatchItemFailure {
-    item_identifier: String,
-}
-
 /// Answers one batch.
 ///
 /// # Errors
 /// None: what fails is in the answer.
-pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<Answer, Diagnostic> {
+pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswer, Diagnostic> {
     let (started, until) = (deps.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(&event.context.request_id, "fanout", started);
     let (records, mut unreadable) = stream::groups(event.payload);
@@ -97,12 +85,11 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<Answer, Di
     line.unreadable(unreadable);
     line.ended(deps.clock.now());
     let again = failed.as_ref().and_then(|(place, _)| records.get(*place));
-    let failures = again.map(|(_, number)| BatchItemFailure { item_identifier: number.clone() });
     match &failed {
         None => line.info("ok", "answered"),
         Some((_, failure)) => line.error("partial", failure, "some of the batch failed"),
     }
-    Ok(Answer { batch_item_failures: failures.into_iter().collect() })
+    Ok(BatchAnswer::again_from(again.map(|(_, number)| number.as_str())))
 }
 
 /// Brings one group's members along; of a channel, tells who looks at it.

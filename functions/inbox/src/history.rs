@@ -1,10 +1,11 @@
 //! A part of a conversation.
 
+use actions::visible;
 use domain::{Failure, fit, fit_last, is_channel, is_group};
 use futures_util::future::try_join_all;
 use lambda::EventLine;
 use store::messages::Listed;
-use store::{channel_reactions, channels, heads, inbox, messages, roster};
+use store::{channel_reactions, inbox, messages};
 use wire::{ConversationId, HistoryRequest, HistoryResult, Message, Refusal, Reply, Seq, Side, UserId};
 
 use crate::Deps;
@@ -50,24 +51,6 @@ async fn direct(
     Ok(HistoryResult { messages, more, last_seq, first_seq: None, members })
 }
 
-/// What a member of a group sees, or somebody who was one: from where on, and up to which entry.
-async fn visible(deps: &Deps, user: &UserId, group: &ConversationId) -> Result<(Seq, Seq), Failure> {
-    // The head first: who is a member after that may see everything up to there.
-    let head = heads::get(&deps.store, group).await?.ok_or(Refusal::NotMember)?;
-    if is_channel(group) {
-        let own = channels::get(&deps.store, user, group).await?.ok_or(Refusal::NotMember)?;
-        return Ok((own.first_seq, head.end.seq));
-    }
-    if let Some(own) = roster::get(&deps.store, group, user).await? {
-        return Ok((own.from_seq, own.left_seq.unwrap_or(head.end.seq)));
-    }
-    // Who left has a row that says so, once they are not in the roster any more.
-    let row = inbox::get(&deps.store, user, group).await?;
-    let view = row.as_ref().and_then(domain::Membership::view);
-    let interval = view.and_then(|view| Some((view.first_seq, view.left_seq?)));
-    interval.ok_or_else(|| Refusal::NotMember.into())
-}
-
 async fn of_group(
     deps: &Deps,
     user: &UserId,
@@ -75,7 +58,8 @@ async fn of_group(
     request: &HistoryRequest,
     unreadable: &mut Option<u64>,
 ) -> Result<HistoryResult, Failure> {
-    let (first_seq, last_seq) = visible(deps, user, group).await?;
+    let seen = visible(&deps.store, user, group).await?;
+    let (first_seq, last_seq) = (*seen.start(), *seen.end());
     let side = match request.side {
         Side::Newest => Side::Before(last_seq.next()),
         Side::Before(seq) => Side::Before(seq.min(last_seq.next())),
@@ -83,7 +67,6 @@ async fn of_group(
     };
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
     let mut listed = messages::list(&deps.store, group, side, limit).await?;
-    let seen = first_seq..=last_seq;
     listed.messages.retain(|message| seen.contains(&message.place.seq));
     listed.unreadable.retain(|seq| seen.contains(seq));
     *unreadable = passed_over(&listed);

@@ -102,7 +102,15 @@ async fn take(deps: &Deps, request_id: &str, began: Instant, record: &Record) ->
 /// right after.
 async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(), Failure> {
     let ServiceMessage { from, to, client_msg_id, kind, body } = ServiceMessage::parse(&record.body)?;
-    let request = SendRequest { target: Target::User(to), client_msg_id, kind, body, reply_to: None, mentions: vec![] };
+    let request = SendRequest {
+        target: Target::User(to),
+        client_msg_id,
+        kind,
+        body,
+        media: None,
+        reply_to: None,
+        mentions: vec![],
+    };
     line.conversation_id = Some(conversation_for(&from, &request.target));
     line.user_id = Some(from.clone());
     let started = deps.clock.now();

@@ -10,9 +10,8 @@ mod tally;
 
 use std::time::Duration;
 
-use lambda::{BadVariable, Clock, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
+use lambda::{BadVariable, BatchAnswer, Clock, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
 use push::Phones;
-use serde::Serialize;
 use store::Store;
 use store::stream::{self, Batch};
 use tally::Tally;
@@ -46,24 +45,11 @@ impl Deps {
     }
 }
 
-/// Which records of a batch Lambda is to hand on again: all from the first of these on.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Answer {
-    batch_item_failures: Vec<BatchItemFailure>,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct BatchItemFailure {
-    item_identifier: String,
-}
-
 /// Answers one batch.
 ///
 /// # Errors
 /// None: what fails is in the answer.
-pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<Answer, Diagnostic> {
+pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswer, Diagnostic> {
     let (started, until) = (deps.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(&event.context.request_id, "notify", started);
     let (changes, unreadable) = stream::changes(event.payload);
@@ -74,8 +60,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<Answer, Di
     ring::ring(deps, &changes, until, &mut tally).await;
     line.ended(deps.clock.now());
     let failed = tally.first_failure().and_then(|index| changes.get(index));
-    let failures = failed.map(|change| BatchItemFailure { item_identifier: change.sequence_number.clone() });
-    let answer = Answer { batch_item_failures: failures.into_iter().collect() };
+    let answer = BatchAnswer::again_from(failed.map(|change| change.sequence_number.as_str()));
     tally.write(line);
     Ok(answer)
 }

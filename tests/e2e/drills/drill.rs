@@ -142,12 +142,11 @@ impl Drill {
         });
         let mut since: Counts = since.filter(|(_, samples)| !samples.is_empty()).collect();
         // A queue counts what is in it, and not what came in.
-        let given_up = self.server.group_stream().given_up().len() as u64;
-        count(
-            &mut since,
-            metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", "FanoutFailures")]),
-            given_up,
-        );
+        for (stream, queue) in [("GroupStream", "FanoutFailures"), ("MediaStream", "MediaFailures")] {
+            let given_up = self.server.local().mapping(stream).unwrap().given_up().len() as u64;
+            let visible = metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", queue)]);
+            count(&mut since, visible, given_up);
+        }
         let queue = |name| self.server.local().queue(name).expect("the template has it");
         let (dead, age_s) = (queue("BackendDeadLetters").len() as u64, queue("BackendQueue").age().as_secs());
         for (name, of, value) in [

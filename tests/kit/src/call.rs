@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fake_sns;
+use crate::{fake_s3, fake_sns};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum AwsCall {
@@ -12,6 +12,8 @@ pub enum AwsCall {
     Push { operation: String, body: Value },
     /// To SQS: `SendMessage` and its body.
     Queue { operation: String, body: Value },
+    /// To S3: `HeadObject`, and what is in its path, query and headers.
+    Object { operation: String, body: Value },
     /// A frame to a connection.
     Post { connection: String, frame: Value },
     /// The end of a connection.
@@ -19,8 +21,15 @@ pub enum AwsCall {
 }
 
 impl AwsCall {
-    /// From an HTTP request: its method, its header `x-amz-target`, if it has one, its URL, and its body.
-    pub fn parse(method: &str, target: Option<&str>, url: &str, body: &[u8]) -> Self {
+    /// From an HTTP request: its method, its headers by name, its URL, and its body.
+    pub fn parse<'a>(method: &str, header: impl Fn(&str) -> Option<&'a str>, url: &str, body: &[u8]) -> Self {
+        if let Some((operation, mut call)) = fake_s3::parse(method, &header, url) {
+            if operation == "CompleteMultipartUpload" {
+                call["sent"] = json!(String::from_utf8_lossy(body));
+            }
+            return Self::Object { operation: operation.to_owned(), body: call };
+        }
+        let target = header("x-amz-target");
         if body.starts_with(b"Action=") {
             let body = fake_sns::fields(body);
             return Self::Push { operation: body["Action"].as_str().unwrap_or_default().to_owned(), body };
@@ -39,25 +48,40 @@ impl AwsCall {
 
     pub fn operation(&self) -> &str {
         match self {
-            Self::Database { operation, .. } | Self::Push { operation, .. } | Self::Queue { operation, .. } => {
-                operation
-            }
+            Self::Database { operation, .. }
+            | Self::Push { operation, .. }
+            | Self::Object { operation, .. }
+            | Self::Queue { operation, .. } => operation,
             Self::Post { .. } => "PostToConnection",
             Self::Close { .. } => "DeleteConnection",
         }
     }
 
-    /// What `DynamoDB`, SNS or SQS is asked for, or the frame.
+    /// What `DynamoDB`, SNS, SQS or S3 is asked for, or the frame.
     pub fn body(&self) -> &Value {
         match self {
-            Self::Database { body, .. } | Self::Push { body, .. } | Self::Queue { body, .. } => body,
+            Self::Database { body, .. }
+            | Self::Push { body, .. }
+            | Self::Object { body, .. }
+            | Self::Queue { body, .. } => body,
             Self::Post { frame, .. } => frame,
             Self::Close { .. } => &Value::Null,
         }
     }
 
     pub fn writes(&self) -> bool {
-        !matches!(self.operation(), "BatchGetItem" | "GetItem" | "Query" | "Scan" | "PostToConnection" | "Publish")
+        !matches!(
+            self.operation(),
+            "BatchGetItem"
+                | "GetItem"
+                | "Query"
+                | "Scan"
+                | "PostToConnection"
+                | "Publish"
+                | "HeadObject"
+                | "ListParts"
+                | "GetObject"
+        )
     }
 
     /// A read that may be out of date.

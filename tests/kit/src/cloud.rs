@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use template::{Table, Template};
 
 use crate::AwsCall;
+use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
 use crate::half_seen::HalfSeen;
 use crate::stream::{Stream, ringing_template};
@@ -56,8 +57,11 @@ pub struct Cloud {
     pub sns: FakeSns,
     /// What was put into the queue of dead letters, each once, as SQS was asked to take it.
     pub dead_letters: Vec<Value>,
+    /// What messages carry.
+    pub s3: FakeS3,
     stream: Option<Stream>,
     heads: Stream,
+    media: Stream,
     /// What queries may not find yet.
     pub half_seen: HalfSeen,
     dying: Dying,
@@ -80,14 +84,17 @@ impl Cloud {
         let engine = fresh(&template.tables);
         let stream = Stream::of(&engine, "InboxTable");
         let heads = Stream::of(&engine, "ConversationsTable").expect("the template has a stream of heads");
+        let media = Stream::of(&engine, "MediaTable").expect("the template has a stream of media");
         Self {
             engine,
             tables: template.tables,
             sockets: BTreeMap::new(),
             sns: FakeSns::default(),
             dead_letters: vec![],
+            s3: FakeS3::default(),
             stream,
             heads,
+            media,
             half_seen: HalfSeen::default(),
             dying: Dying::No,
             restored: 0,
@@ -102,6 +109,11 @@ impl Cloud {
     /// Which groups have moved since the last look, as Lambda hands it on.
     pub fn heads(&mut self) -> Vec<Value> {
         self.heads.take(&self.engine)
+    }
+
+    /// What was written to the media table since the last look, as Lambda hands it on, after its filter.
+    pub fn media(&mut self) -> Vec<Value> {
+        crate::stream::of_mapping("MediaStream", self.media.take(&self.engine))
     }
 
     /// Everything that is stored.
@@ -132,6 +144,12 @@ impl Cloud {
     pub fn put(&self, table: &str, row: &Value) {
         let put = json!({ "TableName": table, "Item": row });
         self.engine.put_item(serde_json::from_value(put).unwrap()).unwrap();
+    }
+
+    /// Removes the row with this key, in DynamoDB's form, as the TTL does.
+    pub fn remove(&mut self, table: &str, key: &Value) {
+        let delete = json!({ "TableName": table, "Key": key });
+        self.engine.delete_item(serde_json::from_value(delete).unwrap()).unwrap();
     }
 
     /// All rows of a table, as DynamoDB writes them.
@@ -192,6 +210,7 @@ impl Cloud {
                 }
                 (200, json!({"MessageId": "m", "MD5OfMessageBody": ""}).to_string())
             }
+            AwsCall::Object { operation, body } => self.s3.perform(operation, body),
             AwsCall::Database { operation, body } => {
                 let written = HalfSeen::about_to_write(call);
                 let before: Vec<_> = written.iter().map(|(table, key)| self.row(table, key)).collect();
@@ -233,6 +252,11 @@ impl Cloud {
             AwsCall::Queue { .. } => {
                 return vec![Touch { place: "sqs".to_owned(), partition: None, sort: None, writes: true }];
             }
+            AwsCall::Object { body, .. } => {
+                let of = |key: &Value, writes| object_touch(key.as_str().unwrap_or_default(), writes);
+                let source = body["source"].is_string().then(|| of(&body["source"], false));
+                return std::iter::once(of(&body["key"], call.writes())).chain(source).collect();
+            }
             AwsCall::Database { operation, body } => (operation, body),
         };
         match operation.as_str() {
@@ -262,7 +286,7 @@ impl Cloud {
             }
             AwsCall::Close { connection } => format!("DeleteConnection({connection})"),
             AwsCall::Queue { operation, .. } => operation.clone(),
-            AwsCall::Push { operation, .. } => {
+            AwsCall::Push { operation, .. } | AwsCall::Object { operation, .. } => {
                 let touches = self.touches(call);
                 format!("{operation}({})", touches.first().and_then(|touch| touch.partition.as_deref()).unwrap_or("*"))
             }
@@ -321,6 +345,11 @@ impl Default for Cloud {
 /// Frames to one connection may overtake each other, so two posts can change places; opening and closing can't.
 pub fn socket_touch(connection: &str, writes: bool) -> Touch {
     Touch { place: "@connections".to_owned(), partition: Some(connection.to_owned()), sort: None, writes }
+}
+
+/// Of an object in S3.
+pub fn object_touch(key: &str, writes: bool) -> Touch {
+    Touch { place: "s3".to_owned(), partition: Some(key.to_owned()), sort: None, writes }
 }
 
 /// Of a phone. Each notification has its place in what the phone got, so a publish writes.

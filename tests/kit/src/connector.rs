@@ -7,6 +7,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use aws_sdk_s3 as s3;
 use aws_sdk_sns as sns;
 use aws_sdk_sqs as sqs;
 use aws_smithy_runtime_api::client::http::{
@@ -44,6 +45,14 @@ pub fn sqs_config(http: impl HttpClient + 'static) -> sqs::config::Builder {
         .retry_config(sqs::config::retry::RetryConfig::disabled())
 }
 
+/// One attempt per call.
+pub fn s3_config(http: impl HttpClient + 'static) -> s3::config::Builder {
+    s3::config::Builder::from(&sdk_config(http))
+        .endpoint_url("http://s3.test")
+        .force_path_style(true)
+        .retry_config(s3::config::retry::RetryConfig::disabled())
+}
+
 /// What all of them have in common.
 pub fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {
     SdkConfig::builder()
@@ -65,11 +74,21 @@ impl Connector {
         A: Future<Output = Option<(u16, String)>> + Send + 'static,
     {
         Self(Arc::new(move |call| {
+            let is_head = call.operation() == "HeadObject";
             let answer = answer(call);
             HttpConnectorFuture::new(async move {
                 let broken = || ConnectorError::io("the connection broke".into());
                 let (status, body) = answer.await.ok_or_else(broken)?;
-                Ok(HttpResponse::new(status.try_into().expect("an HTTP status"), SdkBody::from(body)))
+                let status = status.try_into().expect("an HTTP status");
+                if !is_head {
+                    return Ok(HttpResponse::new(status, SdkBody::from(body)));
+                }
+                // It has headers and no body.
+                let mut response = HttpResponse::new(status, SdkBody::empty());
+                for (name, value) in body.lines().filter_map(|line| line.split_once(": ")) {
+                    response.headers_mut().insert(name.to_owned(), value.to_owned());
+                }
+                Ok(response)
             })
         }))
     }
@@ -78,7 +97,8 @@ impl Connector {
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let body = request.body().bytes().expect("a body in memory");
-        (self.0)(AwsCall::parse(request.method(), request.headers().get("x-amz-target"), request.uri(), body))
+        let header = |name: &str| request.headers().get(name);
+        (self.0)(AwsCall::parse(request.method(), header, request.uri(), body))
     }
 }
 

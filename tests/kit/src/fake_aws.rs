@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
-use serde_json::{Value, json};
+use serde_json::Value;
 use template::plain_item;
 use tokio::sync::Notify;
 
 use crate::cloud::Cloud;
+use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
-use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, sns_config, sqs_config};
+use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, s3_config, sns_config, sqs_config};
 
 /// The template's tables, and sockets that are all open. Clones are the same AWS.
 ///
-/// `name`, in its methods, is the operation of a call to `DynamoDB` or SNS, the connection that is posted to, or `DeleteConnection`.
+/// `name`, in its methods, is the operation of a call to `DynamoDB`, SNS or S3, the connection that is posted to, or `DeleteConnection`.
 #[derive(Clone, Default)]
 pub struct FakeAws(Arc<Mutex<Inner>>);
 
@@ -107,6 +108,26 @@ impl FakeAws {
         self.lock().cloud.dead_letters.iter().map(letter).collect()
     }
 
+    /// One attempt per call.
+    pub fn s3_client(&self) -> aws_sdk_s3::Client {
+        aws_sdk_s3::Client::from_conf(s3_config(self.connector()).build())
+    }
+
+    /// Which media rows were removed since the last look, as Lambda hands it on.
+    pub fn removed(&self) -> Vec<Value> {
+        self.lock().cloud.media()
+    }
+
+    /// The objects behind it.
+    pub fn with_s3<T>(&self, look: impl FnOnce(&mut FakeS3) -> T) -> T {
+        look(&mut self.lock().cloud.s3)
+    }
+
+    /// Removes a row, as the TTL does.
+    pub fn remove_row(&self, table: &str, key: &Value) {
+        self.lock().cloud.remove(table, key);
+    }
+
     /// The phones behind it.
     pub fn with_sns<T>(&self, look: impl FnOnce(&mut FakeSns) -> T) -> T {
         look(&mut self.lock().cloud.sns)
@@ -136,13 +157,6 @@ impl FakeAws {
         for row in rows {
             self.lock().cloud.put(table, row);
         }
-    }
-
-    /// Removes the row with this key, in `DynamoDB`'s own form.
-    pub fn remove_row(&self, table: &str, key: &Value) {
-        let body = json!({"TableName": table, "Key": key});
-        let (status, answer) = self.lock().cloud.perform(&AwsCall::Database { operation: "DeleteItem".into(), body });
-        assert_eq!(status, 200, "{answer}");
     }
 
     /// All rows of a table in `DynamoDB`'s own form.
@@ -237,6 +251,7 @@ impl FakeAws {
         let name = match call {
             AwsCall::Database { operation, .. }
             | AwsCall::Push { operation, .. }
+            | AwsCall::Object { operation, .. }
             | AwsCall::Queue { operation, .. } => {
                 inner.calls.push(call.clone());
                 operation.as_str()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{AwsCall, fake_sns};
+use crate::{AwsCall, fake_s3, fake_sns};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -66,10 +66,31 @@ impl Fault {
         }
     }
 
+    /// The same of S3, whose answers are XML too.
+    fn refusal_of_s3(self) -> Option<(u16, String)> {
+        match self {
+            Self::Lost
+            | Self::ReplyLost
+            | Self::Late
+            | Self::Delayed(_)
+            | Self::Killed
+            | Self::KilledAfter
+            | Self::Unseen
+            | Self::Hole => None,
+            Self::Throttled => Some(fake_s3::error(503, "SlowDown")),
+            Self::Conflict | Self::Cancelled(_) | Self::Status(_) | Self::Sns(_) => {
+                Some(fake_s3::error(500, "InternalError"))
+            }
+        }
+    }
+
     /// The status and body with which the service refuses the call; `None` where it does not answer at all.
     pub fn refusal(self, call: &AwsCall) -> Option<(u16, String)> {
         if matches!(call, AwsCall::Push { .. }) {
             return self.refusal_of_sns();
+        }
+        if matches!(call, AwsCall::Object { .. }) {
+            return self.refusal_of_s3();
         }
         let error = |status, code: &str| {
             let body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "" });

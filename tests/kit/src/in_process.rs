@@ -10,6 +10,8 @@ use domain::{ConnectionId, Rate};
 use lambda::{
     Clock, ConnectionsApi, Context, Diagnostic, Event, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
 };
+use media::UploadLimits;
+use objects::Objects;
 use push::Phones;
 use queue::DeadLetters;
 use serde_json::{Value, json};
@@ -33,6 +35,10 @@ pub struct Limits {
     pub push_grace: Duration,
     /// Whether it is kept who is there.
     pub presence: bool,
+    /// What one message may carry.
+    pub media_bytes: u64,
+    /// MiB that a user uploads.
+    pub uploads: Rate,
 }
 
 impl Default for Limits {
@@ -46,6 +52,8 @@ impl Default for Limits {
             group_members: 500,
             push_grace: Duration::from_secs(5),
             presence: false,
+            media_bytes: wire::limits::MEDIA_BYTES_MAX,
+            uploads: Rate::UNLIMITED,
         }
     }
 }
@@ -63,6 +71,7 @@ pub struct InProcess {
     inbox: inbox::Deps,
     connect: connect::Deps,
     device: device::Deps,
+    media: media::Deps,
     notify: notify::Deps,
     group: group::Deps,
     fanout: fanout::Deps,
@@ -76,11 +85,12 @@ impl InProcess {
         dynamodb: aws_sdk_dynamodb::Client,
         management: aws_sdk_apigatewaymanagement::Client,
         sns: aws_sdk_sns::Client,
+        s3: aws_sdk_s3::Client,
         clock: ManualClock,
         limits: Limits,
     ) -> Self {
         let store = Store::new(dynamodb, tables(), "WebSocketApi", limits.connections);
-        Self::with(store, ConnectionsApi::new(management), Phones::new(sns), clock, limits)
+        Self::with(store, ConnectionsApi::new(management), Phones::new(sns), Objects::new(s3, BUCKET), clock, limits)
     }
 
     /// With the queue for what can't be accepted, and so with `ingest`.
@@ -101,15 +111,23 @@ impl InProcess {
     /// The functions as processes that have just started, and remember nobody.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        let (store, connections, phones) = (self.store.clone(), self.connections.clone(), self.phones.clone());
-        let restarted = Self::with(store, connections, phones, self.clock.clone(), self.limits);
+        let (store, connections) = (self.store.clone(), self.connections.clone());
+        let (phones, objects) = (self.phones.clone(), self.media.objects.clone());
+        let restarted = Self::with(store, connections, phones, objects, self.clock.clone(), self.limits);
         match &self.queue {
             Some(sqs) => restarted.with_queue(sqs.clone()),
             None => restarted,
         }
     }
 
-    fn with(store: Store, connections: ConnectionsApi, phones: Phones, clock: ManualClock, limits: Limits) -> Self {
+    fn with(
+        store: Store,
+        connections: ConnectionsApi,
+        phones: Phones,
+        objects: Objects,
+        clock: ManualClock,
+        limits: Limits,
+    ) -> Self {
         let Limits { requests, sends, first_messages, push_grace: grace, .. } = limits;
         let write_limits =
             || SendLimits::new(sends, first_messages, Duration::from_hours(30 * 24), limits.group_members);
@@ -151,6 +169,13 @@ impl InProcess {
                 phones: phones.clone(),
                 applications: applications(),
                 limiter: limiter(),
+                clock: time(),
+            },
+            media: media::Deps {
+                store: store.clone(),
+                objects,
+                limiter: limiter(),
+                limits: UploadLimits { bytes_max: limits.media_bytes, mib: limits.uploads },
                 clock: time(),
             },
             notify: notify::Deps { store: store.clone(), phones: phones.clone(), grace, clock: time() },
@@ -200,6 +225,7 @@ impl InProcess {
             "device" => Box::pin(device::handle(&self.device, event)).await,
             "group" => Box::pin(group::handle(&self.group, event)).await,
             "inbox" => Box::pin(inbox::handle(&self.inbox, event)).await,
+            "media" => Box::pin(media::act(&self.media, event)).await,
             other => panic!("{other} can't be called here yet: add it"),
         }
     }
@@ -234,6 +260,13 @@ impl InProcess {
             place.parse().unwrap()
         };
         failures.as_array().unwrap().iter().map(place).collect()
+    }
+
+    /// The answer to a batch of the media table's stream: what is to come again.
+    pub async fn sweep(&self, records: Vec<Value>) -> Value {
+        let event = LambdaEvent::new(json!({ "Records": records }), Context::default());
+        let answer = Box::pin(media::handle(&self.media, event)).await;
+        serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 
     /// The answer to an operator.
@@ -285,6 +318,9 @@ impl InProcess {
     }
 }
 
+/// As in the template: it has no name of its own.
+const BUCKET: &str = "mediabucket";
+
 /// Of all platforms.
 fn applications() -> Applications {
     let arn = |platform| Some(format!("arn:aws:sns:us-east-1:000000000000:app/{platform}/local"));
@@ -302,6 +338,7 @@ fn tables() -> Tables {
         audit: "AuditTable".to_owned(),
         conversations: "ConversationsTable".to_owned(),
         members: "MembersTable".to_owned(),
+        media: "MediaTable".to_owned(),
         watchers: "WatchersTable".to_owned(),
     }
 }

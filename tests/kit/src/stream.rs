@@ -65,3 +65,12 @@ pub fn batch(mut records: Vec<Value>) -> Value {
     records.retain(|record| patterns().iter().any(|pattern| pattern.fits(Some(record))));
     json!({ "Records": records })
 }
+
+/// Those of the records that this mapping hands on.
+pub(crate) fn of_mapping(logical_id: &str, mut records: Vec<Value>) -> Vec<Value> {
+    static TEMPLATE: LazyLock<Template> = LazyLock::new(ringing_template);
+    let mapping =
+        TEMPLATE.mappings.iter().find(|mapping| mapping.logical_id == logical_id).expect("the mapping is there");
+    records.retain(|record| mapping.patterns.iter().any(|pattern| pattern.fits(Some(record))));
+    records
+}

@@ -49,9 +49,15 @@ impl Workbench {
     fn on(aws: FakeAws, limits: Limits) -> Self {
         LISTENER.call_once(listen);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions =
-            InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock.clone(), limits)
-                .with_queue(aws.sqs_client());
+        let functions = InProcess::new(
+            aws.dynamodb_client(),
+            aws.management_client(),
+            aws.sns_client(),
+            aws.s3_client(),
+            clock.clone(),
+            limits,
+        );
+        let functions = functions.with_queue(aws.sqs_client());
         Self { aws, clock, functions }
     }
 
@@ -114,6 +120,11 @@ impl Workbench {
     /// Takes these messages out of the queue, in one batch, each with its group. The places of those that are to come again.
     pub async fn ingest(&self, messages: &[(&str, Value)]) -> Vec<usize> {
         self.started().ingest(messages).await
+    }
+
+    /// Removes the objects of the rows that were removed since the last time. What is to come again.
+    pub async fn sweep(&self) -> Value {
+        self.started().sweep(self.aws.removed()).await
     }
 
     /// What the phone with this token was sent, in short.

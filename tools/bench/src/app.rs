@@ -49,7 +49,14 @@ impl App {
 
     fn on(aws: Aws, limits: Limits) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
-        let functions = InProcess::new(aws.dynamodb_client(), aws.management_client(), aws.sns_client(), clock, limits);
+        let functions = InProcess::new(
+            aws.dynamodb_client(),
+            aws.management_client(),
+            aws.sns_client(),
+            aws.s3_client(),
+            clock,
+            limits,
+        );
         let functions = functions.with_queue(aws.sqs_client());
         Self { aws, functions, said: 0 }
     }
@@ -111,6 +118,16 @@ impl App {
         let _ = self.aws.calls();
         let again = self.functions.ingest(messages).await;
         assert!(again.is_empty(), "nothing fails here");
+        Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
+    }
+
+    /// What it costs to remove the objects whose rows were removed since the last time, as one batch.
+    pub async fn sweep(&self) -> Cost {
+        let records = self.aws.with_cloud(Cloud::media);
+        assert!(!records.is_empty(), "a row was removed");
+        let _ = self.aws.calls();
+        let failed = self.functions.sweep(records).await;
+        assert_eq!(failed, json!([]), "nothing fails here");
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 

@@ -8,7 +8,7 @@ use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
 use serde_json::{Value, json};
 use testkit::cloud::Cloud;
-use testkit::{AwsCall, Connector, dynamodb_config, management_config, sns_config, sqs_config};
+use testkit::{AwsCall, Connector, dynamodb_config, management_config, s3_config, sns_config, sqs_config};
 use tokio::time::{Instant, sleep};
 
 /// Request units, as DynamoDB bills them on demand.
@@ -93,6 +93,10 @@ impl Aws {
 
     pub fn management_client(&self) -> management::Client {
         management::Client::from_conf(management_config(self.connector()).build())
+    }
+
+    pub fn s3_client(&self) -> aws_sdk_s3::Client {
+        aws_sdk_s3::Client::from_conf(s3_config(self.connector()).build())
     }
 
     pub fn sns_client(&self) -> aws_sdk_sns::Client {

@@ -96,12 +96,12 @@ pub async fn costs() -> String {
 }
 
 /// From the send to a frame: the first, and the last.
-struct Frames {
-    first: Duration,
-    last: Duration,
+pub(crate) struct Frames {
+    pub first: Duration,
+    pub last: Duration,
 }
 
-async fn frames(app: &App, frame: Value, rng: &mut fastrand::Rng, by_stream: bool) -> Frames {
+pub(crate) async fn told(app: &App, frame: Value, rng: &mut fastrand::Rng, by_stream: bool) -> Frames {
     let _ = app.aws.calls();
     let began = Instant::now();
     app.ok("alice", frame).await;
@@ -128,9 +128,7 @@ pub async fn times() -> String {
         "| to | told by | messages | first frame p50, ms | p99 | last frame p50, ms | p99 |\n|---|---|---|---|---|---|---|\n",
     );
     let mut row = |name: &str, by: &str, all: Vec<Frames>| {
-        let (mut first, mut last): (Vec<_>, Vec<_>) = all.iter().map(|frames| (frames.first, frames.last)).unzip();
-        first.sort();
-        last.sort();
+        let [first, last] = report::sorted(all.iter().map(|frames| [frames.first, frames.last]));
         let at = |times: &[Duration], percent| report::percentile_ms(times, percent);
         let (first, last) = ([at(&first, 50), at(&first, 99)], [at(&last, 50), at(&last, 99)]);
         let [[f50, f99], [l50, l99]] = [first, last];
@@ -142,7 +140,7 @@ pub async fn times() -> String {
     let mut all = vec![];
     for _ in 0..500 {
         let next = app.message("bob", "hi");
-        all.push(frames(&app, next, &mut rng, false).await);
+        all.push(told(&app, next, &mut rng, false).await);
     }
     row("one other", "`send`", all);
     for (members, online) in SIZES {
@@ -150,7 +148,7 @@ pub async fn times() -> String {
         let by_stream = members > INLINE_MAX;
         let mut all = vec![];
         for id in 0..if by_stream { 3_000 / members as u64 } else { 500 } {
-            all.push(frames(&app, say(&group, id), &mut rng, by_stream).await);
+            all.push(told(&app, say(&group, id), &mut rng, by_stream).await);
         }
         row(&format!("a group of {members}"), if by_stream { "the stream" } else { "`send`" }, all);
     }

@@ -12,6 +12,7 @@
 pub mod app;
 pub mod attack;
 pub mod aws;
+pub mod channels;
 pub mod cold;
 pub mod groups;
 pub mod growth;

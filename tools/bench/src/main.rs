@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use bench::attack::Attack;
-use bench::{attack, cold, groups, growth, load, money, path, report, ring, storm, units};
+use bench::{attack, channels, cold, groups, growth, load, money, path, report, ring, storm, units};
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
@@ -24,6 +24,8 @@ enum Part {
     Growth,
     /// What a message in a group costs and how long it takes, by the number of members; and how many can write at once
     Groups,
+    /// The same of a post in a channel, by the numbers of its members and of those who look at it
+    Channels,
     /// Dollars per million messages
     Money,
     /// How a million phones come back after a break
@@ -94,12 +96,17 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
             ("groups-times", counted()?.block_on(groups::times())),
             ("groups-contention", counted()?.block_on(groups::contention())),
         ],
+        Part::Channels => vec![
+            ("channels-costs", counted()?.block_on(channels::costs())),
+            ("channels-times", counted()?.block_on(channels::times())),
+        ],
         Part::Growth => vec![("growth", counted()?.block_on(growth::table())?)],
         Part::Money => {
             vec![
                 ("money", counted()?.block_on(money::table())),
                 ("changing", counted()?.block_on(money::changing())),
                 ("ringing", counted()?.block_on(money::ringing())),
+                ("photos", counted()?.block_on(money::photos())),
                 ("monthly", counted()?.block_on(money::monthly())),
             ]
         }

@@ -22,6 +22,12 @@ mod price {
     pub(super) const PUSH: f64 = 0.50 / 1e6;
     /// A byte into CloudWatch Logs.
     pub(super) const LOG_BYTE: f64 = 0.50 / 1e9;
+    /// Requests to S3: what writes, and what reads.
+    pub(super) const S3_WRITE: f64 = 5.00 / 1e6;
+    pub(super) const S3_READ: f64 = 0.40 / 1e6;
+    /// A byte that S3 sends to the Internet, and one that it keeps for a month.
+    pub(super) const S3_BYTE_OUT: f64 = 0.09 / 1e9;
+    pub(super) const S3_BYTE_MONTH: f64 = 0.023 / 1e9;
     /// A socket that is open for a minute.
     pub(super) const CONNECTION_MINUTE: f64 = 0.25 / 1e6;
 }
@@ -216,6 +222,34 @@ pub async fn changing() -> String {
             (name, costs.into_iter().map(Bill::of_a_million).sum(), 1.0)
         }),
     )
+}
+
+/// What a million photos add to a million messages: each uploaded, sent and fetched once.
+pub async fn photos() -> String {
+    let mut counted = units::carrying().await;
+    counted.extend(units::sending().await);
+    let of = |name: &str| {
+        let found = counted.iter().find(|(counted, _)| *counted == name);
+        Bill::of_a_million(&found.unwrap_or_else(|| panic!("{name} is counted under this name")).1)
+    };
+    let asked: Bill = ["upload", "uploaded", "download: one picture"].map(of).into_iter().sum();
+    let (picture, text) = (of("send: a picture"), of("send: the next, everything before it acknowledged"));
+    let (frames, functions) = (asked.gateway, asked.lambda + asked.logs);
+    let rows = asked.reads + asked.writes + picture.total() - text.total();
+    // The client puts it and gets it, and `uploaded` looks at it.
+    let requests = (price::S3_WRITE + 2.0 * price::S3_READ) * 1e6;
+    let mut table = String::from(
+        "| a million photos of | API Gateway | functions and logs | rows | requests to S3 | bytes out | all | kept, a month |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for kilobytes in [100.0, 300.0, 3_000.0] {
+        let bytes = kilobytes * 1e9;
+        let parts = [frames, functions, rows, requests, bytes * price::S3_BYTE_OUT];
+        let (all, kept) = (parts.iter().sum::<f64>(), bytes * price::S3_BYTE_MONTH);
+        let cells = parts.map(|part| format!("${part:.2}")).join(" | ");
+        let _ = writeln!(table, "| {} KB | {cells} | **${all:.2}** | ${kept:.2} |", with_commas(kilobytes));
+    }
+    table
 }
 
 /// What sockets cost that are open for so many hours in all.

@@ -42,6 +42,14 @@ fn bounds(text: &str, part: &str) -> anyhow::Result<(usize, usize)> {
     Ok((start, start + end))
 }
 
+/// Each of two kinds of times.
+pub fn sorted(times: impl Iterator<Item = [Duration; 2]>) -> [Vec<Duration>; 2] {
+    let (mut one, mut other): (Vec<_>, Vec<_>) = times.map(|[one, other]| (one, other)).unzip();
+    one.sort_unstable();
+    other.sort_unstable();
+    [one, other]
+}
+
 /// Of sorted times, the one that so many percent of them are within, in ms; 0 of none.
 pub fn percentile_ms(sorted: &[Duration], percent: usize) -> f64 {
     let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));

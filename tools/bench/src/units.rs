@@ -15,7 +15,7 @@ use crate::report;
 /// Every operation and what it costs.
 pub async fn table() -> String {
     // On the heap: all of them in one are more than a test's stack holds.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 11] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 12] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -27,6 +27,7 @@ pub async fn table() -> String {
         Box::pin(grouping()),
         Box::pin(posting()),
         Box::pin(serving()),
+        Box::pin(carrying()),
     ];
     let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
     for part in parts {
@@ -52,7 +53,7 @@ pub async fn table() -> String {
 
 pub(crate) type Rows = Vec<(&'static str, Cost)>;
 
-async fn sending() -> Rows {
+pub(crate) async fn sending() -> Rows {
     let mut app = App::new(None);
     app.online(&["alice", "bob"]).await;
     let mut rows = Rows::new();
@@ -405,6 +406,67 @@ async fn serving() -> Rows {
     rows.push(("ingest: poison", app.ingest(&[("bob", json!("poison"))]).await));
     rows
 }
+
+/// A picture of two bytes: S3 is paid by the request and by the byte, and the rows are the same of any.
+pub(crate) async fn carrying() -> Rows {
+    // Counted as in a deployment.
+    let uploads = Rate { burst: 1024, pause: Duration::from_mins(1) };
+    let app = App::limited(None, Limits { uploads, ..Limits::default() });
+    app.online(&["alice", "bob"]).await;
+    let mut rows = Rows::new();
+    let described = json!({"mime": "image/png", "bytes": 2, "sha256": "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ="});
+    let with = |more: Value| {
+        let mut frame = described.clone();
+        if let (Some(frame), Some(more)) = (frame.as_object_mut(), more.as_object()) {
+            frame.extend(more.clone());
+        }
+        frame
+    };
+    let announce = with(json!({"action": "upload", "to": "bob", "kind": "image"}));
+    let carrying = |media_id: &Value, key: &str| {
+        let media = with(json!({"media_id": media_id, "width": 4, "height": 3}));
+        json!({"action": "send", "to": "bob", "client_msg_id": key, "kind": "image", "body": "hi", "media": media})
+    };
+    let (mut conversation, mut pictures) = (Value::Null, vec![]);
+    for number in 0..10 {
+        let place = app.ok("alice", announce.clone()).await;
+        app.aws.with_cloud(|cloud| cloud.s3.put(place["url"].as_str().unwrap_or_default(), &place["headers"], b"hi"));
+        let media_id = place["media_id"].clone();
+        let uploaded = json!({"action": "uploaded", "media_id": media_id});
+        if number == 0 {
+            rows.push(("upload", app.cost([("alice", announce.clone())]).await));
+            rows.push(("uploaded", app.cost([("alice", uploaded)]).await));
+        } else {
+            app.ok("alice", uploaded).await;
+        }
+        let frame = carrying(&media_id, &format!("m{number}"));
+        if number == 1 {
+            rows.push(("send: a picture", app.cost([("alice", frame)]).await));
+        } else {
+            let sent = app.ok("alice", frame).await;
+            conversation = sent["conversation_id"].clone();
+            app.ok("bob", up_to("read", &conversation, number + 1)).await;
+        }
+        pictures.push(media_id);
+    }
+    let download = |pictures: &[Value]| json!({"action": "download", "media_ids": pictures});
+    rows.push(("download: one picture", app.cost([("bob", download(&pictures[..1]))]).await));
+    rows.push(("download: 10 pictures", app.cost([("bob", download(&pictures))]).await));
+    let copy = json!({"action": "upload", "to": "carol", "copy_of": {"conversation_id": conversation, "seq": 1}});
+    rows.push(("upload: a copy, to forward it", app.cost([("bob", copy)]).await));
+    let delete = in_group(&conversation, "delete", "d1", &json!({"seq": 1}));
+    rows.push(("delete: of a picture", app.cost([("alice", delete)]).await));
+    rows.push(("sweep: of its object", app.sweep().await));
+    let parts = vec![described["sha256"].clone(); 13];
+    let mut large =
+        with(json!({"action": "upload", "to": "bob", "kind": "file", "bytes": 100 * 1024 * 1024, "parts": parts}));
+    large["sha256"] = json!(DIGEST_OF_PARTS);
+    rows.push(("upload: 100 MiB, in parts", app.cost([("alice", large)]).await));
+    rows
+}
+
+/// Of the digests of thirteen parts that are all alike, which nobody puts.
+const DIGEST_OF_PARTS: &str = "kCEAVggnV+pyLOzSv1Qvy0xC92+JvItPn8Tl/gpVmyU=";
 
 pub(crate) async fn connecting() -> Rows {
     let app = App::new(None);

@@ -1,13 +1,16 @@
 //! A frame of each kind, as it goes over the wire: what the server sends is written by the code that writes it there.
 
+use std::collections::BTreeMap;
+
 use wire::{
     ACTIONS, AckResult, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,
-    ConversationKind, ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, DrainResult,
-    EditResult, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, Kind, LastMessage,
-    LeaveResult, Member, MembersResult, Message, MessageId, MutedUntil, PingResult, Presence, PresenceResult,
-    ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveResult, Reply,
-    RequestId, Role, RoleResult, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Timestamp, Title,
-    UnwatchResult, UpdateResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
+    ConversationKind, ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download,
+    DownloadResult, DrainResult, EditResult, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy,
+    JoinResult, Kind, LastMessage, LeaveResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType,
+    MutedUntil, Part, PingResult, Presence, PresenceResult, ReactResult, Reaction, ReactionsResult, Reactor,
+    ReadResult, Receipt, ReceiptsResult, Refusal, RemoveResult, Reply, RequestId, Role, RoleResult, SendResult, Seq,
+    ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult,
+    UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -33,7 +36,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 16] = [
+const MORE_REQUESTS: [(&str, &str); 22] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,
@@ -58,6 +61,24 @@ const MORE_REQUESTS: [(&str, &str); 16] = [
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi","reply_to":41}"#,
     ),
+    (
+        "send",
+        r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"image","body":"us, at last","media":{"media_id":"m_3kx4","mime":"image/jpeg","bytes":284113,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","width":1600,"height":1200,"thumbhash":"1QcSHQRnh493V4dIh4eXh1h4kJUI"}}"#,
+    ),
+    (
+        "send",
+        r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"voice","body":"","media":{"media_id":"m_3kx4","mime":"audio/webm","bytes":5113,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","duration_ms":2400,"waveform":"AAAA"}}"#,
+    ),
+    (
+        "send",
+        r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"file","body":"","media":{"media_id":"m_3kx4","mime":"application/pdf","bytes":5113,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","name":"tickets.pdf"}}"#,
+    ),
+    (
+        "upload",
+        r#"{"action":"upload","id":"r1","conversation_id":"dm_x","kind":"file","mime":"video/mp4","bytes":17000000,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","parts":["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="]}"#,
+    ),
+    ("upload", r#"{"action":"upload","id":"r2","to":"carol","copy_of":{"conversation_id":"dm_x","seq":42}}"#),
+    ("upload", r#"{"action":"upload","id":"r3","media_id":"m_3kx4"}"#),
     ("react", r#"{"action":"react","id":"r2","conversation_id":"dm_x","seq":42,"client_msg_id":"7b12","emoji":null}"#),
     ("drain", r#"{"action":"drain","id":"r2","ack":[{"conversation_id":"dm_x","seq":42}]}"#),
     ("history", r#"{"action":"history","id":"r1","conversation_id":"dm_x","after_seq":41,"limit":100}"#),
@@ -110,6 +131,9 @@ fn replies() -> Vec<Example> {
                 "settings" => SettingsResult {}.into(),
                 "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
                 "presence" => PresenceResult { users: vec![presence(true), presence(false)] }.into(),
+                "upload" => upload().into(),
+                "uploaded" => UploadedResult { media_id: media_id() }.into(),
+                "download" => DownloadResult { items: vec![download()], gone: vec![media_id()] }.into(),
                 "create" => CreateResult(sent.clone()).into(),
                 "add" => AddResult { entry: Some(sent.clone()), added: vec![bob()], already: vec![alice()] }.into(),
                 "remove" => RemoveResult(sent.clone()).into(),
@@ -143,11 +167,12 @@ fn replies() -> Vec<Example> {
             };
             (format!("{}Reply", pascal(action.name)), reply_frame(action.name, Some(&id()), &result))
         })
+        .chain([("UploadReply".to_owned(), reply_frame("upload", Some(&id()), &upload_in_parts().into()))])
         .collect()
 }
 
 /// One of each. A code that is missing here has no example, which a test notices.
-fn refusals() -> [Refusal; 12] {
+fn refusals() -> [Refusal; 13] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8" },
@@ -157,6 +182,7 @@ fn refusals() -> [Refusal; 12] {
         Refusal::IdReused,
         Refusal::Forbidden,
         Refusal::Gone,
+        Refusal::NotReady,
         Refusal::LimitReached,
         Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
@@ -174,6 +200,10 @@ fn events() -> Vec<Example> {
     let events = [
         ("MessagesNewEvent", ServerEvent::messages_new(theirs)),
         ("MessagesNewEvent", ServerEvent::messages_new(own)),
+        (
+            "MessagesNewEvent",
+            ServerEvent::messages_new(Message { kind: Kind::Image, media: Some(Box::new(media())), ..message() }),
+        ),
         ("MessagesNewEvent", ServerEvent::messages_new(changed())),
         ("MessagesNewEvent", ServerEvent::messages_new(deleted())),
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Edit))),
@@ -234,6 +264,52 @@ fn message() -> Message {
         client_msg_id: Some(ClientMsgId::parse("7b0e").expect("it is one")),
         ..Message::text(conversation_id(), seq(42), message_id(), alice(), "hi".to_owned(), sent_at())
     }
+}
+
+fn media_id() -> MediaId {
+    MediaId::parse("m_3kx4").expect("it is one")
+}
+
+fn media() -> Media {
+    Media {
+        media_id: media_id(),
+        mime: MimeType::parse("image/jpeg").expect("it is one"),
+        bytes: 284_113,
+        sha256: digest(),
+        name: None,
+        width: Some(1600),
+        height: Some(1200),
+        duration_ms: None,
+        thumbhash: Some(Thumbhash::parse("1QcSHQRnh493V4dIh4eXh1h4kJUI").expect("it is one")),
+        waveform: None,
+    }
+}
+
+fn digest() -> Digest {
+    Digest::parse("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=").expect("it is one")
+}
+
+fn signed() -> BTreeMap<String, String> {
+    let headers =
+        [("content-type", "image/jpeg"), ("if-none-match", "*"), ("x-amz-checksum-sha256", digest().as_str())]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    headers.into()
+}
+
+const URL: &str = "https://bucket.s3.us-east-1.amazonaws.com/media/image/m_3kx4?X-Amz-Signature=0123";
+
+fn upload() -> UploadResult {
+    let url = Some(URL.to_owned());
+    UploadResult { media_id: media_id(), url, headers: signed(), parts: vec![], expires_at: sent_at() }
+}
+
+fn upload_in_parts() -> UploadResult {
+    let part = Part { number: 1, offset: 0, bytes: 8_388_608, url: URL.to_owned(), headers: signed() };
+    UploadResult { url: None, headers: BTreeMap::new(), parts: vec![part], ..upload() }
+}
+
+fn download() -> Download {
+    Download { media_id: media_id(), url: URL.to_owned(), expires_at: sent_at() }
 }
 
 /// What can happen to a group.

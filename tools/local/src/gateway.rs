@@ -40,6 +40,7 @@ use crate::lock;
 use crate::logs::Log;
 use crate::metrics::Metrics;
 use crate::queues::Queues;
+use crate::s3::ObjectServer;
 use crate::sns::Sns;
 use crate::sqs;
 use crate::tokens::Tokens;
@@ -78,6 +79,7 @@ pub(crate) struct Gateway {
     pub(crate) forbidden: Mutex<BTreeSet<String>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) database: Arc<DatabaseServer>,
+    pub(crate) objects: ObjectServer,
     pub(crate) sns: Arc<Sns>,
     pub(crate) queues: Queues,
     pub(crate) tokens: Tokens,

@@ -15,7 +15,7 @@ const PORT_DEFAULT: u16 = 3001;
 #[derive(Parser)]
 #[command(name = "pigeonhole", version)]
 struct Arguments {
-    /// The port to listen on; the database takes the next one. 0: any two that are free
+    /// The port to listen on; the database takes the next one, and S3 the one after it. 0: any three that are free
     #[arg(long, default_value_t = PORT_DEFAULT)]
     port: u16,
 
@@ -117,6 +117,7 @@ fn parameter(text: &str) -> Result<(String, String), String> {
 
 fn greet(server: &Server, arguments: &Arguments) {
     let (socket, http, database) = (server.url(), server.http_url(), server.database().endpoint());
+    let objects = server.objects().endpoint();
     let url = if server.port() == PORT_DEFAULT { String::new() } else { format!(" --url {socket}") };
     let data = arguments
         .data
@@ -133,6 +134,7 @@ fn greet(server: &Server, arguments: &Arguments) {
   tables    curl {http}/tables/InboxTable
             aws dynamodb scan --endpoint-url {database} --table-name InboxTable
   queue     just publish bob 'your parcel is on its way'     (docs/backend.md)
+  objects   {objects}     (what messages carry, as S3 has it)
   operate   curl --json '{{\"op\":\"connections\",\"user_id\":\"bob\"}}' {http}/local/admin     (docs/operating.md has more)
   data      {data}
 Logs follow. Ctrl-C stops everything."

@@ -23,6 +23,7 @@ use crate::logs::{Log, Logs};
 use crate::mappings::{Poller, QueuePoller, StreamLimits, Switches};
 use crate::metrics::{Counts, IteratorAges, Metrics};
 use crate::queues::{Queue, Queues};
+use crate::s3::ObjectServer;
 use crate::sns::{self, Platform, Sns};
 use crate::sqs;
 use crate::tokens::{self, Tokens};
@@ -32,7 +33,7 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// 0 takes any port that is free, and another for the database; otherwise the database has the next port.
+    /// 0 takes any port that is free, and others for the database and S3; otherwise these have the next two.
     pub port: u16,
     /// The folder that keeps the tables; without it they are in memory.
     pub data: Option<PathBuf>,
@@ -100,9 +101,14 @@ impl Server {
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
+        let objects_port = if port == 0 { Some(0) } else { port.checked_add(2) };
+        let objects_port = objects_port.context("S3 takes the second port after --port, and there is none")?;
+        let bucket = template.buckets.first().cloned().unwrap_or_default();
+        let objects = ObjectServer::start(&bucket, data.as_deref(), objects_port).await?;
         let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
         let sns = Sns::open(data.as_deref(), log.clone())?;
-        let functions = Functions::new(&template, &binaries, &common(address, &database, environment), &log, &metrics)?;
+        let functions =
+            Functions::new(&template, &binaries, &common(address, &database, &objects, environment), &log, &metrics)?;
         let functions = Arc::new(functions);
         let pollers = template.mappings.iter();
         let pollers =
@@ -120,6 +126,7 @@ impl Server {
             forbidden: Mutex::new(BTreeSet::new()),
             metrics,
             database,
+            objects,
             sns,
             queues,
             tokens: Tokens::new(format!("http://{address}"))?,
@@ -169,6 +176,10 @@ impl Server {
 
     pub fn database(&self) -> &DatabaseServer {
         &self.gateway.database
+    }
+
+    pub fn objects(&self) -> &ObjectServer {
+        &self.gateway.objects
     }
 
     /// A token that the functions accept.
@@ -279,12 +290,14 @@ fn with_queues(template: &mut Template, queues: &Queues) {
 fn common(
     address: SocketAddr,
     database: &DatabaseServer,
+    objects: &ObjectServer,
     environment: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
     let endpoints = [
         ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint()),
         ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("http://{address}{}", sns::PATH)),
         ("AWS_ENDPOINT_URL_SQS".to_owned(), format!("http://{address}{}", sqs::PATH)),
+        ("AWS_ENDPOINT_URL_S3".to_owned(), objects.endpoint()),
     ];
     let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));
     endpoints.into_iter().chain(log_filter).chain(environment).collect()

@@ -70,7 +70,12 @@ impl Scope {
             (name.clone(), overrides.get(name).map_or(default, |value| json!(value)))
         });
         let pseudo = PSEUDO_PARAMETERS.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
-        let resources = section(document, "Resources").keys().map(|id| (id.clone(), json!(id)));
+        // CloudFormation makes a bucket's name out of its id, and no bucket's has capitals.
+        let name = |id: &String, resource: &Value| {
+            let is_bucket = resource.get("Type").and_then(Value::as_str) == Some("AWS::S3::Bucket");
+            if is_bucket { json!(id.to_lowercase()) } else { json!(id) }
+        };
+        let resources = section(document, "Resources").iter().map(|(id, resource)| (id.clone(), name(id, resource)));
         Self {
             names: parameters.chain(pseudo).chain(resources).collect(),
             conditions: section(document, "Conditions").clone(),

@@ -37,6 +37,7 @@ pub struct Template {
     pub mappings: Vec<Mapping>,
     pub queues: Vec<Queue>,
     pub queue_mappings: Vec<QueueMapping>,
+    pub buckets: Vec<Bucket>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +85,24 @@ pub struct Table {
     /// The body of a `CreateTable` request.
     pub create: Value,
     pub ttl_attribute: Option<String>,
+}
+
+/// A bucket of S3.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bucket {
+    pub logical_id: String,
+    pub cors: Cors,
+}
+
+/// What web pages may do with a bucket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cors {
+    pub origins: Vec<String>,
+    pub methods: Vec<String>,
+    /// That a request may have.
+    pub headers: Vec<String>,
+    /// Of an answer, that a page may read.
+    pub exposed: Vec<String>,
 }
 
 /// What takes the changes of a table to a function.
@@ -165,6 +184,7 @@ impl Template {
         let mut functions = BTreeMap::new();
         let mut tables = Vec::new();
         let (mut mappings, mut queues, mut queue_mappings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut buckets = Vec::new();
         for (id, resource) in resources {
             if !scope.exists(resource, id)? {
                 continue;
@@ -178,6 +198,7 @@ impl Template {
                 "AWS::Lambda::EventSourceMapping" if is_of_queue(&scope, resources, id, resource)? => {
                     queue_mappings.push(queue_mapping(&scope, id, resource)?);
                 }
+                "AWS::S3::Bucket" => buckets.push(bucket(&scope, id, resource)?),
                 "AWS::Lambda::EventSourceMapping" => mappings.push(mapping(&scope, id, resource)?),
                 _ => {}
             }
@@ -205,7 +226,7 @@ impl Template {
                 "{logical_id} names {function}, which is no function of the template"
             );
         }
-        Ok(Self { functions, api, tables, mappings, queues, queue_mappings })
+        Ok(Self { functions, api, tables, mappings, queues, queue_mappings, buckets })
     }
 }
 
@@ -451,6 +472,45 @@ fn table(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Table> {
         create: Value::Object(create),
         ttl_attribute: ttl.and_then(|ttl| ttl.attribute_name),
     })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BucketProperties {
+    #[serde(default)]
+    cors_configuration: CorsProperties,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct CorsProperties {
+    cors_rules: Vec<CorsRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CorsRule {
+    allowed_origins: Value,
+    allowed_methods: Vec<String>,
+    #[serde(default)]
+    allowed_headers: Vec<String>,
+    #[serde(default)]
+    exposed_headers: Vec<String>,
+}
+
+fn bucket(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Bucket> {
+    let properties: BucketProperties = properties(scope, id, resource, &["CorsConfiguration"])?;
+    let mut rules = properties.cors_configuration.cors_rules.into_iter();
+    let rule = rules.next();
+    ensure!(rules.next().is_none(), "{id}: one rule of CORS is known here");
+    let cors = rule.map_or_else(Cors::default, |rule| Cors {
+        // A list of text comes as one text.
+        origins: intrinsics::text(&rule.allowed_origins).split(',').map(|origin| origin.trim().to_owned()).collect(),
+        methods: rule.allowed_methods,
+        headers: rule.allowed_headers,
+        exposed: rule.exposed_headers,
+    });
+    Ok(Bucket { logical_id: id.to_owned(), cors })
 }
 
 #[derive(Deserialize)]

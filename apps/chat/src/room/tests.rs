@@ -80,7 +80,7 @@ fn history(seqs: impl IntoIterator<Item = u64>, alice_read: u64) -> HistoryResul
 
 pub(crate) fn queued(client_msg_id: &ClientMsgId) -> Queued {
     let (target, body) = (Target::User(user("bob")), "hi".to_owned());
-    let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![] };
+    let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None };
     Queued { client_msg_id: client_msg_id.clone(), outgoing }
 }
 
@@ -513,4 +513,67 @@ fn commands_for_groups_need_one() {
     room.added(&id, Ok(AddResult { entry: None, added: vec![], already: vec![user("bob")] }));
     assert_eq!(told_texts(&mut room), ["already in the group: bob"]);
     assert!(room.is_at_rest());
+}
+
+#[test]
+fn an_open_channel_is_watched_until_another_conversation_is_opened() {
+    let mut room = caught_up(4);
+    let id = conversation("ch_n");
+    room.command(Command::parse("/channels").unwrap());
+    assert_eq!(room.take_asks(), [Ask::Channels(Listing::Told, None)]);
+    let row: Channel = serde_json::from_str(
+        r#"{"conversation_id":"ch_n","kind":"channel","title":"News","role":"member","first_seq":1,"history":"joined",
+        "post":"admins","add":"admins","join":"admins","unread":2,"read_seq":1,"last_seq":3,"muted_until":"forever"}"#,
+    )
+    .unwrap();
+    let page = |cursor| ChannelsResult { conversations: vec![row.clone()], next_cursor: cursor };
+    room.channels(Listing::Told, Ok(page(Some(id.clone()))));
+    assert_eq!(room.take_asks(), [Ask::Channels(Listing::Told, Some(id.clone()))]);
+    assert_eq!(told_texts(&mut room), ["1 News (2 new): ch_n"]);
+    assert_eq!(room.command(Command::parse("/open 1").unwrap()), Some(Wish::Open(With::Group(id.clone()))));
+    room.open_other(With::Group(id.clone()));
+    assert!(room.take_asks().contains(&Ask::Channels(Listing::Open, None)));
+    room.channels(Listing::Open, Ok(page(None)));
+    room.listed(Ok(InboxResult { conversations: vec![], next_cursor: None }));
+    assert!(matches!(&room.take_asks()[..], [Ask::History { .. }]));
+    let messages = vec![message("ch_n", 2, "bob"), message("ch_n", 3, "bob")];
+    room.remembered(Ok(HistoryResult {
+        messages,
+        more: true,
+        last_seq: number(3),
+        first_seq: Some(number(1)),
+        members: vec![],
+    }));
+    let asks = room.take_asks();
+    assert!(asks.contains(&Ask::Watch { conversation_id: id.clone(), after: number(3) }), "{asks:?}");
+    assert!(asks.contains(&Ask::Read { conversation_id: id.clone(), seq: number(3) }), "{asks:?}");
+    let news = told(&mut room).join(" ");
+    assert!(news.contains("muted") && news.contains("3 true"), "{news}");
+    assert_eq!(room.draft("hi @bob").1, Draft::new("hi @bob"), "nobody can be named");
+    room.command(Command::parse("/seen").unwrap());
+    assert!(room.take_asks().is_empty(), "nobody says who has read it");
+    room.event(heard("ch_n", 4, "bob", false));
+    assert!(told(&mut room).contains(&"4 false".to_owned()));
+    let error = Error::Refused { code: "not_member".to_owned(), message: String::new() };
+    room.event(Event::Unwatched { conversation_id: id.clone(), error });
+    assert!(matches!(&room.take_news()[..], [News::Notice(text)] if text.contains("not in this channel")));
+    room.take_asks();
+    room.open_other(With::Peer(user("bob")));
+    assert_eq!(room.take_asks()[0], Ask::Unwatch(id));
+}
+
+#[test]
+fn what_is_no_entry_in_a_channel_does_not_wait_for_one() {
+    let mut room = caught_up(4);
+    let conversation_id = conversation("ch_n");
+    let queued = |id: &str, outgoing| Queued { client_msg_id: ClientMsgId::parse(id).unwrap(), outgoing };
+    let react = Outgoing::React { conversation_id: conversation_id.clone(), seq: number(3), emoji: None };
+    let (react, leave) = (queued("r", react), queued("l", Outgoing::Leave { conversation_id }));
+    room.said(react.clone(), NOW);
+    room.said(leave.clone(), NOW);
+    assert_eq!(room.unanswered(), 2);
+    room.event(Event::Reacted { queued: react });
+    room.left(&leave.client_msg_id, &LeaveResult { entry: None });
+    assert_eq!(room.unanswered(), 0);
+    assert_eq!(told_texts(&mut room), ["you have left the channel"]);
 }

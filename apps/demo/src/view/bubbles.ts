@@ -2,16 +2,26 @@
 // begin.
 
 import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client";
+import { type Carried, fileOf } from "../carried.ts";
 import { type Chat, DELETED } from "../chat.ts";
 import { pieces } from "../mentions.ts";
+import { said } from "../said.ts";
 import { sentence } from "../system.ts";
 import { hue } from "./avatar.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
+import { carry, ofMessage, uploading } from "./media.ts";
 import { clock, day } from "./time.ts";
 
 export interface BubbleActions {
   /** The user has seen that this failed. */
   dismiss(clientMsgId: string): void;
+  /** The upload is not wanted any more. */
+  cancel(clientMsgId: string): void;
+  /** What failed is sent once more. */
+  retry(failed: Queued): void;
+  /** A picture, as large as there is room. */
+  look(url: string, alt: string): void;
+  carried: Carried;
   react(seq: number, emoji: string | null): void;
   /** Shows another message. */
   goTo(seq: number): void;
@@ -47,7 +57,7 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
         case "system": {
           follows(undefined);
           const { seq, sender_id } = entry.message;
-          return { ...separator("system", sentence(entry.system, sender_id, chat.me)), key: String(seq) };
+          return { ...separator("system", sentence(entry.system, sender_id, chat.me, chat.what)), key: String(seq) };
         }
         default:
           follows(undefined);
@@ -58,8 +68,9 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
     items.unshift(separator("day", "What was said before comes with the connection"));
   } else if (items.length === 0) {
     const isWaiting = chat.isGroup && chat.id === undefined;
-    const waits = chat.refused || "The group is made as soon as there is a connection.";
-    items.push(separator("nothing", isWaiting ? waits : "No messages yet. Say hello."));
+    const nothing = chat.isChannel ? "Nothing was posted here yet." : "No messages yet. Say hello.";
+    const waits = chat.refused || `The ${chat.what} is made as soon as there is a connection.`;
+    items.push(separator("nothing", isWaiting ? waits : nothing));
   }
   return items;
 }
@@ -101,6 +112,8 @@ function stored(entry: Entry<"message">, isNext: boolean, chat: Chat, actions: B
         isEdited: edited_at !== undefined,
         isChanging: changing,
       });
+      carry(element, isDeleted ? undefined : ofMessage(message, actions.carried), actions.carried, actions.look);
+      uploading(element, undefined, () => {});
       chips(element, seq, reactions, actions);
       complain(element, refused, "Dismiss", actions);
       offerMenu(element, isDeleted ? undefined : () => actions.menu(seq));
@@ -109,8 +122,9 @@ function stored(entry: Entry<"message">, isNext: boolean, chat: Chat, actions: B
 }
 
 function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: BubbleActions): Item {
-  const { unsent, body, tick, quote } = entry;
-  const { queued, at, error } = unsent;
+  const { unsent, body, tick, quote, media } = entry;
+  const { queued, at, error, uploaded = 0 } = unsent;
+  const file = fileOf(queued);
   return {
     key: queued.clientMsgId,
     create: () => bubble(true, me, false),
@@ -118,6 +132,12 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
       element.classList.toggle("next", isNext);
       say(element, body, "mentions" in queued ? queued.mentions : undefined);
       answer(element, "replyTo" in queued ? queued.replyTo : undefined, quote, actions);
+      const url = () => media && file && actions.carried.urlOfOwn(media, file);
+      const shown = media && file && { kind: media.kind, media, body, by: me, url };
+      carry(element, shown, actions.carried, actions.look);
+      const isOnItsWay = error === undefined && file !== undefined && uploaded < file.size;
+      const progress = isOnItsWay ? { done: uploaded, bytes: file.size } : undefined;
+      uploading(element, progress, () => actions.cancel(queued.clientMsgId));
       mark(element, { at: Date.parse(at), ticks: tick, isEdited: false, isChanging: false });
       complain(element, error === undefined ? undefined : unsent, "Discard", actions);
     },
@@ -172,7 +192,11 @@ function answer(
     return;
   }
   const whose = quote?.sender_id ?? "";
-  const text = quote ? (quote.deleted_at === undefined ? quote.body : DELETED) : "An earlier message";
+  const text = quote
+    ? quote.deleted_at === undefined
+      ? said(quote.kind, quote.body, quote.media)
+      : DELETED
+    : "An earlier message";
   if (found && found.dataset.says === `${whose} ${text}`) {
     return;
   }
@@ -246,7 +270,7 @@ function complain(
   element: HTMLElement,
   refused: Unsent | undefined,
   dismissal: string,
-  { dismiss }: BubbleActions,
+  { dismiss, retry }: BubbleActions,
 ): void {
   const found = part(element, ".why");
   const id = refused?.queued.clientMsgId;
@@ -257,7 +281,9 @@ function complain(
   if (refused && id !== undefined) {
     const forget = h("button", { type: "button", click: () => dismiss(id) }, dismissal);
     const why = `${failure(refused.queued)}: ${refused.error}. `;
-    const complaint = h("p", { class: "why", role: "alert" }, why, forget);
+    const canRetry = fileOf(refused.queued) !== undefined;
+    const again = h("button", { type: "button", click: () => retry(refused.queued) }, "Try again");
+    const complaint = h("p", { class: "why", role: "alert" }, why, ...(canRetry ? [again, " "] : []), forget);
     complaint.dataset.of = id;
     element.append(complaint);
   }

@@ -13,6 +13,8 @@ export class Completer {
   #named: () => Named[];
   #offered: Named[] = [];
   #chosen = 0;
+  /** How many there were to offer, when that was looked up last. */
+  #known = 0;
   #id: string;
 
   constructor(user: string, field: HTMLTextAreaElement, named: () => Named[]) {
@@ -25,6 +27,13 @@ export class Completer {
     put(field, "aria-controls", this.#id);
     field.addEventListener("input", () => this.#offer());
     field.addEventListener("blur", () => this.close());
+  }
+
+  /** Who is in the group may come after the "@". */
+  update(): void {
+    if (document.activeElement === this.#field && this.#named().length !== this.#known) {
+      this.#offer();
+    }
   }
 
   close(): void {
@@ -64,7 +73,9 @@ export class Completer {
   #offer(): void {
     const begun = this.#begun();
     const fits = ({ name }: Named) => begun !== undefined && name.toLowerCase().startsWith(begun.toLowerCase());
-    const offered = this.#named().filter(fits).slice(0, OFFERED_MAX);
+    const named = this.#named();
+    this.#known = named.length;
+    const offered = named.filter(fits).slice(0, OFFERED_MAX);
     // What is written already is not offered: Enter sends.
     this.#offered = offered.length === 1 && offered[0]?.name === begun ? [] : offered;
     this.#chosen = 0;

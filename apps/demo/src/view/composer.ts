@@ -1,10 +1,11 @@
 // The field to write a message, to answer one, or to say it in other words.
 
 import { mentionsIn, type Named } from "../mentions.ts";
+import { Attach, type AttachActions } from "./attach.ts";
 import { Completer } from "./completer.ts";
 import { h, icon, put } from "./dom.ts";
 
-export interface ComposerActions {
+export interface ComposerActions extends AttachActions {
   /** `replyTo`: the message that this one answers. `mentions`: whom of the group it names. */
   send(body: string, replyTo: number | undefined, mentions: string[]): void;
   edit(seq: number, body: string): void;
@@ -38,6 +39,7 @@ export class Composer {
   /** Whom of the open group one may mention. */
   #named: () => Named[];
   #completer: Completer;
+  #attach: Attach;
 
   constructor(user: string, named: () => Named[], actions: ComposerActions) {
     this.#actions = actions;
@@ -63,6 +65,7 @@ export class Composer {
       input: () => this.#field.value && this.#about?.way !== "edit" && actions.typing(),
     });
     this.#completer = new Completer(user, this.#field, named);
+    this.#attach = new Attach(actions);
     const submit = (event: SubmitEvent) => {
       event.preventDefault();
       this.#submit();
@@ -72,9 +75,17 @@ export class Composer {
       { class: "composer", submit },
       this.#context,
       this.#completer.element,
+      this.#attach.element,
+      this.#attach.clip,
       this.#field,
+      this.#attach.microphone,
       this.#send,
     );
+  }
+
+  /** Files that are dropped there are sent. */
+  takeFrom(place: HTMLElement): void {
+    this.#attach.takeFrom(this.#field, place);
   }
 
   focus(): void {
@@ -84,11 +95,17 @@ export class Composer {
   turnTo(key: string | undefined): void {
     this.cancel();
     this.#completer.close();
+    this.#attach.cancel();
     if (this.#key !== undefined) {
       this.#drafts.set(this.#key, this.#field.value);
     }
     this.#key = key;
     this.#field.value = this.#draft();
+  }
+
+  /** Whom one may mention has changed, perhaps. */
+  update(): void {
+    this.#completer.update();
   }
 
   /** `name`: to whom one writes. */

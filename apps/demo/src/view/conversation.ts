@@ -1,8 +1,9 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import type { Draft } from "@pigeonhole/client";
+import { type Draft, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
 import type { Named } from "../mentions.ts";
+import { said } from "../said.ts";
 import { avatar } from "./avatar.ts";
 import { Composer } from "./composer.ts";
 import { h, icon } from "./dom.ts";
@@ -14,6 +15,11 @@ import { writes } from "./writing.ts";
 
 export interface ConversationActions extends GroupActions {
   send(chat: Chat, draft: Exclude<Draft, string>): void;
+  files(chat: Chat, files: File[]): void;
+  voice(chat: Chat, draft: MediaDraft): void;
+  cancel(clientMsgId: string): void;
+  retry(chat: Chat, failed: Queued): void;
+  fetch(message: Message): Promise<Blob>;
   edit(chat: Chat, seq: number, body: string): void;
   delete(chat: Chat, seq: number): void;
   react(chat: Chat, seq: number, emoji: string | null): void;
@@ -59,14 +65,18 @@ export class Conversation {
       click: () => actions.leave(),
     };
     this.#messages = new Messages(user, {
-      reply: ({ seq, sender_id, body }) => {
-        this.#composer.reply(seq, sender_id === this.#chat?.me ? "yourself" : sender_id, body);
+      reply: ({ seq, sender_id, body, kind, media }) => {
+        const whose = sender_id === this.#chat?.me ? "yourself" : sender_id;
+        this.#composer.reply(seq, whose, said(kind, body, media));
       },
       edit: ({ seq, body }) => this.#composer.edit(seq, body),
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
       delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
       copy: (text) => actions.copy(text),
       dismiss: (id) => this.#chat && actions.dismiss(this.#chat, id),
+      cancel: (id) => actions.cancel(id),
+      retry: (failed) => this.#chat && actions.retry(this.#chat, failed),
+      fetch: (message) => actions.fetch(message),
       older: () => actions.older(),
       olderTo: (seq) => actions.olderTo(seq),
       leave: () => this.focus(),
@@ -76,6 +86,15 @@ export class Conversation {
         this.#messages.goToEnd();
         const reply = replyTo === undefined ? {} : { replyTo };
         this.#chat && actions.send(this.#chat, { body, ...reply, ...(mentions.length > 0 ? { mentions } : {}) });
+      },
+      files: (files) => {
+        this.#messages.goToEnd();
+        // Where nobody writes, nothing is dropped.
+        this.#chat && whyNot(this.#chat) === "" && actions.files(this.#chat, files);
+      },
+      voice: (draft) => {
+        this.#messages.goToEnd();
+        this.#chat && actions.voice(this.#chat, draft);
       },
       edit: (seq, body) => this.#chat && actions.edit(this.#chat, seq, body),
       typing: () => this.#chat && actions.typing(this.#chat),
@@ -94,6 +113,7 @@ export class Conversation {
       this.#composer.element,
       this.#blocked,
     );
+    this.#composer.takeFrom(this.element);
   }
 
   /** `isConnected`: what is said of the peer is true now. */
@@ -122,6 +142,7 @@ export class Conversation {
     if (this.#presence.textContent !== presence) {
       this.#presence.textContent = presence;
     }
+    this.#composer.update();
     this.#composer.forget((seq) => chat.message(seq)?.deleted_at !== undefined);
     this.#messages.update();
   }
@@ -200,16 +221,30 @@ function presenceOf(chat: Chat, isConnected: boolean): string {
 }
 
 /** As many names as there is room for; or how many there are. */
-function membersOf({ members, group, isClosed }: Chat): string {
+function membersOf({ members, group, isClosed, isChannel }: Chat): string {
+  if (isChannel) {
+    const isMore = members.length >= limits.MEMBERS_LIMIT_MAX;
+    return isClosed || members.length === 0
+      ? "Channel"
+      : `Channel · ${count(members.length)}${isMore ? " or more" : ""}`;
+  }
   if (members.length > 0 && !isClosed) {
     return members.map(({ user_id }) => user_id).join(", ");
   }
   const { memberCount } = group;
-  return memberCount === undefined ? "" : memberCount === 1 ? "1 member" : `${memberCount} members`;
+  return memberCount === undefined ? "" : count(memberCount);
+}
+
+function count(members: number): string {
+  return members === 1 ? "1 member" : `${members} members`;
 }
 
 /** Whom of a group one may mention. */
 function named(chat: Chat | undefined): Named[] {
+  if (chat?.isChannel) {
+    // There nobody is mentioned.
+    return [];
+  }
   const others = (chat?.members ?? []).filter(({ user_id }) => user_id !== chat?.me);
   const users = others.map(({ user_id }) => ({ id: user_id, name: user_id }));
   return chat?.isModerated && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
@@ -221,12 +256,12 @@ function whyNot(chat: Chat): string {
     return `You have blocked ${chat.peer}.`;
   }
   if (chat.isClosed) {
-    return "You are no longer in this group.";
+    return `You are no longer in this ${chat.what}.`;
   }
   if (chat.isGroup && chat.id === undefined) {
-    return "The group is not made yet.";
+    return `The ${chat.what} is not made yet.`;
   }
-  return chat.isReadOnly ? "Only admins write in this group." : "";
+  return chat.isReadOnly ? `Only admins ${chat.isChannel ? "post" : "write"} in this ${chat.what}.` : "";
 }
 
 /** What is set for a chat, in words. */

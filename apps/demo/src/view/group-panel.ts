@@ -15,6 +15,9 @@ export interface GroupActions {
   role(chat: Chat, user: string, role: Role): void;
   update(chat: Chat, info: GroupInfo): void;
   leaveGroup(chat: Chat): void;
+  copy(text: string): void;
+  /** Who is in it has to be known. */
+  lookAround(chat: Chat): void;
 }
 
 const roles: Record<GroupMember["role"], string> = { owner: "Owner", admin: "Admin", member: "", none: "" };
@@ -23,6 +26,7 @@ const roles: Record<GroupMember["role"], string> = { owner: "Owner", admin: "Adm
 const rules = {
   post: { name: "Who may write", all: "All members", admins: "Only admins" },
   add: { name: "Who may add members", all: "All members", admins: "Only admins" },
+  join: { name: "Who may join", open: "Everybody", admins: "Whom admins add" },
   history: { name: "Newcomers see", joined: "What comes from then on", all: "Also what was said before" },
 } as const;
 type Rule = keyof typeof rules;
@@ -40,6 +44,9 @@ export class GroupPanel {
   #rules = new Map<Rule, HTMLSelectElement>();
   #rulesList = h("div", { class: "rules", role: "group", "aria-label": "Rules" });
   #leave: HTMLButtonElement;
+  /** By which others join a channel. */
+  #id = h("code", {});
+  #invite: HTMLElement;
   #confirm = new Confirm();
 
   constructor(user: string, actions: GroupActions) {
@@ -71,7 +78,9 @@ export class GroupPanel {
     for (const rule of Object.keys(rules) as Rule[]) {
       this.#rulesList.append(this.#rule(rule));
     }
-    this.#leave = h("button", { type: "button", class: "danger", click: () => void this.#left() }, "Leave the group");
+    this.#leave = h("button", { type: "button", class: "danger", click: () => void this.#left() });
+    const copy = { type: "button", class: "link", click: () => actions.copy(this.#chat?.id ?? "") };
+    this.#invite = h("p", { class: "invite" }, "Others join by ", this.#id, " ", h("button", copy, "Copy"));
     const keydown = (event: KeyboardEvent) => {
       if (event.key === "Escape") {
         // The chat stays open.
@@ -82,8 +91,9 @@ export class GroupPanel {
     };
     this.element = h(
       "section",
-      { id, class: "group-panel", "aria-label": "Group", hidden: true, keydown },
+      { id, class: "group-panel", hidden: true, keydown },
       this.#rename,
+      this.#invite,
       this.#members,
       this.#add,
       this.#rulesList,
@@ -106,19 +116,24 @@ export class GroupPanel {
     if (this.element.hidden) {
       return;
     }
-    const { group, members, isModerated } = chat;
+    const { group, members, isModerated, isChannel, what } = chat;
+    put(this.element, "aria-label", isChannel ? "Channel" : "Group");
+    this.#leave.textContent = `Leave the ${what}`;
+    this.#invite.hidden = !isChannel;
+    this.#id.textContent = chat.id ?? "";
     this.#rename.hidden = !isModerated;
     if (document.activeElement !== this.#title) {
       this.#title.value = group.title;
     }
-    this.#add.hidden = !isModerated && group.add === "admins";
+    this.#add.hidden = !isModerated && (isChannel || group.add === "admins");
     this.#rulesList.hidden = !isModerated;
     for (const [rule, select] of this.#rules) {
       select.value = group[rule] ?? "";
+      put(select.labels[0] ?? select, "hidden", rule === "join" && !isChannel);
     }
-    const isLast = members.length === 1;
+    const isLast = members.length === 1 && !isChannel;
     this.#leave.disabled = group.role === "owner" && !isLast;
-    put(this.#leave, "title", this.#leave.disabled && "Hand the group over first");
+    put(this.#leave, "title", this.#leave.disabled && `Hand the ${what} over first`);
     fill(
       this.#members,
       members.map((member) => ({
@@ -155,15 +170,18 @@ export class GroupPanel {
     if (own === "owner") {
       items.push(role === "admin" ? give("Take admin’s rights", "member") : give("Make admin", "admin"));
       items.push({
-        name: "Hand the group over",
+        name: `Hand the ${chat.what} over`,
         choose: () =>
-          this.#ask(`Hand the group over to ${user}?`, "Hand over", () => this.#actions.role(chat, user, "owner")),
+          this.#ask(`Hand the ${chat.what} over to ${user}?`, "Hand over", () =>
+            this.#actions.role(chat, user, "owner"),
+          ),
       });
     }
     if (mayRemove(own, role)) {
       items.push({
         name: `Remove ${user}`,
-        choose: () => this.#ask(`Remove ${user} from the group?`, "Remove", () => this.#actions.remove(chat, user)),
+        choose: () =>
+          this.#ask(`Remove ${user} from the ${chat.what}?`, "Remove", () => this.#actions.remove(chat, user)),
       });
     }
     return items;
@@ -179,8 +197,8 @@ export class GroupPanel {
     const { name, ...values } = rules[rule];
     const changed = () => this.#chat && this.#actions.update(this.#chat, { [rule]: select.value });
     const options = Object.entries(values).map(([value, words]) => h("option", { value }, words));
-    // Nothing tells what it is, but an entry that changed it.
-    const unknown = h("option", { value: "", disabled: true, hidden: true }, "Not changed yet");
+    // Of a group that was begun just now, until the list of conversations is asked for again.
+    const unknown = h("option", { value: "", disabled: true, hidden: true }, "Not known yet");
     const select = h("select", { change: changed }, unknown, ...options);
     this.#rules.set(rule, select);
     return h("label", {}, h("span", {}, name), select);
@@ -220,6 +238,9 @@ export class GroupPanel {
     this.element.hidden = !this.element.hidden;
     if (this.#chat) {
       this.update(this.#chat);
+    }
+    if (!this.element.hidden && this.#chat?.isChannel) {
+      this.#actions.lookAround(this.#chat);
     }
     if (!this.element.hidden) {
       this.element.querySelector<HTMLElement>("input:not([hidden]), button")?.focus();

@@ -1,8 +1,10 @@
 // The chats, the one that was active last at the top, and fields to start another.
 
+import type { NewGroup as NewGroupOf } from "@pigeonhole/client";
 import type { Chat, Newest } from "../chat.ts";
 import type { Listed } from "../chats.ts";
 import { avatar } from "./avatar.ts";
+import { Channels } from "./channels.ts";
 import { fill, h, icon, put } from "./dom.ts";
 import { NewGroup } from "./new-group.ts";
 import { brief } from "./time.ts";
@@ -11,7 +13,8 @@ import { writes } from "./writing.ts";
 export interface ListActions {
   open(key: string): void;
   start(peer: string): void;
-  create(title: string, members: string[]): Promise<void>;
+  create(group: NewGroupOf): Promise<void>;
+  join(channel: string): Promise<void>;
   more(): void;
 }
 
@@ -21,6 +24,7 @@ const NEAR_PX = 200;
 export class List {
   readonly element: HTMLElement;
   #actions: ListActions;
+  #channels: Channels;
   #chats = h("ul", { class: "chats" });
   #archived = h("ul", { class: "chats" });
   #archivedCount = h("summary", {});
@@ -39,13 +43,20 @@ export class List {
       keydown: (event: KeyboardEvent) => this.#moved(event),
     };
     const scroller = h("div", attributes, this.#chats, this.#archive, this.#empty);
-    const newGroup = new NewGroup(user, (title, members) => actions.create(title, members));
-    const starters = h("div", { class: "starters" }, this.#starter(), newGroup.element);
+    const newGroup = new NewGroup(user, (title, members) => actions.create({ title, members }));
+    this.#channels = new Channels(user, actions);
+    const starters = h(
+      "div",
+      { class: "starters" },
+      this.#starter(),
+      h("div", { class: "makers" }, newGroup.element, this.#channels.element),
+    );
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }
 
   update(chats: Listed[], open: Chat | undefined): void {
     this.#empty.hidden = chats.length > 0;
+    this.#channels.update(chats.map(({ chat }) => chat));
     const items = (isArchived: boolean) =>
       chats
         .filter(({ chat }) => chat.isArchived === isArchived)
@@ -70,14 +81,15 @@ export class List {
       ?.focus();
   }
 
-  #row({ key, name }: Chat): HTMLElement {
+  #row({ key, name, isChannel }: Chat): HTMLElement {
     const text = h(
       "span",
       { class: "texts" },
       h(
         "span",
         { class: "peer" },
-        h("span", {}, name),
+        ...(isChannel ? [h("span", { class: "kind", role: "img", "aria-label": "Channel" }, icon("channel"))] : []),
+        h("span", { class: "of" }, name),
         h("span", { class: "muted", role: "img", "aria-label": "Muted" }, icon("muted")),
       ),
       h("time", {}),
@@ -146,7 +158,7 @@ function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void
     }
   };
   set("time", newest ? brief(newest.at) : "");
-  const shown = row.querySelector(".peer span");
+  const shown = row.querySelector(".peer .of");
   if (shown && shown.textContent !== chat.name) {
     // A group got another title.
     shown.textContent = chat.name;

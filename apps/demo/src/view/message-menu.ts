@@ -13,10 +13,14 @@ export interface MessageActions {
   edit(message: Message): void;
   delete(seq: number): void;
   copy(text: string): void;
+  /** Shows, saves or plays what it carries. */
+  open(seq: number): void;
   /** Shows the message that it answers. */
   goTo(seq: number): void;
 }
 
+/** What can be done with what it carries. */
+const opens: Record<string, string> = { image: "Look at it", file: "Save", voice: "Play or pause" };
 const QUICK = ["👍", "❤️", "😂", "😮", "😢", "🙏"];
 /** From the edge of the window. */
 const MARGIN_PX = 8;
@@ -60,7 +64,7 @@ export class MessageMenu {
   }
 
   #rows(chat: Chat, message: Message): MenuItem[][] {
-    const { reply, react, edit, copy, goTo } = this.#actions;
+    const { reply, react, edit, copy, goTo, open } = this.#actions;
     const { seq, reply_to, body, reactions = [] } = message;
     const isOwn = message.sender_id === chat.me;
     const mine = reactions.find(({ mine }) => mine)?.emoji;
@@ -82,7 +86,8 @@ export class MessageMenu {
       ...(chat.isBlocked || chat.isClosed ? [] : [quick]),
       ...(chat.isReadOnly ? [] : [item("Reply", () => reply(message))]),
       ...(reply_to === undefined ? [] : [item("Show what it answers", () => goTo(reply_to))]),
-      item("Copy", () => copy(body)),
+      ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
+      ...(body ? [item("Copy", () => copy(body))] : []),
       ...(isOwn && !chat.isBlocked && !chat.isClosed ? [item("Edit", () => edit(message))] : []),
       ...((isOwn || chat.isModerated) && !chat.isClosed ? [item("Delete for everybody", remove)] : []),
     ];
@@ -96,7 +101,7 @@ function readersOf(chat: Chat, seq: number): string {
     read.length > 0 && `Read by ${list(read)}.`,
     delivered.length > 0 && `Received by ${list(delivered)}.`,
   ];
-  return chat.isGroup ? words.filter(Boolean).join(" ") || "Nobody has it yet." : "";
+  return chat.isGroup && !chat.isChannel ? words.filter(Boolean).join(" ") || "Nobody has it yet." : "";
 }
 
 /** Below, or above where there is no room, and always inside the window. */

@@ -1,14 +1,20 @@
 // The messages of the open chat: where one is, what can be done with each, and how one goes from one to the next.
 
-import type { Message } from "@pigeonhole/client";
+import type { Message, Queued } from "@pigeonhole/client";
+import { Carried } from "../carried.ts";
 import type { Chat } from "../chat.ts";
 import { bubbles } from "./bubbles.ts";
 import { fill, h, icon, put } from "./dom.ts";
+import { Lightbox } from "./lightbox.ts";
 import { type MessageActions, MessageMenu } from "./message-menu.ts";
 import { pressedLong } from "./touch.ts";
 
-export interface MessagesActions extends Omit<MessageActions, "goTo"> {
+export interface MessagesActions extends Omit<MessageActions, "goTo" | "open"> {
   dismiss(clientMsgId: string): void;
+  cancel(clientMsgId: string): void;
+  retry(failed: Queued): void;
+  /** What a message carries. */
+  fetch(message: Message): Promise<Blob>;
   older(): void;
   /** Older ones, until this one is there. */
   olderTo(seq: number): Promise<void>;
@@ -31,10 +37,17 @@ export class Messages {
   #toEnd: HTMLButtonElement;
   #menu: MessageMenu;
   #isAtEnd = true;
+  #carried: Carried;
+  #lightbox = new Lightbox();
 
   constructor(user: string, actions: MessagesActions) {
     this.#actions = actions;
-    this.#menu = new MessageMenu({ ...actions, goTo: (seq) => this.#goTo(seq) });
+    this.#carried = new Carried((message) => actions.fetch(message));
+    this.#menu = new MessageMenu({
+      ...actions,
+      goTo: (seq) => this.#goTo(seq),
+      open: (seq) => this.#elementOf(seq)?.querySelector<HTMLElement>(".picture, .file, .play")?.click(),
+    });
     const keys = `keys-${user}`;
     this.#list = h("ol", {
       class: "messages",
@@ -56,6 +69,7 @@ export class Messages {
       this.#toEnd,
       h("p", { id: keys, hidden: true }, hint),
       this.#menu.element,
+      this.#lightbox.element,
     );
     // When the view gets smaller, by a keyboard on the screen for example, the end stays visible.
     new ResizeObserver(() => this.#isAtEnd && this.goToEnd()).observe(this.#scroller);
@@ -81,6 +95,8 @@ export class Messages {
       ...this.#actions,
       goTo: (seq) => this.#goTo(seq),
       menu: (seq) => this.#openMenu(this.#elementOf(seq)),
+      look: (url, alt) => this.#lightbox.show(url, alt),
+      carried: this.#carried,
     });
     fill(this.#list, items);
     if (this.#isAtEnd) {

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use wire::limits::{FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, ConversationKind, DeviceRequest, DeviceResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult,
-    MembersRequest, MembersResult, Presence, PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult,
-    ReceiptsRequest, ReceiptsResult, Settings, SettingsResult,
+    Action, ChannelsRequest, ChannelsResult, ConversationKind, DeviceRequest, DeviceResult, DownloadRequest,
+    DownloadResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, JoinRequest, JoinResult, MembersRequest,
+    MembersResult, Presence, PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult, ReceiptsRequest,
+    ReceiptsResult, Settings, SettingsResult,
 };
 
 use super::requests::Errand;
@@ -30,6 +31,9 @@ pub(crate) enum Call {
     Members(MembersRequest, Waiter<MembersResult>),
     Receipts(ReceiptsRequest, Waiter<ReceiptsResult>),
     Reactions(ReactionsRequest, Waiter<ReactionsResult>),
+    Channels(ChannelsRequest, Waiter<ChannelsResult>),
+    Join(JoinRequest, Waiter<JoinResult>),
+    Download(DownloadRequest, Waiter<DownloadResult>),
 }
 
 impl Call {
@@ -43,6 +47,9 @@ impl Call {
             Self::Members(request, _) => Action::Members(request.clone()),
             Self::Receipts(request, _) => Action::Receipts(request.clone()),
             Self::Reactions(request, _) => Action::Reactions(request.clone()),
+            Self::Channels(request, _) => Action::Channels(request.clone()),
+            Self::Join(request, _) => Action::Join(request.clone()),
+            Self::Download(request, _) => Action::Download(request.clone()),
         }
     }
 
@@ -67,7 +74,10 @@ impl Call {
                 | Self::Presence(..)
                 | Self::Members(..)
                 | Self::Receipts(..)
-                | Self::Reactions(..),
+                | Self::Reactions(..)
+                | Self::Channels(..)
+                | Self::Join(..)
+                | Self::Download(..),
                 _,
             ) => false,
         }
@@ -136,6 +146,9 @@ impl Session {
             Call::Members(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
             Call::Receipts(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
             Call::Reactions(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Channels(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Join(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Download(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
         }
     }
 
@@ -148,6 +161,9 @@ impl Session {
             Call::Members(_, waiter) => self.answer(waiter, Err(error)),
             Call::Receipts(_, waiter) => self.answer(waiter, Err(error)),
             Call::Reactions(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Channels(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Join(_, waiter) => self.answer(waiter, Err(error)),
+            Call::Download(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
 }

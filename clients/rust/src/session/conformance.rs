@@ -23,6 +23,11 @@ fn changing() {
 }
 
 #[test]
+fn channels() {
+    play_file("channels");
+}
+
+#[test]
 fn connecting() {
     play_file("connecting");
 }
@@ -30,6 +35,11 @@ fn connecting() {
 #[test]
 fn groups() {
     play_file("groups");
+}
+
+#[test]
+fn media() {
+    play_file("media");
 }
 
 #[test]
@@ -69,8 +79,10 @@ fn all_files_are_played() {
         [
             "catching-up",
             "changing",
+            "channels",
             "connecting",
             "groups",
+            "media",
             "receiving",
             "registering",
             "replacing",

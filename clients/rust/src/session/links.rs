@@ -107,6 +107,7 @@ impl Session {
             self.tell_state(State::Online);
         }
         self.start_catch_up(now);
+        self.watch_again();
         self.send_due(now);
     }
 

@@ -1,19 +1,21 @@
 //! Any interleaving, duplication and loss of frames, connections, devices and restarts, against a small model of the
-//! server: in the end every message has come once, in order, and everything is acknowledged.
+//! server: in the end every message has come once, in order, those of a channel that is watched too, and everything is acknowledged.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use wire::{
     AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, DrainResult, EditRequest, EditResult,
-    HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, Member, Message, MessageId,
-    PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request, SendRequest, SendResult,
-    Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UserId, error_frame, reply_frame,
+    DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, Digest, DrainResult, EditRequest, EditResult,
+    FileName, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, MediaId, Member, Message,
+    MessageId, MimeType, PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request,
+    SendRequest, SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UploadRequest,
+    UploadResult, UploadedRequest, UploadedResult, UserId, WatchResult, error_frame, reply_frame,
 };
 
 use super::*;
 use crate::Why;
+use crate::media::{About, PutEnd, Source, Upload};
 use crate::storage::Outgoing;
 
 const PEERS: [&str; 3] = ["bob", "carol", "dave"];
@@ -27,6 +29,10 @@ fn user(name: &str) -> UserId {
 
 fn conversation_with(peer: &str) -> ConversationId {
     ConversationId::parse(&format!("dm_{peer}")).unwrap()
+}
+
+fn channel() -> ConversationId {
+    ConversationId::parse("ch_n").unwrap()
 }
 
 /// A conversation on the server, seen by alice.
@@ -57,6 +63,11 @@ impl Said {
 #[derive(Default)]
 struct Server {
     said: BTreeMap<ConversationId, Said>,
+    /// The connections that watch the channel.
+    watchers: BTreeSet<LinkId>,
+    /// What is announced and not sent, and whether its bytes are there.
+    uploads: BTreeMap<MediaId, bool>,
+    announced: u64,
     clock_ms: i64,
     fails: Option<Failure>,
 }
@@ -109,21 +120,28 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, frame: &str) -> String {
-        let Request { id, action } = Request::parse(frame).unwrap();
+    /// All but the channel, which is never pending.
+    fn pendable(&self) -> impl Iterator<Item = (&ConversationId, &Said)> {
+        self.said.iter().filter(|(id, _)| **id != channel())
+    }
+
+    fn answer(&mut self, link: LinkId, frame: &str) -> String {
+        let Request { id: request_id, action } = Request::parse(frame).unwrap();
         let name = action.name();
         match self.fails.take() {
-            Some(Failure::Refused(refusal)) => return error_frame(Some(name), id.as_ref(), &refusal),
+            Some(Failure::Refused(refusal)) => return error_frame(Some(name), request_id.as_ref(), &refusal),
             Some(Failure::Gateway) => return r#"{"message":"Internal server error"}"#.to_owned(),
             None => {}
         }
         let reply: Reply = match action {
-            Action::Send(SendRequest { target: Target::User(peer), client_msg_id, body, .. }) => {
-                self.store(&conversation_with(peer.as_str()), &client_msg_id, Kind::Text, &body).into()
-            }
-            Action::Send(SendRequest { target: Target::Conversation(id), client_msg_id, body, .. }) => {
-                self.store(&id, &client_msg_id, Kind::Text, &body).into()
-            }
+            Action::Send(request) => match self.send(request) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            },
+            Action::Upload(_) | Action::Uploaded(_) => match self.uploaded(action) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            },
             Action::Edit(EditRequest { conversation_id, client_msg_id, body, .. }) => {
                 EditResult(self.store(&conversation_id, &client_msg_id, Kind::Edit, &body)).into()
             }
@@ -132,6 +150,15 @@ impl Server {
             }
             Action::React(ReactRequest { conversation_id, client_msg_id, .. }) => {
                 ReactResult(self.store(&conversation_id, &client_msg_id, Kind::Reaction, "")).into()
+            }
+            Action::Watch(request) => {
+                assert_eq!(request.conversation_id, channel());
+                // Whether there is room is different each time.
+                let live = self.clock_ms % 3 != 0;
+                if live {
+                    self.watchers.insert(link);
+                }
+                WatchResult { live, last_seq: self.said[&channel()].last(), poll_ms: 10_000 }.into()
             }
             Action::Typing(_) | Action::Presence(_) => panic!("nobody asks for it here: {frame}"),
             Action::Ack(request) => {
@@ -159,12 +186,58 @@ impl Server {
                 DeviceResult { device_id: DeviceId::parse("model").unwrap(), registered }.into()
             }
             Action::Ping(_) => {
-                let pending = self.said.values().any(|said| said.delivered < said.last());
+                let pending = self.pendable().any(|(_, said)| said.delivered < said.last());
                 PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms) }.into()
             }
             _ => panic!("no client asks for it yet: {frame}"),
         };
-        reply_frame(name, id.as_ref(), &reply)
+        reply_frame(name, request_id.as_ref(), &reply)
+    }
+
+    fn send(&mut self, request: SendRequest) -> Result<Reply, Refusal> {
+        let SendRequest { target, client_msg_id, kind, body, media, .. } = request;
+        let id = match target {
+            Target::User(peer) => conversation_with(peer.as_str()),
+            Target::Conversation(id) => id,
+        };
+        // What was answered before keeps its answer.
+        if let Some(media) = media.filter(|_| self.stored(&id, &client_msg_id).is_none())
+            && self.uploads.remove(&media.media_id) != Some(true)
+        {
+            return Err(Refusal::Gone);
+        }
+        Ok(self.store(&id, &client_msg_id, kind, &body).into())
+    }
+
+    fn uploaded(&mut self, action: Action) -> Result<Reply, Refusal> {
+        Ok(match action {
+            Action::Upload(UploadRequest::Again { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                self.place(media_id, is_there).into()
+            }
+            Action::Uploaded(UploadedRequest { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                if is_there { UploadedResult { media_id }.into() } else { return Err(Refusal::NotReady) }
+            }
+            _ => {
+                self.announced += 1;
+                let media_id = MediaId::parse(&format!("m_{}", self.announced)).unwrap();
+                self.uploads.insert(media_id.clone(), false);
+                self.place(media_id, false).into()
+            }
+        })
+    }
+
+    fn stored(&self, conversation: &ConversationId, client_msg_id: &ClientMsgId) -> Option<Message> {
+        let mut messages = self.said.get(conversation)?.messages.iter();
+        messages.find(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).cloned()
+    }
+
+    /// Where what is announced is to be put, if it is not there.
+    fn place(&self, media_id: MediaId, is_there: bool) -> UploadResult {
+        let url = (!is_there).then(|| media_id.to_string());
+        let expires_at = Timestamp::from_millis(self.clock_ms);
+        UploadResult { media_id, url, headers: BTreeMap::new(), parts: vec![], expires_at }
     }
 
     fn store(
@@ -174,8 +247,7 @@ impl Server {
         kind: Kind,
         body: &str,
     ) -> SendResult {
-        let mut messages = self.said.entry(conversation.clone()).or_default().messages.iter();
-        let known = messages.find(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).cloned();
+        let known = self.stored(conversation, client_msg_id);
         let duplicate = known.is_some();
         let message = known.unwrap_or_else(|| self.append(conversation, "alice", client_msg_id.as_str(), kind, body));
         let Message { conversation_id, seq, message_id, sent_at, .. } = message;
@@ -190,7 +262,7 @@ impl Server {
     }
 
     fn drain(&self) -> DrainResult {
-        let pending: Vec<&Message> = self.said.values().flat_map(|said| said.after(said.delivered)).collect();
+        let pending: Vec<&Message> = self.pendable().flat_map(|(_, said)| said.after(said.delivered)).collect();
         let more = pending.len() > DRAIN_MAX;
         DrainResult { messages: pending.into_iter().take(DRAIN_MAX).cloned().collect(), more }
     }
@@ -198,7 +270,7 @@ impl Server {
     fn inbox(&self, InboxRequest { cursor, .. }: &InboxRequest) -> InboxResult {
         // `since` is a minute before the time it is made of, and this model's clock does not run for as long.
         let mut rows: Vec<(&ConversationId, &Said)> =
-            self.said.iter().filter(|(_, said)| said.last() > Seq::ZERO).collect();
+            self.pendable().filter(|(_, said)| said.last() > Seq::ZERO).collect();
         rows.sort_by_key(|(_, said)| std::cmp::Reverse(said.messages.last().unwrap().sent_at));
         let from: usize = cursor.as_ref().map_or(0, |cursor| cursor.parse().unwrap());
         let row = |(id, said): (&ConversationId, &Said)| {
@@ -286,6 +358,14 @@ enum Step {
         peer: usize,
         by_conversation: bool,
     },
+    /// Somebody posts in the channel, or the user does.
+    Post {
+        own: bool,
+    },
+    /// The user sends a file.
+    SendFile(usize),
+    /// A PUT ends in this way.
+    Put(u8),
     Handle,
     Read,
     Archive(bool),
@@ -310,6 +390,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => peer.clone().prop_map(Step::OtherDeviceSays),
         1 => peer.clone().prop_map(Step::OtherDeviceHolds),
         4 => (peer, any::<bool>()).prop_map(|(peer, by_conversation)| Step::Send { peer, by_conversation }),
+        4 => prop::bool::weighted(0.3).prop_map(|own| Step::Post { own }),
+        2 => (0..PEERS.len()).prop_map(Step::SendFile),
+        4 => (0..6_u8).prop_map(Step::Put),
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
         1 => any::<bool>().prop_map(Step::Archive),
@@ -341,6 +424,9 @@ struct World {
     events: VecDeque<Event>,
     got: BTreeMap<ConversationId, Vec<Seq>>,
     sent: BTreeMap<Target, Vec<ClientMsgId>>,
+    /// Messages with files, which come in any order.
+    files: Vec<(ConversationId, ClientMsgId)>,
+    puts: VecDeque<(ClientMsgId, Put)>,
     reads: BTreeMap<ConversationId, Seq>,
     /// What the app waits for of its settings.
     settings: Vec<oneshot::Receiver<Result<(), Error>>>,
@@ -368,6 +454,7 @@ impl World {
                 known.settled = known.delivered;
             }
         }
+        server.said.insert(channel(), Said::default());
         let now = Instant::now();
         let session = Session::new(user("alice"), timing(), Saved::default(), fastrand::Rng::with_seed(1), now);
         let mut world = Self {
@@ -380,11 +467,14 @@ impl World {
             events: VecDeque::new(),
             got: BTreeMap::new(),
             sent: BTreeMap::new(),
+            files: Vec::new(),
+            puts: VecDeque::new(),
             reads: BTreeMap::new(),
             settings: Vec::new(),
             count: 0,
         };
         world.session.tick(now);
+        world.watch();
         world.collect();
         world
     }
@@ -406,6 +496,7 @@ impl World {
                 }
                 Output::Event(event) => self.events.push_back(event),
                 Output::Answer(answer) => answer.tell(),
+                Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
             }
         }
     }
@@ -416,9 +507,78 @@ impl World {
         self.events.clear();
         self.reads.clear();
         self.settings.clear();
+        self.puts.clear();
+        if self.count.is_multiple_of(3) {
+            // A day later: what was not sent has ended.
+            self.server.uploads.clear();
+        }
         let rng = fastrand::Rng::with_seed(self.count);
         self.session = Session::new(user("alice"), timing(), self.saved.clone(), rng, self.now);
         self.session.tick(self.now);
+        self.watch();
+    }
+
+    /// The app shows the channel from where it has it.
+    fn watch(&mut self) {
+        let last = self.got.get(&channel()).and_then(|got| got.last().copied());
+        self.session.watch(&channel(), Some(last.unwrap_or_default()), oneshot::channel().0, self.now);
+    }
+
+    fn send_file(&mut self, peer: &str) {
+        let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
+        self.files.push((conversation_with(peer), client_msg_id.clone()));
+        let upload = Upload {
+            source: Source::File("/a.pdf".into()),
+            kind: Kind::File,
+            mime: MimeType::parse("application/pdf").unwrap(),
+            bytes: 9,
+            sha256: Digest::parse("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=").unwrap(),
+            parts: vec![],
+            about: About { name: FileName::parse("a.pdf").ok(), ..About::default() },
+            media_id: None,
+        };
+        let outgoing = Outgoing::Message {
+            target: Target::User(user(peer)),
+            body: String::new(),
+            reply_to: None,
+            mentions: vec![],
+            media: Some(Box::new(upload)),
+        };
+        let queued = Queued { client_msg_id, outgoing };
+        self.saved.apply(&Change::Queued(queued.clone()));
+        self.session.send(queued, None, self.now);
+    }
+
+    /// A PUT works, works and is not answered, or does not work.
+    fn put(&mut self, how: u8) {
+        let Some((client_msg_id, put)) = self.puts.pop_front() else { return };
+        let upload = self.server.uploads.get_mut(&MediaId::parse(&put.url).unwrap());
+        let end = match (how, upload) {
+            (0..=3, Some(is_there)) => PutEnd::Status(if std::mem::replace(is_there, true) { 412 } else { 200 }),
+            (4, Some(is_there)) => {
+                *is_there = true;
+                PutEnd::Lost
+            }
+            (5, _) => PutEnd::Status(503),
+            _ => PutEnd::Status(403),
+        };
+        self.session.put_ended(&client_msg_id, end, self.now);
+    }
+
+    fn post(&mut self, own: bool) {
+        let id = format!("c{}", self.count);
+        if own {
+            let client_msg_id = ClientMsgId::parse(&id).unwrap();
+            let target = Target::Conversation(channel());
+            self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
+            let outgoing =
+                Outgoing::Message { target, body: "hi".to_owned(), reply_to: None, mentions: vec![], media: None };
+            let queued = Queued { client_msg_id, outgoing };
+            self.saved.apply(&Change::Queued(queued.clone()));
+            return self.session.send(queued, None, self.now);
+        }
+        let message = self.server.append(&channel(), "bob", &id, Kind::Text, "news");
+        self.push(&message);
     }
 
     /// To each connection, alone or with the message before it.
@@ -430,7 +590,8 @@ impl World {
             conversation_id: message.conversation_id.clone(),
             messages: said.after(from).to_vec(),
         };
-        for wire in self.wires.values_mut() {
+        let is_told = |link: &LinkId| message.conversation_id != channel() || self.server.watchers.contains(link);
+        for (_, wire) in self.wires.iter_mut().filter(|(link, _)| is_told(link)) {
             wire.down.push(event.to_frame());
         }
     }
@@ -453,7 +614,7 @@ impl World {
 
     fn up(&mut self, pick: usize, again: bool) {
         let Some((link, frame)) = self.on_the_way(true, pick, again) else { return };
-        let answer = self.server.answer(&frame);
+        let answer = self.server.answer(link, &frame);
         if let Some(wire) = self.wires.get_mut(&link) {
             wire.down.push(answer);
         }
@@ -518,7 +679,7 @@ impl World {
             (Target::Conversation(conversation_id), 0) => Outgoing::Edit { conversation_id, seq, body },
             (Target::Conversation(conversation_id), 1) => Outgoing::Delete { conversation_id, seq },
             (Target::Conversation(conversation_id), 2) => Outgoing::React { conversation_id, seq, emoji: None },
-            (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![] },
+            (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None },
         };
         let queued = Queued { client_msg_id, outgoing };
         self.saved.apply(&Change::Queued(queued.clone()));
@@ -570,6 +731,9 @@ impl World {
                 }
             }
             Step::Send { peer, by_conversation } => self.send(PEERS[peer], by_conversation),
+            Step::Post { own } => self.post(own),
+            Step::SendFile(peer) => self.send_file(PEERS[peer]),
+            Step::Put(how) => self.put(how),
             Step::Handle => self.handle(),
             Step::Read => {
                 if let Some((id, Some(seq))) = self.got.iter().next().map(|(id, got)| (id.clone(), got.last().copied()))
@@ -606,7 +770,10 @@ impl World {
             self.collect();
             while self.wires.values().any(|wire| !wire.up.is_empty() || !wire.down.is_empty())
                 || !self.events.is_empty()
+                || !self.puts.is_empty()
             {
+                self.put(0);
+                self.collect();
                 self.up(0, false);
                 self.down(0, false);
                 self.handle();
@@ -632,7 +799,10 @@ impl World {
     fn check(&mut self) {
         assert!(self.saved.outbox.is_empty(), "{:?}", self.saved.outbox);
         assert_eq!(self.session.outbox(), []);
-        for (id, said) in &self.server.said {
+        let in_channel = u64::try_from(self.got.get(&channel()).map_or(0, Vec::len)).unwrap();
+        assert_eq!(in_channel, self.server.said[&channel()].last().value(), "all of the channel");
+        assert!(!self.saved.held.contains_key(&channel()));
+        for (id, said) in self.server.pendable() {
             match self.got.get(id).and_then(|got| got.last()) {
                 Some(last) => {
                     assert_eq!(*last, said.last(), "all of {id}");
@@ -651,6 +821,11 @@ impl World {
                 self.server.said[&conversation].messages.iter().filter_map(|message| message.client_msg_id.clone());
             let stored: Vec<ClientMsgId> = stored.filter(|id| ids.contains(id)).collect();
             assert_eq!(stored, *ids, "each once, in order");
+        }
+        for (id, client_msg_id) in &self.files {
+            let stored = self.server.said[id].messages.iter();
+            let count = stored.filter(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).count();
+            assert_eq!(count, 1, "{client_msg_id} in {id}");
         }
         for (id, seq) in &self.reads {
             assert!(self.server.said[id].read >= *seq, "{id} is read");

@@ -4,20 +4,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use super::requests::{Errand, readable};
+use super::uploads::Uploading;
 use super::{Session, Waiter};
-use crate::group::{NewGroup, is_group};
+use crate::group::{NewGroup, is_channel, is_group};
 use crate::storage::{Change, Outgoing, Queued};
 use crate::{Error, Event};
 use serde_json::Value;
 use wire::{
-    Action, AddRequest, AddResult, ClientMsgId, ConversationId, ConversationKind, CreateRequest, DeleteRequest,
-    EditRequest, Kind, LeaveRequest, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq,
-    System, Target, UpdateRequest, UserId,
+    Action, AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, DeleteRequest, EditRequest, Kind,
+    LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System,
+    Target, UpdateRequest, UserId,
 };
 
 #[derive(Default)]
 pub(super) struct Outbox {
     lanes: BTreeMap<LaneKey, Lane>,
+    /// Messages whose files are on their way. They are in no lane yet.
+    pub(super) uploads: VecDeque<Uploading>,
     /// Lanes that may have something to send. The others are empty or wait for an answer.
     ready: BTreeSet<LaneKey>,
     /// The direct conversations with these users.
@@ -43,15 +46,23 @@ struct Lane {
     under_way: usize,
 }
 
-struct Entry {
+pub(super) struct Entry {
     /// Their order over all lanes.
     order: u64,
-    queued: Queued,
+    pub(super) queued: Queued,
     waiter: Option<Waiter<AddResult>>,
     under_way: bool,
     /// What the server held acknowledged when this was first sent; `None`: unknown, or not sent.
     acked_before: Option<Seq>,
     tries: u32,
+    /// It carries something that was announced in an earlier run.
+    may_be_sent: bool,
+}
+
+impl Entry {
+    pub(super) fn set_unsent(&mut self) {
+        (self.under_way, self.acked_before, self.tries, self.may_be_sent) = (false, None, 0, false);
+    }
 }
 
 impl LaneKey {
@@ -74,14 +85,34 @@ impl Outbox {
     fn push(&mut self, queued: Queued, waiter: Option<Waiter<AddResult>>, tries: u32) {
         self.last_order += 1;
         let lane = self.lane_of(&queued.outgoing);
-        let entry = Entry { order: self.last_order, queued, waiter, under_way: false, acked_before: None, tries };
+        let order = self.last_order;
+        let may_be_sent = false;
+        let entry = Entry { order, queued, waiter, under_way: false, acked_before: None, tries, may_be_sent };
+        if entry.queued.outgoing.upload().is_some() {
+            return self.uploads.push_back(Uploading::new(entry));
+        }
         self.lanes.entry(lane.clone()).or_default().entries.push_back(entry);
         self.ready.insert(lane);
     }
 
+    /// Its file is there: it goes behind what waits in its lane. One that may have been sent goes before that, where `is_unsure` looks
+    /// for it.
+    pub(super) fn enter(&mut self, Uploading { mut entry, may_be_sent, .. }: Uploading) {
+        let key = self.lane_of(&entry.queued.outgoing);
+        (entry.may_be_sent, entry.tries) = (may_be_sent, u32::from(may_be_sent));
+        let entries = &mut self.lanes.entry(key.clone()).or_default().entries;
+        if may_be_sent {
+            entries.push_front(entry);
+        } else {
+            entries.push_back(entry);
+        }
+        self.ready.insert(key);
+    }
+
     /// What waits for an answer, oldest first.
     pub(super) fn waiting(&self) -> Vec<Queued> {
-        let mut entries: Vec<&Entry> = self.lanes.values().flat_map(|lane| &lane.entries).collect();
+        let in_lanes = self.lanes.values().flat_map(|lane| &lane.entries);
+        let mut entries: Vec<&Entry> = in_lanes.chain(self.uploads.iter().map(|upload| &upload.entry)).collect();
         entries.sort_by_key(|entry| entry.order);
         entries.into_iter().map(|entry| entry.queued.clone()).collect()
     }
@@ -131,7 +162,10 @@ impl Outbox {
         me: &UserId,
     ) -> bool {
         let sent = |lane: &Lane| lane.entries.front().is_some_and(|entry| entry.tries > 0);
-        let is_sent = |key: &LaneKey| self.lanes.get(key).is_some_and(sent);
+        let is_uploaded = |key: &LaneKey| {
+            self.uploads.iter().any(|it| it.may_be_sent && self.lane_of(&it.entry.queued.outgoing) == *key)
+        };
+        let is_sent = |key: &LaneKey| self.lanes.get(key).is_some_and(sent) || is_uploaded(key);
         if is_group(conversation_id) {
             // It may be the one that is being made here.
             return is_sent(&LaneKey::to_conversation(conversation_id)) || is_sent(&LaneKey::Create);
@@ -139,7 +173,12 @@ impl Outbox {
         let to_user = |user: &UserId| match user {
             // Sent by another device; the recipient is unknown here.
             user if user == me => {
-                self.lanes.iter().any(|(key, lane)| matches!(key, LaneKey::To(Target::User(_))) && sent(lane))
+                let is_to_user = |key: &LaneKey| matches!(key, LaneKey::To(Target::User(_)));
+                self.lanes.iter().any(|(key, lane)| is_to_user(key) && sent(lane))
+                    || self
+                        .uploads
+                        .iter()
+                        .any(|it| it.may_be_sent && is_to_user(&self.lane_of(&it.entry.queued.outgoing)))
             }
             user => is_sent(&LaneKey::To(Target::User(user.clone()))),
         };
@@ -198,7 +237,7 @@ impl Session {
             }
             entry.tries = entry.tries.saturating_add(1);
             let queued = entry.queued.clone();
-            self.ask(Errand::Send(queued), now);
+            self.ask(Errand::Send(Box::new(queued)), now);
         }
     }
 
@@ -213,9 +252,15 @@ impl Session {
             self.answer(waiter, Ok(answer.clone()));
         }
         let AddResult { entry: Some(stored), added, .. } = answer else {
-            // All of them were members before.
+            // All of them were members before, or it is a channel that the user has left.
+            if let Outgoing::Leave { conversation_id } = &queued.outgoing {
+                self.watch_left(conversation_id);
+            }
             return self.save(Change::Done(queued.client_msg_id));
         };
+        if is_channel(&stored.conversation_id) {
+            return self.stored_in_channel(queued, stored, added, now);
+        }
         if let Some(Target::User(user)) = queued.outgoing.target() {
             self.outbox.remember_direct(&user, &stored.conversation_id);
         }
@@ -231,6 +276,17 @@ impl Session {
         self.arrived(own, false, now);
     }
 
+    /// Of a channel nothing is acknowledged, or begins.
+    fn stored_in_channel(&mut self, queued: Queued, stored: SendResult, added: Vec<UserId>, now: Instant) {
+        self.save(Change::Done(queued.client_msg_id.clone()));
+        if matches!(queued.outgoing, Outgoing::React { .. }) {
+            // It is counted, and no entry: the answer is about the message.
+            return self.tell(Event::Reacted { queued });
+        }
+        let own = own_entry(queued, stored, added, self.me.clone());
+        self.own_channel_entry(own, now);
+    }
+
     /// What was answered in this conversation need not be remembered any longer.
     pub(super) fn forget_sent(&mut self, conversation_id: &ConversationId) {
         for client_msg_id in self.outbox.answered_early.remove(conversation_id).into_iter().flatten() {
@@ -238,11 +294,19 @@ impl Session {
         }
     }
 
-    pub(super) fn send_refused(&mut self, queued: Queued, error: Error) {
-        let Some(entry) = self.outbox.remove(&queued) else { return };
+    pub(super) fn send_refused(&mut self, queued: &Queued, error: Error) {
+        let Some(entry) = self.outbox.remove(queued) else { return };
+        let is_gone = matches!(&error, Error::Refused { code, .. } if code == "gone");
+        if is_gone && entry.may_be_sent {
+            return self.upload_anew(entry);
+        }
+        self.failed(entry, error);
+    }
+
+    pub(super) fn failed(&mut self, Entry { queued, waiter, .. }: Entry, error: Error) {
         self.stats.failed += 1;
         self.save(Change::Done(queued.client_msg_id.clone()));
-        if let Some(waiter) = entry.waiter {
+        if let Some(waiter) = waiter {
             self.answer(waiter, Err(error.clone()));
         }
         self.tell(Event::Failed { queued, error });
@@ -253,8 +317,10 @@ impl Session {
 pub(super) fn action(queued: &Queued) -> Action {
     let Queued { client_msg_id, outgoing } = queued.clone();
     match outgoing {
-        Outgoing::Message { target, body, reply_to, mentions } => {
-            Action::Send(SendRequest { target, client_msg_id, kind: Kind::Text, body, reply_to, mentions })
+        Outgoing::Message { target, body, reply_to, mentions, media } => {
+            let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
+            let media = media.and_then(|upload| upload.media()).map(Box::new);
+            Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions })
         }
         Outgoing::Edit { conversation_id, seq, body } => {
             Action::Edit(EditRequest { conversation_id, seq, client_msg_id, body })
@@ -265,9 +331,8 @@ pub(super) fn action(queued: &Queued) -> Action {
         Outgoing::React { conversation_id, seq, emoji } => {
             Action::React(ReactRequest { conversation_id, seq, client_msg_id, emoji })
         }
-        Outgoing::Create(NewGroup { title, members, history, post, add }) => {
-            let kind = ConversationKind::Group;
-            Action::Create(CreateRequest { client_msg_id, kind, title, members, history, post, add, join: None })
+        Outgoing::Create(NewGroup { kind, title, members, history, post, add, join }) => {
+            Action::Create(CreateRequest { client_msg_id, kind, title, members, history, post, add, join })
         }
         Outgoing::Add { conversation_id, members } => {
             Action::Add(AddRequest { conversation_id, client_msg_id, members })
@@ -287,19 +352,21 @@ pub(super) fn action(queued: &Queued) -> Action {
     }
 }
 
-/// The answer to it, if it can be read. Only an addition can come to nothing.
+/// The answer to it, if it can be read. Only an addition can come to nothing, and only to leave a channel is no entry.
 pub(super) fn answer(outgoing: &Outgoing, result: Value) -> Option<AddResult> {
     match outgoing {
         Outgoing::Add { .. } => {
             readable::<AddResult>(result).filter(|answer| answer.entry.is_some() || answer.added.is_empty())
         }
+        Outgoing::Leave { conversation_id } => readable::<LeaveResult>(result)
+            .filter(|answer| answer.entry.is_some() || is_channel(conversation_id))
+            .map(|answer| AddResult { entry: answer.entry, added: vec![], already: vec![] }),
         Outgoing::Message { .. }
         | Outgoing::Edit { .. }
         | Outgoing::Delete { .. }
         | Outgoing::React { .. }
         | Outgoing::Create(_)
         | Outgoing::Remove { .. }
-        | Outgoing::Leave { .. }
         | Outgoing::Role { .. }
         | Outgoing::Update { .. } => {
             readable::<SendResult>(result).map(|entry| AddResult { entry: Some(entry), added: vec![], already: vec![] })
@@ -328,11 +395,12 @@ fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: 
     let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
     let target_seq = queued.outgoing.target_seq();
     let system = system(&queued.outgoing, added, &sender_id);
-    let mut mentions = vec![];
+    let (mut mentions, mut media) = (vec![], None);
     let (kind, body, reply_to, emoji) = match queued.outgoing {
-        Outgoing::Message { body, reply_to, mentions: named, .. } => {
+        Outgoing::Message { body, reply_to, mentions: named, media: upload, .. } => {
             mentions = named;
-            (Kind::Text, body, reply_to, None)
+            media = upload.as_ref().and_then(|upload| upload.media()).map(Box::new);
+            (upload.map_or(Kind::Text, |upload| upload.kind), body, reply_to, None)
         }
         Outgoing::Edit { body, .. } => (Kind::Edit, body, None, None),
         Outgoing::Delete { .. } => (Kind::Delete, String::new(), None, None),
@@ -353,6 +421,7 @@ fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: 
         body,
         sent_at,
         client_msg_id: Some(queued.client_msg_id),
+        media,
         reply_to,
         version,
         edited_at: None,

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::{
-    AckEntry, AckRequest, Action, DrainRequest, HistoryRequest, InboxRequest, PingRequest, PingResult, Problem,
-    ReadRequest, ReadResult, Request, RequestId, Seq,
+    AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DrainRequest, HistoryRequest, InboxRequest, MediaId,
+    PingRequest, PingResult, Problem, ReadRequest, ReadResult, Request, RequestId, Seq, UnwatchRequest, UnwatchResult,
+    UploadRequest, UploadedRequest, UploadedResult, WatchRequest,
 };
 
 use super::calls::{Call, read_inbox};
@@ -43,7 +44,7 @@ struct Asked {
 #[derive(Debug)]
 pub(super) enum Errand {
     /// What is in the outbox.
-    Send(Queued),
+    Send(Box<Queued>),
     Ack(AckRequest),
     /// Once it is answered, the server counts the conversation as acknowledged up to `covers`.
     Read {
@@ -56,6 +57,13 @@ pub(super) enum Errand {
     Listing(InboxRequest),
     /// What is missing in a conversation.
     Repair(HistoryRequest),
+    /// What a message in the outbox carries.
+    Upload(ClientMsgId, Box<UploadRequest>),
+    Uploaded(ClientMsgId, MediaId),
+    Watch(ConversationId),
+    Unwatch(ConversationId),
+    /// What is missing of a channel that is watched.
+    Page(HistoryRequest),
     Call(Call),
 }
 
@@ -68,7 +76,11 @@ impl Errand {
             Self::Drain(request) => Action::Drain(request.clone()),
             Self::Ping => Action::Ping(PingRequest {}),
             Self::Listing(request) => Action::Inbox(request.clone()),
-            Self::Repair(request) => Action::History(request.clone()),
+            Self::Repair(request) | Self::Page(request) => Action::History(request.clone()),
+            Self::Upload(_, request) => Action::Upload((**request).clone()),
+            Self::Uploaded(_, media_id) => Action::Uploaded(UploadedRequest { media_id: media_id.clone() }),
+            Self::Watch(id) => Action::Watch(WatchRequest { conversation_id: id.clone() }),
+            Self::Unwatch(id) => Action::Unwatch(UnwatchRequest { conversation_id: id.clone() }),
             Self::Call(call) => call.action(),
         };
         // A number in decimal always is a request id.
@@ -155,6 +167,10 @@ impl Session {
                 Errand::Ping => self.ping_ended(),
                 Errand::Listing(_) => self.listing_lost(now),
                 Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
+                Errand::Upload(id, _) | Errand::Uploaded(id, _) => self.upload_lost(&id),
+                // The next connection watches anew.
+                Errand::Watch(_) | Errand::Unwatch(_) => {}
+                Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
                 Errand::Call(call) => self.calls.again(call),
             }
         }
@@ -175,7 +191,7 @@ impl Session {
         match errand {
             Errand::Send(queued) => {
                 let Some(answer) = outbox::answer(&queued.outgoing, result) else { return Err(Errand::Send(queued)) };
-                self.stored(queued, answer, now);
+                self.stored(*queued, answer, now);
             }
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, covers } => {
@@ -203,6 +219,26 @@ impl Session {
                 let Some(page) = readable(result) else { return Err(Errand::Repair(request)) };
                 self.repaired(&request, page, now);
             }
+            Errand::Upload(id, request) => {
+                let Some(place) = readable(result) else { return Err(Errand::Upload(id, request)) };
+                self.upload_answered(&id, place);
+            }
+            Errand::Uploaded(id, media_id) => {
+                let Some(UploadedResult { .. }) = readable(result) else { return Err(Errand::Uploaded(id, media_id)) };
+                self.enter_lane(&id);
+            }
+            Errand::Watch(id) => {
+                let Some(answer) = readable(result) else { return Err(Errand::Watch(id)) };
+                self.watched(&id, &answer, now);
+            }
+            Errand::Unwatch(id) => {
+                let Some(UnwatchResult {}) = readable(result) else { return Err(Errand::Unwatch(id)) };
+                self.unwatched(&id);
+            }
+            Errand::Page(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Page(request)) };
+                self.page_came(&request.conversation_id, page, now);
+            }
             Errand::Call(call) => self.call_answered(call, result),
         }
         Ok(())
@@ -210,6 +246,13 @@ impl Session {
 
     pub(super) fn refused(&mut self, id: Option<&str>, problem: Problem, now: Instant) {
         let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
+        if problem.code == "not_ready"
+            && let Some(Errand::Uploaded(client_msg_id, _)) = self.requests.asked.get(&id).map(|asked| &asked.errand)
+        {
+            let client_msg_id = client_msg_id.clone();
+            self.requests.asked.remove(&id);
+            return self.not_ready(&client_msg_id, &problem, now);
+        }
         let Problem { code, message, retryable, retry_after_ms } = problem;
         if retryable {
             if let Some(asked) = self.requests.asked.get_mut(&id) {
@@ -223,7 +266,7 @@ impl Session {
         let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
         let error = Error::Refused { code, message };
         match errand {
-            Errand::Send(queued) => self.send_refused(queued, error),
+            Errand::Send(queued) => self.send_refused(&queued, error),
             // It would be refused again. The valid entries are applied.
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, .. } => self.read_refused(&request.conversation_id, &error),
@@ -231,6 +274,12 @@ impl Session {
             Errand::Ping => self.ping_ended(),
             Errand::Listing(_) => self.listing_refused(),
             Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_refused(&conversation_id, now),
+            Errand::Upload(id, _) | Errand::Uploaded(id, _) => self.upload_refused(&id, error),
+            Errand::Watch(conversation_id) | Errand::Page(HistoryRequest { conversation_id, .. }) => {
+                self.watch_refused(&conversation_id, &error);
+            }
+            // Nothing is watched.
+            Errand::Unwatch(conversation_id) => self.unwatched(&conversation_id),
             Errand::Call(call) => self.call_refused(call, error),
         }
     }

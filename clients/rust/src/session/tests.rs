@@ -84,7 +84,8 @@ fn a_body_may_be_as_long_as_the_server_allows() {
     let now = Instant::now();
     let mut session = online(now);
     let (client_msg_id, target) = (ClientMsgId::parse("a").unwrap(), Target::User(user("bob")));
-    let outgoing = Outgoing::Message { target, body: "x".repeat(BODY_BYTES_MAX), reply_to: None, mentions: vec![] };
+    let outgoing =
+        Outgoing::Message { target, body: "x".repeat(BODY_BYTES_MAX), reply_to: None, mentions: vec![], media: None };
     session.send(Queued { client_msg_id, outgoing }, None, now);
     let outputs = session.take_outputs();
     assert!(matches!(&outputs[..], [Output::Frame { text, .. }] if text.len() > BODY_BYTES_MAX), "{outputs:?}");

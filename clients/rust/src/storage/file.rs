@@ -237,7 +237,8 @@ mod tests {
 
     fn queued(id: &str) -> Change {
         let target = Target::User(UserId::parse("bob").unwrap());
-        let outgoing = Outgoing::Message { target, body: format!("body\nof {id}"), reply_to: None, mentions: vec![] };
+        let outgoing =
+            Outgoing::Message { target, body: format!("body\nof {id}"), reply_to: None, mentions: vec![], media: None };
         Change::Queued(Queued { client_msg_id: msg(id), outgoing })
     }
 
@@ -346,7 +347,8 @@ mod tests {
         fs::write(&path, OF_THE_FIRST_VERSION).unwrap();
         let saved = FileStorage::open(&path).unwrap().load().unwrap();
         let target = Target::Conversation(conversation("dm_ab"));
-        let outgoing = Outgoing::Message { target, body: "hello".to_owned(), reply_to: None, mentions: vec![] };
+        let outgoing =
+            Outgoing::Message { target, body: "hello".to_owned(), reply_to: None, mentions: vec![], media: None };
         assert_eq!(saved.outbox, [Queued { client_msg_id: msg("7b10"), outgoing }]);
         assert_eq!(saved.held, [(conversation("dm_ab"), Seq::new(4).unwrap())].into());
         assert_eq!(saved.caught_up, Timestamp::parse("2026-11-20T10:00:06.000Z"));
@@ -359,11 +361,17 @@ mod tests {
         let emoji = wire::Emoji::parse("👍").ok();
         for (outgoing, expected) in [
             (
-                Outgoing::Message { target: target.clone(), body: "hi".to_owned(), reply_to: None, mentions: vec![] },
+                Outgoing::Message {
+                    target: target.clone(),
+                    body: "hi".to_owned(),
+                    reply_to: None,
+                    mentions: vec![],
+                    media: None,
+                },
                 r#""target":{"conversation_id":"dm_ab"},"body":"hi""#,
             ),
             (
-                Outgoing::Message { target, body: "hi".to_owned(), reply_to: Some(seq), mentions: vec![] },
+                Outgoing::Message { target, body: "hi".to_owned(), reply_to: Some(seq), mentions: vec![], media: None },
                 r#""target":{"conversation_id":"dm_ab"},"body":"hi","reply_to":4"#,
             ),
             (

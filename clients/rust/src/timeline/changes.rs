@@ -48,7 +48,7 @@ impl Changes {
                 self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
             }
             // It is in the page that is known, or of no use any more.
-            Kind::Reaction | Kind::Text | Kind::System | Kind::Other(_) => {}
+            Kind::Reaction | Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => {}
         }
     }
 
@@ -57,6 +57,13 @@ impl Changes {
         if message.reactions_seq >= self.page.0 && self.deleted.is_none() {
             self.page = (message.reactions_seq, message.reactions.clone());
             self.reactions.retain(|seq, _| Some(*seq) > message.reactions_seq);
+        }
+    }
+
+    /// The viewer reacts with this now, and no entry says it.
+    pub(super) fn counted(&mut self, emoji: Option<&Emoji>) {
+        if self.deleted.is_none() {
+            react(&mut self.page.1, emoji);
         }
     }
 
@@ -154,6 +161,7 @@ pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, o
 fn empty(message: &mut Message, at: Timestamp, by: UserId) {
     message.body.clear();
     message.reactions.clear();
+    message.media = None;
     message.mentions.clear();
     message.reactions_seq = None;
     (message.version, message.edited_at) = (None, None);

@@ -55,6 +55,19 @@ fn act_in_a_group() -> impl Strategy<Value = Act> {
     ]
 }
 
+/// Reactions are no entries there, and who leaves by themselves is told to nobody.
+fn act_in_a_channel() -> impl Strategy<Value = Act> {
+    let (pick, other) = (0..1000_usize, 1..USERS.len());
+    prop_oneof![
+        4 => pick.clone().prop_map(|reply_to| Act::Say { reply_to, mentions: 0 }),
+        3 => pick.clone().prop_map(Act::Edit),
+        1 => pick.prop_map(Act::Delete),
+        3 => other.clone().prop_map(Act::Add),
+        2 => other.clone().prop_map(Act::Remove),
+        1 => other.prop_map(Act::Role),
+    ]
+}
+
 /// What comes to the view; numbers are taken modulo what there is. `read_at`: when the server read it.
 #[derive(Clone, Debug)]
 enum Step {
@@ -91,6 +104,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Log {
     entries: Vec<Message>,
     is_group: bool,
+    is_channel: bool,
     /// Who joins or leaves with which entry, and what those who join see.
     turns: Vec<(Seq, UserId, Option<HistoryFrom>)>,
     history: HistoryFrom,
@@ -103,13 +117,14 @@ struct View {
     joined: Seq,
     /// They have left with the last one.
     is_over: bool,
+    is_channel: bool,
     /// From `first` on, as they are then.
     entries: Vec<Message>,
 }
 
 impl Log {
     fn new(is_group: bool) -> Self {
-        Self { entries: Vec::new(), is_group, turns: Vec::new(), history: HistoryFrom::Joined }
+        Self { entries: Vec::new(), is_group, is_channel: false, turns: Vec::new(), history: HistoryFrom::Joined }
     }
 
     fn direct(acts: &[(bool, Act)]) -> Self {
@@ -121,9 +136,18 @@ impl Log {
         log
     }
 
-    /// The first two are in it from the beginning.
     fn group(acts: &[(usize, Act)]) -> Self {
-        let mut log = Self::new(true);
+        Self::new(true).begun(acts)
+    }
+
+    /// The viewer is in it to the end.
+    fn channel(acts: &[(usize, Act)]) -> Self {
+        Self { is_channel: true, ..Self::new(true) }.begun(acts)
+    }
+
+    /// The first two are in it from the beginning.
+    fn begun(self, acts: &[(usize, Act)]) -> Self {
+        let mut log = self;
         let members = USERS[..2].iter().map(|user| id(user)).collect::<Vec<_>>();
         let mut entry = log.blank(ME);
         let title = wire::Title::parse("Trip").unwrap();
@@ -144,7 +168,11 @@ impl Log {
 
     fn blank(&self, sender: &str) -> Message {
         let seq = self.entries.len() as u64 + 1;
-        let conversation = if self.is_group { "gr_ab" } else { "dm_ab" };
+        let conversation = match (self.is_channel, self.is_group) {
+            (true, _) => "ch_n",
+            (false, true) => "gr_ab",
+            (false, false) => "dm_ab",
+        };
         Message {
             client_msg_id: if sender == ME { ClientMsgId::parse(&format!("c{seq}")).ok() } else { None },
             ..Message::text(
@@ -171,7 +199,7 @@ impl Log {
                 entry.body = format!("said {}", entry.seq);
                 // Half of all replies are to nothing.
                 entry.reply_to = now.get(reply_to % (2 * now.len() + 1)).map(|message| message.seq);
-                if self.is_group {
+                if self.is_group && !self.is_channel {
                     entry.mentions = [USERS.get(*mentions), Some(&EVERYBODY).filter(|_| *mentions == 7)]
                         .into_iter()
                         .flatten()
@@ -287,7 +315,7 @@ impl Log {
             entry.body.clear();
             entry.version = None;
         }
-        View { first, joined, is_over: left.is_some(), entries }
+        View { first, joined, is_over: left.is_some(), is_channel: self.is_channel, entries }
     }
 }
 
@@ -316,11 +344,27 @@ impl View {
     }
 
     fn unread(&self, mark: Seq) -> impl DoubleEndedIterator<Item = &Message> {
-        let mark = mark.max(self.joined.previous());
+        let mark = self.read_up_to(mark);
         let counts = move |message: &&Message| {
-            message.seq > mark && message.kind.counts() && message.sender_id != *ME && message.deleted_at.is_none()
+            let counts = message.kind.counts() && (message.deleted_at.is_none() || self.is_channel);
+            message.seq > mark && counts && message.sender_id != *ME
         };
         self.entries.iter().filter(counts)
+    }
+
+    /// Who posts in a channel has read everything up to there.
+    fn read_up_to(&self, mark: Seq) -> Seq {
+        let mut posts = self.entries.iter().filter(|entry| entry.sender_id == *ME && entry.kind.counts());
+        let posted = if self.is_channel { posts.next_back().map(|post| post.seq) } else { None };
+        mark.max(self.joined.previous()).max(posted.unwrap_or_default())
+    }
+
+    fn channel_row(&self, mark: Seq) -> Channel {
+        let last_seq = self.end();
+        let row = json!({"conversation_id": "ch_n", "kind": "channel", "title": "News", "role": "admin",
+            "first_seq": self.first, "history": "all", "post": "admins", "add": "admins", "join": "open", "unread": self.unread(mark).count(),
+            "read_seq": self.read_up_to(mark).min(last_seq), "last_seq": last_seq});
+        serde_json::from_value(row).unwrap()
     }
 
     fn mentions(&self, mark: Seq) -> u64 {
@@ -353,11 +397,12 @@ fn queued(entry: &Message) -> Option<Queued> {
         Kind::Edit => Outgoing::Edit { conversation_id, seq, body: entry.body.clone() },
         Kind::Delete => Outgoing::Delete { conversation_id, seq },
         Kind::Reaction => Outgoing::React { conversation_id, seq, emoji: entry.emoji.clone() },
-        Kind::Text => Outgoing::Message {
+        Kind::Text | Kind::Image | Kind::File | Kind::Voice => Outgoing::Message {
             target: Target::Conversation(conversation_id),
             body: entry.body.clone(),
             reply_to: entry.reply_to,
             mentions: entry.mentions.clone(),
+            media: None,
         },
         Kind::System | Kind::Other(_) => return None,
     };
@@ -394,6 +439,9 @@ fn take(timeline: &mut Timeline, log: &Log, mark: Seq, step: &Step) {
             let first_seq = Some(view.first).filter(|_| log.is_group);
             let members = if log.is_group { vec![] } else { vec![own] };
             timeline.history(HistoryResult { messages, more: false, last_seq, first_seq, members });
+        }
+        Step::Row { read_at } if log.is_channel => {
+            timeline.channel(&log.seen_at(number(read_at)).channel_row(mark));
         }
         Step::Row { read_at } => {
             if let Some(row) = log.seen_at(number(read_at)).row(log.is_group, mark) {
@@ -467,7 +515,7 @@ fn check(
 
     let now = log.seen_at(end);
     let all = receipts(log, marks);
-    if log.is_group {
+    if log.is_group && !log.is_channel {
         timeline.receipts(&all);
     }
     let of_others = |mark: fn(&Member) -> Seq| all.members.iter().map(mark).min().unwrap_or_default();
@@ -479,7 +527,9 @@ fn check(
                 prop_assert!(!changing);
                 let quoted = message.reply_to.and_then(|seq| now.entries.iter().find(|message| message.seq == seq));
                 prop_assert_eq!(quote.as_deref(), quoted.filter(|message| message.kind.counts()));
-                if own && log.is_group && !now.is_over {
+                if own && log.is_channel {
+                    prop_assert_eq!(tick, Some(Tick::Stored));
+                } else if own && log.is_group && !now.is_over {
                     let reached = if message.seq <= delivered { Tick::Delivered } else { Tick::Stored };
                     prop_assert_eq!(tick, Some(if message.seq <= read { Tick::Read } else { reached }));
                 }
@@ -538,6 +588,16 @@ proptest! {
         marks in prop::collection::vec((0..40_u64, 0..40_u64), USERS.len()),
     ) {
         check(&Log::group(&acts), &steps, &last, mark, &marks)?;
+    }
+
+    #[test]
+    fn a_channel_is_what_its_log_says(
+        acts in prop::collection::vec((0..USERS.len(), act_in_a_channel()), 0..40),
+        steps in prop::collection::vec(step(), 0..40),
+        last in prop::collection::vec((any::<u64>(), 0..1000_usize), 50),
+        mark in 0..40_u64,
+    ) {
+        check(&Log::channel(&acts), &steps, &last, mark, &[])?;
     }
 
     /// From a row, some of what was before it, and what came since in order: the number that the server has.

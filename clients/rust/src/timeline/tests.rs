@@ -44,6 +44,7 @@ fn happen(timeline: &mut Timeline, step: &Value, start: Instant) {
             timeline.receipts(&read(what));
         }
         "typing" => timeline.typing(&read(&what["user_id"]), start + millis(&what["now"])),
+        "uploading" => timeline.uploading(&read(&what["client_msg_id"]), read(&what["done"])),
         "failed" => timeline.failed(&read(&what["client_msg_id"]), read::<String>(&what["code"])),
         "dismiss" => timeline.dismiss(&read(what)),
         "receipt" => {
@@ -53,6 +54,15 @@ fn happen(timeline: &mut Timeline, step: &Value, start: Instant) {
         "row" => {
             check::<Conversation>(what);
             timeline.row(&read(what));
+        }
+        "channel" => {
+            check::<Channel>(what);
+            timeline.channel(&read(what));
+        }
+        "reacted" => {
+            let mut fields = what.clone();
+            fields["conversation_id"] = json!("ch_n");
+            timeline.reacted(&queued_of(&fields));
         }
         "open" => timeline.open(),
         "close" => timeline.close(),
@@ -112,7 +122,9 @@ fn brief(entry: &TimelineEntry<'_, String>) -> String {
             let error = unsent.error.as_ref().map_or(String::new(), |error| format!(" {error}"));
             let Outgoing::Message { reply_to, .. } = unsent.queued.outgoing else { panic!("no message: {unsent:?}") };
             let quote = quoted(reply_to, quote.as_deref());
-            format!("{} own {}{error}{quote}", unsent.queued.client_msg_id, word(*tick))
+            let done =
+                unsent.uploaded.filter(|_| *tick == Tick::Waiting).map_or(String::new(), |done| format!(" {done}"));
+            format!("{} own {}{done}{error}{quote}", unsent.queued.client_msg_id, word(*tick))
         }
     }
 }
@@ -214,7 +226,10 @@ fn message(own: u16, number: u64) -> Message {
 
 fn queued_message(client_msg_id: ClientMsgId, reply_to: Option<Seq>) -> Queued {
     let target = Target::Conversation(ConversationId::parse("dm_ab").unwrap());
-    Queued { client_msg_id, outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to, mentions: vec![] } }
+    Queued {
+        client_msg_id,
+        outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to, mentions: vec![], media: None },
+    }
 }
 
 fn page(own: u16, from: u64, length: u64, last: u64) -> HistoryResult {

@@ -1,20 +1,29 @@
 // What the app asks for itself: pages of the chat list and of conversations, who is there, who is in a group and how far they have
-// come, settings, and notifications.
+// come, channels and to join one, where bytes come from, settings, and notifications.
 
 import { PigeonholeError } from "../errors.ts";
 import {
+  type ChannelsRequest,
+  type ChannelsResult,
   type DeviceRequest,
+  type DownloadRequest,
+  type DownloadResult,
   type HistoryRequest,
   type HistoryResult,
   type InboxRequest,
   type InboxResult,
+  isChannelsResult,
   isDeviceResult,
+  isDownloadResult,
   isHistoryResult,
+  isJoinResult,
   isMembersResult,
   isPresenceResult,
   isReactionsResult,
   isReceiptsResult,
   isSettingsResult,
+  type JoinRequest,
+  type JoinResult,
   type MembersRequest,
   type MembersResult,
   type Presence,
@@ -36,6 +45,9 @@ interface Results {
   members: MembersResult;
   receipts: ReceiptsResult;
   reactions: ReactionsResult;
+  join: JoinResult;
+  channels: ChannelsResult;
+  download: DownloadResult;
   settings: undefined;
   device: undefined;
 }
@@ -47,6 +59,9 @@ export type CallRequest =
   | MembersRequest
   | ReceiptsRequest
   | ReactionsRequest
+  | JoinRequest
+  | ChannelsRequest
+  | DownloadRequest
   | SettingsRequest
   | DeviceRequest;
 export type CallResult<R extends CallRequest> = Results[R["action"]];
@@ -146,6 +161,12 @@ function read({ action }: CallRequest, result: unknown): { is: unknown } | undef
       return isReceiptsResult(result) ? { is: result } : undefined;
     case "reactions":
       return isReactionsResult(result) ? { is: result } : undefined;
+    case "join":
+      return isJoinResult(result) ? { is: result } : undefined;
+    case "channels":
+      return isChannelsResult(result) ? { is: result } : undefined;
+    case "download":
+      return isDownloadResult(result) ? { is: result } : undefined;
   }
 }
 

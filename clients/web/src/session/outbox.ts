@@ -2,15 +2,24 @@
 // groups.
 
 import type { PigeonholeError } from "../errors.ts";
-import { type AddResult, isAddResult, isSendResult, type Message, type SendResult, type System } from "../frames.ts";
-import { asSaid, isGroup, requestFor } from "../protocol.ts";
-import type { Queued, QueuedCreate, QueuedGroupChange } from "../storage/storage.ts";
+import {
+  type AddResult,
+  isAddResult,
+  isLeaveResult,
+  isSendResult,
+  type LeaveResult,
+  type Message,
+  type SendResult,
+  type System,
+} from "../frames.ts";
+import { asSaid, carried, isChannel, isGroup, requestFor } from "../protocol.ts";
+import type { Queued, QueuedCreate, QueuedGroupChange, QueuedMessage } from "../storage/storage.ts";
 import type { Session, Waiter } from "./session.ts";
 
-/** What the server answers. Where an addition found nobody new, there is no entry. */
-export type Stored = SendResult | AddResult;
+/** What the server answers. Where an addition found nobody new, or the user has left a channel, there is no entry. */
+export type Stored = SendResult | AddResult | LeaveResult;
 
-interface Entry {
+export interface Entry {
   /** Their order over all lanes. */
   order: number;
   queued: Queued;
@@ -19,6 +28,8 @@ interface Entry {
   /** What the server held acknowledged when this was first sent; `undefined`: unknown, or not sent. */
   ackedBefore: number | undefined;
   tries: number;
+  /** It carries something that was announced in an earlier run. */
+  mayBeSent: boolean;
 }
 
 /** The entries of one conversation. One is under way at a time, unless two lanes turned out to be for the same one. */
@@ -54,16 +65,33 @@ export class Outbox {
 
   add(queued: Queued, waiter: Waiter<Stored> | undefined, tries = 0): void {
     this.#lastOrder += 1;
+    const order = this.#lastOrder;
+    const entry = { order, queued, waiter, underWay: false, ackedBefore: undefined, tries, mayBeSent: false };
+    if (carries(entry)) {
+      // What it carries goes first.
+      this.#session.uploads.add({ ...entry, tries: 0 });
+      return;
+    }
     const key = this.#laneOf(queued);
+    this.#lanes.set(key, [...(this.#lanes.get(key) ?? []), entry]);
+    this.#ready.add(key);
+  }
+
+  /**
+   * What it carries is there: it goes behind what waits in its lane. One that may have been sent goes before that, where `isUnsure`
+   * looks for it.
+   */
+  enter(entry: Entry, mayBeSent: boolean): void {
+    const key = this.#laneOf(entry.queued);
     const lane = this.#lanes.get(key) ?? [];
-    lane.push({ order: this.#lastOrder, queued, waiter, underWay: false, ackedBefore: undefined, tries });
-    this.#lanes.set(key, lane);
+    const entered = { ...entry, mayBeSent, tries: Number(mayBeSent) };
+    this.#lanes.set(key, mayBeSent ? [entered, ...lane] : [...lane, entered]);
     this.#ready.add(key);
   }
 
   /** What waits for an answer, oldest first. */
   waiting(): Queued[] {
-    const entries = [...this.#lanes.values()].flat();
+    const entries = [...[...this.#lanes.values()].flat(), ...this.#session.uploads.entries];
     entries.sort((one, other) => one.order - other.order);
     return entries.map(({ queued }) => queued);
   }
@@ -93,8 +121,7 @@ export class Outbox {
     entry.tries += 1;
     requests.ask(requestFor(entry.queued), {
       answered: (result) => {
-        const isAnswer = "add" in entry.queued ? isAddResult : isSendResult;
-        const readable = isAnswer(result);
+        const readable = isAnswer(entry.queued, result);
         if (readable) {
           this.#answered(entry, result);
         }
@@ -114,8 +141,12 @@ export class Outbox {
     if (isSendResult(answer)) {
       this.#stored(entry, answer);
     } else {
-      this.#session.save({ done: entry.queued.clientMsgId });
-      this.#session.answer(entry.waiter, answer);
+      const { queued, waiter } = entry;
+      this.#session.save({ done: queued.clientMsgId });
+      this.#session.answer(waiter, answer);
+      if ("leave" in queued) {
+        this.#session.channels.left(queued.target.conversation_id);
+      }
     }
   }
 
@@ -125,6 +156,12 @@ export class Outbox {
     const { conversations, me } = this.#session;
     if ("body" in entry.queued && "to" in entry.queued.target) {
       this.rememberDirect(entry.queued.target.to, conversation_id);
+    }
+    if (isChannel(conversation_id)) {
+      this.#session.save({ done: clientMsgId });
+      this.#session.answer(entry.waiter, stored);
+      this.#storedInChannel(entry.queued, stored);
+      return;
     }
     this.#answeredEarly.set(conversation_id, [...(this.#answeredEarly.get(conversation_id) ?? []), clientMsgId]);
     if (conversations.hasBegun(conversation_id)) {
@@ -136,12 +173,31 @@ export class Outbox {
     conversations.arrived(ownEntry(me, entry.queued, stored), false);
   }
 
+  #storedInChannel(queued: Queued, stored: SendResult): void {
+    const { channels, me } = this.#session;
+    if ("react" in queued) {
+      // It is counted, and no entry: the answer is about its message.
+      this.#session.tell({ type: "reacted", ...queued });
+    } else {
+      channels.stored(ownEntry(me, queued, stored));
+    }
+  }
+
   #refused(entry: Entry, error: PigeonholeError): void {
     this.#remove(entry);
+    if (entry.mayBeSent && error.code === "gone" && carries(entry)) {
+      this.#session.uploads.anew(entry);
+    } else {
+      this.failed(entry, error);
+    }
+  }
+
+  /** For good. It is in no lane any more. */
+  failed({ queued, waiter }: Entry, error: PigeonholeError): void {
     this.#session.stats.failed += 1;
-    this.#session.save({ done: entry.queued.clientMsgId });
-    this.#session.refuse(entry.waiter, error);
-    this.#session.tell({ type: "failed", ...entry.queued, error });
+    this.#session.save({ done: queued.clientMsgId });
+    this.#session.refuse(waiter, error);
+    this.#session.tell({ type: "failed", ...queued, error });
   }
 
   /** What was answered in this conversation need not be remembered any longer. */
@@ -154,17 +210,18 @@ export class Outbox {
 
   /** Whether a message that was sent and not answered may be in this conversation, in which these users have spoken. */
   isUnsure(conversation: string, users: string[]): boolean {
-    const sent = (lane: Lane | undefined) => (lane?.[0]?.tries ?? 0) > 0;
-    const toAnyone = () => [...this.#lanes].some(([key, lane]) => key.startsWith(toUser("")) && sent(lane));
-    if (sent(this.#lanes.get(toConversation(conversation)))) {
+    const uploads = new Set(this.#session.uploads.unsure.map(({ queued }) => this.#laneOf(queued)));
+    const sent = (key: string) => (this.#lanes.get(key)?.[0]?.tries ?? 0) > 0 || uploads.has(key);
+    const toAnyone = () => [...this.#lanes.keys(), ...uploads].some((key) => key.startsWith(toUser("")) && sent(key));
+    if (sent(toConversation(conversation))) {
       return true;
     }
     if (isGroup(conversation)) {
       // It may be the one that is being made here.
-      return sent(this.#lanes.get(TO_NEW));
+      return sent(TO_NEW);
     }
     // Sent by another device; the recipient is unknown here.
-    const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(this.#lanes.get(toUser(user))));
+    const to = (user: string) => (user === this.#session.me ? toAnyone() : sent(toUser(user)));
     return ![...this.#direct.values()].includes(conversation) && users.some(to);
   }
 
@@ -219,6 +276,17 @@ export class Outbox {
   }
 }
 
+function carries(entry: Entry): entry is Entry & { queued: QueuedMessage } {
+  return "body" in entry.queued && entry.queued.media !== undefined;
+}
+
+function isAnswer(queued: Queued, result: unknown): result is Stored {
+  if ("add" in queued) {
+    return isAddResult(result);
+  }
+  return "leave" in queued && isChannel(queued.target.conversation_id) ? isLeaveResult(result) : isSendResult(result);
+}
+
 /** The entry as the server has stored it. */
 function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
   const { conversation_id, seq, message_id, sent_at } = stored;
@@ -237,13 +305,13 @@ function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
     return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
   }
   if ("body" in queued) {
-    return { ...entry, kind: "text", ...asSaid(queued) };
+    return { ...entry, ...carried(queued), ...asSaid(queued) };
   }
   return { ...entry, kind: "system", system: systemOf(me, queued, stored) };
 }
 
 /** What happened to the group. */
-function systemOf(me: string, queued: QueuedCreate | QueuedGroupChange, stored: SendResult | AddResult): System {
+function systemOf(me: string, queued: QueuedCreate | QueuedGroupChange, stored: Stored): System {
   if ("create" in queued) {
     const { title, members } = queued.create;
     return { event: "created", title, members: [me, ...members.filter((user) => user !== me)] };

@@ -12,8 +12,8 @@ const RETRY_AFTER_MAX = 5 * 60 * 1000;
 export interface Asker {
   /** `false`: the result can't be read. The request is sent again. */
   answered(result: unknown): boolean;
-  /** For good. */
-  refused(error: PigeonholeError): void;
+  /** For good; or, of what only the asker can mend, not before so many milliseconds. */
+  refused(error: PigeonholeError, retryAfter?: number): void;
   /** The connection is gone, so no answer will come. The asker asks again, if it still wants to. */
   lost(): void;
 }
@@ -128,14 +128,14 @@ export class Requests {
     if (!asked) {
       return;
     }
-    if (problem.retryable) {
+    if (problem.retryable && !isForAsker(asked.request, problem)) {
       const wish = Math.min(problem.retry_after_ms ?? 0, RETRY_AFTER_MAX);
       asked.retryAt = this.#session.now + Math.max(this.#pause(asked), wish);
       asked.isPutOff = true;
       return;
     }
     this.#asked.delete(number);
-    asked.asker.refused(new PigeonholeError(problem.code, problem.message));
+    asked.asker.refused(new PigeonholeError(problem.code, problem.message), problem.retry_after_ms);
   }
 
   /** Twice as long each time: at a fixed interval, a slow server would get ever more requests. */
@@ -151,6 +151,11 @@ export class Requests {
   #on(link: LinkId): [number, Asked][] {
     return [...this.#asked].filter(([, asked]) => asked.link === link);
   }
+}
+
+/** What is not ready has to be put again, perhaps: to ask again is not enough. */
+function isForAsker({ action }: Request, { code }: Problem): boolean {
+  return action === "uploaded" && code === "not_ready";
 }
 
 function isOfOutbox(request: Request): boolean {

@@ -16,17 +16,19 @@
 import type { Timing, TokenNeed } from "../config.ts";
 import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State, Why } from "../events.ts";
-import type { ReadResult } from "../frames.ts";
-import { type Incoming, parseFrame } from "../protocol.ts";
+import type { ReadResult, WatchResult } from "../frames.ts";
+import { type Incoming, isChannel, parseFrame } from "../protocol.ts";
 import type { Change, Queued, Saved } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
+import { Channels } from "./channels.ts";
 import { Conversations } from "./conversations.ts";
 import { Links } from "./links.ts";
 import { Outbox, type Stored } from "./outbox.ts";
 import { Reports } from "./reports.ts";
 import { Requests } from "./requests.ts";
 import { Typing } from "./typing.ts";
+import { type Put, type PutEnd, Uploads } from "./uploads.ts";
 
 /** One connection, dialled or open. Later ones have higher numbers. */
 export type LinkId = number;
@@ -44,6 +46,9 @@ export type Output =
   | { do: "close"; link: LinkId }
   | { do: "tell"; event: ClientEvent }
   | { do: "save"; change: Change }
+  /** Bytes of what the message with this `clientMsgId` carries go out, one such at a time; and they go no further. */
+  | { do: "put"; id: string; put: Put }
+  | { do: "abort"; id: string }
   /** Resolves or rejects a `Waiter`. */
   | { do: "answer"; settle: () => void };
 
@@ -86,8 +91,10 @@ export class Session {
   readonly links: Links;
   readonly requests: Requests;
   readonly calls: Calls;
+  readonly uploads: Uploads;
   readonly outbox: Outbox;
   readonly conversations: Conversations;
+  readonly channels: Channels;
   readonly catchUp: CatchUp;
   readonly reports: Reports;
   readonly typing: Typing;
@@ -112,8 +119,10 @@ export class Session {
     this.links = new Links(this);
     this.requests = new Requests(this);
     this.calls = new Calls(this);
+    this.uploads = new Uploads(this);
     this.outbox = new Outbox(this, saved.outbox);
     this.conversations = new Conversations(this, saved.held);
+    this.channels = new Channels(this);
     this.catchUp = new CatchUp(this, saved.caughtUp);
     this.reports = new Reports(this);
     this.typing = new Typing(this);
@@ -149,7 +158,11 @@ export class Session {
             : this.requests.refused(incoming.id, incoming.problem);
         case "messages":
           for (const message of incoming.messages) {
-            this.conversations.arrived(message, false);
+            if (isChannel(message.conversation_id)) {
+              this.channels.arrived(message);
+            } else {
+              this.conversations.arrived(message, false);
+            }
           }
           return;
         case "receipt":
@@ -169,10 +182,28 @@ export class Session {
     });
   }
 
+  /** So many bytes of what is put have gone out. */
+  putProgress(id: string, sent: number, now: number): void {
+    this.#at(now, () => this.uploads.progress(id, sent));
+  }
+
+  putEnded(id: string, end: PutEnd, now: number): void {
+    this.#at(now, () => this.uploads.ended(id, end));
+  }
+
   // Calls of the app.
 
   send(queued: Queued, waiter: Waiter<Stored> | undefined, now: number): void {
     this.#at(now, () => this.outbox.add(queued, waiter));
+  }
+
+  /** Whether that was in time. */
+  cancel(clientMsgId: string, now: number): boolean {
+    let isCancelled = false;
+    this.#at(now, () => {
+      isCancelled = this.uploads.cancel(clientMsgId);
+    });
+    return isCancelled;
   }
 
   /** The user has read everything up to here. */
@@ -183,6 +214,15 @@ export class Session {
   /** The user writes there: told to the others now, or not at all. */
   type(conversation: string, now: number): void {
     this.#at(now, () => this.typing.send(conversation));
+  }
+
+  /** The app wants to be told what is posted in a channel: after this one, or from now on. */
+  watch(channel: string, after: number | undefined, waiter: Waiter<WatchResult>, now: number): void {
+    this.#at(now, () => this.channels.watch(channel, after, waiter));
+  }
+
+  unwatch(channel: string, now: number): void {
+    this.#at(now, () => this.channels.unwatch(channel));
   }
 
   /** Asks, now or once there is a connection. */
@@ -238,6 +278,8 @@ export class Session {
       this.catchUp.nextPing(),
       this.reports.next(),
       this.conversations.nextRepair(),
+      this.channels.next(),
+      this.uploads.next(),
     );
   }
 
@@ -300,6 +342,8 @@ export class Session {
     this.catchUp.drainOn();
     this.reports.report();
     this.conversations.repairDue();
+    this.channels.ask();
+    this.uploads.ask();
     this.catchUp.finish();
   }
 }

@@ -1,6 +1,7 @@
 // That the user writes: told at most once in a while, and neither kept nor repeated, since a moment later it is no longer true.
 
 import { limits } from "../frames.ts";
+import { isChannel } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 export class Typing {
@@ -13,6 +14,10 @@ export class Typing {
   }
 
   send(conversation_id: string): void {
+    if (isChannel(conversation_id)) {
+      // There it is told to nobody.
+      return;
+    }
     const { now, links } = this.#session;
     for (const [conversation, toldAt] of this.#toldAt) {
       if (now - toldAt >= limits.TYPING_PAUSE_MS) {

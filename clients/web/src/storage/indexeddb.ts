@@ -1,9 +1,11 @@
-// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the marks, one for the rest.
+// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the bytes that its messages carry, one
+// for the marks, one for the rest.
 
 import { PigeonholeError } from "../errors.ts";
-import type { Change, Queued, Saved, Storage } from "./storage.ts";
+import { type Change, fileOf, type Queued, type Saved, type Storage, withMediaId } from "./storage.ts";
 
-const VERSION = 2;
+const VERSION = 3;
+const STORES = ["outbox", "held", "rest", "files"];
 /** A page that is being reloaded releases its lock within this. */
 const LOCK_WAIT = 2000;
 
@@ -40,7 +42,7 @@ class IndexedDbStorage implements Storage {
     // What is queued must survive a power failure; if the rest is lost, a message comes again at most.
     const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
     const database = await this.#open();
-    const transaction = database.transaction(["outbox", "held", "rest"], "readwrite", { durability });
+    const transaction = database.transaction(STORES, "readwrite", { durability });
     try {
       for (const change of changes) {
         put(transaction, change);
@@ -89,43 +91,67 @@ async function lock(name: string): Promise<() => void> {
 
 function open(name: string): Promise<IDBDatabase> {
   const request = indexedDB.open(name, VERSION);
-  request.onupgradeneeded = () => {
-    // Version 1 was never released.
-    for (const store of [...request.result.objectStoreNames]) {
-      request.result.deleteObjectStore(store);
+  request.onupgradeneeded = ({ oldVersion }) => {
+    const database = request.result;
+    if (oldVersion < 2) {
+      // Version 1 was never released.
+      for (const store of [...database.objectStoreNames]) {
+        database.deleteObjectStore(store);
+      }
+      database.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
+      database.createObjectStore("held");
+      database.createObjectStore("rest");
     }
-    request.result.createObjectStore("outbox", { autoIncrement: true }).createIndex("by_id", "clientMsgId");
-    request.result.createObjectStore("held");
-    request.result.createObjectStore("rest");
+    database.createObjectStore("files");
   };
   return answer(request);
 }
 
 async function read(database: IDBDatabase): Promise<Saved> {
-  const transaction = database.transaction(["outbox", "held", "rest"]);
+  const transaction = database.transaction(STORES);
   const store = (name: string) => transaction.objectStore(name);
-  const [outbox, ids, seqs, caughtUp] = await Promise.all([
+  const [saved, ids, seqs, caughtUp, named, files] = await Promise.all([
     answer<Queued[]>(store("outbox").getAll()),
     answer(store("held").getAllKeys()),
     answer<number[]>(store("held").getAll()),
     answer<string | undefined>(store("rest").get("caughtUp")),
+    answer(store("files").getAllKeys()),
+    answer<Blob[]>(store("files").getAll()),
   ]);
+  const fileNamed = new Map(named.map((id, at) => [String(id), files[at]]));
+  const outbox = saved.map((queued) => withFile(queued, fileNamed.get(queued.clientMsgId)));
   const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
   return caughtUp === undefined ? { outbox, held } : { outbox, held, caughtUp };
+}
+
+/** Its bytes are written once, apart from it. */
+function withFile(queued: Queued, file: Blob | undefined): Queued {
+  return "body" in queued && queued.media && file
+    ? { ...queued, media: { ...queued.media, source: { file } } }
+    : queued;
 }
 
 function put(transaction: IDBTransaction, change: Change): void {
   const store = (name: string) => transaction.objectStore(name);
   if ("queued" in change) {
-    store("outbox").add(change.queued);
-  } else if ("done" in change) {
-    const outbox = store("outbox");
-    const found = outbox.index("by_id").getKey(change.done);
+    const { queued } = change;
+    const file = fileOf(queued);
+    store("outbox").add(file ? withFile(queued, new Blob()) : queued);
+    if (file) {
+      store("files").put(file, queued.clientMsgId);
+    }
+  } else if ("uploading" in change) {
+    const { clientMsgId, mediaId } = change.uploading;
+    const found = store("outbox").index("by_id").openCursor(clientMsgId);
     found.onsuccess = () => {
-      if (found.result !== undefined) {
-        outbox.delete(found.result);
-      }
+      found.result?.update(withMediaId(found.result.value, mediaId));
     };
+  } else if ("done" in change) {
+    const found = store("outbox").index("by_id").openCursor(change.done);
+    found.onsuccess = () => {
+      found.result?.delete();
+    };
+    store("files").delete(change.done);
   } else if ("held" in change) {
     const { conversation_id, seq } = change.held;
     const held = store("held");

@@ -1,4 +1,4 @@
-import { apply, copy, nothingSaved, type Queued, type Saved, type Storage } from "./storage.ts";
+import { apply, copy, fileOf, nothingSaved, type Queued, type Saved, type Storage } from "./storage.ts";
 
 /** React Native's AsyncStorage, `localStorage`, and any other store of strings under names. */
 export interface KeyValueStore {
@@ -31,7 +31,10 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
     async write(changes) {
       const next = copy(saved);
       for (const change of changes) {
-        apply(next, change);
+        // Bytes are no string.
+        if (!("queued" in change && fileOf(change.queued))) {
+          apply(next, change);
+        }
       }
       await store.setItem(key, JSON.stringify({ ...next, held: [...next.held] }));
       saved = next;

@@ -1,5 +1,6 @@
 // What outlives a reload: the messages that were not answered yet, and how far each conversation has come.
 
+import type { MediaInfo, MediaKind } from "../media.ts";
 import type { GroupInfo, NewGroup, Target } from "../protocol.ts";
 
 /** What waits for its answer: a message, a change of one, or one of a group. */
@@ -14,6 +15,19 @@ export interface QueuedMessage {
   replyTo?: number;
   /** Whom it names, or `*`: all members. */
   mentions?: string[];
+  /** What it carries. */
+  media?: Upload;
+}
+
+/** A file on its way to where a message says that it is. */
+export interface Upload extends MediaInfo {
+  /** Its bytes, or the message that it is forwarded from. */
+  source: { file: Blob } | { copy_of: { conversation_id: string; seq: number } };
+  kind: MediaKind;
+  /** Of a large one, the digest of each part. */
+  parts?: string[];
+  /** What the server calls it, once that is known. */
+  media_id?: string;
 }
 
 interface InConversation {
@@ -70,8 +84,10 @@ export type QueuedGroupChange = QueuedAdd | QueuedRemove | QueuedLeave | QueuedR
 
 /** One thing to remember. */
 export type Change =
-  /** This waits, after what waits already. */
+  /** This waits, after what waits already. A storage that can't keep bytes passes over what carries some. */
   | { queued: Queued }
+  /** What the message with this `clientMsgId` carries is called so from now on; without `mediaId` it is to be uploaded anew. */
+  | { uploading: { clientMsgId: string; mediaId?: string } }
   /** What has this `clientMsgId` no longer waits. */
   | { done: string }
   /** The app is done with everything of this conversation up to here. Only rises. */
@@ -116,6 +132,13 @@ export function copy({ outbox, held, ...rest }: Saved): Saved {
 export function apply(saved: Saved, change: Change): void {
   if ("queued" in change) {
     saved.outbox.push(change.queued);
+  } else if ("uploading" in change) {
+    const { clientMsgId, mediaId } = change.uploading;
+    const at = saved.outbox.findIndex((queued) => queued.clientMsgId === clientMsgId);
+    const found = saved.outbox[at];
+    if (found) {
+      saved.outbox[at] = withMediaId(found, mediaId);
+    }
   } else if ("done" in change) {
     const at = saved.outbox.findIndex((queued) => queued.clientMsgId === change.done);
     if (at >= 0) {
@@ -127,4 +150,19 @@ export function apply(saved: Saved, change: Change): void {
   } else {
     saved.caughtUp = change.caughtUp;
   }
+}
+
+/** The message, of which the server calls what it carries so; `undefined`: nothing any more. */
+export function withMediaId(queued: Queued, mediaId: string | undefined): Queued {
+  if (!("body" in queued) || !queued.media) {
+    return queued;
+  }
+  const { media_id: _, ...upload } = queued.media;
+  return { ...queued, media: mediaId === undefined ? upload : { ...upload, media_id: mediaId } };
+}
+
+/** Bytes that the message carries, if they are on this device. */
+export function fileOf(queued: Queued): Blob | undefined {
+  const source = "body" in queued ? queued.media?.source : undefined;
+  return source && "file" in source ? source.file : undefined;
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::send::{SendResult, body};
+use super::send::{Empty, SendResult, body};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, Seq};
 use crate::refusal::Refusal;
@@ -16,8 +16,8 @@ pub struct EditRequest {
     pub seq: Seq,
     /// The idempotency key: unique per sender and conversation, across all actions.
     pub client_msg_id: ClientMsgId,
-    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::BODY_BYTES_MAX)))]
+    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON. A caption may become empty, a text may not.
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
 }
 
@@ -31,6 +31,7 @@ impl EditRequest {
         let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
         let seq = fields.required_seq("seq")?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
-        Ok(Self { conversation_id, seq, client_msg_id, body: body(fields)? })
+        // What it is about may be an image.
+        Ok(Self { conversation_id, seq, client_msg_id, body: body(fields, Empty::Allowed)? })
     }
 }

@@ -5,22 +5,27 @@ use serde::{Deserialize, Serialize};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::limits::MENTIONS_MAX;
+use crate::media::Media;
 use crate::message::{Kind, body_fits, mentions_fit};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::media::schema::of_message))]
 pub struct SendRequest {
     #[serde(flatten)]
     pub target: Target,
     /// The idempotency key: unique per sender and conversation.
     pub client_msg_id: ClientMsgId,
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["text"])))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["text", "image", "file", "voice"])))]
     pub kind: Kind,
-    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::BODY_BYTES_MAX)))]
+    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON. Of an image, a file or a voice note it is the caption, and may
+    /// be empty.
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
+    /// Of an image, a file or a voice note, once it is uploaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media: Option<Box<Media>>,
     /// The message that this one answers: one of the conversation that there is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -64,32 +69,46 @@ pub struct SendResult {
 
 impl SendRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
-        let to = fields.optional("to", UserId::parse)?;
-        let conversation = fields.optional("conversation_id", ConversationId::parse)?;
-        let target = match (to, conversation) {
-            (Some(user), None) => Target::User(user),
-            (None, Some(conversation)) => Target::Conversation(conversation),
-            (Some(_), Some(_)) => return Err(Refusal::bad_request("to", "must not stand beside conversation_id")),
-            (None, None) => {
-                return Err(Refusal::bad_request("to", "is missing; name a user here, or a conversation_id"));
-            }
-        };
+        let target = Target::parse(fields)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
-        let kind = fields.required("kind", |kind| Kind::of_request(kind).ok_or("must be \"text\""))?;
-        let body = body(fields)?;
+        let kind = fields.required("kind", |kind| {
+            Kind::of_request(kind).ok_or("must be \"text\", \"image\", \"file\" or \"voice\"")
+        })?;
+        let media = Media::parse(fields, &kind)?;
+        let body = body(fields, if media.is_some() { Empty::Allowed } else { Empty::Refused })?;
         let reply_to = fields.seq("reply_to", 1)?;
         let mentions = fields.users("mentions", 0, MENTIONS_MAX)?.unwrap_or_default();
         if !mentions_fit(&mentions) {
             return Err(Refusal::TooLarge { field: "mentions", problem: "must be at most 3 KiB once written as JSON" });
         }
-        Ok(Self { target, client_msg_id, kind, body, reply_to, mentions })
+        Ok(Self { target, client_msg_id, kind, body, media: media.map(Box::new), reply_to, mentions })
     }
 }
 
-/// The text of a message.
-pub(crate) fn body(fields: &Fields) -> Result<String, Refusal> {
+impl Target {
+    pub(super) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        let to = fields.optional("to", UserId::parse)?;
+        let conversation = fields.optional("conversation_id", ConversationId::parse)?;
+        match (to, conversation) {
+            (Some(user), None) => Ok(Self::User(user)),
+            (None, Some(conversation)) => Ok(Self::Conversation(conversation)),
+            (Some(_), Some(_)) => Err(Refusal::bad_request("to", "must not stand beside conversation_id")),
+            (None, None) => Err(Refusal::bad_request("to", "is missing; name a user here, or a conversation_id")),
+        }
+    }
+}
+
+/// Whether there may be no text.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Empty {
+    Allowed,
+    Refused,
+}
+
+/// The text of a message, or its caption.
+pub(crate) fn body(fields: &Fields, empty: Empty) -> Result<String, Refusal> {
     let body = fields.text("body")?;
-    if body.is_empty() {
+    if body.is_empty() && empty == Empty::Refused {
         return Err(fields.wrong("body", "must not be empty"));
     }
     if !body_fits(body) {

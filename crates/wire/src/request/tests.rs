@@ -42,6 +42,7 @@ fn a_send_is_read_whole() {
         reply_to: None,
         mentions: vec![],
         body: "hi".to_owned(),
+        media: None,
     };
     assert_eq!(request.action, Action::Send(expected));
 }
@@ -132,7 +133,10 @@ fn send_names_the_field_at_fault() {
         refusal(&with(send(), "client_msg_id", json!("x".repeat(65)))),
         format!("bad_request · client_msg_id: must be 1 to 64 {ids}")
     );
-    assert_eq!(refusal(&with(send(), "kind", json!("video"))), "bad_request · kind: must be \"text\"");
+    assert_eq!(
+        refusal(&with(send(), "kind", json!("video"))),
+        "bad_request · kind: must be \"text\", \"image\", \"file\" or \"voice\""
+    );
     assert_eq!(refusal(&with(send(), "body", json!(""))), "bad_request · body: must not be empty");
     let too_large = "too_large · body: must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON";
     assert_eq!(refusal(&with(send(), "body", json!("x".repeat(BODY_BYTES_MAX + 1)))), too_large);
@@ -292,10 +296,128 @@ fn a_change_names_its_message_and_says_what_it_is() {
         }
     }
     assert_eq!(refusal(&change("edit")), "bad_request · body: is missing");
-    assert_eq!(refusal(&with(change("edit"), "body", json!(""))), "bad_request · body: must not be empty");
+    assert!(parse(&with(change("edit"), "body", json!(""))).is_ok(), "it may be a caption");
     assert!(refusal(&with(change("edit"), "body", json!("x".repeat(16 * 1024 + 1)))).starts_with("too_large · body: "));
     let before_the_first = with(send(), "reply_to", json!(0));
     assert!(refusal(&before_the_first).starts_with("bad_request · reply_to: must be an integer from 1"));
+}
+
+const SHA256: &str = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=";
+
+fn image() -> Value {
+    let media = json!({
+        "media_id": "m_x", "mime": "image/jpeg", "bytes": 5, "sha256": SHA256, "width": 4, "height": 3,
+        "thumbhash": "1QcSHQRnh493V4dIh4eXh1h4kJUI", "name": "us.jpg"
+    });
+    with(with(with(send(), "kind", json!("image")), "body", json!("")), "media", media)
+}
+
+fn voice() -> Value {
+    let media = json!({
+        "media_id": "m_x", "mime": "audio/webm", "bytes": 5, "sha256": SHA256, "duration_ms": 1200, "waveform": "AAAA"
+    });
+    with(with(send(), "kind", json!("voice")), "media", media)
+}
+
+fn file() -> Value {
+    let media = json!({
+        "media_id": "m_x", "mime": "image/svg+xml", "bytes": 5, "sha256": SHA256, "name": "logo.svg"
+    });
+    with(with(send(), "kind", json!("file")), "media", media)
+}
+
+#[test]
+fn each_kind_carries_what_it_is() {
+    for frame in [image(), voice(), file()] {
+        let Action::Send(request) = parse(&frame).unwrap().action else { panic!() };
+        // It is written as it was read.
+        assert_eq!(serde_json::to_value(request.media).unwrap(), frame["media"]);
+    }
+    let of = |frame: Value, field: &str, value: Value| {
+        let media = with(frame["media"].clone(), field, value);
+        refusal(&with(frame, "media", media))
+    };
+    for field in ["media_id", "mime", "bytes", "sha256", "width", "height"] {
+        let media = without(image()["media"].clone(), field);
+        assert_eq!(refusal(&with(image(), "media", media)), format!("bad_request · media.{field}: is missing"));
+    }
+    for (frame, field, refused) in [
+        (image(), "duration_ms", json!(5)),
+        (image(), "waveform", json!("AAAA")),
+        (voice(), "name", json!("a")),
+        (voice(), "width", json!(5)),
+        (voice(), "thumbhash", json!("AAAA")),
+        (file(), "waveform", json!("AAAA")),
+    ] {
+        let kind = frame["kind"].clone();
+        assert_eq!(of(frame, field, refused), format!("bad_request · media.{field}: must be left out: kind is {kind}"));
+    }
+    for (frame, field) in [(voice(), "duration_ms"), (file(), "name")] {
+        let media = without(frame["media"].clone(), field);
+        assert_eq!(refusal(&with(frame, "media", media)), format!("bad_request · media.{field}: is missing"));
+    }
+    // What browsers run is no image, whatever it is called.
+    for mime in ["image/svg+xml", "text/html", "application/pdf"] {
+        assert!(of(image(), "mime", json!(mime)).starts_with("bad_request · media.mime: must be image/jpeg"), "{mime}");
+    }
+    assert_eq!(of(voice(), "mime", json!("video/mp4")), "bad_request · media.mime: must begin with audio/");
+    for name in ["../../etc/passwd", "a\\b", "a\nb", "", "x\u{202e}gpj.exe"] {
+        assert!(of(file(), "name", json!(name)).starts_with("bad_request · media.name: must be 1 to 255"), "{name}");
+    }
+    for (field, value) in [("width", json!(0)), ("height", json!(65_536)), ("bytes", json!(0)), ("bytes", json!("5"))] {
+        assert!(of(image(), field, value).starts_with(&format!("bad_request · media.{field}: must be an integer")));
+    }
+    assert_eq!(of(image(), "bytes", json!(100 * 1024 * 1024 + 1)), "too_large · bytes: must be at most 100 MiB");
+    assert_eq!(refusal(&without(image(), "media")), "bad_request · media: is missing");
+    assert_eq!(refusal(&with(image(), "media", json!("m_x"))), "bad_request · media: must be an object");
+    let text = with(send(), "media", image()["media"].clone());
+    assert_eq!(refusal(&text), "bad_request · media: must be left out: a text has none");
+    assert_eq!(refusal(&without(image(), "body")), "bad_request · body: is missing");
+}
+
+#[test]
+fn an_upload_is_new_a_copy_or_one_that_was_begun() {
+    let new =
+        json!({"action": "upload", "to": "bob", "kind": "image", "mime": "image/png", "bytes": 5, "sha256": SHA256});
+    let copy = json!({"action": "upload", "to": "bob", "copy_of": {"conversation_id": "dm_x", "seq": 7}});
+    let again = json!({"action": "upload", "media_id": "m_x"});
+    for frame in [&new, &copy, &again] {
+        assert!(parse(frame).is_ok(), "{frame}");
+    }
+    assert!(parse(&with(with(new.clone(), "bytes", json!(20_000_000)), "parts", json!([SHA256, SHA256]))).is_ok());
+    for (field, value, problem) in [
+        ("kind", json!("text"), "bad_request · kind: must be \"image\", \"file\" or \"voice\""),
+        ("mime", json!("image/svg+xml"), "bad_request · mime: must be image/jpeg"),
+        ("mime", json!("image/png; x=y"), "bad_request · mime: must be a media type"),
+        ("bytes", json!(0), "bad_request · bytes: must be an integer"),
+        ("bytes", json!(104_857_601), "too_large · bytes: must be at most 100 MiB"),
+        ("sha256", json!("abc"), "bad_request · sha256: must be a SHA-256 digest in base64"),
+        ("parts", json!([]), "bad_request · parts: must be a list of 1 to 13"),
+        ("parts", json!(["abc"]), "bad_request · parts: must be a list of 1 to 13"),
+        ("parts", json!(vec![SHA256; 14]), "bad_request · parts: must be a list of 1 to 13"),
+        ("media_id", json!("a b"), "bad_request · media_id: must be 1 to 64"),
+        ("copy_of", json!("dm_x"), "bad_request · copy_of: must be an object"),
+        ("copy_of", json!({"conversation_id": "dm_x"}), "bad_request · copy_of.seq: is missing"),
+        ("conversation_id", json!("dm_x"), "bad_request · to: must not stand beside conversation_id"),
+    ] {
+        let told = refusal(&with(new.clone(), field, value));
+        assert!(told.starts_with(problem), "{told}");
+    }
+    for field in ["to", "kind", "mime", "bytes", "sha256"] {
+        assert!(refusal(&without(new.clone(), field)).starts_with(&format!("bad_request · {field}: is missing")));
+    }
+    assert_eq!(refusal(&json!({"action": "uploaded"})), "bad_request · media_id: is missing");
+}
+
+#[test]
+fn downloads_are_one_to_ten_each_of_them_once() {
+    let ask = |ids: Value| json!({"action": "download", "media_ids": ids});
+    let ids = |count: usize| (0..count).map(|n| format!("m_{n}")).collect::<Vec<_>>();
+    assert!(parse(&ask(json!(ids(10)))).is_ok());
+    for bad in [json!([]), json!(ids(11)), json!(["m_1", "m_1"]), json!("m_1"), json!([7]), json!(["m 1"])] {
+        let problem = "bad_request · media_ids: must be a list of 1 to 10 media ids, each of them once";
+        assert_eq!(refusal(&ask(bad)), problem);
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A proxy before `DynamoDB`, SNS, SQS and @connections, through which a local server's functions make every call: to see each,
+//! A proxy before `DynamoDB`, SNS, SQS, S3 and @connections, through which a local server's functions make every call: to see each,
 //! and to have some fail.
 
 use std::collections::BTreeMap;
@@ -61,6 +61,7 @@ impl Proxy {
             ("CONNECTIONS_ENDPOINT".to_owned(), format!("{url}/v1")),
             ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("{url}/sns")),
             ("AWS_ENDPOINT_URL_SQS".to_owned(), format!("{url}/sqs")),
+            ("AWS_ENDPOINT_URL_S3".to_owned(), url.clone()),
             ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), url),
         ]);
         let relay = Relay { faults, watch, http: reqwest::Client::new(), server: Arc::clone(&server) };
@@ -108,8 +109,9 @@ impl Relay {
         let (parts, body) = request.into_parts();
         let request = Request::from_parts(parts, body.collect().await.map_err(io::Error::other)?.to_bytes());
         let access_key = access_key(&request).unwrap_or_default();
-        let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
-        let call = AwsCall::parse(request.method().as_str(), target, request.uri().path(), request.body());
+        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let url = request.uri().to_string();
+        let call = AwsCall::parse(request.method().as_str(), header, &url, request.body());
         let function = access_key.split('.').next().unwrap_or_default();
         let mut fault = (self.faults)(function, &call);
         let comes_once = fault.is_none() && is_first_attempt(&request);
@@ -155,7 +157,11 @@ impl Relay {
             }
         };
         let AwsCall::Database { operation, body } = &mut call else {
-            let response = self.pass_on(&server.local().http_url(), request).await?;
+            let host = match &call {
+                AwsCall::Object { .. } => server.local().objects().endpoint(),
+                _ => server.local().http_url(),
+            };
+            let response = self.pass_on(&host, request).await?;
             show(&call, response.status().as_u16(), "");
             return Ok(response);
         };
@@ -174,7 +180,10 @@ impl Relay {
     async fn pass_on(&self, host: &str, request: Request<Bytes>) -> io::Result<Response<Full<Bytes>>> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
-        headers.remove(HOST);
+        // S3 looks at the signature, which has the host in it: this proxy.
+        if !is_to_s3(&parts.uri) {
+            headers.remove(HOST);
+        }
         let call = self.http.request(parts.method, format!("{host}{}", parts.uri)).headers(headers).body(body);
         let answer = call.send().await.map_err(io::Error::other)?;
         let mut response = Response::builder().status(answer.status());
@@ -188,8 +197,17 @@ fn response((status, body): (u16, String)) -> Response<Full<Bytes>> {
     Response::builder().status(status).body(Full::from(body)).unwrap()
 }
 
-/// Who calls, by the signature: `AWS4-HMAC-SHA256 Credential=KEY/20260101/…`.
+fn is_to_s3(uri: &hyper::Uri) -> bool {
+    uri.path().contains("/media/")
+}
+
+/// Who calls, by the signature: `AWS4-HMAC-SHA256 Credential=KEY/20260101/…`; or who signed the URL.
 fn access_key(request: &Request<Bytes>) -> Option<String> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut query = form_urlencoded::parse(query.as_bytes());
+    if let Some((_, credential)) = query.find(|(name, _)| name == "X-Amz-Credential") {
+        return Some(credential.split_once('/')?.0.to_owned());
+    }
     let authorization = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
     let (_, credential) = authorization.split_once("Credential=")?;
     Some(credential.split_once('/')?.0.to_owned())

@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use wire::{
-    ConversationId, DeviceRequest, HistoryRequest, InboxRequest, MembersRequest, PresenceRequest, ReactionsRequest,
-    ReceiptsRequest, Registration, Seq, Side, UserId, When,
+    ChannelsRequest, ClientMsgId, ConversationId, DeviceRequest, DownloadRequest, HistoryRequest, InboxRequest,
+    JoinRequest, MembersRequest, PresenceRequest, ReactionsRequest, ReceiptsRequest, Registration, Seq, Side, UserId,
+    When,
 };
 
 use super::frames::{check_request, check_server_frame};
@@ -16,6 +17,7 @@ use super::script::{
     assert_answer, assert_within, comparable, need_name, plain_event, plain_queued, plain_stats, queued_of, read,
     saved, timing, verb, why_not_opened,
 };
+use crate::media::{Put, PutEnd};
 use crate::session::{Call, LinkId, Output, Session, Waiter};
 use crate::storage::{Change, Queued, Saved};
 use crate::{Error, Event, Timing, TokenNeed, Why};
@@ -36,9 +38,12 @@ pub(super) struct Play {
     asks: VecDeque<(LinkId, Value)>,
     closes: VecDeque<LinkId>,
     events: VecDeque<Event>,
+    puts: VecDeque<(ClientMsgId, Put)>,
     answers: BTreeMap<String, Result<Value, Error>>,
     /// The requests that have a name.
     named: BTreeMap<String, (LinkId, Value)>,
+    /// Who has what put at these URLs.
+    put: BTreeMap<String, ClientMsgId>,
     /// The app's calls without an answer, by name.
     calls: BTreeMap<String, Poll>,
 }
@@ -60,6 +65,8 @@ impl Play {
             asks: VecDeque::new(),
             closes: VecDeque::new(),
             events: VecDeque::new(),
+            puts: VecDeque::new(),
+            put: BTreeMap::new(),
             answers: BTreeMap::new(),
             named: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -77,13 +84,13 @@ impl Play {
     }
 
     pub(super) fn nothing_else(&self, when: &str) {
-        let idle = self.dials.is_empty() && self.asks.is_empty() && self.closes.is_empty();
+        let idle = self.dials.is_empty() && self.asks.is_empty() && self.closes.is_empty() && self.puts.is_empty();
         assert!(idle && self.events.is_empty() && self.answers.is_empty(), "{when}: {}", self.left());
     }
 
     fn left(&self) -> String {
-        let Self { name, dials, asks, closes, events, answers, .. } = self;
-        format!("“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {answers:?}")
+        let Self { name, dials, asks, closes, events, puts, answers, .. } = self;
+        format!("“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {puts:?} {answers:?}")
     }
 
     fn collect(&mut self) {
@@ -103,6 +110,7 @@ impl Play {
                 }
                 Output::Event(event) => self.events.push_back(event),
                 Output::Answer(answer) => answer.tell(),
+                Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
             }
         }
         let answered = self.calls.iter_mut().filter_map(|(name, poll)| Some((name.clone(), poll()?)));
@@ -120,7 +128,7 @@ fn alice() -> UserId {
 /// What happens to the client.
 impl Play {
     fn happen(&mut self, step: &Value) {
-        let (verb, what) = verb(step, &["app", "wait", "open", "fail", "end", "server", "raw", "answer"]);
+        let (verb, what) = verb(step, &["app", "wait", "open", "fail", "end", "server", "raw", "answer", "put"]);
         match verb {
             "app" => self.app(what, step["as"].as_str().unwrap_or_default()),
             "wait" => self.wait(Duration::from_millis(what.as_u64().unwrap())),
@@ -140,6 +148,7 @@ impl Play {
                 let why = if what == 1006 { Why::Lost(String::new()) } else { Why::Closed };
                 self.session.lost(link, why, self.now);
             }
+            "put" => self.put(what),
             "server" => self.say(self.link(step), what),
             "raw" => self.session.received(self.link(step), what.as_str().unwrap(), self.now),
             _ => {
@@ -155,6 +164,7 @@ impl Play {
             self.session = Session::new(alice(), self.timing.clone(), saved, rng, self.now);
             self.dialing = None;
             self.open.clear();
+            self.put.clear();
             return self.tick(self.now);
         }
         if what == "close" {
@@ -165,7 +175,9 @@ impl Play {
         }
         let calls = ["send", "reply", "edit", "delete", "react", "typing", "presence", "read", "done", "history"];
         let of_groups = ["create", "add", "remove", "leave", "role", "update", "members", "receipts", "reactions"];
-        let (call, fields) = verb(what, &[&calls[..], &of_groups, &["settings", "register", "inbox"]].concat());
+        let of_channels = ["join", "channels", "watch", "unwatch", "urls"];
+        let (call, fields) =
+            verb(what, &[&calls[..], &of_groups, &of_channels, &["settings", "register", "inbox"]].concat());
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
         let seq = |field: &str| read::<Seq>(&fields[field]);
         match call {
@@ -182,6 +194,7 @@ impl Play {
                 self.send(queued_of(&change));
             }
             "members" | "receipts" | "reactions" => self.list(call, fields, name),
+            "join" | "channels" | "watch" | "unwatch" | "urls" => self.of_channels(call, fields, name),
             "typing" => self.session.typing(conversation(), self.now),
             "presence" => {
                 let waiter = self.waiter(name);
@@ -216,6 +229,47 @@ impl Play {
                 self.session.call(Call::Inbox(request, waiter), self.now);
             }
         }
+    }
+
+    fn of_channels(&mut self, call: &str, fields: &Value, name: &str) {
+        let conversation = || read::<ConversationId>(&fields["conversation_id"]);
+        match call {
+            "join" => {
+                let waiter = self.waiter(name);
+                self.session.call(Call::Join(JoinRequest { conversation_id: conversation() }, waiter), self.now);
+            }
+            "urls" => {
+                let waiter = self.waiter(name);
+                let request = DownloadRequest { media_ids: read(&fields["media_ids"]) };
+                self.session.call(Call::Download(request, waiter), self.now);
+            }
+            "channels" => {
+                let waiter = self.waiter(name);
+                let request = ChannelsRequest { cursor: read(&fields["cursor"]) };
+                self.session.call(Call::Channels(request, waiter), self.now);
+            }
+            "watch" => {
+                let waiter = self.waiter(name);
+                self.session.watch(&conversation(), read(&fields["after_seq"]), waiter, self.now);
+            }
+            _ => self.session.unwatch(&conversation(), self.now),
+        }
+    }
+
+    /// What becomes of a PUT.
+    fn put(&mut self, what: &Value) {
+        let url = what["url"].as_str().unwrap();
+        let id = self.put.get(url).expect("it is put").clone();
+        if let Some(sent) = what["sent"].as_u64() {
+            return self.session.put_progress(&id, sent);
+        }
+        let end = match what["status"].as_u64() {
+            Some(status) => PutEnd::Status(u16::try_from(status).unwrap()),
+            None if what.get("lost").is_some() => PutEnd::Lost,
+            None => PutEnd::Unreadable("no".to_owned()),
+        };
+        self.put.remove(url);
+        self.session.put_ended(&id, end, self.now);
     }
 
     fn list(&mut self, call: &str, fields: &Value, name: &str) {
@@ -304,6 +358,13 @@ impl Play {
             self.dialing = Some(link);
         } else if let Some(request) = step.get("asks") {
             self.expect_request(step, request);
+        } else if let Some(expected) = step.get("puts") {
+            let (id, put) = self.next(step, |play| play.puts.pop_front());
+            let headers: BTreeMap<_, _> = put.headers.into_iter().collect();
+            let found =
+                json!({"file": put.path, "offset": put.offset, "bytes": put.bytes, "url": put.url, "headers": headers});
+            assert_eq!(found, *expected, "{step}");
+            self.put.insert(put.url, id);
         } else if let Some(link) = step.get("closes") {
             assert_eq!(self.closes.pop_front(), link.as_u64(), "{step}: {}", self.left());
         } else if let Some(told) = step.get("told") {

@@ -176,6 +176,7 @@ pub(crate) fn queued_of(fields: &Value) -> Queued {
             body: read(&fields["body"]),
             reply_to: read(&fields["reply_to"]),
             mentions: fields.get("mentions").map(read).unwrap_or_default(),
+            media: fields.get("media").map(read),
         }
     };
     Queued { client_msg_id, outgoing }
@@ -186,7 +187,10 @@ pub(super) fn plain_queued(Queued { client_msg_id, outgoing }: &Queued) -> Value
     let mut fields = outgoing.target().map_or(json!({}), |target| json!(target));
     fields["client_msg_id"] = json!(client_msg_id);
     match outgoing {
-        Outgoing::Message { body, reply_to, mentions, .. } => {
+        Outgoing::Message { body, reply_to, mentions, media, .. } => {
+            if let Some(media) = media {
+                fields["media"] = json!(media);
+            }
             fields["body"] = json!(body);
             if !mentions.is_empty() {
                 fields["mentions"] = json!(mentions);
@@ -288,9 +292,24 @@ pub(super) fn plain_event(event: &Event) -> Value {
         }
         Event::Failed { queued, error } => {
             let mut failed = plain_queued(queued);
-            failed["code"] = json!(if let Error::Refused { code, .. } = error { code } else { "" });
+            failed["code"] = json!(code(error));
             json!({"failed": failed})
         }
+        Event::Uploading { client_msg_id, done, bytes } => {
+            json!({"uploading": {"client_msg_id": client_msg_id, "done": done, "bytes": bytes}})
+        }
+        Event::Reacted { queued } => json!({"reacted": plain_queued(queued)}),
+        Event::Unwatched { conversation_id, error } => {
+            json!({"unwatched": {"conversation_id": conversation_id, "code": code(error)}})
+        }
+    }
+}
+
+fn code(error: &Error) -> &str {
+    match error {
+        Error::Refused { code, .. } => code,
+        Error::File(_) => "file",
+        _ => "",
     }
 }
 
@@ -298,6 +317,8 @@ pub(super) fn assert_answer(answer: Result<Value, Error>, step: &Value) {
     match (answer, step.get("error")) {
         (Err(Error::Refused { code, .. }), Some(error)) => assert_eq!(code, *error),
         (Err(Error::Unreadable), Some(error)) => assert_eq!("unreadable", *error),
+        (Err(Error::File(_)), Some(error)) => assert_eq!("file", *error),
+        (Err(Error::Unwatched), Some(error)) => assert_eq!("unwatched", *error),
         (Ok(answer), None) => assert_within(&step["ok"], &answer, &step.to_string()),
         (answer, _) => panic!("{step}: {answer:?}"),
     }

@@ -1,0 +1,246 @@
+// Pictures, files and voice messages in the demo, in a browser, against the server that `cargo run` starts, with its S3.
+
+import { readFile } from "node:fs/promises";
+import type { Browser, BrowserContextOptions, Page, Route } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { Pane } from "./pane.ts";
+import { png } from "./png.ts";
+import { launch, Server, START_MS_MAX, screenshot, TEST_MS_MAX, Visitor } from "./stage.ts";
+
+let server: Server;
+let browser: Browser;
+const visitors: Visitor[] = [];
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launch()]);
+}, START_MS_MAX);
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.end();
+});
+
+afterEach(async () => {
+  const complaints = visitors.flatMap((visitor) => visitor.complaints);
+  await Promise.all(visitors.splice(0).map(({ context }) => context.close()));
+  expect(complaints).toEqual([]);
+});
+
+async function arrive(options?: BrowserContextOptions): Promise<Visitor> {
+  const visitor = await Visitor.arrive(browser, server.url, options);
+  visitors.push(visitor);
+  return visitor;
+}
+
+/** Two users side by side, each of whom looks at the other's chat. */
+async function sideBySide(page: Page, ...users: [string, string]): Promise<[Pane, Pane]> {
+  const [one, other] = [new Pane(page, users[0]), new Pane(page, users[1])];
+  await one.isState("Online");
+  await other.isState("Online");
+  await other.chat(users[0]).click();
+  return [one, other];
+}
+
+const photo = { name: "lake.png", mimeType: "image/png", buffer: png(2000, 1200) };
+const report = { name: "Report <1>.html", mimeType: "text/html", buffer: Buffer.from("<script>alert(1)</script>") };
+
+/** As by the keys or the mouse: the event that the browser makes of it. */
+async function give(pane: Pane, way: "paste" | "drop", file: { name: string; mimeType: string; buffer: Buffer }) {
+  const of = way === "paste" ? pane.field() : pane.root.getByRole("region", { name: "The open chat" });
+  const bytes = file.buffer.toString("base64");
+  await of.evaluate(
+    (element, { way, name, mimeType, bytes }) => {
+      const data = new DataTransfer();
+      data.items.add(
+        new File([Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0))], name, { type: mimeType }),
+      );
+      const init = { bubbles: true, cancelable: true };
+      element.dispatchEvent(
+        way === "paste"
+          ? new ClipboardEvent("paste", { ...init, clipboardData: data })
+          : new DragEvent("drop", { ...init, dataTransfer: data }),
+      );
+    },
+    { way, name: file.name, mimeType: file.mimeType, bytes },
+  );
+}
+
+/** What is put waits, until the function that this gives is called. */
+async function hold(visitor: Visitor): Promise<{ held: Promise<void>; release: () => Promise<void> }> {
+  const routes: Route[] = [];
+  const isPut = (url: URL) => url.port !== new URL(server.url).port;
+  let hear = () => {};
+  const held = new Promise<void>((arrived) => {
+    hear = arrived;
+  });
+  const handler = (route: Route) => {
+    if (route.request().method() !== "PUT") {
+      return route.continue();
+    }
+    routes.push(route);
+    hear();
+    return undefined;
+  };
+  await visitor.context.route(isPut, handler);
+  const release = async () => {
+    await visitor.context.unroute(isPut, handler);
+    // One whose page was left is gone.
+    await Promise.all(routes.map((route) => route.continue().catch(() => {})));
+  };
+  return { held, release };
+}
+
+const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
+
+test("a picture goes by the button, the clipboard and the mouse, is looked at, and is gone for both when it is deleted", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=ada&user=bor");
+  const [ada, bor] = await sideBySide(page, "ada", "bor");
+  await ada.root.getByLabel("Files to send").setInputFiles(photo);
+  const picture = bor.root.getByRole("button", { name: "Look at: Photo from ada" });
+  await picture.getByRole("img", { name: "Photo from ada" }).waitFor();
+  // Made smaller, and what stood for it until it was there is beneath it.
+  const size = (image: HTMLImageElement) => [image.naturalWidth, image.naturalHeight];
+  expect(await picture.locator("img.seen").evaluate(size)).toEqual([1600, 960]);
+  expect(await picture.locator("img.blurred").getAttribute("src")).toMatch(/^data:image\/png/);
+  await ada.root.getByRole("img", { name: "Photo from ada" }).waitFor();
+  await ada.hasPreview("bor", "You: Photo");
+  await ada.hasTicks("You: ", "Read");
+  await screenshot(page, "picture");
+  await picture.click();
+  const box = page.getByRole("dialog", { name: "Picture" });
+  await box.getByRole("img", { name: "Photo from ada" }).waitFor();
+  await screenshot(page, "lightbox");
+  await page.keyboard.press("Escape");
+  await box.waitFor({ state: "hidden" });
+  expect(await bor.field().isVisible()).toBe(true);
+
+  await give(bor, "paste", photo);
+  await ada.root.getByRole("button", { name: "Look at: Photo from bor" }).locator("img.seen").waitFor();
+  await give(ada, "drop", report);
+  const save = bor.root.getByRole("button", { name: "Save Report <1>.html, from ada" });
+  await save.getByText("25 bytes").waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+  expect(download.suggestedFilename()).toMatch(/^Report .1.\.html$/);
+  expect(await readFile(await download.path(), "utf8")).toBe(report.buffer.toString());
+  await screenshot(page, "file");
+
+  // By the keyboard: the message's menu has what can be done with what it carries.
+  await bor.message("Report").focus();
+  await page.keyboard.press("Enter");
+  await bor.item("Save").waitFor();
+  await page.keyboard.press("Escape");
+  await bor.message("Report").getByRole("button", { name: "Message menu" }).waitFor();
+
+  const own = ada.root.locator(".message.mine").filter({ has: page.locator(".picture") });
+  await own.click({ button: "right", position: { x: 5, y: 5 } });
+  await ada.item("Delete").click();
+  await ada.sayYes();
+  await bor.message("This message was deleted").waitFor();
+  await picture.waitFor({ state: "detached" });
+  await ada.message("This message was deleted").waitFor();
+  expect(await ada.root.getByRole("button", { name: "Look at: Photo from ada" }).count()).toBe(0);
+  await page.reload();
+  await ada.root.getByRole("button", { name: "Look at: Photo from bor" }).locator("img.seen").waitFor();
+  expect(await ada.root.getByRole("button", { name: "Look at: Photo from ada" }).count()).toBe(0);
+});
+
+test("an upload goes on after a reload in the middle of it; a text overtakes it; another is cancelled", async () => {
+  const visitor = await arrive();
+  visitor.mayFail = true;
+  const page = await visitor.open("?user=cyd&user=dov");
+  const [cyd, dov] = await sideBySide(page, "cyd", "dov");
+  const first = await hold(visitor);
+  await cyd.root.getByLabel("Files to send").setInputFiles(photo);
+  await first.held;
+  await cyd.root.getByRole("progressbar", { name: "Uploaded" }).waitFor();
+  await cyd.root.getByRole("img", { name: "Photo from cyd" }).waitFor();
+  await cyd.say("A picture is on its way");
+  await dov.message("A picture is on its way").waitFor();
+  await screenshot(page, "uploading");
+  await page.reload();
+  await cyd.root.getByRole("img", { name: "Photo from cyd" }).waitFor();
+  await first.release();
+  await dov.chat("cyd").click();
+  await dov.root.getByRole("button", { name: "Look at: Photo from cyd" }).locator("img.seen").waitFor();
+  await cyd.root.getByRole("progressbar").waitFor({ state: "detached" });
+  expect(await dov.bodies()).toEqual(["A picture is on its way", ""]);
+
+  const second = await hold(visitor);
+  await cyd.root.getByLabel("Files to send").setInputFiles(report);
+  await second.held;
+  await cyd.root.getByRole("button", { name: "Cancel the upload" }).click();
+  await cyd.message("Report").waitFor({ state: "detached" });
+  await second.release();
+  await cyd.say("Never mind");
+  await dov.message("Never mind").waitFor();
+  expect(await dov.message("Report").count()).toBe(0);
+});
+
+test("what can't be sent says why, and can be tried again; what is too large is not begun", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=eda&user=fox");
+  const [eda, fox] = await sideBySide(page, "eda", "fox");
+  await eda.say("Hello");
+  await fox.message("Hello").waitFor();
+  await fox.choose("Block eda");
+  await fox.root.getByText("You have blocked eda.").waitFor();
+  await eda.root.getByLabel("Files to send").setInputFiles(report);
+  await eda.message("Not sent: it can’t be delivered").waitFor();
+  await fox.root.locator(".composer").getByRole("button", { name: "Unblock eda" }).click();
+  await fox.field().waitFor();
+  await eda.root.getByRole("button", { name: "Try again" }).click();
+  await fox.root.getByRole("button", { name: "Save Report <1>.html, from eda" }).waitFor();
+  expect(await eda.message("Not sent").count()).toBe(0);
+  await give(eda, "paste", { name: "nothing.txt", mimeType: "text/plain", buffer: Buffer.alloc(0) });
+  await eda.isSet("Not sent: bytes: must be 1 to 104857600");
+});
+
+test("a file of 20 MiB goes in parts", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=gro&user=hen");
+  const [gro, hen] = await sideBySide(page, "gro", "hen");
+  const large = { name: "large.bin", mimeType: "application/zip", buffer: Buffer.alloc(20 * 1024 * 1024, 7) };
+  await gro.root.getByLabel("Files to send").setInputFiles(large);
+  const save = hen.root.getByRole("button", { name: "Save large.bin, from gro" });
+  await save.getByText("21 MB").waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+  expect((await readFile(await download.path())).equals(large.buffer)).toBe(true);
+});
+
+test("a voice message is spoken, and played by the other", async () => {
+  const visitor = await arrive();
+  await visitor.context.grantPermissions(["microphone"], { origin: new URL(server.url).origin });
+  const page = await visitor.open("?user=ivy&user=jud");
+  const [ivy, jud] = await sideBySide(page, "ivy", "jud");
+  await ivy.root.getByRole("button", { name: "Record a voice message" }).click();
+  await ivy.root.getByRole("timer").getByText("0:01").waitFor();
+  await page.keyboard.press("Escape");
+  await ivy.field().waitFor();
+  await ivy.root.getByRole("button", { name: "Record a voice message" }).click();
+  await ivy.root.getByRole("timer").getByText("0:02").waitFor();
+  await screenshot(page, "recording");
+  await ivy.root.getByRole("button", { name: "Send the recording" }).click();
+  const play = jud.root.getByRole("button", { name: "Play the voice message from ivy" });
+  await play.waitFor();
+  const heights = (bars: Element[]) => new Set(bars.map((bar) => (bar as HTMLElement).style.height)).size;
+  expect(await jud.root.locator(".wave i").evaluateAll(heights)).toBeGreaterThan(2);
+  await play.click();
+  await jud.root.getByRole("button", { name: "Pause the voice message from ivy" }).waitFor();
+  await jud.root.locator(".wave .played").first().waitFor();
+  await screenshot(page, "voice");
+  await ivy.hasPreview("jud", "You: Voice message");
+  await play.waitFor();
+});
+
+test("a picture on a phone", async () => {
+  const visitor = await arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
+  const page = await visitor.open("?user=kit&user=lem");
+  const kit = new Pane(page, "kit");
+  await kit.isState("Online");
+  await kit.root.getByLabel("Files to send").setInputFiles([photo, report]);
+  await kit.hasTicks("Report", "Delivered");
+  await kit.root.getByRole("button", { name: "Look at: Photo from kit" }).locator("img.seen").waitFor();
+  await screenshot(page, "phone-picture");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+});

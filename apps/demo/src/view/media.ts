@@ -1,0 +1,189 @@
+// What a message carries: a picture, a file or a voice note.
+
+import type { MediaInfo, Message } from "@pigeonhole/client";
+import { thumbHashToDataURL } from "thumbhash";
+import { bytesOf } from "../base64.ts";
+import type { Carried } from "../carried.ts";
+import { lengthOf, said, sizeOf } from "../said.ts";
+import { unpacked } from "../waveform.ts";
+import { h, icon, put } from "./dom.ts";
+
+export interface Shown {
+  kind: string;
+  media: MediaInfo;
+  body: string;
+  /** Who sent it. */
+  by: string;
+  /** Where its bytes are. Of what is on its way from here, they may be lost. */
+  url(): Promise<string> | undefined;
+}
+
+/** A picture is at most so wide and high, in pixels. */
+const WIDTH_MAX = 300;
+const HEIGHT_MAX = 320;
+/** A stranger's picture is no line. */
+const RATIO_MAX = 3;
+
+/** Puts it into the message's bubble, once, and takes it away where there is nothing any more. */
+export function carry(
+  element: HTMLElement,
+  shown: Shown | undefined,
+  carried: Carried,
+  look: (url: string, alt: string) => void,
+) {
+  const found = element.querySelector<HTMLElement>(".carried");
+  if (!shown) {
+    carried.forget(found?.dataset.digest ?? "");
+    found?.remove();
+    return;
+  }
+  if (found?.dataset.digest === shown.media.sha256) {
+    return;
+  }
+  const view = { image: picture, voice: voiceNote }[shown.kind] ?? file;
+  const made = view(shown, look);
+  made.classList.add("carried", shown.kind);
+  made.dataset.digest = shown.media.sha256;
+  found?.remove();
+  element.querySelector(".body")?.before(made);
+}
+
+export function ofMessage(message: Message, carried: Carried): Shown | undefined {
+  const { kind, media, body, sender_id: by } = message;
+  return media && { kind, media, body, by, url: () => carried.urlOf(message) };
+}
+
+function picture({ media, body, by, url }: Shown, look: (url: string, alt: string) => void): HTMLElement {
+  const { width = 1, height = 1, thumbhash } = media;
+  const alt = body || `Photo from ${by}`;
+  const ratio = Math.min(Math.max(width / height, 1 / RATIO_MAX), RATIO_MAX);
+  const button = h("button", { type: "button", class: "picture", "aria-label": `Look at: ${alt}`, tabindex: -1 });
+  button.style.aspectRatio = String(ratio);
+  button.style.width = `${Math.round(Math.min(WIDTH_MAX, HEIGHT_MAX * ratio))}px`;
+  const blurred = placeholder(thumbhash);
+  if (blurred !== undefined) {
+    button.append(h("img", { src: blurred, alt: "", class: "blurred" }));
+  }
+  const why = h("span", { class: "unseen", hidden: true });
+  button.append(why);
+  const load = async () => {
+    why.hidden = true;
+    try {
+      const src = await url();
+      if (src !== undefined) {
+        const image = h("img", { src, alt, class: "seen" });
+        await image.decode();
+        button.append(image);
+        button.onclick = () => look(src, alt);
+      }
+    } catch {
+      why.textContent = "Can’t be shown. Try again";
+      why.hidden = false;
+      button.onclick = load;
+    }
+  };
+  load();
+  return button;
+}
+
+/** `undefined`: there is none, or it is none. */
+function placeholder(thumbhash: string | undefined): string | undefined {
+  const bytes = bytesOf(thumbhash ?? "");
+  // It has five bytes at least, and the hash says how many more.
+  if (!bytes || bytes.length < 5) {
+    return undefined;
+  }
+  try {
+    return thumbHashToDataURL(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function file({ media, body, by, url }: Shown): HTMLElement {
+  const name = said("file", "", media);
+  const why = h("span", { class: "size" }, sizeOf(media.bytes));
+  const save = async () => {
+    why.textContent = "Fetching …";
+    try {
+      const href = await url();
+      why.textContent = sizeOf(media.bytes);
+      if (href !== undefined) {
+        h("a", { href, download: name }).click();
+      }
+    } catch {
+      why.textContent = "Can’t be fetched. Try again";
+    }
+  };
+  const button = { type: "button", class: "file", tabindex: -1, click: save, "aria-label": `Save ${name}, from ${by}` };
+  const words = h("span", { class: "texts" }, h("span", { class: "name", dir: "auto" }, name), why);
+  return h("button", { ...button, title: body || undefined }, icon("file"), words);
+}
+
+function voiceNote({ media, by, url }: Shown): HTMLElement {
+  const length = media.duration_ms ?? 0;
+  const bars = unpacked(media.waveform).map((height) => {
+    const bar = h("i", {});
+    bar.style.height = `${Math.round(10 + height * 90)}%`;
+    return bar;
+  });
+  const time = h("span", { class: "time" }, lengthOf(length));
+  const audio = new Audio();
+  const show = () => {
+    const part = length > 0 ? (audio.currentTime * 1000) / length : 0;
+    bars.forEach((bar, at) => {
+      bar.classList.toggle("played", at < part * bars.length);
+    });
+    time.textContent = lengthOf(audio.currentTime > 0 ? audio.currentTime * 1000 : length);
+    const name = `${audio.paused ? "Play" : "Pause"} the voice message from ${by}, ${lengthOf(length)}`;
+    put(play, "aria-label", name);
+    play.replaceChildren(icon(audio.paused ? "play" : "pause"));
+  };
+  const toggle = async () => {
+    if (!audio.paused) {
+      audio.pause();
+      return;
+    }
+    try {
+      const src = audio.src || (await url());
+      if (src !== undefined && audio.src === "") {
+        audio.src = src;
+      }
+      await audio.play();
+    } catch {
+      time.textContent = "Can’t be played";
+    }
+  };
+  const play = h("button", { type: "button", class: "button play", tabindex: -1, click: toggle });
+  const wave = h("span", { class: "wave", "aria-hidden": "true" }, ...bars);
+  for (const event of ["play", "pause", "timeupdate", "ended"]) {
+    audio.addEventListener(event, () => {
+      if (event === "ended") {
+        audio.currentTime = 0;
+      }
+      show();
+    });
+  }
+  show();
+  return h("div", {}, play, wave, time);
+}
+
+/** How far an upload is, and a button that ends it. */
+export function uploading(
+  element: HTMLElement,
+  progress: { done: number; bytes: number } | undefined,
+  cancel: () => void,
+): void {
+  const found = element.querySelector<HTMLElement>(".uploading");
+  if (!progress) {
+    found?.remove();
+    return;
+  }
+  const bar = found?.querySelector("progress") ?? h("progress", { "aria-label": "Uploaded" });
+  bar.max = progress.bytes;
+  bar.value = progress.done;
+  if (!found) {
+    const end = { type: "button", class: "button", "aria-label": "Cancel the upload", click: cancel };
+    element.append(h("div", { class: "uploading" }, bar, h("button", end, icon("close"))));
+  }
+}

@@ -1,0 +1,281 @@
+//! Channels that the app shows: watched on each connection, and asked for what did not come. Nothing of them is kept.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use wire::limits::HISTORY_LIMIT_MAX;
+use wire::{ConversationId, HistoryRequest, HistoryResult, Message, Seq, Side, WatchResult};
+
+use super::requests::Errand;
+use super::{Session, Waiter};
+use crate::{Error, Event};
+
+/// The history is asked no less often than this, whatever the server says.
+const POLL_MAX: Duration = Duration::from_secs(60 * 60);
+
+#[derive(Default)]
+pub(super) struct Watching(BTreeMap<ConversationId, Watch>);
+
+struct Watch {
+    stage: Stage,
+    /// The app does not want it any more: nothing is told.
+    is_ending: bool,
+    /// Told up to here. `None`: it begins where the server says that the channel ends.
+    shown: Option<Seq>,
+    /// Up to here it was written before the newest connection watched.
+    missed: Seq,
+    /// What came out of order.
+    buffer: BTreeMap<Seq, Message>,
+    is_page_asked: bool,
+    poll: Duration,
+    poll_at: Instant,
+    /// When the history is asked before that, since something is missing.
+    gap_at: Option<Instant>,
+    /// The last page did not bring what is missing.
+    is_stuck: bool,
+    waiters: Vec<Waiter<WatchResult>>,
+}
+
+/// Of two requests about the same channel, the second waits: at once, they could be applied the other way round.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    /// Not watched on the newest connection.
+    New,
+    Asked,
+    Watched,
+}
+
+impl Watch {
+    fn new(shown: Option<Seq>, now: Instant) -> Self {
+        Self {
+            stage: Stage::New,
+            is_ending: false,
+            shown,
+            missed: Seq::ZERO,
+            buffer: BTreeMap::new(),
+            is_page_asked: false,
+            poll: POLL_MAX,
+            poll_at: now,
+            gap_at: None,
+            is_stuck: false,
+            waiters: Vec::new(),
+        }
+    }
+
+    /// When the history has to be asked for.
+    fn page_at(&self) -> Option<Instant> {
+        let may_ask = self.stage == Stage::Watched && !self.is_ending && !self.is_page_asked;
+        may_ask.then(|| self.gap_at.map_or(self.poll_at, |at| at.min(self.poll_at)))
+    }
+
+    /// What is next in order.
+    fn next(&mut self) -> Option<Message> {
+        loop {
+            let shown = self.shown?;
+            let first = self.buffer.first_entry().filter(|first| *first.key() <= shown.next())?;
+            let message = first.remove();
+            if message.seq > shown {
+                self.shown = Some(message.seq);
+                return Some(message);
+            }
+        }
+    }
+}
+
+impl Watching {
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.values().filter_map(Watch::page_at).min()
+    }
+
+    fn get(&mut self, id: &ConversationId) -> Option<&mut Watch> {
+        self.0.get_mut(id).filter(|watch| !watch.is_ending)
+    }
+}
+
+impl Session {
+    /// The app shows the channel, of which it has everything up to `after`.
+    pub(crate) fn watch(&mut self, id: &ConversationId, after: Option<Seq>, waiter: Waiter<WatchResult>, now: Instant) {
+        let watch = self.watching.0.entry(id.clone()).or_insert_with(|| Watch::new(after, now));
+        if watch.is_ending {
+            *watch = Watch { stage: watch.stage, ..Watch::new(after, now) };
+        }
+        if watch.stage == Stage::Watched {
+            watch.stage = Stage::New;
+        }
+        watch.waiters.push(waiter);
+        self.send_due(now);
+    }
+
+    /// The app shows it no longer.
+    pub(crate) fn unwatch(&mut self, id: &ConversationId, now: Instant) {
+        self.unwatch_quietly(id);
+        // Without a connection there is nothing to end.
+        self.watching.0.retain(|_, watch| !watch.is_ending || watch.stage != Stage::New);
+        self.send_due(now);
+    }
+
+    fn unwatch_quietly(&mut self, id: &ConversationId) {
+        let Some(watch) = self.watching.get(id) else { return };
+        watch.is_ending = true;
+        for waiter in std::mem::take(&mut watch.waiters) {
+            self.answer(waiter, Err(Error::Unwatched));
+        }
+        self.tell_own_left(id);
+    }
+
+    /// There is a new connection, which watches nothing yet.
+    pub(super) fn watch_again(&mut self) {
+        self.watching.0.retain(|_, watch| !watch.is_ending);
+        self.watching.0.values_mut().for_each(|watch| watch.stage = Stage::New);
+    }
+
+    pub(super) fn watch_due(&mut self, now: Instant) {
+        let mut errands = Vec::new();
+        for (id, watch) in &mut self.watching.0 {
+            match watch.stage {
+                Stage::New => {
+                    watch.stage = Stage::Asked;
+                    errands.push(Errand::Watch(id.clone()));
+                }
+                Stage::Watched if watch.is_ending => {
+                    watch.stage = Stage::Asked;
+                    errands.push(Errand::Unwatch(id.clone()));
+                }
+                Stage::Watched if watch.page_at().is_some_and(|at| at <= now) => {
+                    watch.is_page_asked = true;
+                    let side = Side::After(watch.shown.unwrap_or_default());
+                    let request = HistoryRequest { conversation_id: id.clone(), side, limit: HISTORY_LIMIT_MAX };
+                    errands.push(Errand::Page(request));
+                }
+                Stage::Asked | Stage::Watched => {}
+            }
+        }
+        for errand in errands {
+            self.ask(errand, now);
+        }
+    }
+
+    pub(super) fn watched(&mut self, id: &ConversationId, answer: &WatchResult, now: Instant) {
+        let gap_retry = self.timing.gap_retry;
+        let Some(watch) = self.watching.0.get_mut(id) else { return };
+        watch.stage = Stage::Watched;
+        watch.missed = answer.last_seq;
+        watch.poll = Duration::from_millis(answer.poll_ms).clamp(gap_retry.min(POLL_MAX), POLL_MAX);
+        watch.poll_at = now + watch.poll;
+        // What came before the answer is told as well.
+        let first = watch.buffer.keys().next().map_or(answer.last_seq, |first| first.previous());
+        watch.shown.get_or_insert(answer.last_seq.min(first));
+        let waiters = std::mem::take(&mut watch.waiters);
+        self.show_watched(id, now);
+        if let Some(watch) = self.watching.0.get_mut(id).filter(|watch| watch.shown < Some(answer.last_seq)) {
+            watch.gap_at = Some(now);
+        }
+        for waiter in waiters {
+            self.answer(waiter, Ok(answer.clone()));
+        }
+    }
+
+    pub(super) fn unwatched(&mut self, id: &ConversationId) {
+        self.watching.0.retain(|known, watch| known != id || !watch.is_ending);
+        // Wanted again meanwhile.
+        if let Some(watch) = self.watching.0.get_mut(id) {
+            watch.stage = Stage::New;
+        }
+    }
+
+    /// It will never come: the user is no member.
+    pub(super) fn watch_refused(&mut self, id: &ConversationId, error: &Error) {
+        self.tell_own_left(id);
+        let Some(watch) = self.watching.0.remove(id).filter(|watch| !watch.is_ending) else { return };
+        for waiter in watch.waiters {
+            self.answer(waiter, Err(error.clone()));
+        }
+        self.tell(Event::Unwatched { conversation_id: id.clone(), error: error.clone() });
+    }
+
+    /// The user has left it.
+    pub(super) fn watch_left(&mut self, id: &ConversationId) {
+        self.unwatch_quietly(id);
+        self.watching.0.remove(id);
+    }
+
+    /// An entry of a channel has come, by any way. Of one that is not watched nobody wants to know.
+    pub(super) fn channel_entry(&mut self, message: Message, now: Instant) {
+        let id = message.conversation_id.clone();
+        let Some(watch) = self.watching.get(&id) else { return };
+        if watch.shown.is_some_and(|shown| message.seq <= shown) || watch.buffer.contains_key(&message.seq) {
+            self.stats.duplicates_dropped += 1;
+            return;
+        }
+        watch.buffer.insert(message.seq, message);
+        self.show_watched(&id, now);
+    }
+
+    /// An own entry is stored: in its place among the others, or at once.
+    pub(super) fn own_channel_entry(&mut self, message: Message, now: Instant) {
+        if self.watching.get(&message.conversation_id).is_some() {
+            self.channel_entry(message, now);
+        } else {
+            self.tell(Event::Message { message, missed: false });
+        }
+    }
+
+    pub(super) fn page_came(&mut self, id: &ConversationId, page: HistoryResult, now: Instant) {
+        let gap_retry = self.timing.gap_retry;
+        let Some(watch) = self.watching.0.get_mut(id) else { return };
+        watch.is_page_asked = false;
+        watch.poll_at = now + watch.poll;
+        let before = watch.shown;
+        let floor = page.first_seq.unwrap_or_default().previous();
+        watch.shown = watch.shown.map(|shown| shown.max(floor));
+        for message in page.messages {
+            watch.buffer.entry(message.seq).or_insert(message);
+        }
+        self.show_watched(id, now);
+        let Some(watch) = self.watching.0.get_mut(id) else { return };
+        let was_stuck = std::mem::take(&mut watch.is_stuck);
+        if watch.shown > before {
+            let retry_at = (!watch.buffer.is_empty()).then(|| now + gap_retry);
+            watch.gap_at = if page.more { Some(now) } else { retry_at };
+        } else if was_stuck && let Some(first) = watch.buffer.keys().next() {
+            // The server can't read what is missing. All else must not wait for it.
+            watch.shown = Some(first.previous());
+            self.show_watched(id, now);
+        } else if page.more || !watch.buffer.is_empty() {
+            watch.is_stuck = true;
+            watch.gap_at = Some(now + gap_retry);
+        } else {
+            watch.gap_at = None;
+        }
+    }
+
+    pub(super) fn page_lost(&mut self, id: &ConversationId, now: Instant) {
+        if let Some(watch) = self.watching.0.get_mut(id) {
+            watch.is_page_asked = false;
+            watch.gap_at = Some(now);
+        }
+    }
+
+    fn show_watched(&mut self, id: &ConversationId, now: Instant) {
+        while let Some(watch) = self.watching.get(id) {
+            let Some(message) = watch.next() else {
+                let gap_at = watch.gap_at.unwrap_or(now + self.timing.gap_wait);
+                watch.gap_at = (!watch.buffer.is_empty()).then_some(gap_at);
+                return;
+            };
+            let is_own = message.sender_id == self.me;
+            let missed = message.seq <= watch.missed && !is_own;
+            self.stats.received += u64::from(!is_own);
+            self.tell(Event::Message { message, missed });
+        }
+    }
+
+    /// The watch ends: what the user has posted is told, though something before it never came.
+    fn tell_own_left(&mut self, id: &ConversationId) {
+        let Some(watch) = self.watching.0.get_mut(id) else { return };
+        let left = std::mem::take(&mut watch.buffer).into_values();
+        for message in left.filter(|message| message.sender_id == self.me).collect::<Vec<_>>() {
+            self.tell(Event::Message { message, missed: false });
+        }
+    }
+}

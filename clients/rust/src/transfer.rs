@@ -1,0 +1,380 @@
+//! The bytes of what messages carry: read, hashed, put and fetched.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use futures_util::stream;
+use reqwest::header::{CONTENT_LENGTH, RANGE};
+use reqwest::{Body, StatusCode};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
+use wire::{Digest, Media};
+
+use crate::Error;
+use crate::attachment::{Attachment, check_length};
+use crate::media::{Put, PutEnd, Source, Upload};
+
+/// Read and written at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// Nothing at all came or went for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+
+/// What S3 is spoken to with. One that can't be made is made again, and says why, at its first request. A limit of silence would count
+/// the time in which a request goes out: [`put`] has its own.
+pub(crate) fn http() -> reqwest::Client {
+    reqwest::Client::builder().connect_timeout(CONNECT_WAIT).build().unwrap_or_default()
+}
+
+/// SHA-256 as the protocol has it: of the whole, or above 16 MiB of the digests of its parts.
+struct Hash {
+    in_parts: bool,
+    part: Sha256,
+    left: u64,
+    parts: Vec<[u8; 32]>,
+}
+
+impl Hash {
+    fn new(bytes: u64) -> Self {
+        let in_parts = bytes > MEDIA_WHOLE_BYTES_MAX;
+        Self { in_parts, part: Sha256::new(), left: MEDIA_PART_BYTES, parts: Vec::new() }
+    }
+
+    fn update(&mut self, mut bytes: &[u8]) {
+        while self.in_parts && bytes.len() as u64 >= self.left {
+            let (part, rest) = bytes.split_at(usize::try_from(self.left).unwrap_or(bytes.len()));
+            self.part.update(part);
+            self.parts.push(self.part.finalize_reset().into());
+            (self.left, bytes) = (MEDIA_PART_BYTES, rest);
+        }
+        self.part.update(bytes);
+        self.left -= if self.in_parts { bytes.len() as u64 } else { 0 };
+    }
+
+    /// The digest, and those of the parts.
+    fn end(mut self) -> (String, Vec<String>) {
+        if !self.in_parts {
+            return (BASE64.encode(&self.part.finalize()), Vec::new());
+        }
+        if self.left < MEDIA_PART_BYTES {
+            self.parts.push(self.part.finalize_reset().into());
+        }
+        let whole = Sha256::digest(self.parts.concat());
+        (BASE64.encode(&whole), self.parts.iter().map(|part| BASE64.encode(part)).collect())
+    }
+}
+
+/// Reads all of the file, for what is announced of it.
+pub(crate) async fn announce(attachment: Attachment) -> Result<Upload, Error> {
+    let read = spawn_blocking(move || {
+        let Attachment { path, kind, mime, about, .. } = attachment;
+        let unreadable = |error: io::Error| Error::File(format!("{}: {error}", path.display()));
+        let mut file = File::open(&path).map_err(unreadable)?;
+        let bytes = file.metadata().map_err(unreadable)?.len();
+        check_length(&path, bytes)?;
+        let mut hash = Hash::new(bytes);
+        let (mut chunk, mut read) = (vec![0; CHUNK_BYTES], 0);
+        loop {
+            let count = file.read(&mut chunk).map_err(unreadable)?;
+            if count == 0 {
+                break;
+            }
+            hash.update(chunk.get(..count).unwrap_or_default());
+            read += count as u64;
+        }
+        if read != bytes {
+            return Err(Error::File(format!("{} changes while it is read", path.display())));
+        }
+        let (sha256, parts) = hash.end();
+        let digest = |text: &String| Digest::parse(text).map_err(|error| Error::File(error.to_string()));
+        let parts = parts.iter().map(digest).collect::<Result<_, _>>()?;
+        // Where it is, wherever the app is started from the next time.
+        let source = Source::File(std::path::absolute(&path).unwrap_or(path));
+        Ok(Upload { source, kind, mime, bytes, sha256: digest(&sha256)?, parts, about, media_id: None })
+    });
+    read.await.map_err(|error| Error::File(error.to_string()))?
+}
+
+/// Reads these bytes of the file, and puts them. `progress` is told how many have gone out.
+pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) + Send + Sync + 'static) -> PutEnd {
+    let Put { path, offset, bytes, url, headers } = put;
+    let read = spawn_blocking(move || read_range(&path, offset, bytes)).await;
+    let chunks = match read {
+        Ok(Ok(chunks)) => chunks,
+        Ok(Err(error)) => return PutEnd::Unreadable(error.to_string()),
+        Err(_) => return PutEnd::Lost,
+    };
+    let (sent_tx, sent_rx) = watch::channel(0);
+    let body = stream::iter(chunks.into_iter().map(move |chunk| {
+        progress(*sent_tx.borrow());
+        sent_tx.send_modify(|sent| *sent += chunk.len() as u64);
+        Ok::<_, io::Error>(chunk)
+    }));
+    let mut request = http.put(url).body(Body::wrap_stream(body));
+    for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str())) {
+        request = request.header(name, value);
+    }
+    // S3 takes no body whose length it does not know.
+    tokio::select! {
+        response = request.header(CONTENT_LENGTH, bytes).send() => match response {
+            Ok(response) => PutEnd::Status(response.status().as_u16()),
+            Err(_) => PutEnd::Lost,
+        },
+        () = silence(sent_rx) => PutEnd::Lost,
+    }
+}
+
+/// Until nothing at all has gone out for too long.
+async fn silence(mut sent_rx: watch::Receiver<u64>) {
+    while let Ok(Ok(())) = timeout(SILENCE_MAX, sent_rx.changed()).await {}
+    // All of it is on its way, or none of it moves: an answer is due.
+    sleep(SILENCE_MAX).await;
+}
+
+/// In chunks. It is as long as a part at most, which a phone can hold.
+fn read_range(path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<Vec<u8>>> {
+    if bytes > MEDIA_WHOLE_BYTES_MAX {
+        return Err(io::Error::other("the server wants more at once than the protocol allows"));
+    }
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut left = usize::try_from(bytes).map_err(io::Error::other)?;
+    let mut chunks = Vec::new();
+    while left > 0 {
+        let mut chunk = vec![0; left.min(CHUNK_BYTES)];
+        file.read_exact(&mut chunk)?;
+        left -= chunk.len();
+        chunks.push(chunk);
+    }
+    Ok(chunks)
+}
+
+/// A file that is being fetched, beside the place where it is to be.
+pub(crate) struct Fetch {
+    part: PathBuf,
+    file: Option<File>,
+    hash: Option<Hash>,
+    done: u64,
+    media: Media,
+}
+
+/// How a try to fetch it ended.
+pub(crate) enum Fetched {
+    All,
+    /// The URL is good no more: another one is needed.
+    UrlEnded,
+    /// It broke. What has come is kept.
+    Broken(String),
+}
+
+impl Fetch {
+    pub(crate) fn new(media: &Media, to: &Path) -> io::Result<Self> {
+        let mut part = to.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part)?;
+        Ok(Self { part, file: Some(file), hash: Some(Hash::new(media.bytes)), done: 0, media: media.clone() })
+    }
+
+    pub(crate) async fn try_once(&mut self, http: &reqwest::Client, url: &str) -> Result<Fetched, Error> {
+        let broken = |error: reqwest::Error| Ok(Fetched::Broken(error.without_url().to_string()));
+        let mut request = http.get(url);
+        if self.done > 0 {
+            request = request.header(RANGE, format!("bytes={}-", self.done));
+        }
+        let silent = |_| Ok(Fetched::Broken("nothing comes".to_owned()));
+        let mut response = match timeout(SILENCE_MAX, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return broken(error),
+            Err(elapsed) => return silent(elapsed),
+        };
+        match response.status() {
+            // All of it, though only the rest was asked for.
+            StatusCode::OK if self.done > 0 => self.begin_again()?,
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => {}
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => return Ok(Fetched::UrlEnded),
+            status => return Ok(Fetched::Broken(format!("HTTP {}", status.as_u16()))),
+        }
+        loop {
+            match timeout(SILENCE_MAX, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => self.write(bytes.to_vec()).await?,
+                Ok(Ok(None)) if self.done < self.media.bytes => return Ok(Fetched::Broken("it ends early".to_owned())),
+                Ok(Ok(None)) => return Ok(Fetched::All),
+                Ok(Err(error)) => return broken(error),
+                Err(elapsed) => return silent(elapsed),
+            }
+        }
+    }
+
+    fn begin_again(&mut self) -> Result<(), Error> {
+        self.file = Some(File::create(&self.part).map_err(unwritable)?);
+        (self.hash, self.done) = (Some(Hash::new(self.media.bytes)), 0);
+        Ok(())
+    }
+
+    async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
+        self.done += bytes.len() as u64;
+        if self.done > self.media.bytes {
+            return Err(Error::File("there is more of it than the message says".to_owned()));
+        }
+        let (Some(mut file), Some(mut hash)) = (self.file.take(), self.hash.take()) else {
+            return Err(Error::File("it can't be written".to_owned()));
+        };
+        let written = spawn_blocking(move || {
+            file.write_all(&bytes)?;
+            hash.update(&bytes);
+            Ok((file, hash))
+        });
+        let (file, hash) = written.await.map_err(io::Error::other).and_then(|it| it).map_err(unwritable)?;
+        (self.file, self.hash) = (Some(file), Some(hash));
+        Ok(())
+    }
+
+    /// Puts it where it is to be, if it is what the message says.
+    pub(crate) fn end(mut self, to: &Path) -> Result<(), Error> {
+        let (Some(file), Some(hash)) = (self.file.take(), self.hash.take()) else {
+            return Err(Error::File("it can't be written".to_owned()));
+        };
+        if hash.end().0 != self.media.sha256.as_str() {
+            return Err(Error::File("it is not what the message says".to_owned()));
+        }
+        file.sync_all().and_then(|()| std::fs::rename(&self.part, to)).map_err(unwritable)
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        // Moved away, if it is whole.
+        let _ = std::fs::remove_file(&self.part);
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+pub(crate) fn unwritable(error: io::Error) -> Error {
+    Error::File(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn hashed(bytes: &[u8], chunk: usize) -> (String, Vec<String>) {
+        let mut hash = Hash::new(bytes.len() as u64);
+        bytes.chunks(chunk).for_each(|chunk| hash.update(chunk));
+        hash.end()
+    }
+
+    #[test]
+    fn what_is_large_is_hashed_by_its_parts_however_it_is_read() {
+        let bytes: Vec<u8> = (0..=16 * MIB).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let whole = &bytes[..16 * MIB];
+        assert_eq!(hashed(whole, MIB + 7), (BASE64.encode(&Sha256::digest(whole)), vec![]));
+        let digests: Vec<_> = bytes.chunks(8 * MIB).map(Sha256::digest).collect();
+        let parts: Vec<String> = digests.iter().map(|digest| BASE64.encode(digest)).collect();
+        assert_eq!(parts.len(), 3);
+        let of_all = BASE64.encode(&Sha256::digest(digests.concat()));
+        for chunk in [MIB + 7, 8 * MIB, 64 * 1024, bytes.len()] {
+            assert_eq!(hashed(&bytes, chunk), (of_all.clone(), parts.clone()), "{chunk}");
+        }
+        // Parts that fill it.
+        let even = [&bytes[..16 * MIB], &bytes[..8 * MIB]].concat();
+        assert_eq!(hashed(&even, MIB).1.len(), 3);
+    }
+
+    /// Answers each connection with the next of these, and gives what was asked.
+    async fn server(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/object", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for answer in answers {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
+                while !request.ends_with(b"\r\n\r\n") && !request.ends_with(b"bytes") {
+                    let count = socket.read(&mut bytes).await.unwrap();
+                    request.extend_from_slice(&bytes[..count]);
+                }
+                asked.push(String::from_utf8(request).unwrap().to_lowercase());
+                socket.write_all(answer.as_bytes()).await.unwrap();
+                socket.shutdown().await.unwrap();
+            }
+            asked
+        });
+        (url, serving)
+    }
+
+    fn place(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("pigeonhole-transfer-{}-{name}", std::process::id()))
+    }
+
+    fn hello() -> Media {
+        Media {
+            media_id: wire::MediaId::parse("m_1").unwrap(),
+            mime: wire::MimeType::parse("text/plain").unwrap(),
+            bytes: 5,
+            sha256: Digest::parse(&BASE64.encode(&Sha256::digest(b"hello"))).unwrap(),
+            name: None,
+            width: None,
+            height: None,
+            duration_ms: None,
+            thumbhash: None,
+            waveform: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_part_of_a_file_is_put_with_its_length_and_its_headers() {
+        let (url, serving) = server(vec!["HTTP/1.1 412 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"]).await;
+        let path = place("put");
+        std::fs::write(&path, b"some bytes and more").unwrap();
+        let headers = vec![("If-None-Match".to_owned(), "*".to_owned())];
+        let one = Put { path: path.clone(), offset: 5, bytes: 5, url: url.clone(), headers };
+        assert_eq!(put(http(), one.clone(), |_| {}).await, PutEnd::Status(412));
+        let asked = serving.await.unwrap().remove(0);
+        assert!(asked.starts_with("put /object ") && asked.ends_with("\r\n\r\nbytes"), "{asked}");
+        assert!(asked.contains("if-none-match: *") && asked.contains("content-length: 5"), "{asked}");
+        assert!(!asked.contains("transfer-encoding"), "{asked}");
+        assert_eq!(put(http(), one.clone(), |_| {}).await, PutEnd::Lost, "nobody is there");
+        let beyond = Put { bytes: 50, ..one };
+        assert!(matches!(put(http(), beyond, |_| {}).await, PutEnd::Unreadable(_)));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_breaks_goes_on_where_it_was_and_only_what_is_whole_is_kept() {
+        let (url, serving) = server(vec![
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhel",
+            "HTTP/1.1 403 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            "HTTP/1.1 206 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nlo",
+        ])
+        .await;
+        let (to, part) = (place("got"), place("got.part"));
+        let mut fetch = Fetch::new(&hello(), &to).unwrap();
+        let http = http();
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::Broken(_))));
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::UrlEnded)));
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
+        fetch.end(&to).unwrap();
+        assert_eq!(std::fs::read(&to).unwrap(), b"hello");
+        let asked = serving.await.unwrap();
+        assert!(!asked[0].contains("range:") && asked[2].contains("range: bytes=3-"), "{asked:?}");
+        std::fs::remove_file(&to).unwrap();
+
+        let (url, _serving) = server(vec!["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhallo"]).await;
+        let mut fetch = Fetch::new(&hello(), &to).unwrap();
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
+        assert!(fetch.end(&to).is_err());
+        assert!(!to.exists() && !part.exists());
+    }
+}

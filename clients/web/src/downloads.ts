@@ -1,0 +1,84 @@
+// What messages carry: where it is, asked for several at once, and its bytes, checked.
+
+import { PigeonholeError } from "./errors.ts";
+import { type Download, type DownloadResult, limits, type Media, type Message } from "./frames.ts";
+import { digestsOf, safeType } from "./media.ts";
+import { get } from "./transfer.ts";
+
+interface Waiting {
+  resolve: (download: Download) => void;
+  reject: (error: unknown) => void;
+}
+
+export class Downloads {
+  #call: (ids: string[]) => Promise<DownloadResult>;
+  #wanted = new Map<string, Waiting[]>();
+
+  constructor(call: (ids: string[]) => Promise<DownloadResult>) {
+    this.#call = call;
+  }
+
+  /** @throws `gone`, `file`, or a code of the protocol. */
+  async download({ kind, media }: Pick<Message, "kind" | "media">, signal: AbortSignal | undefined): Promise<Blob> {
+    if (!media) {
+      throw new PigeonholeError("gone", "the message carries nothing");
+    }
+    let response = await get((await this.#place(media.media_id)).url, signal);
+    signal?.throwIfAborted();
+    if (!response?.ok) {
+      // The URL was too old, perhaps.
+      response = await get((await this.#place(media.media_id)).url, signal);
+      signal?.throwIfAborted();
+    }
+    if (!response?.ok) {
+      throw new PigeonholeError("file", `the bytes can't be fetched: ${response?.status ?? "no answer"}`);
+    }
+    const bytes = await response.blob().catch((cause: unknown) => {
+      signal?.throwIfAborted();
+      throw new PigeonholeError("file", "the bytes broke off", { cause });
+    });
+    await check(bytes, media);
+    return new Blob([bytes], { type: safeType(kind, media) });
+  }
+
+  /** Asked for together with all that is wanted now. */
+  #place(id: string): Promise<Download> {
+    return new Promise((resolve, reject) => {
+      if (this.#wanted.size === 0) {
+        setTimeout(() => this.#ask());
+      }
+      this.#wanted.set(id, [...(this.#wanted.get(id) ?? []), { resolve, reject }]);
+    });
+  }
+
+  #ask(): void {
+    const wanted = [...this.#wanted];
+    this.#wanted.clear();
+    for (let at = 0; at < wanted.length; at += limits.DOWNLOADS_MAX) {
+      this.#askFor(new Map(wanted.slice(at, at + limits.DOWNLOADS_MAX)));
+    }
+  }
+
+  async #askFor(wanted: Map<string, Waiting[]>): Promise<void> {
+    try {
+      const { items } = await this.#call([...wanted.keys()]);
+      const found = new Map(items.map((item) => [item.media_id, item]));
+      for (const [id, all] of wanted) {
+        const item = found.get(id);
+        for (const { resolve, reject } of all) {
+          item ? resolve(item) : reject(new PigeonholeError("gone", "what the message carried is deleted"));
+        }
+      }
+    } catch (error) {
+      for (const { reject } of [...wanted.values()].flat()) {
+        reject(error);
+      }
+    }
+  }
+}
+
+async function check(bytes: Blob, { bytes: length, sha256 }: Media): Promise<void> {
+  if (bytes.size !== length || (await digestsOf(bytes)).sha256 !== sha256) {
+    throw new PigeonholeError("file", "other bytes have come than the message says");
+  }
+}

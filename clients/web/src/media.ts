@@ -1,0 +1,152 @@
+// What a message carries beside its text: what it may be, what it is called, and its digests.
+
+import { PigeonholeError } from "./errors.ts";
+import { limits, type Media } from "./frames.ts";
+
+export type MediaKind = "image" | "file" | "voice";
+
+/** A picture, a file or a voice note that is to be sent. */
+export interface MediaDraft {
+  /** Its `type` says what it is. */
+  blob: Blob;
+  kind: MediaKind;
+  /** What a file is called: its own name, unless it is given here. Characters that no name may have are replaced. */
+  name?: string;
+  /** The caption. */
+  body?: string;
+  replyTo?: number;
+  mentions?: string[];
+  /** In pixels. An image must have both. */
+  width?: number;
+  height?: number;
+  /** A voice note must have it. */
+  durationMs?: number;
+  /** In base64, as `waveform`. */
+  thumbhash?: string;
+  /** 100 bars of 5 bits, packed from the first bit on. */
+  waveform?: string;
+}
+
+export function isMediaKind(kind: string): kind is MediaKind {
+  return kind === "image" || kind === "file" || kind === "voice";
+}
+
+/** What is said of it in the message, but for what the server calls it. */
+export type MediaInfo = Omit<Media, "media_id">;
+
+export interface Digests {
+  sha256: string;
+  /** Of each part, of more than `MEDIA_WHOLE_BYTES_MAX`. */
+  parts?: string[];
+}
+
+const IMAGES = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/avif"];
+const FILE = "application/octet-stream";
+const PIXELS_MAX = 65_535;
+const DURATION_MS_MAX = 24 * 60 * 60 * 1000;
+
+/** @throws `bad_request` or `too_large`, with the field. */
+export function infoOf(draft: MediaDraft): Omit<MediaInfo, "sha256"> {
+  const { blob, kind, width, height, durationMs, thumbhash, waveform } = draft;
+  const mime = mimeOf(blob);
+  const name = draft.name ?? ("name" in blob && typeof blob.name === "string" ? blob.name : undefined);
+  if (blob.size < 1 || blob.size > limits.MEDIA_BYTES_MAX) {
+    throw new PigeonholeError("too_large", `bytes: must be 1 to ${limits.MEDIA_BYTES_MAX}`);
+  }
+  if (kind === "image" ? !IMAGES.includes(mime) : kind === "voice" && !mime.startsWith("audio/")) {
+    throw new PigeonholeError("bad_request", `mime: ${mime} is no ${kind}; send it as a file`);
+  }
+  if (kind === "image") {
+    needs("width", width, PIXELS_MAX);
+    needs("height", height, PIXELS_MAX);
+  } else if (kind === "voice") {
+    needs("duration_ms", durationMs, DURATION_MS_MAX);
+  } else if (name === undefined) {
+    throw new PigeonholeError("bad_request", "name: is missing");
+  }
+  fits("thumbhash", thumbhash, limits.THUMBHASH_CHARS_MAX);
+  fits("waveform", waveform, limits.WAVEFORM_CHARS_MAX);
+  return {
+    mime,
+    bytes: blob.size,
+    ...(name === undefined || kind === "voice" ? {} : { name: nameOf(name) }),
+    ...(width === undefined || kind === "voice" ? {} : { width }),
+    ...(height === undefined || kind === "voice" ? {} : { height }),
+    ...(durationMs === undefined || kind === "image" ? {} : { duration_ms: durationMs }),
+    ...(thumbhash === undefined || kind === "voice" ? {} : { thumbhash }),
+    ...(waveform === undefined || kind !== "voice" ? {} : { waveform }),
+  };
+}
+
+function needs(field: string, value: number | undefined, max: number): void {
+  if (!Number.isSafeInteger(value) || (value ?? 0) < 1 || (value ?? 0) > max) {
+    throw new PigeonholeError("bad_request", `${field}: must be an integer from 1 to ${max}`);
+  }
+}
+
+function fits(field: string, value: string | undefined, max: number): void {
+  if (value !== undefined && value.length > max) {
+    throw new PigeonholeError("bad_request", `${field}: must be at most ${max} characters`);
+  }
+}
+
+/** In lower case and without parameters. */
+function mimeOf({ type }: Blob): string {
+  const [mime = ""] = type.toLowerCase().split(";");
+  const isType = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/.test(mime.trim()) && mime.length <= limits.MIME_CHARS_MAX;
+  return isType ? mime.trim() : FILE;
+}
+
+/** What a file may be called: no way to another folder, no control characters, and nothing that turns the direction of the text. */
+export function nameOf(name: string): string {
+  let clean = name.replace(/[/\\\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, "_").trim() || "_";
+  if (/^\.+$/.test(clean)) {
+    clean = "_";
+  }
+  // The end says what it is.
+  const end = /\.[A-Za-z0-9]{1,10}$/.exec(clean)?.[0] ?? "";
+  const letters = [...clean.slice(0, clean.length - end.length)];
+  while (new TextEncoder().encode(letters.join("") + end).length > limits.FILE_NAME_BYTES_MAX) {
+    letters.pop();
+  }
+  return letters.join("") + end;
+}
+
+/** Of the bytes, or of a large file those of its parts and of these. */
+export async function digestsOf(blob: Blob): Promise<Digests> {
+  if (blob.size <= limits.MEDIA_WHOLE_BYTES_MAX) {
+    return { sha256: base64(await sha256(blob)) };
+  }
+  const digests: Uint8Array<ArrayBuffer>[] = [];
+  for (let offset = 0; offset < blob.size; offset += limits.MEDIA_PART_BYTES) {
+    digests.push(await sha256(blob.slice(offset, offset + limits.MEDIA_PART_BYTES)));
+  }
+  return { sha256: base64(await sha256(new Blob(digests))), parts: digests.map(base64) };
+}
+
+async function sha256(blob: Blob): Promise<Uint8Array<ArrayBuffer>> {
+  const { subtle } = globalThis.crypto;
+  if (subtle === undefined) {
+    throw new PigeonholeError(
+      "config",
+      "digests need crypto.subtle: a page that is served with TLS, or from localhost",
+    );
+  }
+  let bytes: ArrayBuffer;
+  try {
+    bytes = await blob.arrayBuffer();
+  } catch (cause) {
+    throw new PigeonholeError("file", "the bytes can't be read: the file has changed, perhaps", { cause });
+  }
+  return new Uint8Array(await subtle.digest("SHA-256", bytes));
+}
+
+function base64(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes));
+}
+
+/** What a browser may take the bytes for. They are a stranger's: a page or a script among them must not become one of the app's. */
+export function safeType(kind: string, { mime }: Media): string {
+  const isShown = kind === "image" ? IMAGES.includes(mime) : kind === "voice" && mime.startsWith("audio/");
+  return isShown ? mime : FILE;
+}

@@ -1,0 +1,20 @@
+// Channels: what is refused before it is sent.
+
+import { expect, it } from "vitest";
+import type { Queued } from "../src/index.ts";
+import { checkQueued } from "../src/protocol.ts";
+
+const news = { conversation_id: "ch_n" };
+
+it("what only channels have is refused elsewhere, and what they have not, there", () => {
+  const refused = (queued: Queued) => () => checkQueued(queued);
+  const group = { title: "Trip", members: [], join: "open" as const };
+  expect(refused({ clientMsgId: "c1", create: group })).toThrow("join: must be left out");
+  expect(refused({ clientMsgId: "c1", create: { ...group, kind: "channel" } })).not.toThrow();
+  const inGroup = { conversation_id: "gr_a" };
+  expect(refused({ clientMsgId: "u1", target: inGroup, update: { join: "open" } })).toThrow("join: must be left out");
+  expect(refused({ clientMsgId: "u1", target: news, update: { join: "open" } })).not.toThrow();
+  const mentions = { clientMsgId: "m1", body: "hi", mentions: ["bob"] };
+  expect(refused({ ...mentions, target: news })).toThrow("mentions: must be left out");
+  expect(refused({ ...mentions, target: inGroup })).not.toThrow();
+});

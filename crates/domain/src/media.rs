@@ -1,0 +1,295 @@
+//! What messages carry, and the life of it: announced, uploaded, attached to a message, gone.
+
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
+use wire::{ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Refusal, Seq, Timestamp, UserId};
+
+use crate::limits::{UPLOAD_SLOWEST, UPLOAD_URL_TTL};
+
+/// The row of an object in S3. The object is there no longer than the row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaRow {
+    pub media_id: MediaId,
+    /// Who announced it, and may send it.
+    pub owner_id: UserId,
+    /// Where it may be sent, and is seen then.
+    pub conversation_id: ConversationId,
+    pub kind: Kind,
+    pub mime: MimeType,
+    pub bytes: u64,
+    pub sha256: Digest,
+    /// While it is uploaded in parts.
+    pub parts: Option<Parts>,
+    /// When all of it was seen in S3.
+    pub ready_at: Option<Timestamp>,
+    /// The message that carries it.
+    pub seq: Option<Seq>,
+    /// What that message calls it.
+    pub name: Option<FileName>,
+    /// Until when it can be sent. What a message carries has no end of its own.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// How a large file is uploaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// What S3 calls the upload.
+    pub upload_id: String,
+    pub digests: Vec<Digest>,
+}
+
+/// A part's place in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartOf {
+    /// From 1 on.
+    pub number: u64,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+impl MediaRow {
+    /// Whether it is the user's, waits to be sent, and has time left.
+    ///
+    /// # Errors
+    /// Somebody else's, sent before, expired: all look as if it were not there.
+    pub fn check_waiting(&self, user: &UserId, now: Timestamp) -> Result<(), Refusal> {
+        let has_time = self.expires_at.is_some_and(|end| end > now);
+        if self.owner_id == *user && self.seq.is_none() && has_time { Ok(()) } else { Err(Refusal::Gone) }
+    }
+
+    /// Whether a message of the user's in that conversation may carry it: a reason against it, if there is one.
+    pub fn refuses(
+        &self,
+        user: &UserId,
+        conversation: &ConversationId,
+        kind: &Kind,
+        media: &Media,
+        now: Timestamp,
+    ) -> Refusal {
+        if self.check_waiting(user, now).is_err() || self.conversation_id != *conversation {
+            return Refusal::Gone;
+        }
+        let differs = |field: &str| Refusal::bad_request(field, "must be what was uploaded");
+        if self.kind != *kind {
+            differs("kind")
+        } else if self.mime != media.mime {
+            differs("media.mime")
+        } else if self.bytes != media.bytes {
+            differs("media.bytes")
+        } else if self.sha256 != media.sha256 {
+            differs("media.sha256")
+        } else if self.ready_at.is_none() {
+            Refusal::NotReady
+        } else {
+            // It was not so a moment ago.
+            Refusal::Conflict
+        }
+    }
+
+    /// Where the object is. By kind, so that rules of the bucket can be about files only.
+    pub fn key(&self) -> String {
+        object_key(&self.kind, &self.media_id)
+    }
+}
+
+/// When the last PUT can have ended whose URL was signed for a row. None is signed once it is ready, nor beyond its own end.
+pub fn puts_end(ready_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Timestamp {
+    let signed_until = ready_at.map(|at| at.plus(UPLOAD_URL_TTL)).or(expires_at);
+    signed_until.unwrap_or_default().plus(UPLOAD_SLOWEST)
+}
+
+pub fn object_key(kind: &Kind, media_id: &MediaId) -> String {
+    format!("media/{kind}/{media_id}")
+}
+
+/// An id for an upload: 128 bits in base32. It is no secret, only unique.
+#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 is an id")]
+pub fn media_id(random: u128) -> MediaId {
+    let digits = data_encoding::BASE32_NOPAD.encode(&random.to_be_bytes()).to_ascii_lowercase();
+    MediaId::parse(&format!("m_{digits}")).expect("it is an id")
+}
+
+/// The parts of a file of so many bytes; none of one that is uploaded as a whole.
+pub fn parts_of(bytes: u64) -> impl Iterator<Item = PartOf> {
+    let count = if bytes > MEDIA_WHOLE_BYTES_MAX { bytes.div_ceil(MEDIA_PART_BYTES) } else { 0 };
+    (0..count).map(move |part| {
+        let offset = part * MEDIA_PART_BYTES;
+        PartOf { number: part + 1, offset, bytes: MEDIA_PART_BYTES.min(bytes - offset) }
+    })
+}
+
+/// Whether a file is announced with the digests of its parts, if it has parts, and with the digest that follows from them.
+///
+/// # Errors
+/// The refusal names the field.
+pub fn check_parts(bytes: u64, sha256: &Digest, parts: &[Digest]) -> Result<(), Refusal> {
+    let count = parts_of(bytes).count();
+    if parts.len() != count {
+        let problem = match count {
+            0 => "must be left out: up to 16 MiB are uploaded as a whole".to_owned(),
+            count => format!("must be {count} digests, one for each 8 MiB"),
+        };
+        return Err(Refusal::bad_request("parts", problem));
+    }
+    if count > 0 && digest_of_parts(parts) != *sha256.as_str() {
+        return Err(Refusal::bad_request("sha256", "must be the digest of the parts' digests, one after another"));
+    }
+    Ok(())
+}
+
+/// What S3 calls a composite checksum, without the number of parts behind it.
+fn digest_of_parts(parts: &[Digest]) -> String {
+    let bytes = parts.iter().filter_map(|part| data_encoding::BASE64.decode(part.as_str().as_bytes()).ok());
+    let digest = bytes.fold(Sha256::new(), Sha256::chain_update).finalize();
+    data_encoding::BASE64.encode(&digest)
+}
+
+/// What a browser is told of what it downloads: to save it, under this name. RFC 6266, with the name twice, since some read only the
+/// first.
+pub fn disposition(name: Option<&FileName>) -> String {
+    let Some(name) = name else { return "attachment".to_owned() };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '(' | ')');
+    let plain: String = name.as_str().chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encoded: String = name
+        .as_str()
+        .bytes()
+        .map(|byte| if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
+}
+
+/// As which type it is downloaded. A file could be something that browsers run, whatever they are told to do with it.
+pub fn served_as<'a>(kind: &Kind, mime: &'a MimeType) -> &'a str {
+    match kind {
+        Kind::Image | Kind::Voice => mime.as_str(),
+        _ => "application/octet-stream",
+    }
+}
+
+/// How long a URL to put something may be good that is signed now, for what ends then.
+pub fn url_ttl(now: Timestamp, expires_at: Timestamp) -> Duration {
+    UPLOAD_URL_TTL.min(expires_at.since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MIB: u64 = 1024 * 1024;
+
+    fn digest(byte: u8) -> Digest {
+        Digest::parse(&data_encoding::BASE64.encode(&[byte; 32])).unwrap()
+    }
+
+    fn row() -> MediaRow {
+        MediaRow {
+            media_id: media_id(7),
+            owner_id: UserId::parse("alice").unwrap(),
+            conversation_id: ConversationId::parse("dm_x").unwrap(),
+            kind: Kind::Image,
+            mime: MimeType::parse("image/png").unwrap(),
+            bytes: 5,
+            sha256: digest(1),
+            parts: None,
+            ready_at: Some(Timestamp::from_millis(1_000)),
+            seq: None,
+            name: None,
+            expires_at: Some(Timestamp::from_millis(100_000)),
+        }
+    }
+
+    fn media() -> Media {
+        Media {
+            media_id: media_id(7),
+            mime: MimeType::parse("image/png").unwrap(),
+            bytes: 5,
+            sha256: digest(1),
+            name: None,
+            width: Some(1),
+            height: Some(1),
+            duration_ms: None,
+            thumbhash: None,
+            waveform: None,
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_what_differs_and_says_nothing_of_what_is_not_one_s_own() {
+        let [alice, bob] = ["alice", "bob"].map(|id| UserId::parse(id).unwrap());
+        let [here, elsewhere] = ["dm_x", "dm_y"].map(|id| ConversationId::parse(id).unwrap());
+        let (now, late) = (Timestamp::from_millis(5_000), Timestamp::from_millis(100_000));
+        let of = |row: MediaRow, user, place, media: &Media, now| {
+            let refusal = row.refuses(user, place, &Kind::Image, media, now);
+            format!("{} {refusal}", refusal.code())
+        };
+        let gone = "gone there is no such message or upload, or no longer";
+        assert_eq!(of(row(), &bob, &here, &media(), now), gone);
+        assert_eq!(of(row(), &alice, &elsewhere, &media(), now), gone);
+        assert_eq!(of(row(), &alice, &here, &media(), late), gone);
+        assert_eq!(of(MediaRow { seq: Some(Seq::FIRST), ..row() }, &alice, &here, &media(), now), gone);
+        let differs = |field: &str| format!("bad_request {field}: must be what was uploaded");
+        let other = Media { bytes: 6, ..media() };
+        assert_eq!(of(row(), &alice, &here, &other, now), differs("media.bytes"));
+        let other = Media { sha256: digest(2), ..media() };
+        assert_eq!(of(row(), &alice, &here, &other, now), differs("media.sha256"));
+        let other = Media { mime: MimeType::parse("image/gif").unwrap(), ..media() };
+        assert_eq!(of(row(), &alice, &here, &other, now), differs("media.mime"));
+        assert_eq!(of(MediaRow { kind: Kind::File, ..row() }, &alice, &here, &media(), now), differs("kind"));
+        let waiting = MediaRow { ready_at: None, ..row() };
+        assert!(of(waiting, &alice, &here, &media(), now).starts_with("not_ready"));
+    }
+
+    #[test]
+    fn a_name_is_one_header_and_one_file() {
+        let of = |name: &str| disposition(Some(&FileName::parse(name).unwrap()));
+        assert_eq!(of("a b.pdf"), "attachment; filename=\"a b.pdf\"; filename*=UTF-8''a%20b.pdf");
+        assert_eq!(of("a\"; x=\"y"), "attachment; filename=\"a__ x__y\"; filename*=UTF-8''a%22%3B%20x%3D%22y");
+        assert_eq!(of("ü.png"), "attachment; filename=\"_.png\"; filename*=UTF-8''%C3%BC.png");
+        assert_eq!(disposition(None), "attachment");
+        let html = MimeType::parse("text/html").unwrap();
+        assert_eq!(served_as(&Kind::File, &html), "application/octet-stream");
+    }
+
+    #[test]
+    fn a_large_file_is_announced_with_its_parts() {
+        let told =
+            |bytes, sha256: &Digest, parts: &[Digest]| check_parts(bytes, sha256, parts).map_err(|no| no.to_string());
+        assert_eq!(told(16 * MIB, &digest(1), &[]), Ok(()));
+        let left_out = "parts: must be left out: up to 16 MiB are uploaded as a whole";
+        assert_eq!(told(16 * MIB, &digest(1), &[digest(1)]), Err(left_out.to_owned()));
+        let parts = [digest(1), digest(2), digest(3)];
+        let all = Digest::parse(&digest_of_parts(&parts)).unwrap();
+        assert_eq!(told(16 * MIB + 1, &all, &parts), Ok(()));
+        let three = "parts: must be 3 digests, one for each 8 MiB";
+        assert_eq!(told(16 * MIB + 1, &all, &parts[..2]), Err(three.to_owned()));
+        let of_parts = "sha256: must be the digest of the parts' digests, one after another";
+        assert_eq!(told(16 * MIB + 1, &digest(1), &parts), Err(of_parts.to_owned()));
+        assert_eq!(parts_of(100 * MIB).count(), wire::limits::MEDIA_PARTS_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_tile_the_file(bytes in 1..=wire::limits::MEDIA_BYTES_MAX) {
+            let mut end = 0;
+            for (place, part) in (1..).zip(parts_of(bytes)) {
+                prop_assert_eq!((part.number, part.offset), (place, end));
+                prop_assert!((1..=MEDIA_PART_BYTES).contains(&part.bytes));
+                end += part.bytes;
+            }
+            prop_assert_eq!(end, if bytes > MEDIA_WHOLE_BYTES_MAX { bytes } else { 0 });
+        }
+
+        #[test]
+        fn a_disposition_is_plain_ascii_on_one_line(name in "\\PC{1,100}") {
+            if let Ok(name) = FileName::parse(&name) {
+                let header = disposition(Some(&name));
+                prop_assert!(header.bytes().all(|byte| (0x20..0x7f).contains(&byte)));
+                prop_assert_eq!(header.matches('"').count(), 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Where the bytes go of a message that is to be sent.
+
+use std::collections::BTreeMap;
+
+use actions::{Attempt, conversation_for, retry, visible};
+use domain::limits::{PARTS_SHOWN_MAX, UPLOAD_TTL};
+use domain::{Failure, MediaRow, PartOf, Parts, check_parts, is_channel, is_group, media_id, parts_of, url_ttl};
+use lambda::EventLine;
+use objects::{Put, Validity};
+use store::media::{self, Written};
+use store::{channels, inbox, messages, roster};
+use wire::{
+    ConversationId, CopyOf, MediaId, NewUpload, Part, Refusal, Reply, Target, Timestamp, UploadRequest, UploadResult,
+    UserId,
+};
+
+use crate::{Deps, MIB};
+
+pub(crate) async fn upload(
+    deps: &Deps,
+    user: &UserId,
+    request: UploadRequest,
+    line: &mut EventLine,
+) -> Result<Reply, Failure> {
+    let result = match request {
+        UploadRequest::New(announced) => new(deps, user, announced, line).await?,
+        UploadRequest::Copy { target, copy_of } => copy(deps, user, &target, &copy_of, line).await?,
+        UploadRequest::Again { media_id } => again(deps, user, &media_id, line).await?,
+    };
+    Ok(result.into())
+}
+
+/// The row first: it is what removes whatever comes to be there.
+async fn new(deps: &Deps, user: &UserId, announced: NewUpload, line: &mut EventLine) -> Result<UploadResult, Failure> {
+    let NewUpload { target, kind, mime, bytes, sha256, parts } = announced;
+    if bytes > deps.limits.bytes_max {
+        return Err(Refusal::TooLarge { field: "bytes", problem: "is more than this server takes" }.into());
+    }
+    check_parts(bytes, &sha256, &parts)?;
+    let conversation_id = line.conversation_id.insert(conversation_for(user, &target)).clone();
+    may_write(deps, user, &target, &conversation_id).await?;
+    count(deps, user, bytes).await?;
+    let now = deps.clock.now();
+    let mut row = MediaRow {
+        media_id: media_id(fastrand::u128(..)),
+        owner_id: user.clone(),
+        conversation_id,
+        kind,
+        mime,
+        bytes,
+        sha256,
+        parts: None,
+        ready_at: None,
+        seq: None,
+        name: None,
+        expires_at: Some(now.plus(UPLOAD_TTL)),
+    };
+    if !parts.is_empty() {
+        // Of an upload that no row names, nobody has a URL, and the bucket's lifecycle ends it.
+        let upload_id = deps.objects.begin_parts(&row).await?;
+        row.parts = Some(Parts { upload_id, digests: parts });
+    }
+    media::create(&deps.store, &row).await?;
+    let missing = parts_of(row.bytes).collect();
+    places(deps, row, missing, now).await
+}
+
+/// Fresh URLs, for what is not there yet.
+async fn again(deps: &Deps, user: &UserId, media_id: &MediaId, line: &mut EventLine) -> Result<UploadResult, Failure> {
+    let (now, row) = (deps.clock.now(), media::get(&deps.store, media_id).await?.ok_or(Refusal::Gone)?);
+    row.check_waiting(user, now)?;
+    line.conversation_id = Some(row.conversation_id.clone());
+    let missing = match &row.parts {
+        Some(parts) => match deps.objects.missing_parts(&row, parts).await? {
+            Some(missing) => missing,
+            // Put together, or given up by the bucket's lifecycle.
+            None if deps.objects.is_there(&row).await? => vec![],
+            None => return Err(Refusal::Gone.into()),
+        },
+        None => vec![],
+    };
+    places(deps, row, missing, now).await
+}
+
+/// Where what is missing is to be put.
+async fn places(deps: &Deps, row: MediaRow, missing: Vec<PartOf>, now: Timestamp) -> Result<UploadResult, Failure> {
+    let validity = Validity { from: now, ttl: url_ttl(now, row.expires_at.unwrap_or_default()) };
+    let expires_at = now.plus(validity.ttl);
+    let (mut url, mut headers, mut parts) = (None, BTreeMap::new(), vec![]);
+    match &row.parts {
+        Some(of) => {
+            for part in missing.into_iter().take(PARTS_SHOWN_MAX) {
+                let PartOf { number, offset, bytes } = part;
+                let Put { url, headers } = deps.objects.part_url(&row, of, part, validity).await?;
+                parts.push(Part { number, offset, bytes, url, headers });
+            }
+        }
+        None if row.ready_at.is_none() => {
+            let put = deps.objects.put_url(&row, validity).await?;
+            (url, headers) = (Some(put.url), put.headers);
+        }
+        None => {}
+    }
+    Ok(UploadResult { media_id: row.media_id, url, headers, parts, expires_at })
+}
+
+/// What another message carries becomes an object of its own, so that each has one owner and one message, and none outlives a delete
+/// because of another.
+async fn copy(
+    deps: &Deps,
+    user: &UserId,
+    target: &Target,
+    copy_of: &CopyOf,
+    line: &mut EventLine,
+) -> Result<UploadResult, Failure> {
+    let CopyOf { conversation_id: source, seq } = copy_of;
+    let conversation_id = line.conversation_id.insert(conversation_for(user, target)).clone();
+    may_write(deps, user, target, &conversation_id).await?;
+    if !visible(&deps.store, user, source).await?.contains(seq) {
+        return Err(Refusal::Gone.into());
+    }
+    let message = messages::get(&deps.store, source, *seq).await?;
+    let carried = message.filter(|message| message.deleted.is_none()).and_then(|message| message.media);
+    let from = media::get(&deps.store, &carried.ok_or(Refusal::Gone)?.media_id).await?.ok_or(Refusal::Gone)?;
+    count(deps, user, from.bytes).await?;
+    let now = deps.clock.now();
+    let row = MediaRow {
+        media_id: media_id(fastrand::u128(..)),
+        owner_id: user.clone(),
+        conversation_id,
+        parts: None,
+        ready_at: None,
+        seq: None,
+        name: None,
+        expires_at: Some(now.plus(UPLOAD_TTL)),
+        ..from.clone()
+    };
+    media::create(&deps.store, &row).await?;
+    if !deps.objects.copy(&from, &row).await? {
+        return Err(Refusal::Gone.into());
+    }
+    // Written a moment ago, and nobody else knows its id.
+    let ready_at = deps.clock.now();
+    media::note_ready(&deps.store, &row.media_id, ready_at).await?;
+    places(deps, MediaRow { ready_at: Some(ready_at), ..row }, vec![], now).await
+}
+
+/// Whether the user writes there at all. Everything else `send` decides, when it comes to it.
+async fn may_write(deps: &Deps, user: &UserId, target: &Target, conversation: &ConversationId) -> Result<(), Failure> {
+    if is_group(conversation) || is_channel(conversation) {
+        let is_member = if is_channel(conversation) {
+            channels::get(&deps.store, user, conversation).await?.is_some()
+        } else {
+            roster::get(&deps.store, conversation, user).await?.is_some_and(|own| own.left_seq.is_none())
+        };
+        return if is_member { Ok(()) } else { Err(Refusal::NotMember.into()) };
+    }
+    let standing = inbox::standing(&deps.store, user, conversation).await?;
+    // Nobody reads what a service is told.
+    let is_to_service = match (target, &standing.membership) {
+        (Target::User(to), _) => to.is_service(),
+        (Target::Conversation(_), Some(own)) => own.audience().others().iter().any(UserId::is_service),
+        (Target::Conversation(_), None) => return Err(Refusal::NotMember.into()),
+    };
+    if standing.blocked || is_to_service { Err(Refusal::Forbidden.into()) } else { Ok(()) }
+}
+
+/// Counts so many bytes for the user, if that is within the rate. Counted first: who dies here has lost a part of the rate, and no
+/// upload is uncounted.
+async fn count(deps: &Deps, user: &UserId, bytes: u64) -> Result<(), Failure> {
+    let rate = deps.limits.mib;
+    if rate.is_unlimited() {
+        return Ok(());
+    }
+    let mib = u32::try_from(bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
+    retry(&mut 0, async || {
+        let was_until = media::uploads_until(&deps.store, user).await?;
+        let until = rate.take_whole(was_until, deps.clock.now(), mib).map_err(|wait| Refusal::RateLimited {
+            retry_after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        })?;
+        match media::count_upload(&deps.store, user, was_until, until).await? {
+            Written::Done => Ok(Attempt::Done(())),
+            Written::Lost => Ok(Attempt::AgainAfterPause),
+        }
+    })
+    .await
+}

@@ -1,0 +1,314 @@
+//! Pictures, files and voice, as two people and an S3 see them: over sockets, and by URLs.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use data_encoding::BASE64;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use testkit::{Phone, TestServer};
+
+const MIB: usize = 1024 * 1024;
+/// A page that calls itself a picture.
+const HTML: &[u8] = b"<!doctype html><script>alert(1)</script>";
+
+fn digest(bytes: &[u8]) -> String {
+    BASE64.encode(&Sha256::digest(bytes))
+}
+
+fn upload(kind: &str, mime: &str, bytes: &[u8]) -> Value {
+    json!({"action": "upload", "to": "bob", "kind": kind, "mime": mime, "bytes": bytes.len(), "sha256": digest(bytes)})
+}
+
+/// What a message says of it.
+fn media(media_id: &Value, mime: &str, bytes: &[u8], more: &Value) -> Value {
+    let mut media = json!({"media_id": media_id, "mime": mime, "bytes": bytes.len(), "sha256": digest(bytes)});
+    media.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    media
+}
+
+fn send(kind: &str, id: &str, media: &Value) -> Value {
+    json!({"action": "send", "to": "bob", "client_msg_id": id, "kind": kind, "body": "", "media": media})
+}
+
+fn headers(place: &Value) -> BTreeMap<String, String> {
+    serde_json::from_value(place["headers"].clone()).unwrap()
+}
+
+async fn put(server: &TestServer, url: &str, headers: &BTreeMap<String, String>, bytes: &[u8]) -> StatusCode {
+    let mut put = server.http.put(url).body(bytes.to_vec());
+    for (name, value) in headers {
+        put = put.header(name, value);
+    }
+    put.send().await.unwrap().status()
+}
+
+async fn get(server: &TestServer, url: &str) -> Response {
+    server.http.get(url).send().await.unwrap()
+}
+
+/// Puts these bytes as they were announced. What they are called.
+async fn uploaded(server: &TestServer, phone: &mut Phone, announced: Value, bytes: &[u8]) -> Value {
+    let place = phone.ok(announced).await;
+    assert_eq!(put(server, place["url"].as_str().unwrap(), &headers(&place), bytes).await, StatusCode::OK);
+    phone.ok(json!({"action": "uploaded", "media_id": place["media_id"]})).await["media_id"].clone()
+}
+
+async fn url_of(phone: &mut Phone, media_id: &Value) -> String {
+    let got = phone.ok(json!({"action": "download", "media_ids": [media_id]})).await;
+    got["items"][0]["url"].as_str().unwrap_or_else(|| panic!("{got}")).to_owned()
+}
+
+async fn swept(server: &TestServer) {
+    server.local().mapping("MediaStream").unwrap().settled().await;
+}
+
+#[tokio::test]
+async fn a_picture_is_put_sent_fetched_and_deleted() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let media_id = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
+    let media = media(&media_id, "image/png", HTML, &json!({"width": 4, "height": 3}));
+    let sent = alice.ok(send("image", "m1", &media)).await;
+    let told = bob.event("messages.new").await["messages"][0].take();
+    assert_eq!((&told["kind"], &told["body"], &told["media"]), (&json!("image"), &json!(""), &media));
+    let url = url_of(&mut bob, &media_id).await;
+    let got = get(&server, &url).await;
+    assert_eq!(got.status(), StatusCode::OK);
+    // Whatever it is: no browser shows it by itself, or takes it for a page.
+    assert_eq!(got.headers()["content-disposition"], "attachment");
+    assert_eq!(got.headers()["content-type"], "image/png");
+    assert_eq!(got.bytes().await.unwrap(), HTML);
+    let part = server.http.get(&url).header("range", "bytes=2-8").send().await.unwrap();
+    assert_eq!((part.status(), part.bytes().await.unwrap().as_ref()), (StatusCode::PARTIAL_CONTENT, &HTML[2..9]));
+    // Nobody makes another URL of it.
+    let as_a_page = url.replace("response-content-type=image%2Fpng", "response-content-type=text%2Fhtml");
+    assert_ne!(as_a_page, url);
+    let shown = url.replace("response-content-disposition=attachment&", "");
+    let another = url.replace("/media/image/", "/media/file/");
+    for changed in [as_a_page, shown, another, url.split('?').next().unwrap().to_owned()] {
+        assert_eq!(get(&server, &changed).await.status(), StatusCode::FORBIDDEN, "{changed}");
+    }
+    assert_eq!(server.http.delete(&url).send().await.unwrap().status(), StatusCode::FORBIDDEN);
+
+    let delete =
+        json!({"action": "delete", "conversation_id": sent["conversation_id"], "seq": 1, "client_msg_id": "d1"});
+    alice.ok(delete).await;
+    let gone = bob.ok(json!({"action": "download", "media_ids": [media_id]})).await;
+    assert_eq!(gone, json!({"items": [], "gone": [media_id]}));
+    // The URL of before dies with the object.
+    while get(&server, &url).await.status() != StatusCode::NOT_FOUND {
+        tokio::task::yield_now().await;
+    }
+    let message = bob.history(sent["conversation_id"].as_str().unwrap()).await["messages"][0].take();
+    assert_eq!((&message["media"], &message["body"]), (&Value::Null, &json!("")));
+}
+
+#[tokio::test]
+async fn s3_takes_what_was_announced_once_and_nothing_else() {
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
+    let place = alice.ok(upload("file", "text/html", HTML)).await;
+    let (url, signed) = (place["url"].as_str().unwrap(), headers(&place));
+    let with = |name: &str, value: &str| {
+        let mut changed = signed.clone();
+        changed.insert(name.to_owned(), value.to_owned());
+        changed
+    };
+    let mut same_length = HTML.to_vec();
+    same_length[3] ^= 1;
+    assert_eq!(put(&server, url, &signed, &same_length).await, StatusCode::BAD_REQUEST, "other bytes");
+    assert_eq!(put(&server, url, &signed, &HTML[1..]).await, StatusCode::FORBIDDEN, "fewer");
+    assert_eq!(
+        put(&server, url, &with("content-type", "image/png"), HTML).await,
+        StatusCode::FORBIDDEN,
+        "another type"
+    );
+    let other_digest = with("x-amz-checksum-sha256", &digest(&same_length));
+    assert_eq!(put(&server, url, &other_digest, &same_length).await, StatusCode::FORBIDDEN, "another digest");
+    for name in signed.keys() {
+        let mut fewer = signed.clone();
+        fewer.remove(name);
+        assert_eq!(put(&server, url, &fewer, HTML).await, StatusCode::FORBIDDEN, "without {name}");
+    }
+    let elsewhere = url.replace("/media/file/", "/media/image/");
+    assert_eq!(put(&server, &elsewhere, &signed, HTML).await, StatusCode::FORBIDDEN, "elsewhere");
+    let longer = url.replace("X-Amz-Expires=900", "X-Amz-Expires=90000");
+    assert_eq!(put(&server, &longer, &signed, HTML).await, StatusCode::FORBIDDEN, "for longer");
+    let media_id = &place["media_id"];
+    let is_there = json!({"action": "uploaded", "media_id": media_id});
+    assert_eq!(alice.refused(is_there.clone()).await, "not_ready", "nothing of all that is there");
+    assert_eq!(put(&server, url, &signed, HTML).await, StatusCode::OK);
+    assert_eq!(put(&server, url, &signed, HTML).await, StatusCode::PRECONDITION_FAILED, "twice");
+    alice.ok(is_there).await;
+    let file = media(media_id, "text/html", HTML, &json!({"name": "a.html"}));
+    let mut named = file.clone();
+    for name in ["../../etc/passwd", "a\nb", "exe\u{202e}gpj.html"] {
+        named["name"] = json!(name);
+        assert_eq!(alice.refused(send("file", "m1", &named)).await, "bad_request", "{name:?}");
+    }
+    alice.ok(send("file", "m1", &file)).await;
+    assert_eq!(alice.refused(send("file", "m2", &file)).await, "gone", "in two messages");
+    // What browsers run is downloaded as what they don't.
+    let got = get(&server, &url_of(&mut server.phone("bob").await, media_id).await).await;
+    assert_eq!(got.headers()["content-type"], "application/octet-stream");
+    assert_eq!(got.headers()["content-disposition"], "attachment; filename=\"a.html\"; filename*=UTF-8''a.html");
+    assert_eq!(alice.refused(upload("image", "image/svg+xml", HTML)).await, "bad_request", "it is no image");
+}
+
+#[tokio::test]
+async fn a_large_file_goes_on_where_it_was_interrupted() {
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
+    let bytes: Vec<u8> = (0..17 * MIB).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    let digests: Vec<String> = bytes.chunks(8 * MIB).map(digest).collect();
+    let all: Vec<u8> = bytes.chunks(8 * MIB).flat_map(Sha256::digest).collect();
+    let mut announced = upload("file", "video/mp4", &bytes);
+    announced["sha256"] = json!(digest(&all));
+    announced["parts"] = json!(digests);
+    let begun = alice.ok(announced).await;
+    let media_id = begun["media_id"].clone();
+    let of = |part: &Value| {
+        let [offset, length] = ["offset", "bytes"].map(|name| usize::try_from(part[name].as_u64().unwrap()).unwrap());
+        bytes[offset..offset + length].to_vec()
+    };
+    let [first, second, third] = begun["parts"].as_array().unwrap().as_slice() else { panic!("{begun}") };
+    for part in [third, first] {
+        let put = put(&server, part["url"].as_str().unwrap(), &headers(part), &of(part)).await;
+        assert_eq!(put, StatusCode::OK);
+    }
+    let bad = put(&server, second["url"].as_str().unwrap(), &headers(second), &of(first)).await;
+    assert_eq!(bad, StatusCode::BAD_REQUEST, "another part's bytes");
+    // The app was restarted: only the part that is missing is put.
+    alice.leave().await;
+    let mut alice = server.phone("alice").await;
+    let is_there = json!({"action": "uploaded", "media_id": media_id});
+    assert_eq!(alice.refused(is_there.clone()).await, "not_ready");
+    let rest = alice.ok(json!({"action": "upload", "media_id": media_id})).await;
+    let [part] = rest["parts"].as_array().unwrap().as_slice() else { panic!("{rest}") };
+    assert_eq!(part["number"], 2);
+    assert_eq!(put(&server, part["url"].as_str().unwrap(), &headers(part), &of(part)).await, StatusCode::OK);
+    alice.ok(is_there).await;
+    let mut file = media(&media_id, "video/mp4", &bytes, &json!({"name": "sea.mp4"}));
+    file["sha256"] = json!(digest(&all));
+    alice.ok(send("file", "m1", &file)).await;
+    let url = url_of(&mut server.phone("bob").await, &media_id).await;
+    assert_eq!(get(&server, &url).await.bytes().await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_forwarded_picture_outlives_the_first() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let media_id = uploaded(&server, &mut alice, upload("voice", "audio/webm", b"hi"), b"hi").await;
+    let voice = media(&media_id, "audio/webm", b"hi", &json!({"duration_ms": 900, "waveform": "AAAA"}));
+    let sent = alice.ok(send("voice", "m1", &voice)).await;
+    let copy_of = json!({"conversation_id": sent["conversation_id"], "seq": sent["seq"]});
+    let copied = bob.ok(json!({"action": "upload", "to": "carol", "copy_of": copy_of})).await["media_id"].take();
+    let mut forwarded = voice.clone();
+    forwarded["media_id"] = copied.clone();
+    let mut frame = send("voice", "f1", &forwarded);
+    frame["to"] = json!("carol");
+    bob.ok(frame).await;
+    let delete =
+        json!({"action": "delete", "conversation_id": sent["conversation_id"], "seq": 1, "client_msg_id": "d1"});
+    alice.ok(delete).await;
+    let url = url_of(&mut server.phone("carol").await, &copied).await;
+    assert_eq!(get(&server, &url).await.bytes().await.unwrap().as_ref(), b"hi");
+}
+
+#[tokio::test]
+async fn what_a_post_carries_is_for_who_sees_the_post() {
+    let server = TestServer::open().await;
+    let [mut alice, mut bob, mut carol, mut dave] = [
+        server.phone("alice").await,
+        server.phone("bob").await,
+        server.phone("carol").await,
+        server.phone("dave").await,
+    ];
+    let create = json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News", "members": [],
+        "join": "open"});
+    let channel = alice.ok(create).await["conversation_id"].take();
+    let about = |action: &str, more: Value| {
+        let mut frame = json!({"action": action, "conversation_id": channel});
+        frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        frame
+    };
+    let only = |action: &str| about(action, json!({}));
+    for phone in [&mut bob, &mut carol] {
+        phone.ok(only("join")).await;
+    }
+    bob.ok(only("watch")).await;
+    let mut announced = upload("image", "image/png", HTML);
+    announced.as_object_mut().unwrap().remove("to");
+    announced["conversation_id"] = channel.clone();
+    assert_eq!(dave.refused(announced.clone()).await, "not_member");
+    let media_id = uploaded(&server, &mut alice, announced, HTML).await;
+    let media = media(&media_id, "image/png", HTML, &json!({"width": 4, "height": 3}));
+    let post = about("send", json!({"client_msg_id": "m1", "kind": "image", "body": "", "media": media}));
+    assert_eq!(bob.refused(post.clone()).await, "forbidden");
+    let sent = alice.ok(post.clone()).await;
+    assert_eq!(alice.ok(post).await["duplicate"], true);
+    assert_eq!(bob.event("messages.new").await["messages"][0]["media"], media);
+    assert_eq!(bob.ok(json!({"action": "channels"})).await["conversations"][0]["unread"], 1);
+    let url = url_of(&mut bob, &media_id).await;
+    assert_eq!(get(&server, &url).await.bytes().await.unwrap(), HTML);
+    // Not who is no member, nor who joined later, nor who has left.
+    let download = json!({"action": "download", "media_ids": [media_id]});
+    let gone = json!({"items": [], "gone": [media_id]});
+    let copy = json!({"action": "upload", "to": "erin", "copy_of": {"conversation_id": channel, "seq": sent["seq"]}});
+    assert_eq!(dave.ok(download.clone()).await, gone);
+    assert_eq!(dave.refused(copy.clone()).await, "not_member");
+    dave.ok(only("join")).await;
+    assert_eq!(dave.ok(download.clone()).await, gone);
+    assert_eq!(dave.refused(copy.clone()).await, "gone");
+    carol.ok(copy.clone()).await;
+    carol.ok(only("leave")).await;
+    assert_eq!(carol.ok(download.clone()).await, gone);
+
+    alice.ok(about("delete", json!({"seq": sent["seq"], "client_msg_id": "d1"}))).await;
+    assert_eq!(bob.ok(download).await, gone);
+    assert_eq!(bob.refused(copy).await, "gone");
+    while get(&server, &url).await.status() != StatusCode::NOT_FOUND {
+        tokio::task::yield_now().await;
+    }
+    let message = bob.history(channel.as_str().unwrap()).await["messages"][0].take();
+    assert_eq!((&message["seq"], &message["media"]), (&sent["seq"], &Value::Null));
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "looks into the tables and the bucket")]
+async fn what_is_never_sent_goes_by_its_ttl() {
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
+    let orphan = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
+    let kept = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
+    alice.ok(send("image", "m1", &media(&kept, "image/png", HTML, &json!({"width": 4, "height": 3})))).await;
+    let update = server.tables().update_item().table_name("MediaTable");
+    let update = update.key("media_id", AttributeValue::S(orphan.as_str().unwrap().to_owned()));
+    let update = update.update_expression("SET expires_at = :then");
+    update.expression_attribute_values(":then", AttributeValue::N("1".to_owned())).send().await.unwrap();
+    let engine = server.local().database().engine().clone();
+    tokio::task::spawn_blocking(move || engine.sweep_ttl()).await.unwrap().unwrap();
+    swept(&server).await;
+    assert_eq!(server.local().objects().keys(), [format!("media/image/{}", kept.as_str().unwrap())]);
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "the local S3 follows the template, and a stack's origins are its own")]
+async fn a_page_may_put_and_get_what_it_has_a_url_for() {
+    let server = TestServer::open().await;
+    let place = server.phone("alice").await.ok(upload("image", "image/png", HTML)).await;
+    let ask =
+        server.http.request(Method::OPTIONS, place["url"].as_str().unwrap()).header("origin", "https://chat.example");
+    let ask = ask.header("access-control-request-method", "PUT");
+    let names: Vec<String> = headers(&place).into_keys().collect();
+    let answer = ask.header("access-control-request-headers", names.join(",")).send().await.unwrap();
+    assert!(answer.status().is_success());
+    assert_eq!(answer.headers()["access-control-allow-origin"], "*");
+    let allowed = answer.headers()["access-control-allow-headers"].to_str().unwrap();
+    for name in names {
+        assert!(allowed.split(',').any(|allowed| allowed.trim() == name), "{name} is not among {allowed}");
+    }
+}
