@@ -245,7 +245,7 @@ async fn carry(server: &TestServer) {
     let mut media = described(b"hi");
     media["media_id"] = place["media_id"].clone();
     media["name"] = json!("a.txt");
-    let send = about(&group, "send", "c1", &json!({"kind": "file", "body": "", "media": media}));
+    let send = about(&group, "send", "c1", &json!({"kind": "file", "body": "", "media": &media}));
     let seq = alice.ok(send).await["seq"].clone();
     let got = bob.ok(json!({"action": "download", "media_ids": [place["media_id"]]})).await;
     let got = server.http.get(got["items"][0]["url"].as_str().unwrap()).send().await.unwrap();
@@ -266,6 +266,14 @@ async fn carry(server: &TestServer) {
         assert_eq!(put(part, &bytes[offset..offset + length]).await, 200);
     }
     alice.ok(json!({"action": "uploaded", "media_id": begun["media_id"]})).await;
+    media["sha256"] = announced["sha256"].clone();
+    media["bytes"] = announced["bytes"].clone();
+    media["media_id"] = begun["media_id"].clone();
+    let send = about(&group, "send", "c2", &json!({"kind": "file", "body": "", "media": media}));
+    let seq = alice.ok(send).await["seq"].clone();
+    // An operator deletes that one.
+    let delete = json!({"op": "delete_message", "conversation_id": group, "seq": seq});
+    assert!(admin(server, &delete).await["result"].is_object());
     // Given up half way.
     let given_up = alice.ok(announced).await["media_id"].as_str().unwrap().to_owned();
     let key = AttributeValue::S(given_up);
