@@ -1,7 +1,6 @@
 //! The client library, through connections that break.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -235,7 +234,7 @@ async fn a_channel_is_watched_over_connections_that_break_until_its_reader_is_re
 
 #[tokio::test]
 async fn a_picture_and_a_file_in_parts_arrive_as_they_were_sent() {
-    let (server, folder) = (TestServer::open().await, Folder::new("media"));
+    let (server, folder) = (TestServer::open().await, Folder::new("picture"));
     let alice = App::ready(config(&server, server.url(), "alice")).await;
     let mut bob = App::ready(config(&server, server.url(), "bob")).await;
     let bobs = || Target::User(UserId::parse(&server.id("bob")).unwrap());
@@ -265,7 +264,7 @@ async fn a_picture_and_a_file_in_parts_arrive_as_they_were_sent() {
 
 #[tokio::test]
 async fn what_is_not_what_the_message_says_is_not_kept_and_what_changes_is_not_sent() {
-    let (server, folder) = (TestServer::open().await, Folder::new("media"));
+    let (server, folder) = (TestServer::open().await, Folder::new("wrong"));
     let mut alice = App::ready(config(&server, server.url(), "alice")).await;
     let bobs = || Target::User(UserId::parse(&server.id("bob")).unwrap());
     let file = |path: &PathBuf| {
@@ -288,7 +287,7 @@ async fn what_is_not_what_the_message_says_is_not_kept_and_what_changes_is_not_s
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
 async fn an_upload_goes_on_after_a_restart() {
-    let (server, folder) = (TestServer::open().await, Folder::new("media"));
+    let (server, folder) = (TestServer::open().await, Folder::new("upload"));
     let network = Network::to(&server).await;
     let outbox = folder.0.join("outbox");
     let start = |url: &str| config(&server, url, "alice").storage(FileStorage::open(&outbox).unwrap());
@@ -412,9 +411,7 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        static LAST: AtomicU32 = AtomicU32::new(0);
-        let number = LAST.fetch_add(1, Relaxed);
-        let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("pigeonhole-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }

@@ -661,7 +661,7 @@ async fn media_given_up() {
 
     // "What is left over is in the list of the bucket and not in the table: delete it", and empty the queue.
     let key = format!("media/image/{}", carried.media_id.as_str().unwrap());
-    assert_eq!(server.local().objects().keys(), [key.clone()]);
+    assert_eq!(server.local().objects().keys(), std::slice::from_ref(&key));
     server.local().objects().remove(&key);
     stream.purge_given_up();
     drill.all_is_well(2).await;

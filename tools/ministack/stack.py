@@ -203,6 +203,7 @@ def for_ministack(endpoint, sns, binaries):
         (f"https://{host}", f"http://{gateway}"),
         (f"wss://{host}", f"ws://{gateway}"),
         ("https://dynamodb.${AWS::Region}.${AWS::URLSuffix}", endpoint),
+        ("https://s3.${AWS::Region}.${AWS::URLSuffix}", endpoint),
         ("https://sns.${AWS::Region}.${AWS::URLSuffix}", sns),
         # Below an attribute that is not there, `exists` is never false on it. On AWS this here would always fit.
         ('"NewImage":{"notified_seq":{"N":[{"exists":false}]}}', '"NewImage":{"notified_seq":[{"exists":false}]}'),
