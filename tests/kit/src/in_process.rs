@@ -129,8 +129,9 @@ impl InProcess {
         limits: Limits,
     ) -> Self {
         let Limits { requests, sends, first_messages, push_grace: grace, .. } = limits;
-        let write_limits =
-            || SendLimits::new(sends, first_messages, Duration::from_hours(30 * 24), limits.group_members);
+        let of_rates =
+            |sends, firsts| SendLimits::new(sends, firsts, Duration::from_hours(30 * 24), limits.group_members);
+        let write_limits = || of_rates(sends, first_messages);
         let limiter = || Limiter::new(requests, connections.clone());
         let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
@@ -182,12 +183,7 @@ impl InProcess {
             admin: admin::Deps {
                 store: store.clone(),
                 fanout: fanout(),
-                limits: SendLimits::new(
-                    Rate::UNLIMITED,
-                    Rate::UNLIMITED,
-                    Duration::from_hours(30 * 24),
-                    limits.group_members,
-                ),
+                limits: of_rates(Rate::UNLIMITED, Rate::UNLIMITED),
                 log_key: LogKey::new("key-of-tests"),
                 clock: time(),
             },
