@@ -26,6 +26,7 @@ fn environment(server: &TestServer) -> BTreeMap<String, String> {
     let file = std::fs::read_to_string(workspace_root().join("events/env.json")).unwrap();
     let file = file.replace("http://host.docker.internal:3002", &server.local().database().endpoint());
     let file = file.replace("http://host.docker.internal:3001", &server.local().http_url());
+    let file = file.replace("http://host.docker.internal:3003", &server.local().objects().endpoint());
     assert!(!file.contains("docker"), "{file}");
     let parameters = serde_json::from_str::<Value>(&file).unwrap()["Parameters"].take();
     let mut variables: BTreeMap<String, String> = serde_json::from_value(parameters).unwrap();

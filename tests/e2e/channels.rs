@@ -136,8 +136,8 @@ async fn who_is_removed_while_watching_hears_nothing_more() {
         watchers.push(phone);
     }
     let [bob, carol, dave] = &mut watchers[..] else { unreachable!() };
-    alice.ok(about("remove", &channel, &json!({"client_msg_id": "x1", "user_id": "bob"}))).await;
     carol.ok(only("leave", &channel)).await;
+    alice.ok(about("remove", &channel, &json!({"client_msg_id": "x1", "user_id": "bob"}))).await;
     alice.ok(say(&channel, "m1", "secret")).await;
     dave.wait_for(|frame| frame["messages"][0]["body"] == "secret" || frame["messages"][1]["body"] == "secret").await;
     bob.expect_silence().await;

@@ -175,8 +175,8 @@ class Stack:
         return detail["StackResourceDetail"]["PhysicalResourceId"]
 
     def tables(self):
-        names = ["Connections", "Messages", "Idempotency", "Inbox", "Devices", "Audit", "Conversations", "Members"]
-        return [self.resource(f"{name}Table") for name in names]
+        resources = self.aws.client("cloudformation").describe_stack_resources(StackName=NAME)["StackResources"]
+        return [one["PhysicalResourceId"] for one in resources if one["ResourceType"] == "AWS::DynamoDB::Table"]
 
     def token(self, user):
         issued = subprocess.run([*self.issuer(), "token", user], check=True, capture_output=True, text=True)

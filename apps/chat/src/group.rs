@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use pigeonhole_client::{AllowedTo, EVERYBODY, GroupMember, HistoryFrom, Info, JoinBy, Role, System, Title, UserId};
+use pigeonhole_client::{
+    AllowedTo, ConversationId, EVERYBODY, GroupMember, HistoryFrom, Info, JoinBy, Role, System, Title, UserId,
+};
+
+use crate::room::is_channel;
 
 /// What can be done to groups.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,8 +97,9 @@ pub(crate) fn apply(system: &System, sender: &UserId, members: &mut Members) {
     }
 }
 
-/// What happened, in words; `None`: this version does not know.
-pub(crate) fn happened(system: &System, sender: &UserId, me: &UserId) -> Option<String> {
+/// What happened to a conversation, in words; `None`: this version does not know.
+pub(crate) fn happened(system: &System, id: &ConversationId, sender: &UserId, me: &UserId) -> Option<String> {
+    let what = if is_channel(id) { "channel" } else { "group" };
     let who = |id: &UserId| if id == me { "you".to_owned() } else { id.to_string() };
     let all = |ids: &[UserId]| ids.iter().map(who).collect::<Vec<_>>().join(", ");
     let by = who(sender);
@@ -102,16 +107,18 @@ pub(crate) fn happened(system: &System, sender: &UserId, me: &UserId) -> Option<
         System::Created { title, members } => {
             let others: Vec<UserId> = members.iter().filter(|id| *id != sender).cloned().collect();
             let with = if others.is_empty() { String::new() } else { format!(" with {}", all(&others)) };
-            format!("{by} made the group “{}”{with}", title.as_str())
+            format!("{by} made the {what} “{}”{with}", title.as_str())
         }
         System::MembersAdded { members } => format!("{by} added {}", all(members)),
         System::MembersRemoved { members } => format!("{by} removed {}", all(members)),
         System::MemberLeft {} => format!("{by} left"),
-        System::RoleChanged { user_id, role: Role::Owner } => format!("{by} handed the group over to {}", who(user_id)),
+        System::RoleChanged { user_id, role: Role::Owner } => {
+            format!("{by} handed the {what} over to {}", who(user_id))
+        }
         System::RoleChanged { user_id, role } => format!("{by} made {} {}", who(user_id), in_words(*role)),
         System::InfoChanged { title, history, post, add, join } => {
             let mut changes = Vec::new();
-            changes.extend(title.as_ref().map(|title| format!("called the group “{}”", title.as_str())));
+            changes.extend(title.as_ref().map(|title| format!("called the {what} “{}”", title.as_str())));
             changes.extend(post.map(|post| format!("let {} write", allowed(post))));
             changes.extend(add.map(|add| format!("let {} add members", allowed(add))));
             changes.extend(history.map(|history| match history {
@@ -197,6 +204,7 @@ mod tests {
     fn what_happened_is_said_and_kept() {
         let (me, mut known) = (user("alice"), Members::new());
         let title = || Title::parse("Trip").unwrap();
+        let group = ConversationId::parse("gr_t").unwrap();
         let role = |user_id: &str, role| System::RoleChanged { user_id: user(user_id), role };
         for (sender, system, text, expected) in [
             (
@@ -228,10 +236,13 @@ mod tests {
             ("carol", titled(title()).into(), "carol called the group “Trip”", "alice (admin), carol (owner)"),
         ] {
             apply(&system, &user(sender), &mut known);
-            assert_eq!(happened(&system, &user(sender), &me).as_deref(), Some(text));
+            assert_eq!(happened(&system, &group, &user(sender), &me).as_deref(), Some(text));
             assert_eq!(members_in_words(&known), expected);
         }
+        let named: System = titled(title()).into();
+        let channel = ConversationId::parse("ch_n").unwrap();
+        assert_eq!(happened(&named, &channel, &me, &me).as_deref(), Some("you called the channel “Trip”"));
         let later = serde_json::from_str(r#"{"event":"picture.changed"}"#).unwrap();
-        assert_eq!(happened(&later, &me, &me), None);
+        assert_eq!(happened(&later, &group, &me, &me), None);
     }
 }

@@ -123,9 +123,9 @@ impl Printer {
 
     /// A message, or what became of one.
     fn said(&self, message: &Message) -> Option<String> {
-        let Message { kind, sender_id, body, version, target_seq, emoji, system, .. } = message;
+        let Message { conversation_id, kind, sender_id, body, version, target_seq, emoji, system, .. } = message;
         if let Some(system) = system {
-            return happened(system, sender_id, &self.me).map(|text| format!("-- {text}"));
+            return happened(system, conversation_id, sender_id, &self.me).map(|text| format!("-- {text}"));
         }
         let own = *sender_id == self.me;
         let who = if own { "you" } else { sender_id.as_str() };

@@ -134,7 +134,7 @@ impl Transcript {
                 TimelineEntry::Day(day) => rows.push(vec![rule(&day_text(day), width).dim()]),
                 TimelineEntry::Unread(count) => rows.push(vec![rule(&format!("{count} new"), width).yellow()]),
                 TimelineEntry::System { message, system } => {
-                    if let Some(text) = happened(system, &message.sender_id, &self.me) {
+                    if let Some(text) = happened(system, &message.conversation_id, &message.sender_id, &self.me) {
                         let line = truncate(&sanitise(&text), width.saturating_sub(6));
                         rows.push(vec![self.time(message.sent_at), line.dim()]);
                     }
