@@ -55,13 +55,11 @@ pub(super) struct Entry {
     /// What the server held acknowledged when this was first sent; `None`: unknown, or not sent.
     acked_before: Option<Seq>,
     tries: u32,
-    /// It carries something that was announced in an earlier run.
-    may_be_sent: bool,
 }
 
 impl Entry {
     pub(super) fn set_unsent(&mut self) {
-        (self.under_way, self.acked_before, self.tries, self.may_be_sent) = (false, None, 0, false);
+        (self.under_way, self.acked_before, self.tries) = (false, None, 0);
     }
 }
 
@@ -86,8 +84,7 @@ impl Outbox {
         self.last_order += 1;
         let lane = self.lane_of(&queued.outgoing);
         let order = self.last_order;
-        let may_be_sent = false;
-        let entry = Entry { order, queued, waiter, under_way: false, acked_before: None, tries, may_be_sent };
+        let entry = Entry { order, queued, waiter, under_way: false, acked_before: None, tries };
         if entry.queued.outgoing.upload().is_some() {
             return self.uploads.push_back(Uploading::new(entry));
         }
@@ -99,7 +96,7 @@ impl Outbox {
     /// for it.
     pub(super) fn enter(&mut self, Uploading { mut entry, may_be_sent, .. }: Uploading) {
         let key = self.lane_of(&entry.queued.outgoing);
-        (entry.may_be_sent, entry.tries) = (may_be_sent, u32::from(may_be_sent));
+        entry.tries = u32::from(may_be_sent);
         let entries = &mut self.lanes.entry(key.clone()).or_default().entries;
         if may_be_sent {
             entries.push_front(entry);
@@ -297,7 +294,8 @@ impl Session {
     pub(super) fn send_refused(&mut self, queued: &Queued, error: Error) {
         let Some(entry) = self.outbox.remove(queued) else { return };
         let is_gone = matches!(&error, Error::Refused { code, .. } if code == "gone");
-        if is_gone && entry.may_be_sent {
+        if is_gone && entry.queued.outgoing.upload().is_some() {
+            // What it carries was there when it was looked after, and has ended since.
             return self.upload_anew(entry);
         }
         self.failed(entry, error);

@@ -228,7 +228,7 @@ impl Session {
         self.keep_media_id(client_msg_id, None);
     }
 
-    /// A message that may have been sent in an earlier run was not, and what it carries has ended since: from the beginning.
+    /// The message was not sent, and what it carries has ended: from the beginning.
     pub(super) fn upload_anew(&mut self, mut entry: Entry) {
         let client_msg_id = entry.queued.client_msg_id.clone();
         if let Some(upload) = entry.queued.outgoing.upload_mut() {

@@ -28,8 +28,6 @@ export interface Entry {
   /** What the server held acknowledged when this was first sent; `undefined`: unknown, or not sent. */
   ackedBefore: number | undefined;
   tries: number;
-  /** It carries something that was announced in an earlier run. */
-  mayBeSent: boolean;
 }
 
 /** The entries of one conversation. One is under way at a time, unless two lanes turned out to be for the same one. */
@@ -66,7 +64,7 @@ export class Outbox {
   add(queued: Queued, waiter: Waiter<Stored> | undefined, tries = 0): void {
     this.#lastOrder += 1;
     const order = this.#lastOrder;
-    const entry = { order, queued, waiter, underWay: false, ackedBefore: undefined, tries, mayBeSent: false };
+    const entry = { order, queued, waiter, underWay: false, ackedBefore: undefined, tries };
     if (carries(entry)) {
       // What it carries goes first.
       this.#session.uploads.add({ ...entry, tries: 0 });
@@ -84,7 +82,7 @@ export class Outbox {
   enter(entry: Entry, mayBeSent: boolean): void {
     const key = this.#laneOf(entry.queued);
     const lane = this.#lanes.get(key) ?? [];
-    const entered = { ...entry, mayBeSent, tries: Number(mayBeSent) };
+    const entered = { ...entry, tries: Number(mayBeSent) };
     this.#lanes.set(key, mayBeSent ? [entered, ...lane] : [...lane, entered]);
     this.#ready.add(key);
   }
@@ -185,7 +183,8 @@ export class Outbox {
 
   #refused(entry: Entry, error: PigeonholeError): void {
     this.#remove(entry);
-    if (entry.mayBeSent && error.code === "gone" && carries(entry)) {
+    if (error.code === "gone" && carries(entry)) {
+      // What it carries was there when it was looked after, and has ended since.
       this.#session.uploads.anew(entry);
     } else {
       this.failed(entry, error);

@@ -270,9 +270,9 @@ export class Uploads {
     }
   }
 
-  /** A message that may have been sent in an earlier run was not, and what it carries has ended since: from the beginning. */
+  /** The message was not sent, and what it carries has ended: from the beginning. */
   anew(entry: Entry & { queued: QueuedMessage }): void {
-    const unsent = { ...entry, underWay: false, ackedBefore: undefined, tries: 0, mayBeSent: false };
+    const unsent = { ...entry, underWay: false, ackedBefore: undefined, tries: 0 };
     this.add(unsent);
     const added = this.#all.at(-1);
     if (added) {
