@@ -89,7 +89,7 @@ chromium:
     [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || { apt-get update && apt-get install -y --no-install-recommends chromium fonts-inter; } || \
         { echo "The browser test needs Chromium: install it as root, or set CHROMIUM to its path." >&2; exit 1; }
 
-# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,ring,growth,money,storm,attack
+# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,ring,growth,ingest,money,storm,attack
 bench *ARGS:
     @# All of the workspace, so that its functions have the features that the measured ones have, and nothing is built twice.
     cargo build --release --workspace --bins
@@ -171,6 +171,14 @@ admin request function="":
         curl --silent --show-error --json {{quote(request)}} "${PIGEONHOLE_ADMIN:-http://127.0.0.1:3001/local/admin}"
         echo
     fi
+
+# Have a service write to a user of the local server (see docs/backend.md): `just publish bob "Your parcel is on its way"`
+publish user text service="@shop":
+    python3 tools/scripts/publish.py {{quote(user)}} {{quote(text)}} {{quote(service)}}
+
+# The SDKs of docs/examples, which a test runs against the local server
+examples: tools node
+    cd docs/examples && npm ci --no-audit --no-fund
 
 # Where is a message? Its way by the logs, of the local server or of a stack (see docs/operating.md): `just trace dm_… 42 STACK`
 trace conversation seq *STACK: tools

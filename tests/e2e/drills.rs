@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
+use crate::backend::{publish, queue, settled, sqs};
 use crate::failures::serve_keys;
 
 /// What rings from the second bad period on, until the second good one.
@@ -555,6 +556,50 @@ async fn fanout_given_up() {
     stream.purge_given_up();
     drill.all_is_well(2).await;
     drill.assert_rang(&[("fanout-behind", RANG), ("fanout-given-up", "..!..")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn dead_letters() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    let dead = server.local().queue("BackendDeadLetters").unwrap();
+    let mut dave = server.phone("dave").await;
+    // A server that was deployed with a field too few.
+    let send = |id: &str, body: &str| json!({"QueueUrl": "BackendQueue.fifo", "MessageGroupId": "dave", "MessageDeduplicationId": id, "MessageBody": body});
+    sqs(&server, "SendMessage", send("m1", r#"{"to":"dave","kind":"text","body":"hi"}"#)).await;
+    settled(queue(&server)).await;
+    drill.periods(1).await;
+
+    // "What is refused says why": it is mended, and sent again; then the queue is emptied.
+    let letters = dead.messages();
+    assert_eq!(letters[0].1["detail"]["StringValue"], "client_msg_id: is missing");
+    // With another id for SQS, for which the old one is done.
+    sqs(&server, "SendMessage", send("m1-mended", r#"{"to":"dave","client_msg_id":"m1","kind":"text","body":"hi"}"#))
+        .await;
+    assert_eq!(dave.event("messages.new").await["messages"][0]["body"], "hi");
+    dead.purge();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("dead-letters", ".!..")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn backend_behind() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    let mut dave = server.phone("dave").await;
+    // Somebody has switched the mapping off, and six minutes have passed.
+    queue(&server).pause(true);
+    queue(&server).behind(Duration::from_mins(6));
+    publish(&server, "dave", "m1", "hi").await;
+    drill.periods(2).await;
+
+    queue(&server).pause(false);
+    assert_eq!(dave.event("messages.new").await["messages"][0]["body"], "hi", "late, but it comes");
+    settled(queue(&server)).await;
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("backend-behind", RANG)]);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Everything a user meets, through real sockets to the real functions. One binary, so that it links once.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+mod backend;
 mod changes;
 mod channels;
 mod client;

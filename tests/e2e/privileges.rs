@@ -11,11 +11,13 @@ use serde_yaml_ng::Value as Yaml;
 use sha2::{Digest as _, Sha256};
 use testkit::{AwsCall, Phone, Proxy, TestServer};
 
+use crate::backend::{publish, queue, settled, sqs};
+
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
 
 /// What Lambda's poller asks for in the function's name.
-const OF_POLLER: [(&str, &str, &str); 14] = [
+const OF_POLLER: [(&str, &str, &str); 17] = [
     ("NotifyFunction", "dynamodb:ListStreams", "*"),
     ("NotifyFunction", "dynamodb:DescribeStream", "InboxTable.StreamArn"),
     ("NotifyFunction", "dynamodb:GetShardIterator", "InboxTable.StreamArn"),
@@ -26,6 +28,9 @@ const OF_POLLER: [(&str, &str, &str); 14] = [
     ("FanoutFunction", "dynamodb:GetRecords", "ConversationsTable.StreamArn"),
     // What it gives up.
     ("FanoutFunction", "sqs:SendMessage", "FanoutFailures"),
+    ("IngestFunction", "sqs:ReceiveMessage", "BackendQueue"),
+    ("IngestFunction", "sqs:DeleteMessage", "BackendQueue"),
+    ("IngestFunction", "sqs:GetQueueAttributes", "BackendQueue"),
     ("MediaFunction", "dynamodb:ListStreams", "*"),
     ("MediaFunction", "dynamodb:DescribeStream", "MediaTable.StreamArn"),
     ("MediaFunction", "dynamodb:GetShardIterator", "MediaTable.StreamArn"),
@@ -68,6 +73,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     }
     do_too_much(&server).await;
     operate(&server).await;
+    serve(&server).await;
     server.until_connections("alice", 0).await;
 
     let (mut asked, allowed) = (asked.lock().unwrap().clone(), allowed());
@@ -239,7 +245,7 @@ async fn carry(server: &TestServer) {
     let mut media = described(b"hi");
     media["media_id"] = place["media_id"].clone();
     media["name"] = json!("a.txt");
-    let send = about(&group, "send", "c1", &json!({"kind": "file", "body": "", "media": media}));
+    let send = about(&group, "send", "c1", &json!({"kind": "file", "body": "", "media": &media}));
     let seq = alice.ok(send).await["seq"].clone();
     let got = bob.ok(json!({"action": "download", "media_ids": [place["media_id"]]})).await;
     let got = server.http.get(got["items"][0]["url"].as_str().unwrap()).send().await.unwrap();
@@ -260,6 +266,14 @@ async fn carry(server: &TestServer) {
         assert_eq!(put(part, &bytes[offset..offset + length]).await, 200);
     }
     alice.ok(json!({"action": "uploaded", "media_id": begun["media_id"]})).await;
+    media["sha256"] = announced["sha256"].clone();
+    media["bytes"] = announced["bytes"].clone();
+    media["media_id"] = begun["media_id"].clone();
+    let send = about(&group, "send", "c2", &json!({"kind": "file", "body": "", "media": media}));
+    let seq = alice.ok(send).await["seq"].clone();
+    // An operator deletes that one.
+    let delete = json!({"op": "delete_message", "conversation_id": group, "seq": seq});
+    assert!(admin(server, &delete).await["result"].is_object());
     // Given up half way.
     let given_up = alice.ok(announced).await["media_id"].as_str().unwrap().to_owned();
     let key = AttributeValue::S(given_up);
@@ -350,6 +364,51 @@ async fn operate(server: &TestServer) {
     repair(server).await;
 }
 
+/// Whatever a team's own server can ask for, of the queue and of the function.
+async fn serve(server: &TestServer) {
+    let mut bob = server.phone("bob").await;
+    server.store_dead_connection("bob").await;
+    server.store_ended_connection("bob").await;
+    publish(server, "bob", "p1", "hi").await;
+    settled(queue(server)).await;
+    bob.event("messages.new").await;
+    // Again, as after a run that died; and with another text.
+    for (id, body) in [("again", "hi"), ("other", "no")] {
+        let message = json!({"to": "bob", "from": "@orders", "client_msg_id": "p1", "kind": "text", "body": body});
+        let url = server.local().http_url();
+        let send = json!({
+            "QueueUrl": format!("{url}/sqs/0/BackendQueue.fifo"), "MessageGroupId": "bob", "MessageDeduplicationId": id,
+            "MessageBody": message.to_string(),
+        });
+        sqs(server, "SendMessage", send).await;
+    }
+    settled(queue(server)).await;
+    let of_service = |op: &str, id: &str, more: Value| {
+        let mut request = json!({"op": op, "as": "@orders", "client_msg_id": id});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+    };
+    let said = json!({"to": "bob", "kind": "text", "body": "hi"});
+    let sent = admin(server, &of_service("send", "s1", said.clone())).await["result"].take();
+    // Repeated: looked up, and told.
+    admin(server, &of_service("send", "s1", said)).await;
+    let delete = |id: &Value, seq: &Value| json!({"op": "delete_message", "conversation_id": id, "seq": seq});
+    for _ in 0..2 {
+        admin(server, &delete(&sent["conversation_id"], &sent["seq"])).await;
+    }
+    for kind in ["group", "channel"] {
+        let members: Vec<String> = (0..3).map(|number| format!("s{number}")).collect();
+        let create = of_service("create_group", kind, json!({"kind": kind, "title": "Orders", "members": members}));
+        let id = admin(server, &create).await["result"]["conversation_id"].take();
+        admin(server, &of_service("add", "a1", json!({"conversation_id": id, "members": ["s4", "s1"]}))).await;
+        let said = json!({"conversation_id": id, "kind": "text", "body": "hi"});
+        admin(server, &of_service("send", "m1", said)).await;
+        admin(server, &of_service("remove", "x1", json!({"conversation_id": id, "user_id": "s0"}))).await;
+        assert!(admin(server, &delete(&id, &json!(3))).await["result"].is_object());
+    }
+    bob.leave().await;
+}
+
 /// Members who were left behind, and one who is missing in the roster.
 async fn repair(server: &TestServer) {
     let mut alice = server.phone("alice").await;
@@ -384,6 +443,7 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
         let service = match call {
             AwsCall::Database { .. } => "dynamodb",
             AwsCall::Push { .. } => "sns",
+            AwsCall::Queue { .. } => "sqs",
             AwsCall::Object { .. } => "s3",
             AwsCall::Post { .. } | AwsCall::Close { .. } => "execute-api",
         };
@@ -396,6 +456,10 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     match call.operation() {
         "PostToConnection" => vec![of("ManageConnections", "@connections/POST")],
         "DeleteConnection" => vec![of("ManageConnections", "@connections/DELETE")],
+        operation if matches!(call, AwsCall::Queue { .. }) => {
+            let url = call.body()["QueueUrl"].as_str().unwrap();
+            vec![of(operation, url.rsplit('/').next().unwrap().trim_end_matches(".fifo"))]
+        }
         operation if matches!(call, AwsCall::Object { .. }) => {
             let on = |action: &str| of(action, "MediaBucket/media");
             match operation {

@@ -21,7 +21,7 @@ use wire::Timestamp;
 
 use crate::groups::history_of;
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
-use crate::scenarios::{Doing, Scenario};
+use crate::scenarios::{Doing, SERVICE, Scenario};
 
 /// What is uploaded, and its digest.
 const PICTURE: &[u8] = b"hi";
@@ -105,6 +105,7 @@ impl ChatModel {
                 clock.clone(),
                 limits,
             )
+            .with_queue(gate.sqs_client(actor))
         };
         let functions = (0..scenario.at_once.len()).map(functions).collect();
         let (initial, now) = (RefCell::default(), RefCell::default());
@@ -307,6 +308,7 @@ impl Inner {
             Doing::Expire => self.expire(n).await,
             Doing::Sweep => self.hand_on_removed(n).await,
             Doing::Dying(_) => true,
+            Doing::Publish(_) | Doing::Tell(_) | Doing::Moderate(_) => self.serve(n, doing).await,
             Doing::Look(user) => self.ask(n, user, &json!({ "action": "inbox" })).await.is_some(),
             Doing::Catch(user) => self.catch(n, user).await,
             Doing::Read(user, seq) => {
@@ -315,6 +317,32 @@ impl Inner {
             }
         };
         self.now.borrow_mut().done[n] |= done;
+    }
+
+    /// What comes from a team's own servers. Boxed, as what is asked for is.
+    fn serve(&self, n: usize, doing: Doing) -> LocalBoxFuture<'_, bool> {
+        let conversation = |seq| json!({ "op": "delete_message", "conversation_id": self.conversation(), "seq": seq });
+        Box::pin(async move {
+            match doing {
+                Doing::Publish(ids) => {
+                    let message = |id: &&str| json!({ "from": SERVICE, "to": "bob", "client_msg_id": id, "kind": "text", "body": id });
+                    let batch: Vec<_> = ids.iter().map(|id| ("bob", message(id))).collect();
+                    let again = self.functions(n).ingest(&batch).await;
+                    self.gate.pass(n, "has its answer", Vec::new()).await;
+                    again.is_empty()
+                }
+                Doing::Tell(id) => {
+                    let send = json!({
+                        "op": "send", "as": SERVICE, "to": "bob", "client_msg_id": id, "kind": "text", "body": id,
+                    });
+                    let Some(result) = self.operated(n, &send).await else { return false };
+                    self.now.borrow_mut().sent.push((SERVICE, id, result));
+                    true
+                }
+                Doing::Moderate(seq) => self.operated(n, &conversation(seq)).await.is_some(),
+                _ => false,
+            }
+        })
     }
 
     /// Before anything happens at once.
@@ -565,9 +593,17 @@ impl Inner {
     }
 
     async fn operate(&self, n: usize, request: &Value) -> bool {
-        let answer = self.functions(n).admin(request.clone()).await;
+        self.operated(n, request).await.is_some()
+    }
+
+    /// The answer to an operator; `None` if it is to be asked for again.
+    async fn operated(&self, n: usize, request: &Value) -> Option<Value> {
+        let mut answer = self.functions(n).admin(request.clone()).await;
         self.gate.pass(n, "has its answer", Vec::new()).await;
-        answer.get("result").is_some()
+        if answer["error"]["code"] == "gone" && self.may_be_gone() {
+            return Some(Value::Null);
+        }
+        answer.get_mut("result").map(Value::take)
     }
 
     /// Whether somebody is blocked or suspended here, so that what others do may be refused.
@@ -582,7 +618,8 @@ impl Inner {
     fn may_be_gone(&self) -> bool {
         let at_once = self.scenario.at_once;
         let carried = at_once.iter().filter(|doing| matches!(doing, Doing::Carry { .. })).count();
-        carried > 1 || at_once.iter().any(|doing| matches!(doing, Doing::Delete { .. } | Doing::Expire))
+        carried > 1
+            || at_once.iter().any(|doing| matches!(doing, Doing::Delete { .. } | Doing::Expire | Doing::Moderate(_)))
     }
 
     async fn disconnect(&self, n: usize, user: &str) -> bool {
@@ -899,6 +936,7 @@ impl Inner {
     /// Each `client_msg_id` is one message, and all its answers say the same.
     fn exactly_once(&self) -> Result<(), String> {
         let state = self.now.borrow();
+        self.published_once_in_order(&state.tables)?;
         let doings = self.scenario.before.iter().chain(self.scenario.at_once);
         for doing in doings {
             let (Doing::Send { from, id, .. }
@@ -928,6 +966,25 @@ impl Inner {
             let firsts = answers().filter(|(.., answer)| answer["duplicate"] == false).count();
             ensure!(firsts <= 1, "{id} was the first {firsts} times: {:?}", state.sent);
         }
+        Ok(())
+    }
+
+    /// What the queue had, too; and nothing of it is a dead letter.
+    fn published_once_in_order(&self, tables: &Tables) -> Result<(), String> {
+        for doing in self.scenario.before.iter().chain(self.scenario.at_once) {
+            let ids = match doing {
+                Doing::Publish(ids) => *ids,
+                Doing::Tell(id) => std::slice::from_ref(id),
+                _ => continue,
+            };
+            let seqs =
+                |id: &&str| tables.by_client_msg_id(SERVICE, id).map(|row| number(row, "seq")).collect::<Vec<_>>();
+            let stored: Vec<_> = ids.iter().map(seqs).collect();
+            ensure!(stored.iter().all(|seqs| seqs.len() == 1), "exactly once: {ids:?} are {stored:?}");
+            ensure!(stored.is_sorted(), "in their order: {ids:?} are {stored:?}");
+        }
+        let dead = self.gate.with_cloud(|cloud| cloud.dead_letters.clone());
+        ensure!(dead.is_empty(), "dead letters: {dead:?}");
         Ok(())
     }
 

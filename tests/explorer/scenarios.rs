@@ -62,6 +62,12 @@ pub(crate) enum Doing {
     Fanout,
     /// The same, in a group, by a process that dies when it has written: nobody is brought along.
     Dying(&'static Doing),
+    /// The queue hands on a service's messages to bob, in this order.
+    Publish(&'static [&'static str]),
+    /// The service tells bob the id, and has its answer.
+    Tell(&'static str),
+    /// An operator deletes what is there.
+    Moderate(u64),
     /// The user opens the chat list.
     Look(&'static str),
     /// The user reads the whole history, and says so.
@@ -85,6 +91,9 @@ impl Doing {
     pub(crate) fn user(self) -> &'static str {
         if let Self::Dying(doing) = self {
             return doing.user();
+        }
+        if let Self::Publish(_) | Self::Tell(_) = self {
+            return SERVICE;
         }
         let (Self::Send { from: user, .. }
         | Self::Edit { user, .. }
@@ -140,6 +149,9 @@ impl Doing {
             Self::Manage { action, .. } => action,
             Self::Fanout => "fanout",
             Self::Dying(doing) => doing.verb(),
+            Self::Publish(_) => "publish",
+            Self::Tell(_) => "tell",
+            Self::Moderate(_) => "moderate",
             Self::Look(_) => "look",
             Self::Catch(_) => "catch",
             Self::Upload(_) => "upload",
@@ -150,6 +162,9 @@ impl Doing {
         }
     }
 }
+
+/// Who writes out of the queue.
+pub(crate) const SERVICE: &str = "@orders";
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
@@ -177,8 +192,8 @@ impl Scenario {
 }
 
 use Doing::{
-    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Join, Kick, Look, Notify,
-    Put, Read, Register, Say, Suspend, Sweep, Watch,
+    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Join, Kick, Look, Moderate,
+    Notify, Publish, Put, Read, Register, Say, Suspend, Sweep, Tell, Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -251,7 +266,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 114] = [
+pub(crate) const SCENARIOS: [Scenario; 125] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -401,5 +416,17 @@ pub(crate) const SCENARIOS: [Scenario; 114] = [
     scenario("ch-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
     scenario("ch-own-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("bob", "b1"), Read("bob", 2)]),
     scenario("ch-delete-read", &[CHANNEL, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Read("bob", 2)]),
+    scenario("s-publish-connect", &[], &[Publish(&["o1", "o2"]), BOB]),
+    scenario("s-publish-ack", &[BOB, Publish(&["o1"])], &[Publish(&["o2"]), Ack("bob", 1)]),
+    scenario("s-publish-read", &[BOB, Publish(&["o1", "o2"])], &[Publish(&["o3"]), Read("bob", 1)]),
+    // The visibility of a batch has ended while it is still under way.
+    scenario("s-publish-publish", &[BOB], &[Publish(&["o1", "o2"]), Publish(&["o1", "o2"])]),
+    scenario("s-publish-rest", &[BOB], &[Publish(&["o1", "o2", "o3"]), Publish(&["o2", "o3"])]),
+    scenario("s-publish-tell-ack", &[BOB, Publish(&["o1"])], &[Publish(&["o2"]), Tell("t1"), Ack("bob", 1)]),
+    scenario("s-tell-retry", &[BOB], &[Tell("t1"), Tell("t1")]),
+    scenario("s-moderate-publish", &[BOB, Publish(&["o1"])], &[Moderate(1), Publish(&["o2"])]),
+    scenario("s-moderate-read", &[BOB, Publish(&["o1", "o2"])], &[Moderate(2), Read("bob", 1)]),
+    scenario("moderate-delete", &[ALICE, BOB, to_bob("a1")], &[Moderate(1), delete(1, "d1")]),
+    scenario("moderate-send", &[ALICE, BOB, to_bob("a1")], &[Moderate(1), to_alice("b1")]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

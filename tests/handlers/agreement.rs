@@ -7,11 +7,12 @@ use template::{Template, workspace_root};
 use testkit::file_event;
 use wire::{ACTIONS, Refusal, Request};
 
-/// With phones to ring: without, there are fewer functions.
+/// With phones to ring and a queue: without, there are fewer functions.
 fn template() -> Template {
     let push = ["Apns", "ApnsSandbox", "Fcm"].map(|name| format!("{name}ApplicationArn"));
     let push = push.map(|name| (name, "arn:aws:sns:us-east-1:000000000000:app/any/local".to_owned()));
-    Template::load(&workspace_root().join("template.yaml"), &push.into()).unwrap()
+    let all = push.into_iter().chain([("BackendMessages".to_owned(), "on".to_owned())]).collect();
+    Template::load(&workspace_root().join("template.yaml"), &all).unwrap()
 }
 
 fn names(folder: &str) -> BTreeSet<String> {
@@ -43,7 +44,7 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
         assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
-    let others = ["admin", "authorize", "env", "fanout", "notify"].map(|file| format!("{file}.json"));
+    let others = ["admin", "authorize", "env", "fanout", "ingest", "notify"].map(|file| format!("{file}.json"));
     assert_eq!(names("events"), events.into_iter().chain(others).collect());
 }
 
@@ -221,7 +222,7 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/operating.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 21);
+    assert_eq!(alarms, 23);
 }
 
 #[test]
@@ -238,6 +239,8 @@ fn functions_have_the_variables_that_they_read() {
             "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
             "media" => &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE"],
             "notify" => &["PUSH_GRACE_SECONDS"],
+            "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
+            "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
             "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
             "group" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "GROUP_MEMBERS_MAX"],
             _ => &["CONNECTIONS_ENDPOINT"],

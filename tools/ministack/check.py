@@ -50,6 +50,8 @@ def bad_parameters_are_refused(stack):
         ("AlarmTopicArn", "topic"),
         ("ApnsApplicationArn", "arn:aws:sns:us-east-1:000000000000:app/GCM/other"),
         ("PushGraceSeconds", "11"),
+        ("BackendMessages", "yes"),
+        ("BackendConcurrency", "1"),
     ]:
         parameters = {key: value for key, value in {**good, name: bad}.items() if value is not None}
         refusal = refused(stack, parameters)
@@ -78,6 +80,8 @@ def end_to_end(stack):
         "PIGEONHOLE_URL": stack.url(),
         "PIGEONHOLE_TOKENS": " ".join([*map(str, stack.issuer()), "token"]),
         "PIGEONHOLE_SNS": stack.sns.endpoint,
+        "PIGEONHOLE_QUEUE": stack.output("BackendQueueUrl"),
+        "PIGEONHOLE_DEAD_LETTERS": stack.output("BackendDeadLettersUrl"),
     }
     subprocess.run(
         ["cargo", "test", "--workspace", "--test", "e2e", "--features", "tests/ministack"],
@@ -131,6 +135,7 @@ def all_of_it_goes(stack):
     expect(aws("lambda").list_functions()["Functions"], [])
     expect(aws("apigatewayv2").get_apis()["Items"], [])
     expect(aws("logs").describe_log_groups()["logGroups"], [])
+    expect(aws("sqs").list_queues().get("QueueUrls", []), [])
     expect(aws("iam").list_roles()["Roles"], [])
     expect(sorted(aws("dynamodb").list_tables()["TableNames"]), sorted(tables))
     for table in tables:

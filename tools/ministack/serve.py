@@ -30,6 +30,7 @@ Pigeonhole is deployed.
   chat now  PIGEONHOLE_TOKEN=$({token} alice) {chat} alice bob --url {url}
             PIGEONHOLE_TOKEN=$({token} bob) {chat} bob alice --url {url}     (in another terminal)
   phones    curl {stack.sns.endpoint}     (what the phone behind each registered token shows)
+  queue     {stack.output("BackendQueueUrl")}     (what servers write to users; docs/backend.md)
   AWS       aws --endpoint-url {stack.aws.endpoint} cloudformation describe-stacks
 Ctrl-C stops everything."""
     print(greeting, flush=True)

@@ -136,6 +136,7 @@ class Stack:
             "FirstMessageRate": "off",
             "ApnsApplicationArn": "arn:aws:sns:us-east-1:000000000000:app/APNS/local",
             "FcmApplicationArn": "arn:aws:sns:us-east-1:000000000000:app/GCM/local",
+            "BackendMessages": "on",
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
         quietly = ["--no-confirm-changeset", "--no-progressbar"]
@@ -166,8 +167,11 @@ class Stack:
                 dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
 
     def url(self):
+        return self.output("WebSocketUrl")
+
+    def output(self, name):
         stack = self.aws.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"][0]
-        return next(output["OutputValue"] for output in stack["Outputs"] if output["OutputKey"] == "WebSocketUrl")
+        return next(output["OutputValue"] for output in stack["Outputs"] if output["OutputKey"] == name)
 
     def resource(self, logical_id):
         """The name that a resource of the template has there."""
@@ -205,6 +209,7 @@ def for_ministack(endpoint, sns, binaries):
         ("https://dynamodb.${AWS::Region}.${AWS::URLSuffix}", endpoint),
         ("https://s3.${AWS::Region}.${AWS::URLSuffix}", endpoint),
         ("https://sns.${AWS::Region}.${AWS::URLSuffix}", sns),
+        ("https://sqs.${AWS::Region}.${AWS::URLSuffix}", endpoint),
         # Below an attribute that is not there, `exists` is never false on it. On AWS this here would always fit.
         ('"NewImage":{"notified_seq":{"N":[{"exists":false}]}}', '"NewImage":{"notified_seq":[{"exists":false}]}'),
         # So the issuer's keys come without TLS as well: from a bucket there.

@@ -52,6 +52,8 @@ NOUNS = {
     "notify-behind": "milliseconds",
     "fanout-behind": "milliseconds",
     "fanout-given-up": "batches",
+    "dead-letters": "messages",
+    "backend-behind": "seconds",
     "media-errors": "events of media",
     "media-behind": "milliseconds",
     "media-given-up": "batches",

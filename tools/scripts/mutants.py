@@ -37,6 +37,8 @@ PACKAGES = [
     "notify",
     "group",
     "fanout",
+    "ingest",
+    "queue",
     "media",
     "objects",
     "push",
@@ -63,6 +65,7 @@ HANDLERS = [
     "group",
     "handlers",
     "inbox",
+    "ingest",
     "limits",
     "log",
     "media",
@@ -73,6 +76,7 @@ HANDLERS = [
     "read",
     "repair",
     "send",
+    "services",
     "settings",
 ]
 

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, Entry, FirstMessage};
 use store::{Store, connections, inbox, messages};
-use wire::{ConversationId, Refusal, SendRequest, Seq, Target, Timestamp, UserId};
+use wire::{ConversationId, Refusal, SendRequest, SendResult, Seq, Target, Timestamp, UserId};
 
 use crate::group::{Writer, append_to_group};
 use crate::retry::{Attempt, retry};
@@ -26,6 +26,14 @@ pub struct Appended {
     pub version: Option<u64>,
     /// It had been stored before, under the same idempotency key.
     pub duplicate: bool,
+}
+
+impl Appended {
+    /// What is answered.
+    pub fn into_result(self) -> SendResult {
+        let Self { conversation_id, place: Place { seq, message_id, sent_at }, version, duplicate, .. } = self;
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version }
+    }
 }
 
 /// Whom an entry concerns.
@@ -70,9 +78,14 @@ pub async fn append(
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }
+    // Of a service's conversation only the user has a row, which says where it ends.
+    let owner = match &target {
+        Target::User(user) if sender.is_service() => user,
+        Target::User(_) | Target::Conversation(_) => sender,
+    };
     let written = retry(conflicts, async || {
         let now = now();
-        let standing = inbox::standing(store, sender, &draft.conversation_id).await?;
+        let standing = inbox::standing(store, owner, &draft.conversation_id).await?;
         let previous = standing.membership.as_ref();
         let audience = match (&target, previous) {
             (Target::User(user), _) => Audience::direct(sender.clone(), user.clone()),
@@ -153,7 +166,7 @@ struct Allowed {
 }
 
 /// Whether the sender may write this now, by their own row; of a first message to somebody else, also by whether they may be written
-/// to, and by the count of first messages.
+/// to, and by the count of first messages. What a service writes is its owner's affair, and waits for who is suspended.
 async fn allow(
     store: &Store,
     limits: &SendLimits,
@@ -161,7 +174,11 @@ async fn allow(
     audience: &Audience,
     now: Timestamp,
 ) -> Result<Result<Allowed, Refusal>, Failure> {
-    if standing.blocked {
+    if audience.own().is_service() {
+        return Ok(Ok(Allowed { sends_until: None, first_message: None }));
+    }
+    // Nobody reads what a service is told.
+    if standing.blocked || audience.others().iter().any(UserId::is_service) {
         return Ok(Err(Refusal::Forbidden));
     }
     let is_first = standing.membership.is_none() && !audience.others().is_empty();

@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 use store::message_append::{self, Entry};
 use store::message_change::{self, Alter};
 use store::{Store, inbox, messages};
-use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp};
+use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
 
 use crate::append::{Appended, attempted, finished, random_bytes};
 use crate::channel::react;
@@ -58,7 +58,9 @@ pub async fn change(
         )?;
         let place = Place::following(Some(previous.end), now, random_bytes());
         let mut follows = Follows::default();
-        let allowed = change.check(user, found.as_ref(), Rights { blocked: standing.blocked, moderates: false });
+        // Nobody reads what a service is told.
+        let blocked = standing.blocked || audience.others().iter().any(UserId::is_service);
+        let allowed = change.check(user, found.as_ref(), Rights { blocked, moderates: false });
         let appended = match allowed.and_then(|found| Ok((found, take(&limits.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {
                 let kept_until = (!limits.kept_for.is_zero()).then(|| place.sent_at.plus(limits.kept_for));

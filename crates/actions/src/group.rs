@@ -2,7 +2,7 @@
 
 use domain::{
     Change, ChannelRow, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights,
-    RosterRow, StoredMessage, error_chain, is_channel, moderates,
+    RosterRow, Rules, StoredMessage, channel_id, error_chain, group_id, is_channel, moderates,
 };
 use futures_util::future::try_join_all;
 use store::entry_append::{ChangeOf, GroupEntry};
@@ -10,7 +10,9 @@ use store::inbox::Acquaintance;
 use store::message_append::{self, Appended as Outcome, FirstMessage};
 use store::{Store, channels, entry_append, heads, inbox, messages, roster};
 use wire::limits::CHANNELS_PER_USER_MAX;
-use wire::{ClientMsgId, ConversationId, Refusal, Seq, Timestamp, UserId};
+use wire::{
+    AddResult, ClientMsgId, ConversationId, ConversationKind, CreateRequest, Refusal, Seq, System, Timestamp, UserId,
+};
 
 use crate::append::{Appended, Concerned, Written, finished, random_bytes};
 use crate::retry::{Attempt, retry_times};
@@ -42,6 +44,30 @@ pub async fn change_group(
     append_to_group(store, limits, now, writer, draft, conflicts).await
 }
 
+/// What is to be made, and under which id.
+pub fn creation(
+    creator: &UserId,
+    request: CreateRequest,
+) -> Result<((ConversationId, ClientMsgId), GroupChange), Refusal> {
+    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join } = request;
+    let (id, join) = match (kind, join) {
+        (ConversationKind::Channel, join) => (channel_id(creator, &client_msg_id), Some(join.unwrap_or_default())),
+        (_, None) => (group_id(creator, &client_msg_id), None),
+        (_, Some(_)) => return Err(Refusal::bad_request("join", "must be left out: this is no channel")),
+    };
+    let rules = Rules { history, post, add, join };
+    Ok(((id, client_msg_id), GroupChange::Create { title, members, rules }))
+}
+
+/// What is answered to who wanted these added. Those who are members already stay as they are.
+pub fn added(members: Vec<UserId>, appended: Option<Appended>) -> AddResult {
+    let Some(appended) = appended else { return AddResult { entry: None, added: vec![], already: members } };
+    let system = appended.entry.as_ref().and_then(|entry| entry.system.as_ref());
+    let is_new = |user: &UserId| matches!(system, Some(System::MembersAdded { members }) if members.contains(user));
+    let (added, already) = members.into_iter().partition(is_new);
+    AddResult { entry: Some(appended.into_result()), added, already }
+}
+
 /// Reads the head of the group's log, then who the writer is in it, and writes behind that head, until nobody else did in between. So
 /// what allowed it holds at its commit: whatever could have taken it away is an entry, and would have moved the head.
 pub(crate) async fn append_to_group(
@@ -57,7 +83,7 @@ pub(crate) async fn append_to_group(
         let now = now();
         let head = heads::get(store, conversation).await?;
         // Only now: a removal before the head was read shows here, and one after it moves the head.
-        let own = member(store, conversation, writer.user).await?;
+        let own = member(store, &draft).await?;
         let place = Place::following(head.as_ref().map(|head| head.end), now, random_bytes());
         let outcome = match plan(store, limits, &draft, head.as_ref(), own.as_ref(), &place, now).await {
             Ok(Some(mut plan)) => {
@@ -122,8 +148,12 @@ fn concerned(head: &Head) -> Concerned {
     if head.is_channel() { Concerned::Channel } else { Concerned::Group { member_count: head.group.member_count } }
 }
 
-/// The user's row of the roster; in a channel that is their own row.
-async fn member(store: &Store, conversation: &ConversationId, user: &UserId) -> Result<Option<RosterRow>, Failure> {
+/// The writer's row of the roster; in a channel that is their own row. An operator needs none.
+async fn member(store: &Store, draft: &Draft) -> Result<Option<RosterRow>, Failure> {
+    let (conversation, user) = (&draft.conversation_id, &draft.sender_id);
+    if draft.is_by_operator() {
+        return Ok(Some(RosterRow::of_operator(user.clone())));
+    }
     if is_channel(conversation) {
         return Ok(channels::get(store, user, conversation).await?.as_ref().map(ChannelRow::as_member));
     }
@@ -292,6 +322,14 @@ async fn meet(
     user: &UserId,
     newcomers: &[UserId],
 ) -> Result<Option<Acquaintance>, Failure> {
+    // A service knows nobody, and nobody can block it.
+    if user.is_service() {
+        return Ok(None);
+    }
+    // What it may be told is for whoever runs it to decide.
+    if newcomers.iter().any(UserId::is_service) {
+        return Err(Refusal::Forbidden.into());
+    }
     let others: Vec<&UserId> = newcomers.iter().filter(|other| *other != user).collect();
     if others.is_empty() {
         return Ok(None);

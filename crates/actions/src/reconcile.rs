@@ -122,6 +122,8 @@ struct State {
 impl State {
     async fn read(store: &Store, head: Head, done: &mut Reconciled) -> Result<Self, Failure> {
         let (mut roster, unreadable) = roster::list(store, &head.conversation_id, true).await?;
+        // A service looks at nothing, so it has no view.
+        roster.retain(|row| !row.user_id.is_service());
         let users: Vec<UserId> = roster.iter().map(|row| row.user_id.clone()).collect();
         let views = views::glance(store, &head.conversation_id, &users).await?;
         roster.retain(|row| !views.unreadable.contains(&row.user_id));
@@ -193,7 +195,7 @@ async fn move_all(
     let known = state.roster.iter().map(|member| (member.user_id.clone(), state.row(&member.user_id).cloned()));
     let mut targets: Vec<(UserId, Option<Membership>)> = known.collect();
     // From the entry itself: the roster may not show them yet.
-    let joiners = entries.iter().flat_map(Logged::joiners);
+    let joiners = entries.iter().flat_map(Logged::joiners).filter(|user| !user.is_service());
     let mut unknown: Vec<UserId> =
         joiners.filter(|user| state.roster.iter().all(|member| member.user_id != **user)).cloned().collect();
     unknown.sort_unstable();

@@ -30,6 +30,8 @@ pub async fn set(
             Settings::User { user_id, .. } if user_id == user => {
                 return Err(Refusal::bad_request("user_id", "must be another user").into());
             }
+            // It can be muted.
+            Settings::User { user_id, .. } if user_id.is_service() => return Err(Refusal::Forbidden.into()),
             Settings::User { user_id, set } => {
                 let conversation = direct_conversation_id(user, user_id);
                 settings::set_blocked(store, user, user_id, &conversation, set.blocked).await?

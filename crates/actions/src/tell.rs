@@ -106,7 +106,7 @@ async fn authors(store: &Store, row: &Membership, range: &RangeInclusive<u64>) -
         return Ok(vec![]);
     }
     let mut authors = messages::authors(store, conversation, range, RECEIPT_ENTRIES_MAX).await?;
-    authors.retain(|author| *author != row.user_id);
+    authors.retain(|author| *author != row.user_id && !author.is_service());
     authors.sort_unstable();
     authors.dedup();
     if authors.is_empty() {
@@ -178,9 +178,9 @@ async fn tell_all(
     from: Option<&ConnectionId>,
     event_for: impl Fn(&UserId) -> ServerEvent,
 ) -> Vec<Delivered> {
-    let to = |user, except| Delivery { user, event: event_for(user), except };
-    let others = audience.others().iter().map(|other| to(other, None));
-    let deliveries: Vec<Delivery> = std::iter::once(to(audience.own(), from)).chain(others).collect();
+    let except = |user: &UserId| from.filter(|_| user == audience.own());
+    let to = |user| Delivery { user, event: event_for(user), except: except(user) };
+    let deliveries: Vec<Delivery> = audience.people().map(to).collect();
     fanout.deliver(now, &deliveries).await
 }
 

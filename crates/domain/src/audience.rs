@@ -17,6 +17,18 @@ impl Audience {
         Self { own, others }
     }
 
+    /// The members of a direct conversation, from the view of an operator, who is none of them.
+    #[must_use]
+    pub fn seen_from_outside(&self, operator: UserId) -> Self {
+        let members = std::iter::once(&self.own).chain(&self.others);
+        Self { own: operator, others: members.filter(|member| !member.is_service()).cloned().collect() }
+    }
+
+    /// Those of them who have a row and connections: people, and no services.
+    pub fn people(&self) -> impl Iterator<Item = &UserId> {
+        std::iter::once(&self.own).chain(&self.others).filter(|member| !member.is_service())
+    }
+
     /// Who sends, acknowledges or reads.
     pub fn own(&self) -> &UserId {
         &self.own

@@ -84,6 +84,11 @@ impl RosterRow {
         self.left_seq.is_none()
     }
 
+    /// An operator's, who is in no roster, sees everything and may delete what anybody wrote.
+    pub fn of_operator(user_id: UserId) -> Self {
+        Self::joined(user_id, Role::Admin, Seq::FIRST, HistoryFrom::All)
+    }
+
     pub(crate) fn joined(user_id: UserId, role: Role, seq: Seq, history: HistoryFrom) -> Self {
         Self { user_id, role, joined_seq: seq, from_seq: first_seq(history, seq), left_seq: None }
     }

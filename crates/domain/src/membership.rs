@@ -149,9 +149,11 @@ impl Membership {
         }
     }
 
-    /// Who is told of this member's marks: nobody else while one of the two blocks the other.
+    /// Who is told of this member's marks: nobody else while one of the two blocks the other, and no service.
     pub fn told_of_marks(&self) -> Audience {
-        if self.is_blocked() { Audience::direct(self.user_id.clone(), self.user_id.clone()) } else { self.audience() }
+        let is_of_service = matches!(&self.with, With::Peer { peer_id, .. } if peer_id.is_service());
+        let is_own_affair = self.is_blocked() || is_of_service;
+        if is_own_affair { Audience::direct(self.user_id.clone(), self.user_id.clone()) } else { self.audience() }
     }
 
     /// Of a group.

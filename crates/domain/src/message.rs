@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use wire::limits::{PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
 use wire::{
-    ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Media, Message, MessageId, Reaction, Seq, System, Timestamp,
-    UserId,
+    ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Media, Message, MessageId, Reaction, SERVICE_DEFAULT, Seq,
+    System, Timestamp, UserId,
 };
 
 use crate::change::Change;
@@ -108,6 +108,8 @@ pub struct Aside {
     pub deleted_seq: Option<Seq>,
     /// Of an entry of a channel: how many messages there are up to it.
     pub counted: Option<u64>,
+    /// Of a service's message: whom it is for. Nothing else says whose row is to be written if it is deleted.
+    pub recipient: Option<UserId>,
 }
 
 /// When and by whom a message was deleted.
@@ -141,6 +143,12 @@ impl Content {
 }
 
 impl Draft {
+    /// Whether an operator wants that, who need not be a member.
+    pub fn is_by_operator(&self) -> bool {
+        let deletes = matches!(self.content, Content::Change { change: Change::Delete, .. });
+        deletes && self.sender_id == SERVICE_DEFAULT
+    }
+
     /// The entry, once it has its place.
     #[must_use]
     pub fn stored(self, place: Place, follows: Follows) -> StoredMessage {

@@ -29,11 +29,13 @@ const OURS: &[&str] = &[
     "deliver",
     "domain",
     "fanout",
+    "ingest",
     "lambda",
     "notify",
     "objects",
     "pigeonhole_wire",
     "push",
+    "queue",
     "store",
 ];
 

@@ -16,7 +16,7 @@ use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::transaction::{Cancelled, Outcome, put, update};
 use crate::{Error, Store, media, messages, transaction};
 
-/// An entry in the place that follows from the sender's row as it was read.
+/// An entry in the place that follows from a member's row as it was read: the sender's, or where a service writes, its recipient's.
 #[derive(Debug)]
 pub struct Entry<'a> {
     pub draft: &'a Draft,
@@ -33,7 +33,7 @@ pub struct Entry<'a> {
 #[derive(Debug)]
 pub struct Append<'a> {
     pub entry: Entry<'a>,
-    /// The sender's row before, `None` for the first message. A stale one is caught: every write is conditional on it.
+    /// That row before, `None` for the first message. A stale one is caught: every write is conditional on it.
     pub previous: Option<&'a Membership>,
     /// Of a first message that counts.
     pub first_message: Option<FirstMessage>,
@@ -131,8 +131,16 @@ impl Entry<'_> {
 
 fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
     let audience = append.entry.audience;
-    let mut writes = begin(store, append.entry.draft, &append.entry.stored())?;
-    writes.push(update(own_row_update(store, append))?);
+    let mut entry = append.entry.stored();
+    // A service has no row: with a row for each of its users, one partition would hold the whole product.
+    let is_of_service = audience.own().is_service();
+    if is_of_service {
+        entry.aside.recipient = audience.others().first().cloned();
+    }
+    let mut writes = begin(store, append.entry.draft, &entry)?;
+    if !is_of_service {
+        writes.push(update(own_row_update(store, append))?);
+    }
     for other in audience.others() {
         writes.push(update(other_row_update(store, append, other))?);
     }

@@ -21,7 +21,7 @@ use crate::{Error, Store};
 pub struct Alter<'a> {
     pub entry: Entry<'a>,
     pub change: &'a Change,
-    /// The user's row before.
+    /// The user's row before; where an operator changes it, that of a member.
     pub previous: &'a Membership,
     /// The message before.
     pub target: &'a StoredMessage,
@@ -39,7 +39,9 @@ pub async fn change(store: &Store, alter: &Alter<'_>) -> Result<Appended, Error>
 fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
     let Entry { draft, place, .. } = alter.entry;
     let mut writes = begin(store, draft, &alter.entry.stored())?;
-    writes.push(update(own_row_update(store, alter))?);
+    if !alter.entry.audience.own().is_service() {
+        writes.push(update(own_row_update(store, alter))?);
+    }
     for other in alter.entry.audience.others() {
         writes.push(update(other_row_update(store, alter, other))?);
     }

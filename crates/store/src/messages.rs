@@ -293,7 +293,7 @@ pub(crate) fn item(entry: &StoredMessage) -> Item {
         (VERSION.to_owned(), version()),
     ]);
     let mentions = entry.mentions.iter().map(|id| text(id.as_str())).collect::<Vec<_>>();
-    let Aside { target_sender, history, group, origin, deleted_seq, counted } = aside;
+    let Aside { target_sender, history, group, origin, deleted_seq, counted, recipient } = aside;
     let optional = [
         ("client_msg_id", client_msg_id.as_ref().map(|id| text(id.as_str()))),
         ("media", entry.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
@@ -310,6 +310,7 @@ pub(crate) fn item(entry: &StoredMessage) -> Item {
         ("origin", origin.as_ref().map(|id| text(id.as_str()))),
         ("deleted_seq", deleted_seq.map(number)),
         ("counted", counted.map(number)),
+        ("recipient", recipient.as_ref().map(|id| text(id.as_str()))),
     ];
     item.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     item
@@ -350,6 +351,7 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
             origin: row.optional("origin", Reader::text)?.map(ConnectionId::new),
             deleted_seq: row.optional("deleted_seq", Reader::seq)?,
             counted: row.optional("counted", Reader::count)?,
+            recipient: row.optional("recipient", |row, name| row.parsed(name, UserId::parse))?,
         },
     })
 }

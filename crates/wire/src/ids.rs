@@ -94,6 +94,32 @@ text_id! {
     UserId, USER_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
+/// What every id of a service begins with. No token has such a `sub`.
+const SERVICE: char = '@';
+/// Who writes where a team's own server names no service.
+pub const SERVICE_DEFAULT: &str = "@system";
+
+impl UserId {
+    /// Whether it is no person but a service: a team's own server. It has neither connections nor a chat list.
+    pub fn is_service(&self) -> bool {
+        self.as_str().starts_with(SERVICE)
+    }
+
+    /// A service's id.
+    ///
+    /// # Errors
+    /// [`InvalidId`] says what the form is.
+    pub fn parse_service(text: &str) -> Result<Self, InvalidId> {
+        let invalid = || InvalidId(format!("must be a service's id: {SERVICE} and what it is called"));
+        Self::parse(text).ok().filter(|id| id.is_service() && id.as_str().len() > 1).ok_or_else(invalid)
+    }
+
+    /// The service that is meant where none is named.
+    pub fn service_default() -> Self {
+        Self(SERVICE_DEFAULT.to_owned())
+    }
+}
+
 text_id! {
     /// Which conversation. Opaque.
     ConversationId, CONVERSATION_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
@@ -251,6 +277,11 @@ mod tests {
         assert!(ClientMsgId::parse(&"x".repeat(64)).is_ok());
         assert!(ClientMsgId::parse(&"x".repeat(65)).is_err());
         assert!(UserId::parse("auth0|5f7c8ec7c33c6c004bbafe82").is_ok());
+        for bad in ["alice", "@", "@a b", "", "a@b"] {
+            assert!(UserId::parse_service(bad).is_err(), "{bad:?}");
+        }
+        assert!(UserId::parse_service("@orders").unwrap().is_service() && UserId::service_default().is_service());
+        assert!(!UserId::parse("alice@example.com").unwrap().is_service());
         for bad in ["", "a b", "\u{1}", "\u{2028}", "👍\n", &"👍".repeat(9)] {
             assert!(Emoji::parse(bad).is_err(), "{bad:?}");
         }

@@ -19,6 +19,7 @@ mod message;
 mod refusal;
 mod registry;
 mod request;
+mod service;
 mod time;
 
 pub use actions::ack::{AckEntry, AckRequest, AckResult};
@@ -56,11 +57,13 @@ pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
 pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Role, System, Title};
 pub use ids::{
-    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MediaId, MessageId, RequestId, Seq, UserId,
+    ClientMsgId, ConversationId, DeviceId, DeviceToken, Emoji, InvalidId, MediaId, MessageId, RequestId,
+    SERVICE_DEFAULT, Seq, UserId,
 };
 pub use media::{Digest, FileName, Media, MimeType, Thumbhash, Waveform};
 pub use message::{Kind, Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;
 pub use registry::{ACTIONS, Action, ActionSpec, Reply};
 pub use request::{Rejected, Request};
+pub use service::ServiceMessage;
 pub use time::Timestamp;

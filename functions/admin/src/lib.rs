@@ -1,13 +1,17 @@
-//! `admin`: what an operator can look up and do. No route leads here: whoever may invoke the function, by IAM, may do all of it.
+//! `admin`: what an operator can look up and do, and what a team's own server does that must have its answer. No route leads here: whoever may invoke the function, by IAM, may do all of it.
 //!
 //! Nothing that is answered holds what people wrote.
 
 mod look;
 mod op;
 mod repair;
+mod service;
 
+use std::time::Duration;
+
+use actions::SendLimits;
 use deliver::Fanout;
-use domain::{Failure, direct_conversation_id};
+use domain::{Failure, Rate, direct_conversation_id};
 use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, LogKey, count, env, sdk_config};
 use op::Op;
 use serde_json::{Value, json};
@@ -20,6 +24,8 @@ use wire::{Timestamp, UserId};
 pub struct Deps {
     pub store: Store,
     pub fanout: Fanout,
+    /// Of a service no rate is asked for.
+    pub limits: SendLimits,
     pub log_key: LogKey,
     pub clock: Clock,
 }
@@ -34,7 +40,10 @@ impl Deps {
         let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
         warm_up(&store, WarmTable::Connections).await;
         let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
-        Ok(Self { store, fanout, log_key: LogKey::from_env()?, clock: Clock::system() })
+        let kept_for = Duration::from_hours(24) * u32::try_from(count("AUDIT_DAYS")?).unwrap_or(u32::MAX);
+        let members_max = u64::try_from(count("GROUP_MEMBERS_MAX")?).unwrap_or(u64::MAX);
+        let limits = SendLimits::new(Rate::UNLIMITED, Rate::UNLIMITED, kept_for, members_max);
+        Ok(Self { store, fanout, limits, log_key: LogKey::from_env()?, clock: Clock::system() })
     }
 }
 
@@ -82,6 +91,8 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
             look::conversation(deps, &[one, other], &conversation_id).await
         }
         Op::Repair { conversation_id: Some(group), .. } => repair::one(deps, &group, line).await,
+        Op::As { service, action } => service::act(deps, &service, *action, line).await,
+        Op::DeleteMessage { conversation_id, seq } => service::delete_message(deps, (conversation_id, seq), line).await,
         Op::Repair { conversation_id: None, since, behind } => repair::all(deps, since, behind, line).await,
     }
 }

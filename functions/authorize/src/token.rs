@@ -48,6 +48,8 @@ pub enum Invalid {
     Kind,
     #[error("sub or exp is missing or unusable")]
     Claims,
+    #[error("sub is the id of a service")]
+    Service,
     #[error("the issuer's keys are unavailable: {0}")]
     KeysUnavailable(FetchError),
 }
@@ -95,7 +97,7 @@ pub(crate) async fn verify(keys: &Keys, expected: &Expected, token: &str, clock:
     }
     let expires_at = in_time(&claims, clock.now())?;
     let user = UserId::parse(&claims.sub).map_err(|_| Invalid::Claims)?;
-    Ok(Principal { user, expires_at })
+    if user.is_service() { Err(Invalid::Service) } else { Ok(Principal { user, expires_at }) }
 }
 
 /// Whether a header says nothing but that this is a JWT, or an access token (RFC 9068): others of the issuer's tokens say what else

@@ -613,6 +613,9 @@ async fn sub_must_be_a_user_id() {
     for sub in ["", " ", "a b", " a", "a ", "a\n", "a\0", "\u{7f}", "\u{1b}[2J", "zoë", "\u{202e}a", &too_long] {
         world.refuses(&signer.token(&claims_with("sub", json!(sub))), &Invalid::Claims).await;
     }
+    for sub in ["@", "@orders", "@system"] {
+        world.refuses(&signer.token(&claims_with("sub", json!(sub))), &Invalid::Service).await;
+    }
     for sub in [Value::Null, json!(7), json!(true), json!(["alice"]), json!({ "id": "alice" })] {
         world.refuses(&signer.token(&claims_with("sub", sub)), &Invalid::Claims).await;
     }

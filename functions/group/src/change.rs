@@ -1,9 +1,9 @@
 //! A group that is made or changed.
 
-use actions::{Appended, Writer, change_group, tell_appended};
+use actions::{Appended, Writer, added, change_group, tell_appended};
 use domain::{Failure, GroupChange};
 use lambda::{Caller, EventLine, millis_between};
-use wire::{AddRequest, AddResult, ClientMsgId, ConversationId, Refusal, SendResult, System, UserId};
+use wire::{AddRequest, AddResult, ClientMsgId, ConversationId, Refusal, SendResult};
 
 use crate::Deps;
 
@@ -17,7 +17,7 @@ pub(crate) async fn change(
 ) -> Result<SendResult, Failure> {
     let appended = apply(deps, caller, key, change, line).await?;
     // Only an addition can come to nothing.
-    appended.map(|(result, _)| result).ok_or_else(|| Refusal::NotMember.into())
+    appended.map(Appended::into_result).ok_or_else(|| Refusal::NotMember.into())
 }
 
 /// Adds members; those who are some already stay as they are.
@@ -29,11 +29,7 @@ pub(crate) async fn add(
 ) -> Result<AddResult, Failure> {
     let AddRequest { conversation_id, client_msg_id, members } = request;
     let change = GroupChange::Add { members: members.clone() };
-    let appended = apply(deps, caller, (conversation_id, client_msg_id), change, line).await?;
-    let Some((entry, system)) = appended else { return Ok(AddResult { entry: None, added: vec![], already: members }) };
-    let is_new = |user: &UserId| matches!(&system, Some(System::MembersAdded { members }) if members.contains(user));
-    let (added, already) = members.into_iter().partition(is_new);
-    Ok(AddResult { entry: Some(entry), added, already })
+    Ok(added(members, apply(deps, caller, (conversation_id, client_msg_id), change, line).await?))
 }
 
 async fn apply(
@@ -42,7 +38,7 @@ async fn apply(
     key: (ConversationId, ClientMsgId),
     change: GroupChange,
     line: &mut EventLine,
-) -> Result<Option<(SendResult, Option<System>)>, Failure> {
+) -> Result<Option<Appended>, Failure> {
     line.conversation_id = Some(key.0.clone());
     let started = deps.clock.now();
     let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
@@ -53,18 +49,9 @@ async fn apply(
     // After the commit nothing may fail the request any more.
     let stored_at = deps.clock.now();
     let delivered = tell_appended(&deps.store, &deps.fanout, stored_at, &appended, Some(&caller.connection)).await;
-    let Appended { conversation_id, place, entry, duplicate, .. } = appended;
-    line.seq = Some(place.seq);
+    line.seq = Some(appended.place.seq);
     line.measures.store_ms = Some(millis_between(started, stored_at));
     line.measures.fanout_ms = Some(millis_between(stored_at, deps.clock.now()));
     line.frames(delivered.iter().map(|to| to.frames));
-    let result = SendResult {
-        conversation_id,
-        seq: place.seq,
-        message_id: place.message_id,
-        sent_at: place.sent_at,
-        version: None,
-        duplicate,
-    };
-    Ok(Some((result, entry.and_then(|entry| entry.system))))
+    Ok(Some(appended))
 }

@@ -8,19 +8,18 @@ mod look;
 
 use std::time::Duration;
 
-use actions::{SendLimits, join, leave};
+use actions::{SendLimits, creation, join, leave};
 use change::{add, change};
 use deliver::Fanout;
-use domain::{Failure, GroupChange, Rules, channel_id, group_id, is_channel};
+use domain::{Failure, GroupChange, is_channel};
 use lambda::{
     BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     rate, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{
-    Action, ClientMsgId, ConversationId, ConversationKind, CreateRequest, CreateResult, JoinRequest, JoinResult,
-    LeaveRequest, LeaveResult, Refusal, RemoveRequest, RemoveResult, Reply, RoleRequest, RoleResult, UpdateRequest,
-    UpdateResult, UserId,
+    Action, CreateResult, JoinRequest, JoinResult, LeaveRequest, LeaveResult, Refusal, RemoveRequest, RemoveResult,
+    Reply, RoleRequest, RoleResult, UpdateRequest, UpdateResult,
 };
 
 /// What the function works with, made once per process.
@@ -98,16 +97,4 @@ async fn act(deps: &Deps, caller: &Caller, action: Action, line: &mut EventLine)
         Action::Reactions(request) => look::reactions(deps, caller, request, line).await?.into(),
         _ => return Err(Refusal::UnknownAction.into()),
     })
-}
-
-/// What is to be made, and under which id.
-fn creation(creator: &UserId, request: CreateRequest) -> Result<((ConversationId, ClientMsgId), GroupChange), Refusal> {
-    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join } = request;
-    let (id, join) = match (kind, join) {
-        (ConversationKind::Channel, join) => (channel_id(creator, &client_msg_id), Some(join.unwrap_or_default())),
-        (_, None) => (group_id(creator, &client_msg_id), None),
-        (_, Some(_)) => return Err(Refusal::bad_request("join", "must be left out: this is no channel")),
-    };
-    let rules = Rules { history, post, add, join };
-    Ok(((id, client_msg_id), GroupChange::Create { title, members, rules }))
 }

@@ -48,7 +48,8 @@ pub(crate) async fn receipts(
     if !members.iter().any(is_there) {
         return Err(Refusal::NotMember.into());
     }
-    let others = members.into_iter().filter(|row| row.is_member() && row.user_id != caller.user);
+    let is_other = |row: &RosterRow| row.is_member() && row.user_id != caller.user && !row.user_id.is_service();
+    let others = members.into_iter().filter(is_other);
     let others: Vec<RosterRow> = others.collect();
     let users: Vec<UserId> = others.iter().map(|row| row.user_id.clone()).collect();
     let found = views::glance(&deps.store, group, &users).await?;

@@ -156,10 +156,13 @@ async fn may_write(deps: &Deps, user: &UserId, target: &Target, conversation: &C
         return if is_member { Ok(()) } else { Err(Refusal::NotMember.into()) };
     }
     let standing = inbox::standing(&deps.store, user, conversation).await?;
-    if matches!(target, Target::Conversation(_)) && standing.membership.is_none() {
-        return Err(Refusal::NotMember.into());
-    }
-    if standing.blocked { Err(Refusal::Forbidden.into()) } else { Ok(()) }
+    // Nobody reads what a service is told.
+    let is_to_service = match (target, &standing.membership) {
+        (Target::User(to), _) => to.is_service(),
+        (Target::Conversation(_), Some(own)) => own.audience().others().iter().any(UserId::is_service),
+        (Target::Conversation(_), None) => return Err(Refusal::NotMember.into()),
+    };
+    if standing.blocked || is_to_service { Err(Refusal::Forbidden.into()) } else { Ok(()) }
 }
 
 /// Counts so many bytes for the user, if that is within the rate. Counted first: who dies here has lost a part of the rate, and no

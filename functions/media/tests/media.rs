@@ -258,6 +258,41 @@ async fn a_delete_takes_the_object_along() {
 }
 
 #[tokio::test]
+async fn what_an_operator_deletes_takes_its_object_along() {
+    let bench = Workbench::default();
+    let media_id = &ready(&bench).await;
+    let sent = bench.ok("alice", message(media_id, "m1")).await;
+    let delete = json!({"op": "delete_message", "conversation_id": sent["conversation_id"], "seq": 1});
+    assert!(bench.started().admin(delete).await["result"].is_object());
+    assert_eq!(bench.ok("bob", download(media_id)).await["gone"], json!([media_id]));
+    assert_eq!(bench.sweep().await, json!([]));
+    assert!(keys(&bench).is_empty());
+}
+
+#[tokio::test]
+async fn a_service_sends_no_picture_and_is_sent_none() {
+    let bench = Workbench::default();
+    let mut picture = message(&ready(&bench).await, "m1");
+    picture["from"] = json!("@orders");
+    assert!(bench.ingest(&[("bob", picture.clone())]).await.is_empty());
+    assert_eq!(bench.aws.dead_letters()[0][1], "kind: must be \"text\"");
+    picture["op"] = json!("send");
+    picture["as"] = json!("@orders");
+    let answer = bench.started().admin(picture).await;
+    assert_eq!(answer["error"]["message"], "kind: must be \"text\": services upload nothing");
+    let text = json!({"from": "@orders", "to": "alice", "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    assert!(bench.ingest(&[("alice", text)]).await.is_empty());
+
+    let mut to_service = image();
+    to_service["to"] = json!("@orders");
+    assert_eq!(bench.refused("alice", to_service.clone()).await, "forbidden");
+    let inbox = bench.ok("alice", json!({"action": "inbox"})).await;
+    to_service.as_object_mut().unwrap().remove("to");
+    to_service["conversation_id"] = inbox["conversations"][0]["conversation_id"].clone();
+    assert_eq!(bench.refused("alice", to_service).await, "forbidden");
+}
+
+#[tokio::test]
 async fn what_was_never_sent_is_removed_with_its_row() {
     let bench = Workbench::default();
     let media_id = &ready(&bench).await;

@@ -12,7 +12,6 @@ use std::time::Duration;
 use actions::{Appended, SendLimits, tell_appended};
 use change::{apply, delete, edit, react};
 use deliver::Fanout;
-use domain::Place;
 use lambda::{
     BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     millis_between, rate, sdk_config,
@@ -76,13 +75,11 @@ async fn tell(
 ) -> SendResult {
     let stored_at = deps.clock.now();
     let delivered = tell_appended(&deps.store, &deps.fanout, stored_at, &appended, Some(&caller.connection)).await;
-    let Appended { conversation_id, place, version, duplicate, .. } = appended;
-    line.seq = Some(place.seq);
+    line.seq = Some(appended.place.seq);
     line.measures.store_ms = Some(millis_between(started, stored_at));
     line.measures.fanout_ms = Some(millis_between(stored_at, deps.clock.now()));
     let left = delivered.iter().filter(|to| to.user != caller.user && to.frames.posted == 0).count();
     line.measures.left_pending = Some(left as u64);
     line.frames(delivered.iter().map(|to| to.frames));
-    let Place { seq, message_id, sent_at } = place;
-    SendResult { conversation_id, seq, message_id, sent_at, duplicate, version }
+    appended.into_result()
 }

@@ -147,6 +147,14 @@ impl Drill {
             let visible = metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", queue)]);
             count(&mut since, visible, given_up);
         }
+        let queue = |name| self.server.local().queue(name).expect("the template has it");
+        let (dead, age_s) = (queue("BackendDeadLetters").len() as u64, queue("BackendQueue").age().as_secs());
+        for (name, of, value) in [
+            ("ApproximateNumberOfMessagesVisible", "BackendDeadLetters", dead),
+            ("ApproximateAgeOfOldestMessage", "BackendQueue", age_s),
+        ] {
+            count(&mut since, metric("AWS/SQS", name, &[("QueueName", of)]), value);
+        }
         self.periods.push(since);
         self.counted = now;
     }

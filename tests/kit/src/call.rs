@@ -10,6 +10,8 @@ pub enum AwsCall {
     Database { operation: String, body: Value },
     /// To SNS: `Publish` and its fields.
     Push { operation: String, body: Value },
+    /// To SQS: `SendMessage` and its body.
+    Queue { operation: String, body: Value },
     /// To S3: `HeadObject`, and what is in its path, query and headers.
     Object { operation: String, body: Value },
     /// A frame to a connection.
@@ -36,7 +38,9 @@ impl AwsCall {
         let body = serde_json::from_slice(body).unwrap_or_default();
         let last = |text: &str, separator| text.rsplit(separator).next().unwrap_or_default().to_owned();
         if let Some(target) = target {
-            return Self::Database { operation: last(target, '.'), body };
+            let operation = last(target, '.');
+            let is_of_queue = target.starts_with("AmazonSQS.");
+            return if is_of_queue { Self::Queue { operation, body } } else { Self::Database { operation, body } };
         }
         let connection = last(url, '/').replace("%3D", "=");
         if method == "DELETE" { Self::Close { connection } } else { Self::Post { connection, frame: body } }
@@ -44,18 +48,22 @@ impl AwsCall {
 
     pub fn operation(&self) -> &str {
         match self {
-            Self::Database { operation, .. } | Self::Push { operation, .. } | Self::Object { operation, .. } => {
-                operation
-            }
+            Self::Database { operation, .. }
+            | Self::Push { operation, .. }
+            | Self::Object { operation, .. }
+            | Self::Queue { operation, .. } => operation,
             Self::Post { .. } => "PostToConnection",
             Self::Close { .. } => "DeleteConnection",
         }
     }
 
-    /// What `DynamoDB`, SNS or S3 is asked for, or the frame.
+    /// What `DynamoDB`, SNS, SQS or S3 is asked for, or the frame.
     pub fn body(&self) -> &Value {
         match self {
-            Self::Database { body, .. } | Self::Push { body, .. } | Self::Object { body, .. } => body,
+            Self::Database { body, .. }
+            | Self::Push { body, .. }
+            | Self::Object { body, .. }
+            | Self::Queue { body, .. } => body,
             Self::Post { frame, .. } => frame,
             Self::Close { .. } => &Value::Null,
         }

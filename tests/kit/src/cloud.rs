@@ -55,6 +55,8 @@ pub struct Cloud {
     sockets: BTreeMap<String, Vec<Value>>,
     /// The phones.
     pub sns: FakeSns,
+    /// What was put into the queue of dead letters, each once, as SQS was asked to take it.
+    pub dead_letters: Vec<Value>,
     /// What messages carry.
     pub s3: FakeS3,
     stream: Option<Stream>,
@@ -88,6 +90,7 @@ impl Cloud {
             tables: template.tables,
             sockets: BTreeMap::new(),
             sns: FakeSns::default(),
+            dead_letters: vec![],
             s3: FakeS3::default(),
             stream,
             heads,
@@ -200,6 +203,13 @@ impl Cloud {
                 None => (410, json!({ "message": null }).to_string()),
             },
             AwsCall::Push { operation, body } => self.sns.perform(operation, body),
+            AwsCall::Queue { body, .. } => {
+                let id = "MessageDeduplicationId";
+                if self.dead_letters.iter().all(|letter| letter[id] != body[id]) {
+                    self.dead_letters.push(body.clone());
+                }
+                (200, json!({"MessageId": "m", "MD5OfMessageBody": ""}).to_string())
+            }
             AwsCall::Object { operation, body } => self.s3.perform(operation, body),
             AwsCall::Database { operation, body } => {
                 let written = HalfSeen::about_to_write(call);
@@ -239,6 +249,9 @@ impl Cloud {
             AwsCall::Post { connection, .. } => return vec![socket_touch(connection, false)],
             AwsCall::Close { connection } => return vec![socket_touch(connection, true)],
             AwsCall::Push { operation, body } => return vec![push_touch(operation, body)],
+            AwsCall::Queue { .. } => {
+                return vec![Touch { place: "sqs".to_owned(), partition: None, sort: None, writes: true }];
+            }
             AwsCall::Object { body, .. } => {
                 let of = |key: &Value, writes| object_touch(key.as_str().unwrap_or_default(), writes);
                 let source = body["source"].is_string().then(|| of(&body["source"], false));
@@ -272,6 +285,7 @@ impl Cloud {
                 format!("PostToConnection({connection}, {})", frame["type"].as_str().unwrap_or("?"))
             }
             AwsCall::Close { connection } => format!("DeleteConnection({connection})"),
+            AwsCall::Queue { operation, .. } => operation.clone(),
             AwsCall::Push { operation, .. } | AwsCall::Object { operation, .. } => {
                 let touches = self.touches(call);
                 format!("{operation}({})", touches.first().and_then(|touch| touch.partition.as_deref()).unwrap_or("*"))

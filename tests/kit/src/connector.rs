@@ -9,6 +9,7 @@ use aws_sdk_dynamodb as dynamodb;
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_s3 as s3;
 use aws_sdk_sns as sns;
+use aws_sdk_sqs as sqs;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
@@ -35,6 +36,13 @@ pub fn sns_config(http: impl HttpClient + 'static) -> sns::config::Builder {
     sns::config::Builder::from(&sdk_config(http))
         .endpoint_url("http://sns.test")
         .retry_config(sns::config::retry::RetryConfig::disabled())
+}
+
+/// One attempt per call.
+pub fn sqs_config(http: impl HttpClient + 'static) -> sqs::config::Builder {
+    sqs::config::Builder::from(&sdk_config(http))
+        .endpoint_url("http://sqs.test")
+        .retry_config(sqs::config::retry::RetryConfig::disabled())
 }
 
 /// One attempt per call.

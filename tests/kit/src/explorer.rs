@@ -435,7 +435,7 @@ fn failures(candidate: &Candidate) -> &'static [Fault] {
     match &candidate.call {
         None => &[],
         Some(AwsCall::Close { .. }) => &[Fault::Lost, Fault::ReplyLost, Fault::Status(429)],
-        Some(AwsCall::Push { .. } | AwsCall::Object { .. }) => {
+        Some(AwsCall::Push { .. } | AwsCall::Object { .. } | AwsCall::Queue { .. }) => {
             &[Fault::Lost, Fault::ReplyLost, Fault::Throttled, Fault::Status(500)]
         }
         Some(AwsCall::Post { .. }) => &[Fault::Lost, Fault::ReplyLost, Fault::Status(410), Fault::Status(429)],

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::cloud::Cloud;
 use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
-use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, s3_config, sns_config};
+use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, s3_config, sns_config, sqs_config};
 
 /// The template's tables, and sockets that are all open. Clones are the same AWS.
 ///
@@ -91,6 +91,21 @@ impl FakeAws {
     /// One attempt per call.
     pub fn sns_client(&self) -> aws_sdk_sns::Client {
         aws_sdk_sns::Client::from_conf(sns_config(self.connector()).build())
+    }
+
+    /// One attempt per call.
+    pub fn sqs_client(&self) -> aws_sdk_sqs::Client {
+        aws_sdk_sqs::Client::from_conf(sqs_config(self.connector()).build())
+    }
+
+    /// What is in the queue of dead letters: the reason, the detail and the message of each.
+    pub fn dead_letters(&self) -> Vec<[String; 3]> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let letter = |letter: &Value| {
+            let attribute = |name: &str| text(&letter["MessageAttributes"][name]["StringValue"]);
+            [attribute("reason"), attribute("detail"), text(&letter["MessageBody"])]
+        };
+        self.lock().cloud.dead_letters.iter().map(letter).collect()
     }
 
     /// One attempt per call.
@@ -236,7 +251,8 @@ impl FakeAws {
         let name = match call {
             AwsCall::Database { operation, .. }
             | AwsCall::Push { operation, .. }
-            | AwsCall::Object { operation, .. } => {
+            | AwsCall::Object { operation, .. }
+            | AwsCall::Queue { operation, .. } => {
                 inner.calls.push(call.clone());
                 operation.as_str()
             }

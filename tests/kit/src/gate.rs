@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::retry::{RetryPartition, TokenBucket};
 use tokio::sync::oneshot;
 
 use crate::cloud::{Cloud, Touch};
-use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, s3_config, sns_config};
+use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, s3_config, sns_config, sqs_config};
 
 /// The status and body; `None` where the connection breaks.
 type Answer = Option<(u16, String)>;
@@ -108,6 +108,11 @@ impl Gate {
     /// An SNS client of that actor's, which tries once.
     pub fn sns_client(&self, actor: usize) -> aws_sdk_sns::Client {
         aws_sdk_sns::Client::from_conf(sns_config(self.connector(actor)).build())
+    }
+
+    /// An SQS client of that actor's, which tries once.
+    pub fn sqs_client(&self, actor: usize) -> aws_sdk_sqs::Client {
+        aws_sdk_sqs::Client::from_conf(sqs_config(self.connector(actor)).build())
     }
 
     /// An S3 client of that actor's, which tries once.

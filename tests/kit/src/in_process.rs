@@ -13,6 +13,7 @@ use lambda::{
 use media::UploadLimits;
 use objects::Objects;
 use push::Phones;
+use queue::DeadLetters;
 use serde_json::{Value, json};
 use store::connections::Connection;
 use store::{Store, Tables};
@@ -75,6 +76,8 @@ pub struct InProcess {
     group: group::Deps,
     fanout: fanout::Deps,
     admin: admin::Deps,
+    ingest: Option<ingest::Deps>,
+    queue: Option<aws_sdk_sqs::Client>,
 }
 
 impl InProcess {
@@ -90,12 +93,31 @@ impl InProcess {
         Self::with(store, ConnectionsApi::new(management), Phones::new(sns), Objects::new(s3, BUCKET), clock, limits)
     }
 
+    /// With the queue for what can't be accepted, and so with `ingest`.
+    #[must_use]
+    pub fn with_queue(mut self, sqs: aws_sdk_sqs::Client) -> Self {
+        let clock = self.clock.clone();
+        self.ingest = Some(ingest::Deps {
+            store: self.store.clone(),
+            fanout: Fanout::new(self.store.clone(), self.connections.clone()),
+            dead_letters: DeadLetters::new(sqs.clone(), "http://sqs.test/dead-letters.fifo"),
+            limits: ingest::limits(),
+            clock: Clock::new(move || clock.now()),
+        });
+        self.queue = Some(sqs);
+        self
+    }
+
     /// The functions as processes that have just started, and remember nobody.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (store, connections) = (self.store.clone(), self.connections.clone());
         let (phones, objects) = (self.phones.clone(), self.media.objects.clone());
-        Self::with(store, connections, phones, objects, self.clock.clone(), self.limits)
+        let restarted = Self::with(store, connections, phones, objects, self.clock.clone(), self.limits);
+        match &self.queue {
+            Some(sqs) => restarted.with_queue(sqs.clone()),
+            None => restarted,
+        }
     }
 
     fn with(
@@ -107,8 +129,9 @@ impl InProcess {
         limits: Limits,
     ) -> Self {
         let Limits { requests, sends, first_messages, push_grace: grace, .. } = limits;
-        let write_limits =
-            || SendLimits::new(sends, first_messages, Duration::from_hours(30 * 24), limits.group_members);
+        let of_rates =
+            |sends, firsts| SendLimits::new(sends, firsts, Duration::from_hours(30 * 24), limits.group_members);
+        let write_limits = || of_rates(sends, first_messages);
         let limiter = || Limiter::new(requests, connections.clone());
         let fanout = || Fanout::new(store.clone(), connections.clone());
         let time = || {
@@ -160,9 +183,12 @@ impl InProcess {
             admin: admin::Deps {
                 store: store.clone(),
                 fanout: fanout(),
+                limits: of_rates(Rate::UNLIMITED, Rate::UNLIMITED),
                 log_key: LogKey::new("key-of-tests"),
                 clock: time(),
             },
+            ingest: None,
+            queue: None,
             store,
             connections,
             phones,
@@ -212,6 +238,24 @@ impl InProcess {
         let batch = serde_json::from_value(batch).expect("the batch parses");
         let answer = Box::pin(fanout::handle(&self.fanout, LambdaEvent::new(batch, Context::default()))).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
+    }
+
+    /// Takes these messages out of the queue, in one batch, each with its group. The places of those that are to come again.
+    pub async fn ingest(&self, messages: &[(&str, Value)]) -> Vec<usize> {
+        let record = |(place, (group, body)): (usize, &(&str, Value))| {
+            let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+            json!({"messageId": format!("{place} {body}"), "body": body, "attributes": {"MessageGroupId": group}})
+        };
+        let records: Vec<Value> = messages.iter().enumerate().map(record).collect();
+        let batch = serde_json::from_value(json!({ "Records": records })).expect("the batch parses");
+        let deps = self.ingest.as_ref().expect("a workbench has a queue");
+        let answer = Box::pin(ingest::handle(deps, LambdaEvent::new(batch, Context::default()))).await;
+        let failures = serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take();
+        let place = |failure: &Value| {
+            let (place, _) = failure["itemIdentifier"].as_str().unwrap().split_once(' ').unwrap();
+            place.parse().unwrap()
+        };
+        failures.as_array().unwrap().iter().map(place).collect()
     }
 
     /// The answer to a batch of the media table's stream: what is to come again.

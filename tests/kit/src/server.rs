@@ -81,7 +81,9 @@ impl TestServer {
             options.parameters.insert(application.to_owned(), String::new());
         }
         // What is written in groups is on its way at once.
-        options.streams = StreamLimits { read_every: Duration::from_millis(10), window_max: Duration::ZERO };
+        let (read_every, window_max) = (Duration::from_millis(10), Duration::ZERO);
+        // What a queue's function could not do comes again soon.
+        options.streams = StreamLimits { read_every, window_max, visibility_max: Duration::from_millis(200) };
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
         Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }

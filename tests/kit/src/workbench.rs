@@ -57,6 +57,7 @@ impl Workbench {
             clock.clone(),
             limits,
         );
+        let functions = functions.with_queue(aws.sqs_client());
         Self { aws, clock, functions }
     }
 
@@ -114,6 +115,11 @@ impl Workbench {
     pub async fn fanout(&self) -> Value {
         let batch = json!({ "Records": self.aws.heads() });
         self.started().fanout(batch).await
+    }
+
+    /// Takes these messages out of the queue, in one batch, each with its group. The places of those that are to come again.
+    pub async fn ingest(&self, messages: &[(&str, Value)]) -> Vec<usize> {
+        self.started().ingest(messages).await
     }
 
     /// Removes the objects of the rows that were removed since the last time. What is to come again.

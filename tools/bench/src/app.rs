@@ -57,6 +57,7 @@ impl App {
             clock,
             limits,
         );
+        let functions = functions.with_queue(aws.sqs_client());
         Self { aws, functions, said: 0 }
     }
 
@@ -109,6 +110,14 @@ impl App {
         let _ = self.aws.calls();
         let failed = self.functions.fanout(batch).await;
         assert_eq!(failed, json!([]), "nothing fails here");
+        Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
+    }
+
+    /// What it costs to take these out of the queue, as one batch, each for its user.
+    pub async fn ingest(&self, messages: &[(&str, Value)]) -> Cost {
+        let _ = self.aws.calls();
+        let again = self.functions.ingest(messages).await;
+        assert!(again.is_empty(), "nothing fails here");
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 

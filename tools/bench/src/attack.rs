@@ -5,7 +5,7 @@
 //! what both notice is the machine, which they share, and what only the first notice is the server.
 
 mod attackers;
-mod pairs;
+pub(crate) mod pairs;
 mod socket;
 
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ const MEASURED: Duration = Duration::from_secs(10);
 /// For what is still under way.
 const GRACE: Duration = Duration::from_secs(2);
 /// More than there are cores, so that a call of the embedded database doesn't keep everybody else's from running.
-const THREADS: usize = 8;
+pub(crate) const THREADS: usize = 8;
 
 /// How many times as long as beside it a message may take, of a hundred the slowest but one.
 const TIMES_MAX: f64 = 1.5;

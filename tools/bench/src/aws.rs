@@ -8,7 +8,7 @@ use aws_sdk_apigatewaymanagement as management;
 use aws_sdk_dynamodb as dynamodb;
 use serde_json::{Value, json};
 use testkit::cloud::Cloud;
-use testkit::{AwsCall, Connector, dynamodb_config, management_config, s3_config, sns_config};
+use testkit::{AwsCall, Connector, dynamodb_config, management_config, s3_config, sns_config, sqs_config};
 use tokio::time::{Instant, sleep};
 
 /// Request units, as DynamoDB bills them on demand.
@@ -101,6 +101,10 @@ impl Aws {
 
     pub fn sns_client(&self) -> aws_sdk_sns::Client {
         aws_sdk_sns::Client::from_conf(sns_config(self.connector()).build())
+    }
+
+    pub fn sqs_client(&self) -> aws_sdk_sqs::Client {
+        aws_sdk_sqs::Client::from_conf(sqs_config(self.connector()).build())
     }
 
     fn connector(&self) -> Connector {

@@ -16,6 +16,7 @@ pub mod channels;
 pub mod cold;
 pub mod groups;
 pub mod growth;
+pub mod ingest;
 pub mod load;
 pub mod money;
 pub mod path;

@@ -22,6 +22,8 @@ mod price {
     pub(super) const PUSH: f64 = 0.50 / 1e6;
     /// A byte into CloudWatch Logs.
     pub(super) const LOG_BYTE: f64 = 0.50 / 1e9;
+    /// A request to an SQS FIFO queue.
+    pub(super) const QUEUE: f64 = 0.50 / 1e6;
     /// Requests to S3: what writes, and what reads.
     pub(super) const S3_WRITE: f64 = 5.00 / 1e6;
     pub(super) const S3_READ: f64 = 0.40 / 1e6;
@@ -88,6 +90,26 @@ pub(crate) fn in_a_group(sent: &Cost, told: &Cost) -> f64 {
     let million = 1e6 * (lambda(sent, LAMBDA_GB) + lambda(told, VCPU_GB));
     let apart = |cost| Bill { lambda: 0.0, ..Bill::of_a_million(cost) }.total();
     million + apart(sent) + apart(told)
+}
+
+/// A million messages from a team's own servers, that are put into the queue, taken out of it and deleted so many at a time; what SQS gets,
+/// and the rest. One after another, a call waits for each of a message's; those of a batch, each to another user, wait side by side. Each
+/// message has a line in the log.
+pub(crate) fn of_services(taken: &Cost, messages: usize) -> (f64, Bill) {
+    let messages = messages as f64;
+    let calls = taken.calls as f64;
+    let seconds = calls * CALL_CPU_S * VCPU_GB / LAMBDA_GB + calls / messages * CALL_S;
+    let lambda = seconds * LAMBDA_GB * price::LAMBDA_GB_SECOND + price::LAMBDA_REQUEST;
+    let Bill { gateway, reads, writes, .. } = Bill::of_a_million(taken);
+    let each = |batch: f64| batch / messages;
+    let bill = Bill {
+        gateway: each(gateway),
+        lambda: each(lambda * 1e6),
+        logs: LOG_BYTES * price::LOG_BYTE * 1e6,
+        reads: each(reads),
+        writes: each(writes),
+    };
+    (each(3.0 * price::QUEUE * 1e6), bill)
 }
 
 impl Sum for Bill {

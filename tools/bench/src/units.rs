@@ -15,7 +15,7 @@ use crate::report;
 /// Every operation and what it costs.
 pub async fn table() -> String {
     // On the heap: all of them in one are more than a test's stack holds.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 11] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 12] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -26,6 +26,7 @@ pub async fn table() -> String {
         Box::pin(ringing()),
         Box::pin(grouping()),
         Box::pin(posting()),
+        Box::pin(serving()),
         Box::pin(carrying()),
     ];
     let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
@@ -386,6 +387,23 @@ async fn posting() -> Rows {
         app.ok("alice", in_group(&channel, "send", "m1", &json!({"kind": "text", "body": "hi"}))).await;
     }
     rows.push(("channels: 20", app.cost([("bob", json!({"action": "channels"}))]).await));
+    rows
+}
+
+/// What a team's own servers write.
+async fn serving() -> Rows {
+    let app = App::new(None);
+    app.online(&["bob"]).await;
+    let message = |to: &str, id: &str| json!({"to": to, "from": "@orders", "client_msg_id": id, "kind": "text", "body": "on its way"});
+    let mut rows = Rows::new();
+    rows.push(("ingest: the first of a service", app.ingest(&[("bob", message("bob", "m1"))]).await));
+    rows.push(("ingest: the next", app.ingest(&[("bob", message("bob", "m2"))]).await));
+    rows.push(("ingest: the same again, a duplicate", app.ingest(&[("bob", message("bob", "m2"))]).await));
+    let ten: Vec<_> = (3..13).map(|number| ("bob", message("bob", &format!("m{number}")))).collect();
+    rows.push(("ingest: 10 more, in one batch", app.ingest(&ten).await));
+    let _ = app.ingest(&[("carol", message("carol", "m1"))]).await;
+    rows.push(("ingest: to somebody offline", app.ingest(&[("carol", message("carol", "m2"))]).await));
+    rows.push(("ingest: poison", app.ingest(&[("bob", json!("poison"))]).await));
     rows
 }
 

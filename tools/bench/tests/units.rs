@@ -21,3 +21,10 @@ async fn a_message_in_a_group_costs_what_the_table_says() {
     let counted = bench::groups::costs().await;
     assert!(counted == documented, "run `just bench --only groups`; counted:\n{counted}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_of_a_service_costs_what_the_table_says() {
+    let documented = bench::report::section("ingest-costs").unwrap();
+    let counted = bench::ingest::costs().await;
+    assert!(counted == documented, "run `just bench --only ingest`; counted:\n{counted}");
+}

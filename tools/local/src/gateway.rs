@@ -39,8 +39,10 @@ use crate::functions::{FunctionError, Functions};
 use crate::lock;
 use crate::logs::Log;
 use crate::metrics::Metrics;
+use crate::queues::Queues;
 use crate::s3::ObjectServer;
 use crate::sns::Sns;
+use crate::sqs;
 use crate::tokens::Tokens;
 
 const FRAME_BYTES_MAX: usize = 32 * 1024;
@@ -79,6 +81,7 @@ pub(crate) struct Gateway {
     pub(crate) database: Arc<DatabaseServer>,
     pub(crate) objects: ObjectServer,
     pub(crate) sns: Arc<Sns>,
+    pub(crate) queues: Queues,
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,
     pub(crate) lose_disconnects: bool,
@@ -122,8 +125,8 @@ impl Gateway {
                 get(management::look).post(management::post).delete(management::close),
             )
             .fallback_service(demo::site(demo));
-        let sns = Arc::clone(&self.sns).router();
-        router.with_state(self).merge(sns).layer(axum::middleware::from_fn(from_here))
+        let (sns, sqs) = (Arc::clone(&self.sns).router(), sqs::router(self.queues.clone()));
+        router.with_state(self).merge(sns).merge(sqs).layer(axum::middleware::from_fn(from_here))
     }
 
     /// Invokes a proxy integration. A failure is logged here, once.

@@ -1,5 +1,5 @@
 //! AWS on this machine, as far as `template.yaml` asks for it: API Gateway's WebSocket API (`gateway`), Lambda
-//! (`functions`, `mappings`), `DynamoDB` (`database`), S3 (`s3`) and SNS's mobile push (`sns`). It knows nothing of chat but what an app on a phone
+//! (`functions`, `mappings`), `DynamoDB` (`database`), S3 (`s3`), SNS's mobile push (`sns`) and SQS (`queues`, `sqs`). It knows nothing of chat but what an app on a phone
 //! knows (`phones`): routes, functions and tables come from the template, and the functions are the binaries that run on AWS too.
 
 mod binaries;
@@ -10,9 +10,11 @@ mod logs;
 mod mappings;
 mod metrics;
 mod phones;
+mod queues;
 mod s3;
 mod server;
 mod sns;
+mod sqs;
 mod tokens;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,7 @@ pub use gateway::Limits;
 pub use logs::Logs;
 pub use mappings::{StreamLimits, Switches};
 pub use metrics::{Counts, IteratorAges};
+pub use queues::Queue;
 pub use s3::ObjectServer;
 pub use server::{Options, Server};
 pub use sns::serve_sns;

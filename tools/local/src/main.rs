@@ -133,6 +133,7 @@ fn greet(server: &Server, arguments: &Arguments) {
   phones    curl '{http}/phones?user=bob'     (what each of bob's phones shows: register one with the action device)
   tables    curl {http}/tables/InboxTable
             aws dynamodb scan --endpoint-url {database} --table-name InboxTable
+  queue     just publish bob 'your parcel is on its way'     (docs/backend.md)
   objects   {objects}     (what messages carry, as S3 has it)
   operate   curl --json '{{\"op\":\"connections\",\"user_id\":\"bob\"}}' {http}/local/admin     (docs/operating.md has more)
   data      {data}

@@ -1,8 +1,9 @@
-//! Lambda's event source mappings: what takes the changes of a table, from its stream, to a function.
+//! Lambda's event source mappings: what takes the changes of a table, from its stream, to a function; and the messages of a queue.
 //!
 //! A mapping reads from the oldest record that is kept, also after a restart. So a function may see what it has seen: on AWS too a
 //! record comes at least once.
 
+mod queue;
 mod stream;
 
 use std::collections::VecDeque;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
+pub(crate) use queue::QueuePoller;
 use serde::Deserialize;
 use serde_json::{Value, json};
 pub(crate) use stream::STREAM_RECORDS;
@@ -40,11 +42,13 @@ pub struct StreamLimits {
     pub read_every: Duration,
     /// No window is longer, whatever the template says.
     pub window_max: Duration,
+    /// No message of a queue that failed waits longer, whatever the template says.
+    pub visibility_max: Duration,
 }
 
 impl Default for StreamLimits {
     fn default() -> Self {
-        Self { read_every: READ_EVERY, window_max: Duration::MAX }
+        Self { read_every: READ_EVERY, window_max: Duration::MAX, visibility_max: Duration::MAX }
     }
 }
 

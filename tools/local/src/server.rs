@@ -20,10 +20,12 @@ use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
 use crate::lock;
 use crate::logs::{Log, Logs};
-use crate::mappings::{Poller, StreamLimits, Switches};
+use crate::mappings::{Poller, QueuePoller, StreamLimits, Switches};
 use crate::metrics::{Counts, IteratorAges, Metrics};
+use crate::queues::{Queue, Queues};
 use crate::s3::ObjectServer;
 use crate::sns::{self, Platform, Sns};
+use crate::sqs;
 use crate::tokens::{self, Tokens};
 
 /// For sockets to close and their `$disconnect` to run.
@@ -92,7 +94,9 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
-        let template = with_local_address(Template::load(&template, &overrides(address, parameters))?, address);
+        let mut template = with_local_address(Template::load(&template, &overrides(address, parameters))?, address);
+        let queues = Queues::new(&template, &format!("http://{address}{}", sqs::PATH));
+        with_queues(&mut template, &queues);
 
         let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
         let database_port = database_port.context("the database takes the port after --port, and there is none")?;
@@ -110,6 +114,10 @@ impl Server {
         let pollers =
             pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &log, &metrics));
         let pollers = pollers.collect::<anyhow::Result<Vec<_>>>()?;
+        let of_queues = template.queue_mappings.iter();
+        let of_queues =
+            of_queues.map(|mapping| QueuePoller::new(mapping, &queues, &functions, streams.visibility_max, &log));
+        let of_queues = of_queues.collect::<anyhow::Result<Vec<_>>>()?;
 
         let gateway = Arc::new(Gateway {
             api: template.api,
@@ -120,6 +128,7 @@ impl Server {
             database,
             objects,
             sns,
+            queues,
             tokens: Tokens::new(format!("http://{address}"))?,
             limits,
             lose_disconnects,
@@ -138,6 +147,9 @@ impl Server {
         let mappings = template.mappings.into_iter().map(|mapping| mapping.logical_id);
         let mappings = mappings.zip(pollers.iter().map(Poller::switches)).collect();
         for poller in pollers {
+            gateway.tasks.spawn(gateway.stop.clone().run_until_cancelled_owned(poller.run()));
+        }
+        for poller in of_queues {
             gateway.tasks.spawn(gateway.stop.clone().run_until_cancelled_owned(poller.run()));
         }
         Ok(Self { address, gateway, mappings })
@@ -190,6 +202,11 @@ impl Server {
         self.mappings.get(logical_id).map(|switches| &**switches)
     }
 
+    /// A queue, by its logical id; `None` if the template has none.
+    pub fn queue(&self, logical_id: &str) -> Option<&Queue> {
+        self.gateway.queues.get(logical_id).map(|queue| &**queue)
+    }
+
     /// AWS's metrics of the API and of the functions.
     pub fn metrics(&self) -> Counts {
         self.gateway.metrics.counts()
@@ -238,6 +255,7 @@ fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
             ("TokenIssuer", format!("http://{address}")),
             ("TokenAudience", tokens::AUDIENCE.to_owned()),
             ("QueryStringTokens", "on".to_owned()),
+            ("BackendMessages", "on".to_owned()),
             // Whoever tries it out writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),
             ("ApnsApplicationArn", Platform::Apns.application()),
@@ -259,6 +277,15 @@ fn with_local_address(mut template: Template, address: SocketAddr) -> Template {
     template
 }
 
+/// What CloudFormation refers to as a queue is its URL.
+fn with_queues(template: &mut Template, queues: &Queues) {
+    for value in template.functions.values_mut().flat_map(|function| function.environment.values_mut()) {
+        if let Some(queue) = queues.get(value) {
+            queue.url.clone_into(value);
+        }
+    }
+}
+
 /// What every function gets beside the template's variables and Lambda's own; later entries replace earlier ones.
 fn common(
     address: SocketAddr,
@@ -269,6 +296,7 @@ fn common(
     let endpoints = [
         ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), database.endpoint()),
         ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("http://{address}{}", sns::PATH)),
+        ("AWS_ENDPOINT_URL_SQS".to_owned(), format!("http://{address}{}", sqs::PATH)),
         ("AWS_ENDPOINT_URL_S3".to_owned(), objects.endpoint()),
     ];
     let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));

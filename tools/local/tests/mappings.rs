@@ -20,7 +20,11 @@ async fn start() -> Fixture {
         port: 0,
         template: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/template.yaml"),
         binaries: Binaries::from([("function".to_owned(), function)]),
-        streams: StreamLimits { read_every: Duration::from_millis(5), window_max: Duration::ZERO },
+        streams: StreamLimits {
+            read_every: Duration::from_millis(5),
+            window_max: Duration::ZERO,
+            ..StreamLimits::default()
+        },
         logs: Logs::Keep(Arc::clone(&logs)),
         ..Options::default()
     };

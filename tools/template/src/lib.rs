@@ -1,4 +1,4 @@
-//! What `template.yaml` says about routes, functions, tables and event source mappings, with its intrinsics resolved for this machine.
+//! What `template.yaml` says about routes, functions, tables, queues and event source mappings, with its intrinsics resolved for this machine.
 
 mod intrinsics;
 mod item;
@@ -35,6 +35,8 @@ pub struct Template {
     pub api: Api,
     pub tables: Vec<Table>,
     pub mappings: Vec<Mapping>,
+    pub queues: Vec<Queue>,
+    pub queue_mappings: Vec<QueueMapping>,
     pub buckets: Vec<Bucket>,
 }
 
@@ -129,6 +131,35 @@ pub struct Mapping {
     pub on_failure: Option<String>,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    pub logical_id: String,
+    /// One that is not is known by its name only.
+    pub is_fifo: bool,
+    /// For how long who has received a message has it alone.
+    pub visibility: Duration,
+    /// Where a message goes that was received more often than that: the logical id of that queue.
+    pub redrive: Option<(String, u32)>,
+    /// Whether a message's id need be its own only among those of its group.
+    pub deduplicates_in_group: bool,
+}
+
+/// What takes the messages of a queue to a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueMapping {
+    pub logical_id: String,
+    /// The logical id of the queue.
+    pub queue: String,
+    /// The logical id of the function.
+    pub function: String,
+    /// Messages in one invocation, at most.
+    pub batch_size: usize,
+    /// Invocations at once, at most. `None`: as many as there are groups.
+    pub concurrency_max: Option<usize>,
+    /// Whether the function's answer says which messages failed.
+    pub reports_failures: bool,
+}
+
 impl Template {
     pub fn load(path: &Path, overrides: &Overrides) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -152,7 +183,7 @@ impl Template {
         let globals = document.pointer("/Globals/Function").cloned().unwrap_or_else(|| json!({}));
         let mut functions = BTreeMap::new();
         let mut tables = Vec::new();
-        let mut mappings = Vec::new();
+        let (mut mappings, mut queues, mut queue_mappings) = (Vec::new(), Vec::new(), Vec::new());
         let mut buckets = Vec::new();
         for (id, resource) in resources {
             if !scope.exists(resource, id)? {
@@ -163,6 +194,10 @@ impl Template {
                     functions.insert(id.clone(), function(&scope, &globals, id, resource)?);
                 }
                 "AWS::DynamoDB::Table" => tables.push(table(&scope, id, resource)?),
+                "AWS::SQS::Queue" => queues.push(queue(&scope, id, resource)?),
+                "AWS::Lambda::EventSourceMapping" if is_of_queue(&scope, resources, id, resource)? => {
+                    queue_mappings.push(queue_mapping(&scope, id, resource)?);
+                }
                 "AWS::S3::Bucket" => buckets.push(bucket(&scope, id, resource)?),
                 "AWS::Lambda::EventSourceMapping" => mappings.push(mapping(&scope, id, resource)?),
                 _ => {}
@@ -185,7 +220,13 @@ impl Template {
                 "{logical_id} names {table}, which is no table with a stream"
             );
         }
-        Ok(Self { functions, api, tables, mappings, buckets })
+        for QueueMapping { logical_id, function, .. } in &queue_mappings {
+            ensure!(
+                functions.contains_key(function),
+                "{logical_id} names {function}, which is no function of the template"
+            );
+        }
+        Ok(Self { functions, api, tables, mappings, queues, queue_mappings, buckets })
     }
 }
 
@@ -553,6 +594,87 @@ fn mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Mapping>
         reports_failures: properties.function_response_types.iter().any(|kind| kind == "ReportBatchItemFailures"),
         patterns: patterns.collect::<anyhow::Result<_>>().with_context(|| id.to_owned())?,
         on_failure: properties.destination_config.map(|config| logical_id(&config.on_failure.destination)),
+    })
+}
+
+fn is_of_queue(scope: &Scope, resources: &Map<String, Value>, id: &str, resource: &Value) -> anyhow::Result<bool> {
+    let properties: SourceProperties = properties(scope, id, resource, &["EventSourceArn"])?;
+    let source = resources.get(&logical_id(&properties.event_source_arn));
+    Ok(source.is_some_and(|source| kind(source) == "AWS::SQS::Queue"))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SourceProperties {
+    event_source_arn: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct QueueProperties {
+    #[serde(default)]
+    fifo_queue: bool,
+    #[serde(default = "visibility_s_default")]
+    visibility_timeout: u64,
+    redrive_policy: Option<RedrivePolicy>,
+    deduplication_scope: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RedrivePolicy {
+    dead_letter_target_arn: String,
+    max_receive_count: u32,
+}
+
+fn visibility_s_default() -> u64 {
+    30
+}
+
+fn queue(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Queue> {
+    let names = ["FifoQueue", "VisibilityTimeout", "RedrivePolicy", "DeduplicationScope"];
+    let properties: QueueProperties = properties(scope, id, resource, &names)?;
+    let redrive = properties.redrive_policy.map(|to| (logical_id(&to.dead_letter_target_arn), to.max_receive_count));
+    Ok(Queue {
+        logical_id: id.to_owned(),
+        is_fifo: properties.fifo_queue,
+        visibility: Duration::from_secs(properties.visibility_timeout),
+        redrive,
+        deduplicates_in_group: properties.deduplication_scope.as_deref() == Some("messageGroup"),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct QueueMappingProperties {
+    event_source_arn: String,
+    function_name: String,
+    batch_size: Option<Value>,
+    #[serde(default)]
+    function_response_types: Vec<String>,
+    #[serde(default)]
+    scaling_config: ScalingConfig,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct ScalingConfig {
+    maximum_concurrency: Option<Value>,
+}
+
+/// What Lambda takes from a queue at once if the template does not say.
+const QUEUE_BATCH_SIZE_DEFAULT: usize = 10;
+
+fn queue_mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<QueueMapping> {
+    let names = ["EventSourceArn", "FunctionName", "BatchSize", "FunctionResponseTypes", "ScalingConfig"];
+    let properties: QueueMappingProperties = properties(scope, id, resource, &names)?;
+    Ok(QueueMapping {
+        logical_id: id.to_owned(),
+        queue: logical_id(&properties.event_source_arn),
+        function: logical_id(&properties.function_name),
+        batch_size: number(properties.batch_size.as_ref()).unwrap_or(QUEUE_BATCH_SIZE_DEFAULT),
+        concurrency_max: number(properties.scaling_config.maximum_concurrency.as_ref()),
+        reports_failures: properties.function_response_types.iter().any(|kind| kind == "ReportBatchItemFailures"),
     })
 }
 

@@ -100,13 +100,13 @@ impl Target {
 
 /// Whether there may be no text.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Empty {
+pub(crate) enum Empty {
     Allowed,
     Refused,
 }
 
 /// The text of a message, or its caption.
-pub(super) fn body(fields: &Fields, empty: Empty) -> Result<String, Refusal> {
+pub(crate) fn body(fields: &Fields, empty: Empty) -> Result<String, Refusal> {
     let body = fields.text("body")?;
     if body.is_empty() && empty == Empty::Refused {
         return Err(fields.wrong("body", "must not be empty"));

@@ -1,4 +1,4 @@
-//! A proxy before `DynamoDB`, SNS, S3 and @connections, through which a local server's functions make every call: to see each,
+//! A proxy before `DynamoDB`, SNS, SQS, S3 and @connections, through which a local server's functions make every call: to see each,
 //! and to have some fail.
 
 use std::collections::BTreeMap;
@@ -60,6 +60,7 @@ impl Proxy {
         let environment = BTreeMap::from([
             ("CONNECTIONS_ENDPOINT".to_owned(), format!("{url}/v1")),
             ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("{url}/sns")),
+            ("AWS_ENDPOINT_URL_SQS".to_owned(), format!("{url}/sqs")),
             ("AWS_ENDPOINT_URL_S3".to_owned(), url.clone()),
             ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), url),
         ]);

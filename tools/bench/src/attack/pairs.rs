@@ -25,33 +25,33 @@ pub(super) const PREFIX: &str = "pair-";
 
 /// When it is measured.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// They begin to chat.
-    pub(super) start: Instant,
+    pub(crate) start: Instant,
     /// The attack begins.
-    pub(super) from: Instant,
-    pub(super) until: Instant,
+    pub(crate) from: Instant,
+    pub(crate) until: Instant,
     /// An answer or a message that has not come by now counts as lost.
-    pub(super) end: Instant,
+    pub(crate) end: Instant,
 }
 
 /// What became of what all pairs sent.
 #[derive(Default)]
-pub(super) struct Noticed {
+pub(crate) struct Noticed {
     /// From a message to the recipient's frame. Sorted, once all is told.
-    pub(super) latencies: Vec<Duration>,
+    pub(crate) latencies: Vec<Duration>,
     /// Messages whose frame did not come.
-    pub(super) lost: usize,
+    pub(crate) lost: usize,
     /// Requests that were refused, throttled, failed, or not answered.
-    pub(super) refused: usize,
-    pub(super) closed: usize,
+    pub(crate) refused: usize,
+    pub(crate) closed: usize,
     /// Sockets of others that did not open.
-    pub(super) turned_away: usize,
+    pub(crate) turned_away: usize,
     sent: usize,
 }
 
 /// The sockets of all, in pairs.
-pub(super) async fn connect(server: &Arc<TestServer>) -> Vec<[(String, Socket); 2]> {
+pub(crate) async fn connect(server: &Arc<TestServer>) -> Vec<[(String, Socket); 2]> {
     let mut pairs = Vec::new();
     for number in 0..PAIRS {
         let person = async |side| {
@@ -65,7 +65,7 @@ pub(super) async fn connect(server: &Arc<TestServer>) -> Vec<[(String, Socket); 
 }
 
 /// All of them write and read until the span ends, and others open a socket meanwhile.
-pub(super) async fn chat(server: &Arc<TestServer>, pairs: Vec<[(String, Socket); 2]>, span: Span) -> Noticed {
+pub(crate) async fn chat(server: &Arc<TestServer>, pairs: Vec<[(String, Socket); 2]>, span: Span) -> Noticed {
     let mut talking = JoinSet::new();
     // Not all in the same moment.
     let mut first = span.start;

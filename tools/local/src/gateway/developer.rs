@@ -42,7 +42,12 @@ pub(super) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
 
 pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
     let url = |page| format!("http://{}/local/{page}", gateway.domain);
-    page(Ok(json!({ "admin_url": url("admin"), "log_url": url("log") })))
+    let queue = |name| gateway.queues.get(name).map(|queue| &queue.url);
+    let urls = json!({
+        "admin_url": url("admin"), "log_url": url("log"),
+        "queue_url": queue("BackendQueue"), "dead_letter_url": queue("BackendDeadLetters"),
+    });
+    page(Ok(urls))
 }
 
 /// Invokes the operator's function, as whoever may do so in AWS does.

@@ -1,0 +1,91 @@
+//! What a team's own server has told to a user, as it puts it into the queue.
+
+use serde_json::Value;
+
+use crate::actions::send::{Empty, body};
+use crate::fields::Fields;
+use crate::ids::{ClientMsgId, UserId};
+use crate::limits::FRAME_BYTES_MAX;
+use crate::message::Kind;
+use crate::refusal::Refusal;
+
+/// A message of a service to a user, who need not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceMessage {
+    pub from: UserId,
+    pub to: UserId,
+    /// The idempotency key: unique per service and user.
+    pub client_msg_id: ClientMsgId,
+    pub kind: Kind,
+    pub body: String,
+}
+
+impl ServiceMessage {
+    /// Reads it. Unknown fields are ignored.
+    ///
+    /// # Errors
+    /// The first field that is wrong.
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        if text.len() > FRAME_BYTES_MAX {
+            return Err(Refusal::TooLarge { field: "message", problem: "must be at most 32 KiB" });
+        }
+        let object = match serde_json::from_str(text) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => return Err(Refusal::bad_request("message", "must be a JSON object")),
+            Err(_) => return Err(Refusal::bad_request("message", "must be valid JSON")),
+        };
+        let fields = Fields { object: &object, path: "" };
+        let to = fields.required("to", UserId::parse)?;
+        if to.is_service() {
+            return Err(Refusal::bad_request("to", "must be a user: services take no messages"));
+        }
+        Ok(Self {
+            from: fields.optional("from", UserId::parse_service)?.unwrap_or_else(UserId::service_default),
+            to,
+            client_msg_id: fields.required("client_msg_id", ClientMsgId::parse)?,
+            kind: fields.required("kind", |kind| (kind == "text").then_some(Kind::Text).ok_or("must be \"text\""))?,
+            body: body(&fields, Empty::Refused)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(change: &Value) -> Result<ServiceMessage, Refusal> {
+        let mut message = json!({"to": "bob", "client_msg_id": "order-1", "kind": "text", "body": "on its way"});
+        message.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        ServiceMessage::parse(&message.to_string())
+    }
+
+    #[test]
+    fn who_names_no_service_is_the_system() {
+        assert_eq!(parse(&json!({})).unwrap().from, "@system");
+        assert_eq!(parse(&json!({"from": "@orders", "colour": "red"})).unwrap().from, "@orders");
+    }
+
+    #[test]
+    fn an_error_names_the_field() {
+        for (change, names) in [
+            (json!({"from": "alice"}), "from: must be a service's id"),
+            (json!({"from": "@"}), "from: must be a service's id"),
+            (json!({"to": "@orders"}), "to: must be a user"),
+            (json!({"to": null}), "to: is missing"),
+            (json!({"to": 7}), "to: must be a string"),
+            (json!({"client_msg_id": ""}), "client_msg_id: "),
+            (json!({"kind": "image"}), "kind: must be"),
+            (json!({"body": ""}), "body: must not be empty"),
+            (json!({"body": "x".repeat(16 * 1024 + 1)}), "body: must be at most"),
+            (json!({"more": "x".repeat(33 * 1024)}), "message: must be at most"),
+        ] {
+            let refusal = parse(&change).unwrap_err();
+            assert!(refusal.to_string().starts_with(names), "{refusal}");
+        }
+        for text in ["", "[]", "{", "null"] {
+            assert!(matches!(ServiceMessage::parse(text), Err(Refusal::BadRequest { .. })), "{text}");
+        }
+    }
+}
