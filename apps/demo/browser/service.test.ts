@@ -54,6 +54,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   await ben.hasUnread("@shop", 1);
   await shop.click();
   await ben.hasUnread("@shop", 2);
+  await screenshot(page, "service-listed");
   await ben.chat("@shop").click();
   await ben.message("two stops away").waitFor();
   await ben.isPresent("Service");
