@@ -120,6 +120,10 @@ impl Talk {
         if self.room.is_replaced() {
             self.client.wake();
         }
+        if self.room.is_read_only() {
+            self.room.refuse(&body);
+            return self.room.take_news();
+        }
         let (target, draft) = self.room.draft(&body);
         let sent = self.client.send(target, draft).await;
         self.queued(&sent, &body);
@@ -221,7 +225,7 @@ impl Talk {
 
     /// The user is writing.
     pub(crate) fn typing(&self) {
-        if let Some(id) = self.room.id().filter(|id| !is_channel(id)) {
+        if let Some(id) = self.room.id().filter(|id| !is_channel(id) && !self.room.is_read_only()) {
             self.client.typing(id);
         }
     }

@@ -72,6 +72,7 @@ Commands, each on a line of its own. Without a number, the first two are about y
   /list                   your conversations, with what is new in them
   /open NUMBER, NAME      opens one of them, or the one with somebody
   /group TITLE NAMES…     makes a group and opens it; a title of several words stands in quotes
+Of what a service tells, such as @orders, nothing but /mute, /archive and /save can be used.
 In a group, where @name names a member, and @all everybody:
   /add NAMES…             adds members
   /remove NAME            removes one

@@ -14,7 +14,7 @@ use pigeonhole_client::{
     TimelineEntry, Timestamp, UserId, When,
 };
 
-use crate::command::{Change, Command};
+use crate::command::{Change, Command, Setting};
 use crate::group::{self, Act, Members, Question};
 use crate::media;
 
@@ -150,6 +150,12 @@ pub(crate) enum Wish {
     Group(Option<ConversationId>, Act),
     Open(With),
 }
+
+/// What stands before the line that the user writes.
+const PROMPT: &str = "> ";
+const PROMPT_READ_ONLY: &str = "(read only) > ";
+/// Why not.
+const READ_ONLY: &str = "what a service tells is only read";
 
 /// The id of a group begins so, and that of a channel.
 const GROUP: &str = "gr_";
@@ -301,6 +307,21 @@ impl Room {
         self.peer() == Some(user_id)
     }
 
+    /// Whether nothing can be written in it: with a service nobody talks.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.peer().is_some_and(UserId::is_service)
+    }
+
+    pub(crate) fn prompt(&self) -> &'static str {
+        if self.is_read_only() { PROMPT_READ_ONLY } else { PROMPT }
+    }
+
+    /// The user has written all the same.
+    pub(crate) fn refuse(&mut self, line: &str) {
+        let what = format!("not sent: {line}");
+        self.news.push(News::Failed { what, why: READ_ONLY.to_owned(), in_timeline: false });
+    }
+
     /// A message of the user's for it, which names those who are in it.
     pub(crate) fn draft(&self, body: &str) -> (Target, Draft) {
         match &self.with {
@@ -364,6 +385,11 @@ impl Room {
     /// The user wants this; what is to be sent for it, if anything is.
     pub(crate) fn command(&mut self, command: Command) -> Option<Wish> {
         match command {
+            Command::Who | Command::Send(..) | Command::Change(_) | Command::Set(Setting::Block | Setting::Unblock)
+                if self.is_read_only() =>
+            {
+                self.news.push(News::Notice(READ_ONLY.to_owned()));
+            }
             Command::Who => match self.peer().cloned() {
                 Some(peer) => self.asks.push(Ask::Presence(peer)),
                 None => self.ask(Question::Members),
@@ -416,6 +442,7 @@ impl Room {
 
     fn nothing_yet(&mut self) {
         let text = match self.with {
+            With::Peer(_) if self.is_read_only() => "there is no conversation yet",
             With::Peer(_) => "there is no conversation yet: write something first",
             With::Group(_) => "that is for a conversation of two",
         };
@@ -785,8 +812,10 @@ impl Room {
 
     fn message(&mut self, message: Message, missed: bool) {
         let mine = message.client_msg_id.as_ref().is_some_and(|id| self.waiting.remove(id));
-        // The prefix tells a direct conversation from any other kind that both may be members of.
-        let direct = self.is_peer(&message.sender_id) && message.conversation_id.as_str().starts_with("dm_");
+        // The prefix tells a direct conversation from any other kind that both may be members of; that it is a message, from
+        // those in which a service has deleted one.
+        let is_told = message.kind.counts() && is_of_two(&message.conversation_id);
+        let direct = is_told && self.is_peer(&message.sender_id);
         let mine = mine && is_of_two(&message.conversation_id);
         if self.id.is_none() && (mine || direct) {
             self.open(&message.conversation_id);

@@ -16,18 +16,15 @@ use crossterm::terminal::{
 };
 use crossterm::{execute, queue};
 use futures_util::{FutureExt, StreamExt};
-use pigeonhole_client::Timeline;
 use tokio::signal::unix::{SignalKind, signal};
 use unicode_width::UnicodeWidthStr;
 
 use crate::command::Command;
 use crate::connection::Talk;
 use crate::editor::Editor;
-use crate::room::News;
+use crate::room::{News, Room};
 use crate::text::truncate;
 use crate::transcript::Transcript;
-
-const PROMPT: &str = "> ";
 
 pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
@@ -38,7 +35,7 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
     let mut clock = tokio::time::interval(Duration::from_millis(500));
     let mut screen = Screen { transcript, editor: Editor::default(), scrolled: 0 };
     loop {
-        screen.draw(talk.room.timeline(), size()?)?;
+        screen.draw(&talk.room, size()?)?;
         tokio::select! {
             news = talk.news() => {
                 screen.apply(news?);
@@ -162,7 +159,8 @@ impl Screen {
         Action::None
     }
 
-    fn draw(&mut self, timeline: &Timeline, (columns, lines): (u16, u16)) -> io::Result<()> {
+    fn draw(&mut self, room: &Room, (columns, lines): (u16, u16)) -> io::Result<()> {
+        let (timeline, prompt) = (room.timeline(), room.prompt());
         let width = usize::from(columns);
         let height = lines.saturating_sub(2);
         let rows = self.transcript.rows(timeline, width);
@@ -186,11 +184,11 @@ impl Screen {
         status.push_str(&" ".repeat(width.saturating_sub(status.width())));
         queue!(out, MoveTo(0, height), PrintStyledContent(status.reverse()))?;
 
-        let (typed, cursor) = self.editor.visible(width.saturating_sub(PROMPT.len() + 1));
-        let cursor = u16::try_from(PROMPT.len() + cursor).unwrap_or(u16::MAX);
+        let (typed, cursor) = self.editor.visible(width.saturating_sub(prompt.len() + 1));
+        let cursor = u16::try_from(prompt.len() + cursor).unwrap_or(u16::MAX);
         let input_line = lines.saturating_sub(1);
         queue!(out, MoveTo(0, input_line), Clear(ClearType::CurrentLine))?;
-        queue!(out, PrintStyledContent(format!("{PROMPT}{typed}").stylize()), MoveTo(cursor, input_line), Show)?;
+        queue!(out, PrintStyledContent(format!("{prompt}{typed}").stylize()), MoveTo(cursor, input_line), Show)?;
         queue!(out, EndSynchronizedUpdate)?;
         let mut stdout = io::stdout().lock();
         stdout.write_all(&out)?;

@@ -230,6 +230,35 @@ async fn a_talk_in_a_group() -> Result<()> {
 }
 
 #[tokio::test]
+async fn to_a_service_nothing_is_sent() -> Result<()> {
+    let (listener, address) = listen().await?;
+    let mut chat = Chat::start_with("@orders", address, Some("secret"))?;
+    let mut server = Server::accept(&listener, "secret").await?;
+    server.answer("drain", json!({"messages":[message(1, "@orders", "on its way")],"more":false})).await?;
+    server.answer("ack", json!({})).await?;
+    let last = json!({"seq":1,"sender_id":"@orders","kind":"text","preview":"on","sent_at":"2026-11-20T10:00:00.123Z"});
+    let row = json!({"conversation_id":"dm_ab","kind":"direct","peer_id":"@orders","last_message":last,"unread":1,
+        "delivered_seq":1,"read_seq":0,"last_seq":1});
+    server.answer("inbox", json!({"conversations":[row],"next_cursor":null})).await?;
+    // Of a service there is no mark.
+    let told = json!({"messages":[message(1, "@orders", "on its way")],"more":false,"last_seq":1,
+        "members":[{"user_id":"alice","delivered_seq":1,"read_seq":0}]});
+    server.answer("history", told).await?;
+    let start = ["-- connected", "-- while you were away", "@orders: on its way", "-- up to date"];
+    assert_eq!(chat.lines(4).await?, start);
+    chat.say("thanks").await?;
+    assert_eq!(chat.line().await?, "!! not sent: thanks: what a service tells is only read");
+    let end = tokio::spawn(chat.end());
+    // Nothing but what it has read.
+    while let Some(Ok(frame)) = server.socket.next().await {
+        assert!(!frame.to_string().contains(r#""action":"send""#), "{frame}");
+    }
+    let (status, said) = end.await??;
+    assert_eq!((status.code(), said.contains("1 of 1 messages were refused")), (Some(1), true), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_broken_connection_loses_and_doubles_nothing() -> Result<()> {
     let (listener, address) = listen().await?;
     let mut chat = Chat::start(address, Some("secret"))?;

@@ -5,6 +5,7 @@ import {
   type Conversation,
   type GroupMember,
   type HistoryResult,
+  isService,
   type Message,
   type Presence,
   type Settings,
@@ -103,10 +104,20 @@ export class Chat {
     return this.isGone || this.timeline.isClosed();
   }
 
+  /** A team's own server writes there, and nobody else. */
+  get isOfService(): boolean {
+    return this.peer !== undefined && isService(this.peer);
+  }
+
+  /** Whether what was said stays as it is: nothing can be edited, or reacted to. */
+  get isFixed(): boolean {
+    return this.isBlocked || this.isClosed || this.isOfService;
+  }
+
   /** Whether there is nothing that may be written. */
   get isReadOnly(): boolean {
     const { post = this.isChannel ? "admins" : "all" } = this.group;
-    return this.isBlocked || this.isClosed || (post === "admins" && !this.isModerated);
+    return this.isFixed || (post === "admins" && !this.isModerated);
   }
 
   setRow(row: Conversation): void {

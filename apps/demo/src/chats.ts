@@ -8,6 +8,7 @@ import {
   type Draft,
   type GroupInfo,
   type HistoryResult,
+  isService,
   limits,
   type MediaDraft,
   type Message,
@@ -490,6 +491,7 @@ export class Chats {
       open?.id === undefined ||
       peer === undefined ||
       peer === me ||
+      isService(peer) ||
       this.#isAskingPresence ||
       !this.#watcher.isLooking()
     ) {
@@ -699,7 +701,7 @@ export class Chats {
   #onMessage(message: Message, missed: boolean): void {
     const chat = this.#chatOf(message);
     if (!chat) {
-      // Sent by another device, in a conversation that is new here: its members say to whom.
+      // Sent by another device, or deleted by an operator, in a conversation that is new here: it says itself with whom.
       this.#findPeer(message.conversation_id);
       return;
     }
@@ -726,11 +728,14 @@ export class Chats {
     }
   }
 
-  #chatOf({ conversation_id, sender_id, client_msg_id }: Message): Chat | undefined {
+  #chatOf(message: Message): Chat | undefined {
+    const { conversation_id, sender_id, client_msg_id } = message;
     if (isShared(conversation_id)) {
       return this.#made(conversation_id, this.#sent.get(client_msg_id ?? ""));
     }
-    if (sender_id !== this.me) {
+    // A service that says nothing has deleted what others said.
+    const isOperator = isService(sender_id) && !counts(message);
+    if (sender_id !== this.me && !isOperator) {
       return this.with(sender_id);
     }
     return this.of(conversation_id) ?? this.#sent.get(client_msg_id ?? "");
@@ -760,7 +765,10 @@ export class Chats {
 
   async #findPeer(conversation: string): Promise<void> {
     const page = await this.#client.history(conversation, {}, PAGE);
-    const peer = page.members.find(({ user_id }) => user_id !== this.me)?.user_id ?? this.me;
+    const member = page.members.find(({ user_id }) => user_id !== this.me)?.user_id;
+    // A service is no member.
+    const writer = page.messages.find((message) => counts(message) && message.sender_id !== this.me)?.sender_id;
+    const peer = member ?? writer ?? this.me;
     const chat = this.with(peer);
     this.#name(chat, conversation);
     chat.addPage(page);

@@ -43,6 +43,7 @@ export {
   counts,
   type Draft,
   type GroupInfo,
+  isService,
   type NewGroup,
   type Page,
   type Receipt,

@@ -151,6 +151,14 @@ export function names({ mentions = [] }: Pick<Message, "mentions">, user: string
   return mentions.includes(user) || mentions.includes("*");
 }
 
+/**
+ * Whether it is the id of a service, a team's own server, and of no user. One that is the `peer_id` of a conversation is only read:
+ * to `send`, `react` or block there is `forbidden`.
+ */
+export function isService(userId: string): boolean {
+  return userId.startsWith("@");
+}
+
 /** Whether it is a group's id. */
 export function isGroup(conversation: string): boolean {
   return conversation.startsWith("gr_");

@@ -15,6 +15,7 @@ import {
   happened,
   isChannel,
   isGroup,
+  isService,
   joiners,
   leavers,
   names,
@@ -623,9 +624,10 @@ export class Timeline {
     return this.#isGroup && !this.#hasReceipts ? this.#floor : highest(this.#floor, lowest);
   }
 
+  /** Without services: they read nothing, so nobody waits for them. */
   #others(): [string, Marks][] {
-    const isThere = (userId: string) => userId !== this.#userId && this.#roster.get(userId)?.isMember !== false;
-    return [...this.#marks].filter(([userId]) => isThere(userId));
+    const isThere = (userId: string) => this.#roster.get(userId)?.isMember !== false;
+    return [...this.#marks].filter(([userId]) => userId !== this.#userId && !isService(userId) && isThere(userId));
   }
 }
 

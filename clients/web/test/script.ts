@@ -40,7 +40,7 @@ function expand(script: unknown, name: string, value: unknown): unknown {
 
 /** `$bob 5`, `$stored 5`, and with pairs of words about fields: `$bob 6 edits 5 body new version 2`. */
 function expandMessage(script: unknown): unknown {
-  const found = /^\$(\w+) (\d+)((?: \S+ \S+)*)$/.exec(String(script));
+  const found = /^\$(@?\w+) (\d+)((?: \S+ \S+)*)$/.exec(String(script));
   if (!found) {
     return script;
   }

@@ -41,7 +41,7 @@ impl SqsError {
 
 /// SDKs post to the queue's own URL, or to the endpoint.
 pub(crate) fn router(queues: Queues) -> Router {
-    let paths = ["/", PATH, &format!("{PATH}/"), &format!("{PATH}/{{account}}/{{queue}}")];
+    let paths = [PATH, &format!("{PATH}/"), &format!("{PATH}/{{account}}/{{queue}}")];
     let router = paths.into_iter().fold(Router::new(), |router, path| router.route(path, post(answer)));
     router.layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX)).with_state(queues)
 }

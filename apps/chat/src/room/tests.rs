@@ -265,6 +265,43 @@ fn who_is_blocked_learns_only_that_it_can_not_be_delivered() {
     assert!(matches!(&room.take_news()[..], [News::Failed { why, .. }] if why == "it can't be delivered"));
 }
 
+#[test]
+fn what_a_service_tells_is_read_and_muted_and_no_more() {
+    let mut room = Room::new(user("alice"), With::Peer(user("@orders")));
+    room.event(Event::State(State::CaughtUp));
+    room.listed(Ok(InboxResult { conversations: vec![row("dm_ao", "@orders")], next_cursor: None }));
+    let of_service = HistoryResult { messages: vec![message("dm_ao", 1, "@orders")], ..history([1], 0) };
+    room.remembered(Ok(of_service));
+    assert_eq!(room.prompt(), "(read only) > ");
+    room.take_asks();
+    room.take_news();
+    for line in ["/who", "/send us.jpg", "/react 👍", "/reply thanks", "/edit 1 x", "/delete 1", "/block", "/unblock"]
+    {
+        assert_eq!(room.command(Command::parse(line).unwrap()), None, "{line}");
+        assert_eq!(room.take_news(), [News::Notice("what a service tells is only read".to_owned())], "{line}");
+        assert!(room.take_asks().is_empty(), "{line}");
+    }
+    room.refuse("thanks");
+    assert!(matches!(&room.take_news()[..], [News::Failed { what, .. }] if what == "not sent: thanks"));
+    room.command(Command::Set(Setting::Mute));
+    room.command(Command::Set(Setting::Archive));
+    assert!(matches!(room.take_asks()[..], [Ask::Settings(_), Ask::Settings(_)]));
+    room.event(heard("dm_ao", 2, "@orders", false));
+    assert_eq!(told(&mut room), ["2 false"]);
+    assert_eq!(caught_up(1).prompt(), "> ");
+}
+
+#[test]
+fn what_a_service_deletes_among_others_is_not_its_conversation() {
+    let mut room = Room::new(user("alice"), With::Peer(user("@system")));
+    let mut deleted = message("dm_ab", 2, "@system");
+    (deleted.kind, deleted.target_seq) = (Kind::Delete, Some(number(1)));
+    room.event(Event::Message { message: deleted, missed: false });
+    assert_eq!(room.id(), None);
+    room.event(heard("dm_as", 1, "@system", false));
+    assert_eq!(room.id(), Some(&conversation("dm_as")));
+}
+
 fn changed(wish: Option<Wish>) -> Option<(ConversationId, Seq)> {
     match wish {
         Some(Wish::Change(id, seq, _)) => Some((id, seq)),

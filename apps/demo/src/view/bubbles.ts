@@ -68,7 +68,8 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
     items.unshift(separator("day", "What was said before comes with the connection"));
   } else if (items.length === 0) {
     const isWaiting = chat.isGroup && chat.id === undefined;
-    const nothing = chat.isChannel ? "Nothing was posted here yet." : "No messages yet. Say hello.";
+    const hello = chat.isReadOnly ? "" : " Say hello.";
+    const nothing = chat.isChannel ? "Nothing was posted here yet." : `No messages yet.${hello}`;
     const waits = chat.refused || `The ${chat.what} is made as soon as there is a connection.`;
     items.push(separator("nothing", isWaiting ? waits : nothing));
   }

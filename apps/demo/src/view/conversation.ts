@@ -191,7 +191,7 @@ export class Conversation {
       const name = chat.isArchived ? "Unarchive" : "Archive";
       items.push({ name, choose: () => archive(chat, !chat.isArchived) });
     }
-    if (chat.peer !== undefined && chat.peer !== chat.me) {
+    if (chat.peer !== undefined && chat.peer !== chat.me && !chat.isOfService) {
       const name = `${chat.isBlocked ? "Unblock" : "Block"} ${chat.peer}`;
       items.push({ name, choose: () => block(chat, !chat.isBlocked) });
     }
@@ -216,6 +216,9 @@ function presenceOf(chat: Chat, isConnected: boolean): string {
   const writing = isConnected ? writes(chat) : "";
   if (writing || chat.isGroup) {
     return writing || membersOf(chat);
+  }
+  if (chat.isOfService) {
+    return "Service";
   }
   if (!isConnected) {
     return "";
@@ -260,6 +263,9 @@ function named(chat: Chat | undefined): Named[] {
 export function whyNot(chat: Chat): string {
   if (chat.isBlocked) {
     return `You have blocked ${chat.peer}.`;
+  }
+  if (chat.isOfService) {
+    return `Only ${chat.peer} writes here.`;
   }
   if (chat.isClosed) {
     return `You are no longer in this ${chat.what}.`;

@@ -7,6 +7,7 @@ import { avatar } from "./avatar.ts";
 import { Channels } from "./channels.ts";
 import { fill, h, icon, put } from "./dom.ts";
 import { NewGroup } from "./new-group.ts";
+import { shop } from "./shop.ts";
 import { brief } from "./time.ts";
 import { writes } from "./writing.ts";
 
@@ -49,7 +50,7 @@ export class List {
       "div",
       { class: "starters" },
       this.#starter(),
-      h("div", { class: "makers" }, newGroup.element, this.#channels.element),
+      h("div", { class: "makers" }, newGroup.element, this.#channels.element, shop(user)),
     );
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }

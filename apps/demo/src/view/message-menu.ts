@@ -83,14 +83,13 @@ export class MessageMenu {
       }
     };
     return [
-      // To who is blocked nothing can be said.
-      ...(chat.isBlocked || chat.isClosed ? [] : [quick]),
+      ...(chat.isFixed ? [] : [quick]),
       ...(chat.isReadOnly ? [] : [item("Reply", () => reply(message))]),
       item("Forward", () => forward(message)),
       ...(reply_to === undefined ? [] : [item("Show what it answers", () => goTo(reply_to))]),
       ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
       ...(body ? [item("Copy", () => copy(body))] : []),
-      ...(isOwn && !chat.isBlocked && !chat.isClosed ? [item("Edit", () => edit(message))] : []),
+      ...(isOwn && !chat.isFixed ? [item("Edit", () => edit(message))] : []),
       ...((isOwn || chat.isModerated) && !chat.isClosed ? [item("Delete for everybody", remove)] : []),
     ];
   }

@@ -63,6 +63,11 @@ fn sending() {
 }
 
 #[test]
+fn services() {
+    play_file("services");
+}
+
+#[test]
 fn settings() {
     play_file("settings");
 }
@@ -87,6 +92,7 @@ fn all_files_are_played() {
             "registering",
             "replacing",
             "sending",
+            "services",
             "settings",
             "timeline"
         ]

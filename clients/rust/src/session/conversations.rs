@@ -166,7 +166,10 @@ impl Session {
     /// message for delivered, so until it is answered the conversation must not begin where the server says.
     fn may_hold_own(&self, id: &ConversationId) -> bool {
         let Some(conversation) = self.conversations.all.get(id) else { return false };
-        let users = conversation.buffer.values().map(|(message, _)| &message.sender_id);
+        // A service that changes what others said is no member, so nothing tells whom the conversation is with.
+        let is_operator = |message: &Message| message.sender_id.is_service() && !message.kind.counts();
+        let users = conversation.buffer.values();
+        let users = users.map(|(message, _)| if is_operator(message) { &self.me } else { &message.sender_id });
         self.outbox.is_unsure(id, users, &self.me)
     }
 

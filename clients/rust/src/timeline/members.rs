@@ -83,8 +83,10 @@ impl<'a> Members<'a> {
         readers
     }
 
+    /// Without services: they read nothing, so nobody waits for them.
     fn others(&self, own: &UserId) -> impl Iterator<Item = (&'a UserId, &Member)> {
-        self.0.iter().filter(move |(user_id, member)| **user_id != own && member.is_there()).map(|(id, it)| (*id, it))
+        let is_other = move |user_id: &UserId| user_id != own && !user_id.is_service();
+        self.0.iter().filter(move |(user_id, member)| is_other(user_id) && member.is_there()).map(|(id, it)| (*id, it))
     }
 }
 

@@ -5,7 +5,7 @@
 //            knows        is done    to the app
 
 import { type HistoryResult, isHistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
-import { isGroup, joiners } from "../protocol.ts";
+import { counts, isGroup, isService, joiners } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 /** Repairs under way at once: after a long absence there can be one for each conversation. */
@@ -187,7 +187,9 @@ export class Conversations {
    */
   #mayHoldOwn(id: string): boolean {
     const buffered = [...(this.#all.get(id)?.buffer.values() ?? [])];
-    const users = buffered.map(({ message }) => message.sender_id);
+    // A service that changes what others said is no member, so nothing tells whom the conversation is with.
+    const isOperator = (message: Message) => isService(message.sender_id) && !counts(message);
+    const users = buffered.map(({ message }) => (isOperator(message) ? this.#session.me : message.sender_id));
     return this.#session.outbox.isUnsure(id, users);
   }
 

@@ -1,0 +1,118 @@
+// What a team's own server writes, in the demo, in a browser, against the server that `cargo run` starts.
+
+import type { Browser, BrowserContextOptions } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { Pane } from "./pane.ts";
+import { launch, Server, START_MS_MAX, screenshot, TEST_MS_MAX, Visitor } from "./stage.ts";
+
+let server: Server;
+let browser: Browser;
+const visitors: Visitor[] = [];
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launch()]);
+}, START_MS_MAX);
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.end();
+});
+
+afterEach(async () => {
+  const complaints = visitors.flatMap((visitor) => visitor.complaints);
+  await Promise.all(visitors.splice(0).map(({ context }) => context.close()));
+  expect(complaints).toEqual([]);
+});
+
+async function arrive(options?: BrowserContextOptions): Promise<Visitor> {
+  const visitor = await Visitor.arrive(browser, server.url, options);
+  visitors.push(visitor);
+  return visitor;
+}
+
+/** The operators' function. */
+async function admin(request: object): Promise<{ result: { conversation_id: string } }> {
+  const body = JSON.stringify(request);
+  const answer = await fetch(`${server.url}local/admin`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body,
+  });
+  return answer.json();
+}
+
+const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
+
+test("a shop writes: it is listed, counted and rings; it is read, muted and archived, and nobody answers it", async () => {
+  const visitor = await arrive({ viewport: { width: 1000, height: 860 } });
+  const page = await visitor.open("?user=amy&user=ben");
+  const ben = new Pane(page, "ben");
+  await ben.isState("Online");
+  const shop = ben.root.getByRole("button", { name: "Your shop writes" });
+  await shop.click();
+  await ben.hasPreview("@shop", "Your parcel is on its way");
+  await ben.hasUnread("@shop", 1);
+  await shop.click();
+  await ben.hasUnread("@shop", 2);
+  await screenshot(page, "service-listed");
+  await ben.chat("@shop").click();
+  await ben.message("two stops away").waitFor();
+  await ben.isPresent("Service");
+
+  // Nothing to answer with.
+  await ben.root.getByText("Only @shop writes here.").waitFor();
+  expect(await ben.field().isVisible()).toBe(false);
+  await ben.message("two stops away").click({ button: "right" });
+  await ben.item("Copy").waitFor();
+  expect(await ben.root.getByRole("menu").locator("button").allTextContents()).toEqual(["Copy"]);
+  await screenshot(page, "service");
+  await page.keyboard.press("Escape");
+  await ben.menu().click();
+  await ben.item("Archive").waitFor();
+  const choices = await ben.root.getByRole("menu").locator("button").allTextContents();
+  expect(choices).toEqual(["Mute for 8 hours", "Mute", "Archive"]);
+  await ben.item("Archive").click();
+  await ben.isSet("Archived");
+
+  // The next message brings it back.
+  await ben.toChats();
+  await shop.click();
+  await ben.hasUnread("@shop", 1);
+  await ben.chat("@shop").click();
+  await ben.message("at your door").waitFor();
+  await ben.choose("Mute");
+  await ben.isSet("Muted");
+  await ben.toChats();
+  await shop.click();
+  await ben.root.getByRole("button", { name: "@shop, 1 unread, muted" }).waitFor();
+
+  // While one is away, their phone rings.
+  await ben.chat("@shop").click();
+  await ben.choose("Unmute");
+  await ben.connection().click();
+  await ben.isState("Offline");
+  await ben.toChats();
+  await shop.click();
+  await ben.notification("two stops away").waitFor();
+  await ben.connection().click();
+  await ben.hasUnread("@shop", 1);
+});
+
+test("what an operator deletes is deleted for both, and begins no chat", async () => {
+  const visitor = await arrive();
+  const page = await visitor.open("?user=cat&user=dan");
+  const [cat, dan] = [new Pane(page, "cat"), new Pane(page, "dan")];
+  await dan.isState("Online");
+  await cat.say("Something forbidden");
+  await cat.hasTicks("Something forbidden", "Delivered");
+  const { result } = await admin({ op: "conversation", user_ids: ["cat", "dan"] });
+  await admin({ op: "delete_message", conversation_id: result.conversation_id, seq: 1 });
+  await cat.message("This message was deleted").waitFor();
+  await dan.hasPreview("cat", "This message was deleted");
+  await cat.say("Sorry");
+  await dan.hasPreview("cat", "Sorry");
+  for (const pane of [cat, dan]) {
+    expect(await pane.chat("@system").count()).toBe(0);
+    expect(await pane.root.getByRole("navigation").locator(".chat").count()).toBe(1);
+  }
+});
