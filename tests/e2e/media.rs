@@ -326,9 +326,12 @@ async fn a_url_that_has_ended_takes_nothing_and_another_one_does() {
     let mut other = HTML.to_vec();
     other[3] ^= 1;
     // While it is good S3 looks at the bytes.
-    while put(&server, url, &signed, &other).await == StatusCode::BAD_REQUEST {
-        tokio::task::yield_now().await;
-    }
+    let is_good = async {
+        while put(&server, url, &signed, &other).await == StatusCode::BAD_REQUEST {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, is_good).await.expect("it ends");
     assert_eq!(put(&server, url, &signed, HTML).await, StatusCode::FORBIDDEN);
     assert_eq!(alice.refused(json!({"action": "uploaded", "media_id": media_id})).await, "not_ready");
     let place = alice.ok(again).await;

@@ -24,6 +24,8 @@ pub(crate) const TOLD_ONE_IN: usize = 5;
 const IN_GROUP_ONE_IN: u32 = 8;
 /// One message in so many goes into the queue twice.
 const TWICE_ONE_IN: u32 = 4;
+/// So many go in at once, for one user.
+const BURST_MAX: usize = 4;
 const PACE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Backend {
@@ -83,26 +85,30 @@ impl Backend {
             }
             if self.rng.u32(..IN_GROUP_ONE_IN) == 0 {
                 self.post().await;
-            } else {
-                self.publish().await;
+                told += 1;
+                continue;
             }
-            told += 1;
+            // Several for one user come in one batch.
+            let user = self.users[self.rng.usize(..self.users.len())].clone();
+            for _ in 0..self.rng.usize(1..=BURST_MAX) {
+                self.publish(&user).await;
+                told += 1;
+            }
         }
         self.counts.backend_is_done.store(true, Relaxed);
         self
     }
 
-    async fn publish(&mut self) {
-        let user = self.users[self.rng.usize(..self.users.len())].clone();
-        let number = self.next(&user);
+    async fn publish(&mut self, user: &str) {
+        let number = self.next(user);
         self.counts.published.fetch_add(1, Relaxed);
-        self.queue(&user, number, "").await;
+        self.queue(user, number, "").await;
         if self.rng.u32(..TWICE_ONE_IN) == 0 {
             // A job that runs again, sooner or later. SQS knows what it has by this id, and the function by the message's own.
             let again = self.rng.u64(1..=number);
             let known_by = if self.rng.bool() { String::new() } else { format!("-{}", self.rng.u64(..)) };
             self.counts.published_again.fetch_add(1, Relaxed);
-            self.queue(&user, again, &known_by).await;
+            self.queue(user, again, &known_by).await;
         }
     }
 
