@@ -22,30 +22,30 @@ fn timing() -> Timing {
     }
 }
 
-fn config(server: &TestServer, url: &str, user: &str) -> Config {
+pub(crate) fn config(server: &TestServer, url: &str, user: &str) -> Config {
     let token = server.token(user);
     let give = move |_| std::future::ready(Ok(token.clone()));
     Config::new(url, server.id(user), give).timing(timing())
 }
 
 /// Somebody with the client in their hands.
-struct App {
+pub(crate) struct App {
     me: UserId,
-    client: Client,
+    pub(crate) client: Client,
     events: Events,
     got: Vec<Message>,
     states: Vec<State>,
 }
 
 impl App {
-    async fn start(config: Config) -> Self {
+    pub(crate) async fn start(config: Config) -> Self {
         let me = UserId::parse(&config.user_id).unwrap();
         let (client, events) = Client::connect(config).await.unwrap();
         Self { me, client, events, got: Vec::new(), states: Vec::new() }
     }
 
     /// Started, and told that nothing is missing.
-    async fn ready(config: Config) -> Self {
+    pub(crate) async fn ready(config: Config) -> Self {
         let mut app = Self::start(config).await;
         app.until(|app| app.states.last() == Some(&State::CaughtUp)).await;
         app
@@ -435,7 +435,7 @@ impl Folder {
         Self(path)
     }
 
-    fn with(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn with(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, bytes).unwrap();
         path

@@ -670,6 +670,64 @@ async fn media_given_up() {
     drill.assert_rang(&[("media-behind", RANG), ("media-given-up", "..!..")]);
 }
 
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn media_errors() {
+    let mut drill = Drill::start().await;
+    let announce = json!({
+        "action": "upload", "to": "bob", "kind": "image", "mime": "image/png", "bytes": 2,
+        "sha256": "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ=",
+    });
+    drill.break_calls(|function, call| {
+        (function == "MediaFunction" && call.operation() == "PutItem").then_some(Fault::Killed)
+    });
+    for _ in 0..MESSAGES {
+        let answer = ask(&mut drill.alice, announce.clone()).await;
+        assert_eq!(answer["message"], "Internal server error");
+    }
+    drill.assert_logged("message", "Runtime exited").await;
+    drill.repair_calls();
+    assert_eq!(drill.chat().await, Vec::<Value>::new(), "texts go on");
+    drill.end_period().await;
+    // Then it is turned away.
+    drill.server.local().reserve("MediaFunction", Some(0));
+    for _ in 0..MESSAGES {
+        ask(&mut drill.alice, announce.clone()).await;
+    }
+    drill.periods(1).await;
+
+    drill.server.local().reserve("MediaFunction", None);
+    picture(&mut drill, "p1").await;
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("media-errors", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn media_throttles() {
+    let mut drill = Drill::start().await;
+    for period in 1..=2 {
+        // The first try of each call is one too many, the second is not.
+        let mut seen = Vec::new();
+        drill.break_calls(move |_, call| {
+            (call.body()["TableName"] == "MediaTable" && !seen.contains(call)).then(|| {
+                seen.push(call.clone());
+                Fault::Throttled
+            })
+        });
+        for number in 0..MESSAGES {
+            picture(&mut drill, &format!("p{period}-{number}")).await;
+        }
+        assert!(drill.sum("WriteThrottleEvents", "MediaTable").await >= MESSAGES as u64, "slowness first");
+        drill.periods(1).await;
+    }
+
+    // The traffic ends.
+    drill.repair_calls();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("media-throttles", RANG)]);
+}
+
 /// A picture that alice sent bob, and a URL of it.
 struct Picture {
     media_id: Value,

@@ -1,15 +1,24 @@
 //! Pictures, files and voice, as two people and an S3 see them: over sockets, and by URLs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use data_encoding::BASE64;
+use pigeonhole_client::{Attachment, MemoryStorage, MimeType, Target, UserId};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use testkit::{Phone, TestServer};
+use testkit::{Fault, PATIENCE, Phone, Proxy, TestServer};
+use tokio::time::timeout;
+
+use crate::client::{App, Folder, config};
 
 const MIB: usize = 1024 * 1024;
+/// A URL's, where it is not to be good for long: time enough to ask for it, and to begin with it.
+const URL_LIFE: Duration = Duration::from_secs(8);
 /// A page that calls itself a picture.
 const HTML: &[u8] = b"<!doctype html><script>alert(1)</script>";
 
@@ -58,6 +67,15 @@ async fn uploaded(server: &TestServer, phone: &mut Phone, announced: Value, byte
 async fn url_of(phone: &mut Phone, media_id: &Value) -> String {
     let got = phone.ok(json!({"action": "download", "media_ids": [media_id]})).await;
     got["items"][0]["url"].as_str().unwrap_or_else(|| panic!("{got}")).to_owned()
+}
+
+/// Has an upload end then.
+async fn end_at(server: &TestServer, media_id: &Value, at: SystemTime) {
+    let seconds = at.duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let update = server.tables().update_item().table_name("MediaTable");
+    let update = update.key("media_id", AttributeValue::S(media_id.as_str().unwrap().to_owned()));
+    let update = update.update_expression("SET expires_at = :then");
+    update.expression_attribute_values(":then", AttributeValue::N(seconds.to_string())).send().await.unwrap();
 }
 
 async fn swept(server: &TestServer) {
@@ -286,14 +304,86 @@ async fn what_is_never_sent_goes_by_its_ttl() {
     let orphan = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
     let kept = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
     alice.ok(send("image", "m1", &media(&kept, "image/png", HTML, &json!({"width": 4, "height": 3})))).await;
-    let update = server.tables().update_item().table_name("MediaTable");
-    let update = update.key("media_id", AttributeValue::S(orphan.as_str().unwrap().to_owned()));
-    let update = update.update_expression("SET expires_at = :then");
-    update.expression_attribute_values(":then", AttributeValue::N("1".to_owned())).send().await.unwrap();
+    end_at(&server, &orphan, UNIX_EPOCH).await;
     let engine = server.local().database().engine().clone();
     tokio::task::spawn_blocking(move || engine.sweep_ttl()).await.unwrap().unwrap();
     swept(&server).await;
     assert_eq!(server.local().objects().keys(), [format!("media/image/{}", kept.as_str().unwrap())]);
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "looks into the tables")]
+async fn a_url_that_has_ended_takes_nothing_and_another_one_does() {
+    let server = TestServer::open().await;
+    let mut alice = server.phone("alice").await;
+    let media_id = alice.ok(upload("image", "image/png", HTML)).await["media_id"].take();
+    let again = json!({"action": "upload", "media_id": media_id});
+    // No URL outlives its upload.
+    end_at(&server, &media_id, SystemTime::now() + URL_LIFE).await;
+    let place = alice.ok(again.clone()).await;
+    end_at(&server, &media_id, SystemTime::now() + Duration::from_hours(1)).await;
+    let (url, signed) = (place["url"].as_str().unwrap(), headers(&place));
+    let mut other = HTML.to_vec();
+    other[3] ^= 1;
+    // While it is good S3 looks at the bytes.
+    let is_good = async {
+        while put(&server, url, &signed, &other).await == StatusCode::BAD_REQUEST {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, is_good).await.expect("it ends");
+    assert_eq!(put(&server, url, &signed, HTML).await, StatusCode::FORBIDDEN);
+    assert_eq!(alice.refused(json!({"action": "uploaded", "media_id": media_id})).await, "not_ready");
+    let place = alice.ok(again).await;
+    assert_eq!(put(&server, place["url"].as_str().unwrap(), &headers(&place), HTML).await, StatusCode::OK);
+    alice.ok(json!({"action": "uploaded", "media_id": media_id})).await;
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "delays a PUT, and looks into the tables")]
+async fn an_app_whose_url_ends_while_it_puts_asks_for_another_one() {
+    let (puts, is_slow) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let proxy = Proxy::open({
+        let (puts, is_slow) = (Arc::clone(&puts), Arc::clone(&is_slow));
+        move |_, call| {
+            // At first the network is gone, and then the first PUT takes longer than its URL is good.
+            (call.operation() == "PutObject").then(|| puts.fetch_add(1, SeqCst));
+            match (call.operation(), is_slow.load(SeqCst), puts.load(SeqCst)) {
+                ("PutObject", false, _) => Some(Fault::Lost),
+                ("PutObject", true, 1) => Some(Fault::Delayed(URL_LIFE + Duration::from_secs(1))),
+                _ => None,
+            }
+        }
+    })
+    .await;
+    let server = proxy.server().await;
+    let mut bob = server.phone("bob").await;
+    let (folder, storage) = (Folder::new("ended-url"), MemoryStorage::default());
+    let start = || config(&server, server.url(), "alice").storage(storage.clone());
+    let alice = App::ready(start()).await;
+    let picture = Attachment::image(folder.with("a.png", HTML), MimeType::parse("image/png").unwrap(), 4, 3);
+    alice.client.send_media(Target::User(UserId::parse("bob").unwrap()), picture).await.unwrap();
+    until(|| puts.load(SeqCst) > 0).await;
+    alice.client.close().await;
+
+    let media_id = server.local().database().rows("MediaTable", usize::MAX).unwrap().unwrap()[0]["media_id"].take();
+    end_at(&server, &media_id, SystemTime::now() + URL_LIFE).await;
+    puts.store(0, SeqCst);
+    is_slow.store(true, SeqCst);
+    let _alice = App::start(start()).await;
+    until(|| puts.load(SeqCst) > 0).await;
+    end_at(&server, &media_id, SystemTime::now() + Duration::from_hours(1)).await;
+    assert_eq!(bob.event("messages.new").await["messages"][0]["media"]["media_id"], media_id, "it is the same upload");
+    assert_eq!(puts.load(SeqCst), 2, "the first was refused");
+}
+
+async fn until(holds: impl Fn() -> bool) {
+    let waited = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, waited).await.expect("in time");
 }
 
 #[tokio::test]

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
 
+/// Who an operator's deletes are by.
+const OPERATOR: &str = "@system";
+
 /// From which entry to which somebody was a member, and from where on they saw what was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interval {
@@ -155,8 +158,9 @@ impl Folded {
     fn step(&mut self, entry: &Value) -> Result<(), String> {
         let (seq, sender, system) = (number(entry, "seq"), string(entry, "sender_id").to_owned(), system(entry));
         let event = system["event"].as_str().unwrap_or_default();
+        // An operator need be in no group.
         ensure!(
-            self.roles.contains_key(&sender) || event == "created",
+            self.roles.contains_key(&sender) || event == "created" || sender == OPERATOR,
             "permitted at its commit: {sender} is no member: {entry}"
         );
         let role = self.roles.get(&sender).copied().unwrap_or("owner");

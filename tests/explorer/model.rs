@@ -305,6 +305,7 @@ impl Inner {
             Doing::Upload(user) => self.upload(n, user).await,
             Doing::Carry { from, id } => self.carry(n, from, id).await,
             Doing::Put(_) => self.put_again(n).await,
+            Doing::Fetch(user) => self.fetch(n, user).await,
             Doing::Expire => self.expire(n).await,
             Doing::Sweep => self.hand_on_removed(n).await,
             Doing::Dying(_) => true,
@@ -348,9 +349,9 @@ impl Inner {
     /// Before anything happens at once.
     async fn upload(&self, n: usize, user: &str) -> bool {
         let (bytes, sha256) = (PICTURE.len(), PICTURE_SHA256);
-        let announce = json!({
-            "action": "upload", "to": "bob", "kind": "image", "mime": "image/png", "bytes": bytes, "sha256": sha256
-        });
+        let announce = self.to_group_or_bob(json!({
+            "action": "upload", "kind": "image", "mime": "image/png", "bytes": bytes, "sha256": sha256
+        }));
         let Some(place) = self.ask(n, user, &announce).await else { return false };
         let url = place["url"].as_str().unwrap();
         assert_eq!(self.gate.with_cloud(|cloud| cloud.s3.put(url, &place["headers"], PICTURE)), 200);
@@ -364,10 +365,34 @@ impl Inner {
         let media = json!({
             "media_id": media_id, "mime": "image/png", "bytes": PICTURE.len(), "sha256": PICTURE_SHA256, "width": 1, "height": 1
         });
-        let frame = json!({
-            "action": "send", "to": "bob", "client_msg_id": id, "kind": "image", "body": id, "media": media
-        });
+        let frame = self.to_group_or_bob(json!({
+            "action": "send", "client_msg_id": id, "kind": "image", "body": id, "media": media
+        }));
         self.send_frame(n, from, id, &frame).await
+    }
+
+    fn to_group_or_bob(&self, mut frame: Value) -> Value {
+        if self.is_group() {
+            return self.in_group(frame);
+        }
+        frame["to"] = json!("bob");
+        frame
+    }
+
+    /// Who asks is told where it is, if a message carries it, and not otherwise. It may be deleted meanwhile.
+    async fn fetch(&self, n: usize, user: &str) -> bool {
+        let media_id = self.now.borrow().uploads[0]["media_id"].clone();
+        let download = json!({ "action": "download", "media_ids": [media_id] });
+        let Some(answer) = self.ask(n, user, &download).await else { return false };
+        let is_told = answer["items"].as_array().is_some_and(|items| !items.is_empty());
+        let messages = self.tables().messages;
+        let carries = |message: &&Value| message["kind"] == "image";
+        let is_sent = messages.iter().any(|message| carries(&message));
+        let is_there = messages.iter().filter(carries).any(|message| !is_deleted(message));
+        if is_told && !is_sent || is_there && !is_told {
+            self.now.borrow_mut().broken = Some(format!("{user} was told {answer}, of {messages:?}"));
+        }
+        true
     }
 
     /// Whatever comes of it: the URL is good for a quarter of an hour.

@@ -72,15 +72,17 @@ pub(crate) enum Doing {
     Look(&'static str),
     /// The user reads the whole history, and says so.
     Catch(&'static str),
-    /// The user uploads a picture for bob.
+    /// The user uploads a picture for bob, or for the group that there is.
     Upload(&'static str),
-    /// The user sends bob the first picture that was uploaded.
+    /// The user sends the first picture that was uploaded to whom it is for.
     Carry {
         from: &'static str,
         id: &'static str,
     },
     /// The user puts it once more, by the URL that they have.
     Put(&'static str),
+    /// The user asks where it is.
+    Fetch(&'static str),
     /// The TTL removes what no message carries.
     Expire,
     /// The mapping hands on which media rows are gone.
@@ -119,6 +121,7 @@ impl Doing {
         | Self::Upload(user)
         | Self::Carry { from: user, .. }
         | Self::Put(user)
+        | Self::Fetch(user)
         | Self::Kick(user)) = self
         else {
             return "stream";
@@ -157,6 +160,7 @@ impl Doing {
             Self::Upload(_) => "upload",
             Self::Carry { .. } => "carry",
             Self::Put(_) => "put",
+            Self::Fetch(_) => "fetch",
             Self::Expire => "expire",
             Self::Sweep => "sweep",
         }
@@ -192,8 +196,8 @@ impl Scenario {
 }
 
 use Doing::{
-    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Join, Kick, Look, Moderate,
-    Notify, Publish, Put, Read, Register, Say, Suspend, Sweep, Tell, Watch,
+    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Join, Kick, Look,
+    Moderate, Notify, Publish, Put, Read, Register, Say, Suspend, Sweep, Tell, Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -213,6 +217,11 @@ const fn carry(id: &'static str) -> Doing {
 }
 
 const PICTURE: Doing = Doing::Upload("alice");
+const BOBS: Doing = Doing::Upload("bob");
+
+const fn bob_carries(id: &'static str) -> Doing {
+    Doing::Carry { from: "bob", id }
+}
 
 const fn delete(seq: u64, id: &'static str) -> Doing {
     Doing::Delete { user: "alice", seq, id }
@@ -266,7 +275,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 125] = [
+pub(crate) const SCENARIOS: [Scenario; 137] = [
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
@@ -397,6 +406,18 @@ pub(crate) const SCENARIOS: [Scenario; 125] = [
     scenario("media-expire-put", &[ALICE, PICTURE], &[Expire, Put("alice"), Sweep]),
     scenario("media-delete-send", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), carry("a2")]),
     scenario("media-delete-put", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), Put("alice"), Sweep]),
+    scenario("media-delete-fetch", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), Fetch("bob"), Sweep]),
+    scenario("media-moderate-fetch", &[ALICE, BOB, PICTURE, carry("a1")], &[Moderate(1), Fetch("bob"), Sweep]),
+    scenario("media-moderate-delete", &[ALICE, BOB, PICTURE, carry("a1")], &[Moderate(1), delete(1, "d1"), Sweep]),
+    scenario("g-media-expire", &[PAIR, BOB, PICTURE], &[carry("a1"), Expire, Sweep]),
+    scenario("g-media-send-send", &[PAIR, BOB, PICTURE], &[carry("a1"), carry("a2")]),
+    scenario("g-media-remove", &[PAIR, BOBS], &[bob_carries("b1"), remove("alice", "bob", "x1"), Sweep]),
+    scenario("g-media-delete", &[PAIR, BOB, PICTURE, carry("a1")], &[delete(2, "d1"), Fetch("bob"), Sweep]),
+    scenario("g-media-fanout", &[PAIR, BOB, PICTURE, Dying(&carry("a1"))], &[Fanout, Moderate(2), Sweep]),
+    scenario("ch-media-expire", &[CHANNEL, PICTURE], &[carry("a1"), Expire, Sweep]),
+    scenario("ch-media-leave", &[CHANNEL, BOBS], &[bob_carries("b1"), leave("bob", "l1"), Expire]),
+    scenario("ch-media-delete", &[CHANNEL, PICTURE, carry("a1")], &[delete(2, "d1"), Fetch("bob"), Sweep]),
+    scenario("ch-media-moderate", &[CHANNEL, PICTURE, carry("a1")], &[Moderate(2), Put("alice"), Sweep]),
     scenario("ch-post-watch", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob")]),
     scenario("ch-post-watch-fanout", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob"), Fanout]),
     scenario("ch-post-fanout", &[CHANNEL, BOB, Watch("bob")], &[Say("alice", "a1"), Fanout]),

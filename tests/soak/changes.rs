@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pigeonhole_client::{
-    Client, ConversationId, Emoji, Error, Message, Outgoing, Queued, Sent, Seq, Side, Target, Timeline, TimelineEntry,
-    Timestamp,
+    Client, ConversationId, Emoji, Error, Kind, Message, Outgoing, Queued, Sent, Seq, Side, Target, Timeline,
+    TimelineEntry, Timestamp,
 };
 
 use crate::groups::is_group;
@@ -38,8 +38,13 @@ pub(crate) fn text(from: &str, to: &str, number: u64) -> String {
     format!("{number} <{from} {to} {number}>")
 }
 
-fn mark(body: &str) -> Option<&str> {
+pub(crate) fn mark(body: &str) -> Option<&str> {
     body.split_once('<')?.1.split_once('>').map(|(mark, _)| mark)
+}
+
+/// Whether its sender has numbered it in the order of sending: pictures overtake each other, and are overtaken.
+pub(crate) fn is_numbered(message: &Message) -> bool {
+    message.kind == Kind::Text
 }
 
 /// Whether it can be the message with this number: one that is deleted says nothing.
@@ -119,7 +124,7 @@ impl User {
                 counts.looked_for.fetch_add(1, Relaxed);
                 let bodies = history.messages.iter().map(|message| &message.body);
                 let previews = inbox.conversations.iter().map(|row| &row.last_message.preview);
-                let found = bodies.chain(previews).filter(|text| text.contains(&mark)).count() as u64;
+                let found = bodies.chain(previews).filter(|text| text.contains(&format!("<{mark}>"))).count() as u64;
                 counts.not_deleted.fetch_add(found, Relaxed);
             }
         });
@@ -147,10 +152,12 @@ impl Shown {
     /// An entry that is shown for the first time; an own delete gives what it deleted.
     pub(crate) fn fold(&mut self, entry: &Message, own: bool) -> Option<Said> {
         self.timeline.message(entry.clone());
-        if let Some(mark) = mark(&entry.body).filter(|_| entry.kind.counts()) {
+        // Nobody changes what a service says.
+        let changes = entry.kind.counts() && !entry.sender_id.is_service();
+        if let Some(mark) = mark(&entry.body).filter(|_| changes) {
             self.said.push(Said { seq: entry.seq, own, mark: mark.to_owned() });
         }
-        if entry.kind != pigeonhole_client::Kind::Delete {
+        if entry.kind != Kind::Delete {
             return None;
         }
         let at = self.said.iter().rposition(|said| Some(said.seq) == entry.target_seq)?;

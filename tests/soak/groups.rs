@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use pigeonhole_client::{
-    AllowedTo, ClientMsgId, ConversationId, Draft, EVERYBODY, Error, HistoryFrom, Info, Message, NewGroup, Role, Sent,
-    Seq, Side, System, Target, Title, UserId,
+    AllowedTo, ClientMsgId, ConversationId, Draft, EVERYBODY, Error, HistoryFrom, Info, Kind, Message, NewGroup, Role,
+    Sent, Seq, Side, System, Target, Title, UserId,
 };
 use serde_json::Value;
 use testkit::{PATIENCE, TestServer};
 use tokio::time::timeout;
 
+use crate::backend::SERVICE;
 use crate::changes::text;
 use crate::user::{Counts, User};
 
@@ -48,7 +49,7 @@ fn user(name: &str) -> UserId {
 }
 
 /// Makes the groups, while nothing goes wrong yet.
-pub(crate) async fn make(users: &[User]) -> Arc<Vec<ConversationId>> {
+pub(crate) async fn make(users: &[User]) -> Vec<ConversationId> {
     let mut groups = Vec::new();
     for number in 0..GROUPS {
         let of = |away: usize| &users[(2 * number + away) % users.len()];
@@ -57,7 +58,7 @@ pub(crate) async fn make(users: &[User]) -> Arc<Vec<ConversationId>> {
         let made = of(0).app.client.create(group).await.expect("it goes into the outbox").stored();
         groups.push(timeout(PATIENCE, made).await.expect("in time").expect("it is made").conversation_id);
     }
-    Arc::new(groups)
+    groups
 }
 
 impl User {
@@ -90,12 +91,17 @@ impl User {
         }
         self.groups.number += 1;
         let body = text(self.name(), id.as_str(), self.groups.number);
-        let mut draft = Draft::new(body);
+        let mut mentioned = None;
         if self.rng.u32(..MENTION_ONE_IN) == 0 {
-            let whom = if self.rng.u32(..8) == 0 { user(EVERYBODY) } else { self.anybody() };
-            draft = draft.mentions([whom]);
+            mentioned = Some(if self.rng.u32(..8) == 0 { user(EVERYBODY) } else { self.anybody() });
         }
-        let sent = self.app.client.send(Target::Conversation(id), draft).await.expect("it goes into the outbox");
+        let draft = |body| Draft::new(body).mentions(mentioned.clone());
+        let sent = if self.wants_a_picture() {
+            let to = id.to_string();
+            self.send_picture(Target::Conversation(id), &to, draft).await
+        } else {
+            self.app.client.send(Target::Conversation(id), draft(body)).await.expect("it goes into the outbox")
+        };
         self.wait_for(&sent, true);
     }
 
@@ -219,6 +225,10 @@ fn number(row: &Value, name: &str) -> Option<u64> {
     row.get(name)?.as_u64()
 }
 
+fn is_message(entry: &Value) -> bool {
+    entry["kind"].as_str().is_some_and(|kind| Kind::stored(kind).counts())
+}
+
 fn system(entry: &Value) -> Option<System> {
     serde_json::from_str(entry.get("system")?.as_str()?).ok()
 }
@@ -249,6 +259,12 @@ impl Log {
         (holes + twice) as u64
     }
 
+    /// What somebody said, oldest first.
+    pub(crate) fn texts_of(&self, sender: &str) -> Vec<&str> {
+        let said = self.entries.iter().filter(|entry| entry["sender_id"] == sender && is_message(entry));
+        said.filter_map(|entry| entry["body"].as_str()).collect()
+    }
+
     fn told(&self, name: &str) -> Told {
         let (mut told, mut history) = (Told::default(), HistoryFrom::Joined);
         for (entry, seq) in self.entries.iter().zip(1..) {
@@ -272,7 +288,7 @@ impl Log {
         let counts = |entry: &&Value| {
             let is_there = number(entry, "deleted_seq").is_none_or(|deleted| deleted > end);
             let seq = number(entry, "seq").unwrap_or_default();
-            seq > above && seq <= end && entry["kind"] == "text" && entry["sender_id"] != name && is_there
+            seq > above && seq <= end && is_message(entry) && entry["sender_id"] != name && is_there
         };
         let names_user = |entry: &&Value| {
             let named = entry["mentions"].as_array().into_iter().flatten();
@@ -459,7 +475,8 @@ pub(crate) async fn settled(server: &TestServer) {
 fn members(server: &TestServer, logs: &[Log], users: &[User]) -> (u64, u64) {
     let rows = server.local().database().rows("MembersTable", usize::MAX).unwrap().expect("there is such a table");
     let by_rows = rows.iter().filter(|row| row.get("left_seq").is_none()).count();
-    let is_member = |log: &Log, user: &User| log.told(user.name()).times.last().is_some_and(|time| time.left.is_none());
-    let by_logs = logs.iter().flat_map(|log| users.iter().filter(|user| is_member(log, user))).count();
+    let is_member = |log: &Log, name: &str| log.told(name).times.last().is_some_and(|time| time.left.is_none());
+    let names = || users.iter().map(User::name).chain([SERVICE]);
+    let by_logs = logs.iter().flat_map(|log| names().filter(|name| is_member(log, name))).count();
     (by_rows as u64, by_logs as u64)
 }

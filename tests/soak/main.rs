@@ -1,15 +1,17 @@
 //! Users chat through the client library over the real local server while sockets are cut, sandboxes killed, calls to AWS
-//! lost, refused and delayed, and change what they said, in pairs and in groups whose members come, go and rise; then everything that
-//! was sent is accounted for.
+//! lost, refused and delayed, and change what they said, in pairs and in groups whose members come, go and rise. Some of what they say
+//! carries a picture, and a backend writes to them from beside. Then everything that was sent is accounted for.
 //!
 //! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) change how much and which. The seed decides
 //! every choice of users and faults; the order in which threads come to make them is the machine's. After Ctrl-C nothing more
 //! is sent, and what was is accounted for.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+mod backend;
 mod changes;
 mod faults;
 mod groups;
+mod media;
 mod phones;
 mod user;
 
@@ -18,8 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use backend::{Backend, TOLD_ONE_IN};
 use faults::Faults;
 use indicatif::{ProgressBar, ProgressStyle};
+use media::Folder;
+use pigeonhole_client::ConversationId;
 use testkit::{Proxy, TestServer};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +50,12 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     })
     .await;
     // Who is connected has a second: some of them are rung, since what breaks takes longer to mend.
-    let server = proxy.server_with(|options| TestServer::ringing(options, 1)).await;
+    let server = proxy
+        .server_with(|options| {
+            TestServer::ringing(options, 1);
+            options.parameters.insert("UploadRate".to_owned(), "off".to_owned());
+        })
+        .await;
 
     let started = Instant::now();
     let (counts, stop, done) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
@@ -53,10 +63,12 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let name = |number: usize| format!("user-{}", number % USERS);
     phones::register(&server, (0..USERS).map(name)).await;
     let (in_groups, messages) = (messages / 2, messages - messages / 2);
-    let users = everybody(&server, messages, in_groups, seed, &counts).await;
+    let backend = Backend::start(&server, (0..USERS).map(name).collect(), USERS / 2, seed, &counts).await;
+    let users = everybody(&server, messages, in_groups, seed, (&counts, backend.group())).await;
     let all_groups = Arc::clone(&users[0].groups.all);
     faults.begin();
     server.group_stream().duplicate(true);
+    let telling = tokio::spawn(backend.tell((messages + in_groups) / TOLD_ONE_IN, stop.clone()));
     let mut chatting = JoinSet::new();
     for user in users {
         chatting.spawn(user.chat(stop.clone(), done.clone()));
@@ -64,6 +76,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     watch(messages as u64, in_groups as u64, &counts, &stop).await;
     groups::settled(&server).await;
     done.cancel();
+    let backend = telling.await.expect("it has not panicked");
     let mut users = chatting.join_all().await;
     let pending = settle(&mut users).await;
     let of_groups = groups::check(&server, &mut users, &all_groups).await;
@@ -71,6 +84,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         user.check_views().await;
         user.check_badges().await;
     }
+    let pictures = media::check(&server, &users).await;
     let phones = phones::ring_and_clear(&server, &mut users).await;
 
     let tally = faults.tally();
@@ -80,6 +94,14 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     table(&account(&counts, &users));
     table(&of_groups.account(&counts));
     table(&[
+        ("told by a backend, through the queue", counts.published.load(Relaxed)),
+        ("of them shown", counts.told.load(Relaxed)),
+        ("put into the queue again", counts.published_again.load(Relaxed)),
+        ("said by it in its group", counts.posted.load(Relaxed)),
+        ("pictures sent", counts.pictures.load(Relaxed)),
+        ("fetched, and what was sent", counts.fetched.load(Relaxed)),
+        ("deleted before they were fetched", counts.gone.lock().expect("nobody has panicked").len() as u64),
+        ("objects at the end", pictures.objects),
         ("conversations that phones rang for", phones.rung),
         ("notifications that were not marked", phones.unmarked),
         ("calls to AWS", tally.calls),
@@ -93,10 +115,27 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         ("notifications of what was read", phones.left),
     ]);
     wrong.extend(of_groups.wrong(&counts));
+    wrong.extend([
+        (
+            "told by the backend, and lost or shown twice",
+            counts.published.load(Relaxed).abs_diff(counts.told.load(Relaxed)),
+        ),
+        ("said by it in its group, and not there so", backend.wrong_in_group()),
+        ("its dead letters", server.local().queue("BackendDeadLetters").expect("there is one").len() as u64),
+        ("pictures that are lost", pictures.lost),
+        ("objects that no message has", pictures.kept),
+        ("rows of pictures that differ from messages", pictures.rows),
+        ("pictures that are there twice", pictures.twice),
+        ("pictures that were others, or not to be had", counts.other_bytes.load(Relaxed)),
+        ("pictures that were gone, and are not deleted", pictures.gone),
+        ("pictures that who sees them can't have", pictures.withheld),
+    ]);
     table(&wrong);
     assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
     let disturbed = tally.faults.values().sum::<u64>() + counts.cuts.load(Relaxed) + counts.restarts.load(Relaxed);
     assert!(phones.rung > 0, "no phone rang: this proves little");
+    assert!(counts.pictures.load(Relaxed) * 20 >= sent, "few pictures: this proves little");
+    assert!(counts.fetched.load(Relaxed) > 0 && counts.published_again.load(Relaxed) > 0, "this proves little");
     assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
     assert!(counts.changes.load(Relaxed) * 10 >= wanted, "few changes: this proves little");
     assert!(counts.churn.load(Relaxed) * 10 >= counts.in_groups.load(Relaxed), "little churn: this proves little");
@@ -108,19 +147,22 @@ async fn everybody(
     messages: usize,
     in_groups: usize,
     seed: u64,
-    counts: &Arc<Counts>,
+    (counts, shop): (&Arc<Counts>, &ConversationId),
 ) -> Vec<User> {
     let name = |number: usize| format!("user-{}", number % USERS);
     let share = |all: usize, number: usize| all / USERS + usize::from(number < all % USERS);
     let names: Vec<String> = (0..USERS).map(name).collect();
+    let folder = Arc::new(Folder::make());
     let mut users = Vec::new();
     for number in 0..USERS {
         let peers = NEIGHBOURS.map(|away| name(number + away)).to_vec();
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
         let who = (name(number), names.clone());
-        users.push(User::new(server, who, peers, share(messages, number), seed, counts).await);
+        users.push(User::new(server, who, peers, share(messages, number), seed, (counts, &folder)).await);
     }
-    let groups = groups::make(&users).await;
+    let mut groups = groups::make(&users).await;
+    groups.push(shop.clone());
+    let groups = Arc::new(groups);
     for (number, user) in users.iter_mut().enumerate() {
         (user.groups.all, user.groups.left_to_do) = (Arc::clone(&groups), share(in_groups, number));
     }
@@ -194,12 +236,14 @@ async fn watch(messages: u64, in_groups: u64, counts: &Counts, stop: &Cancellati
         let received = counts.received.load(Relaxed);
         bar.set_length(messages);
         bar.set_position(received);
-        let now = (over + received, counts.in_groups.load(Relaxed), counts.shown_in_groups.load(Relaxed));
+        let (told, published) = (counts.told.load(Relaxed), counts.published.load(Relaxed));
+        let now = (over + received, counts.in_groups.load(Relaxed), counts.shown_in_groups.load(Relaxed) + told);
         if now != seen {
             (seen, since) = (now, Instant::now());
         }
         let groups_are_done = seen.1 == in_groups && counts.waiting_in_groups.load(Relaxed) == 0;
-        if (seen.0 == 2 * messages && groups_are_done) || since.elapsed() > PATIENCE {
+        let backend_is_done = counts.backend_is_done.load(Relaxed) && told == published;
+        if (seen.0 == 2 * messages && groups_are_done && backend_is_done) || since.elapsed() > PATIENCE {
             return bar.finish_and_clear();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

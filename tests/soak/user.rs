@@ -2,23 +2,24 @@
 //! restarted, and who notices everything that is wrong with what the app shows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastrand::Rng;
 use futures_util::FutureExt;
 use pigeonhole_client::{
-    Client, ClientMsgId, Config, Conversation, ConversationId, Event, Events, MemoryStorage, Message, Seq, Stats,
-    Timeline, Timing, UserId,
+    Client, ClientMsgId, Config, Conversation, ConversationId, Draft, Event, Events, MemoryStorage, Message, Seq,
+    Stats, Target, Timeline, Timing, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::{CHANGE_ONE_IN, Said, is_number, text};
+use crate::changes::{CHANGE_ONE_IN, Said, is_number, is_numbered, text};
 use crate::groups::{Groups, is_group, joins};
+use crate::media::Folder;
 use crate::phones;
 
 /// Messages that wait for their answer at once.
@@ -63,6 +64,24 @@ pub(crate) struct Counts {
     pub(crate) declined_in_groups: AtomicU64,
     /// Entries of groups that were shown.
     pub(crate) shown_in_groups: AtomicU64,
+    /// Messages that carry a picture, and pictures that were fetched, and were the right ones, or not.
+    pub(crate) pictures: AtomicU64,
+    pub(crate) fetched: AtomicU64,
+    pub(crate) other_bytes: AtomicU64,
+    /// Where those were that were gone when they were to be fetched.
+    pub(crate) gone: Mutex<BTreeSet<(String, u64)>>,
+    /// What the backend has put into the queue, and of that once more, and what was shown of it; and what it said in its group.
+    pub(crate) published: AtomicU64,
+    pub(crate) published_again: AtomicU64,
+    pub(crate) told: AtomicU64,
+    pub(crate) posted: AtomicU64,
+    pub(crate) backend_is_done: AtomicBool,
+}
+
+impl Counts {
+    fn received_from(&self, sender: &UserId) -> &AtomicU64 {
+        if sender.is_service() { &self.told } else { &self.received }
+    }
 }
 
 /// How often a user thinks of a group.
@@ -74,6 +93,9 @@ pub(crate) struct User {
     to_send: usize,
     /// The number of the last message to each peer.
     said: BTreeMap<String, u64>,
+    /// Pictures that were sent.
+    pub(crate) pictures: u64,
+    pub(crate) folder: Arc<Folder>,
     pub(crate) under_way: usize,
     pub(crate) conversations: BTreeMap<ConversationId, Shown>,
     pub(crate) app: App,
@@ -118,7 +140,7 @@ impl User {
         peers: Vec<String>,
         to_send: usize,
         seed: u64,
-        counts: &Arc<Counts>,
+        (counts, folder): (&Arc<Counts>, &Arc<Folder>),
     ) -> Self {
         let (network, storage) = (Network::to(server).await, MemoryStorage::default());
         let app = App::start(server, &network, &name, &phones::device(&name), &storage).await;
@@ -127,6 +149,8 @@ impl User {
             peers,
             to_send,
             said: BTreeMap::new(),
+            pictures: 0,
+            folder: Arc::clone(folder),
             under_way: 0,
             conversations: BTreeMap::new(),
             app,
@@ -196,10 +220,15 @@ impl User {
     async fn send(&mut self) {
         if self.rng.u32(..CHANGE_ONE_IN) > 0 || !self.change().await {
             let peer = self.peers[self.rng.usize(..self.peers.len())].clone();
-            let number = self.said.entry(peer.clone()).or_default();
-            *number += 1;
-            let text = text(&self.name, &peer, *number);
-            self.app.client.send_to(peer, text).await.expect("it goes into the outbox");
+            if self.wants_a_picture() {
+                let target = Target::User(UserId::parse(&peer).expect("a name"));
+                self.send_picture(target, &peer, Draft::new).await;
+            } else {
+                let number = self.said.entry(peer.clone()).or_default();
+                *number += 1;
+                let text = text(&self.name, &peer, *number);
+                self.app.client.send_to(peer, text).await.expect("it goes into the outbox");
+            }
         }
         self.to_send -= 1;
         self.under_way += 1;
@@ -226,12 +255,13 @@ impl User {
             if let Some(deleted) = deleted {
                 self.look_for(message.conversation_id.clone(), deleted);
             }
+            self.look_at_picture(message);
             return;
         }
         // A sender's numbers rise by one, so a message that is missing, doubled or out of turn in storage shows here too.
         let number = shown.numbers.entry(message.sender_id.clone()).or_default();
-        *number += u64::from(message.kind.counts());
-        let is_next = !message.kind.counts() || is_number(message, *number);
+        *number += u64::from(is_numbered(message));
+        let is_next = !is_numbered(message) || is_number(message, *number);
         if message.seq != shown.last_seq.next() || !is_next {
             self.counts.out_of_order.fetch_add(1, Relaxed);
         }
@@ -241,11 +271,12 @@ impl User {
             self.under_way -= 1;
             self.counts.answered.fetch_add(1, Relaxed);
         } else {
-            self.counts.received.fetch_add(1, Relaxed);
+            self.counts.received_from(&message.sender_id).fetch_add(1, Relaxed);
         }
         if let Some(deleted) = shown.fold(message, own) {
             self.look_for(message.conversation_id.clone(), deleted);
         }
+        self.look_at_picture(message);
     }
 
     /// The app is killed, and started again with what its storage holds.
@@ -280,13 +311,13 @@ impl User {
             }
             return;
         }
-        *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= u64::from(message.kind.counts());
+        *shown.numbers.get_mut(&message.sender_id).expect("it was shown") -= u64::from(is_numbered(message));
         shown.said.retain(|said| !said.is(message.seq));
         if message.sender_id == *self.name {
             self.under_way += 1;
             self.counts.answered.fetch_sub(1, Relaxed);
         } else {
-            self.counts.received.fetch_sub(1, Relaxed);
+            self.counts.received_from(&message.sender_id).fetch_sub(1, Relaxed);
         }
     }
 

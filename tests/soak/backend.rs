@@ -1,0 +1,175 @@
+//! A team's own backend beside the users: it tells each of them things through the queue, some of it twice, and says things in a group
+//! that it has made through the operators' function, again and again until it is answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use fastrand::Rng;
+use pigeonhole_client::ConversationId;
+use serde_json::{Value, json};
+use testkit::{PATIENCE, TestServer};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::changes::text;
+use crate::groups::Log;
+use crate::user::Counts;
+
+pub(crate) const SERVICE: &str = "@shop";
+/// It tells a user one thing while users say so many to each other.
+pub(crate) const TOLD_ONE_IN: usize = 5;
+/// And one in so many of these it says in its group instead.
+const IN_GROUP_ONE_IN: u32 = 8;
+/// One message in so many goes into the queue twice.
+const TWICE_ONE_IN: u32 = 4;
+/// So many go in at once, for one user.
+const BURST_MAX: usize = 4;
+const PACE: Duration = Duration::from_millis(20);
+
+pub(crate) struct Backend {
+    server: Arc<TestServer>,
+    counts: Arc<Counts>,
+    users: Vec<String>,
+    queue_url: Value,
+    admin_url: String,
+    group: ConversationId,
+    /// The number of the last message to each.
+    said: BTreeMap<String, u64>,
+    rng: Rng,
+}
+
+impl Backend {
+    /// With a group of its own, made while nothing goes wrong yet.
+    pub(crate) async fn start(
+        server: &Arc<TestServer>,
+        users: Vec<String>,
+        members: usize,
+        seed: u64,
+        counts: &Arc<Counts>,
+    ) -> Self {
+        let local = server.http.get(format!("{}/local", server.local().http_url())).send().await.expect("an answer");
+        let mut local: Value = local.json().await.expect("it is JSON");
+        let mut backend = Self {
+            server: Arc::clone(server),
+            counts: Arc::clone(counts),
+            queue_url: local["queue_url"].take(),
+            admin_url: local["admin_url"].as_str().expect("there is the function").to_owned(),
+            group: ConversationId::parse("gr_none").expect("an id"),
+            said: BTreeMap::new(),
+            rng: Rng::with_seed(seed),
+            users,
+        };
+        let create = json!({
+            "op": "create_group", "as": SERVICE, "client_msg_id": "group", "title": "The shop", "members": backend.users[..members],
+        });
+        let made = backend.ask(create).await;
+        let id = made["conversation_id"].as_str().expect("it is made");
+        backend.group = ConversationId::parse(id).expect("an id");
+        backend
+    }
+
+    pub(crate) fn group(&self) -> &ConversationId {
+        &self.group
+    }
+
+    /// So much, or until `stop`, in step with what the users say.
+    pub(crate) async fn tell(mut self, all: usize, stop: CancellationToken) -> Self {
+        let mut told = 0;
+        while told < all && !stop.is_cancelled() {
+            let said = self.counts.sent.load(Relaxed) + self.counts.in_groups.load(Relaxed);
+            if (told * TOLD_ONE_IN) as u64 >= said {
+                tokio::time::sleep(PACE).await;
+                continue;
+            }
+            if self.rng.u32(..IN_GROUP_ONE_IN) == 0 {
+                self.post().await;
+                told += 1;
+                continue;
+            }
+            // Several for one user come in one batch.
+            let user = self.users[self.rng.usize(..self.users.len())].clone();
+            for _ in 0..self.rng.usize(1..=BURST_MAX) {
+                self.publish(&user).await;
+                told += 1;
+            }
+        }
+        self.counts.backend_is_done.store(true, Relaxed);
+        self
+    }
+
+    async fn publish(&mut self, user: &str) {
+        let number = self.next(user);
+        self.counts.published.fetch_add(1, Relaxed);
+        self.queue(user, number, "").await;
+        if self.rng.u32(..TWICE_ONE_IN) == 0 {
+            // A job that runs again, sooner or later. SQS knows what it has by this id, and the function by the message's own.
+            let again = self.rng.u64(1..=number);
+            let known_by = if self.rng.bool() { String::new() } else { format!("-{}", self.rng.u64(..)) };
+            self.counts.published_again.fetch_add(1, Relaxed);
+            self.queue(user, again, &known_by).await;
+        }
+    }
+
+    fn next(&mut self, to: &str) -> u64 {
+        let number = self.said.entry(to.to_owned()).or_default();
+        *number += 1;
+        *number
+    }
+
+    async fn queue(&self, user: &str, number: u64, known_by: &str) {
+        let id = format!("{user}-{number}");
+        let body = text(SERVICE, user, number);
+        let message = json!({"to": user, "from": SERVICE, "client_msg_id": id, "kind": "text", "body": body});
+        let send = json!({
+            "QueueUrl": self.queue_url, "MessageGroupId": user, "MessageDeduplicationId": format!("{id}{known_by}"),
+            "MessageBody": message.to_string(),
+        });
+        let url = format!("{}/sqs/", self.server.local().http_url());
+        let request = self.server.http.post(url).header("x-amz-target", "AmazonSQS.SendMessage").json(&send);
+        let answer = request.send().await.expect("the queue answers");
+        assert!(answer.status().is_success(), "the queue has taken it: {}", answer.status());
+    }
+
+    async fn post(&mut self) {
+        let group = self.group.to_string();
+        let number = self.next(&group);
+        self.counts.posted.fetch_add(1, Relaxed);
+        let send = json!({
+            "op": "send", "as": SERVICE, "conversation_id": group, "client_msg_id": format!("m{number}"), "kind": "text",
+            "body": text(SERVICE, &group, number),
+        });
+        self.ask(send).await;
+    }
+
+    /// As often as it takes: what was done before is a duplicate.
+    async fn ask(&self, request: Value) -> Value {
+        let answered = async {
+            loop {
+                let answer = self.server.http.post(&self.admin_url).json(&request).send().await.expect("an answer");
+                let mut answer: Value = answer.json().await.unwrap_or_default();
+                if answer.get("result").is_some() {
+                    return answer["result"].take();
+                }
+                let code = answer["error"]["code"].as_str().unwrap_or_default();
+                assert!(["", "conflict", "unavailable"].contains(&code), "{answer}");
+                tokio::time::sleep(PACE).await;
+            }
+        };
+        timeout(PATIENCE, answered).await.expect("it is answered in time")
+    }
+
+    /// What of the group's log is not what was said there, in its order.
+    pub(crate) fn wrong_in_group(&self) -> u64 {
+        let logs = Log::all(&self.server, std::slice::from_ref(&self.group));
+        let said = self.said.get(self.group.as_str()).copied().unwrap_or_default();
+        let expected: Vec<String> = (1..=said).map(|number| text(SERVICE, self.group.as_str(), number)).collect();
+        let found = logs[0].texts_of(SERVICE);
+        if found == expected {
+            return 0;
+        }
+        println!("{SERVICE} said {said} things in its group, of which there are {found:?}");
+        1
+    }
+}
