@@ -1,39 +1,15 @@
 // What a team's own server writes, in the demo, in a browser, against the server that `cargo run` starts.
 
-import type { Browser, BrowserContextOptions } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import { Pane } from "./pane.ts";
-import { launch, Server, START_MS_MAX, screenshot, TEST_MS_MAX, Visitor } from "./stage.ts";
+import { Stage, screenshot, test } from "./stage.ts";
 
-let server: Server;
-let browser: Browser;
-const visitors: Visitor[] = [];
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launch()]);
-}, START_MS_MAX);
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.end();
-});
-
-afterEach(async () => {
-  const complaints = visitors.flatMap((visitor) => visitor.complaints);
-  await Promise.all(visitors.splice(0).map(({ context }) => context.close()));
-  expect(complaints).toEqual([]);
-});
-
-async function arrive(options?: BrowserContextOptions): Promise<Visitor> {
-  const visitor = await Visitor.arrive(browser, server.url, options);
-  visitors.push(visitor);
-  return visitor;
-}
+const stage = new Stage();
 
 /** The operators' function. */
 async function admin(request: object): Promise<{ result: { conversation_id: string } }> {
   const body = JSON.stringify(request);
-  const answer = await fetch(`${server.url}local/admin`, {
+  const answer = await fetch(`${stage.server.url}local/admin`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body,
@@ -41,10 +17,8 @@ async function admin(request: object): Promise<{ result: { conversation_id: stri
   return answer.json();
 }
 
-const test = (name: string, run: () => Promise<void>) => it(name, run, TEST_MS_MAX);
-
 test("a shop writes: it is listed, counted and rings; it is read, muted and archived, and nobody answers it", async () => {
-  const visitor = await arrive({ viewport: { width: 1000, height: 860 } });
+  const visitor = await stage.arrive({ viewport: { width: 1000, height: 860 } });
   const page = await visitor.open("?user=amy&user=ben");
   const ben = new Pane(page, "ben");
   await ben.isState("Online");
@@ -64,7 +38,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   expect(await ben.field().isVisible()).toBe(false);
   await ben.message("two stops away").click({ button: "right" });
   await ben.item("Copy").waitFor();
-  expect(await ben.root.getByRole("menu").locator("button").allTextContents()).toEqual(["Copy"]);
+  expect(await ben.root.getByRole("menu").locator("button").allTextContents()).toEqual(["Forward", "Copy"]);
   await screenshot(page, "service");
   await page.keyboard.press("Escape");
   await ben.menu().click();
@@ -99,7 +73,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
 });
 
 test("what an operator deletes is deleted for both, and begins no chat", async () => {
-  const visitor = await arrive();
+  const visitor = await stage.arrive();
   const page = await visitor.open("?user=cat&user=dan");
   const [cat, dan] = [new Pane(page, "cat"), new Pane(page, "dan")];
   await dan.isState("Online");
