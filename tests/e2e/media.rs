@@ -70,12 +70,17 @@ async fn url_of(phone: &mut Phone, media_id: &Value) -> String {
 }
 
 /// Has an upload end then.
-async fn end_at(server: &TestServer, media_id: &Value, at: SystemTime) {
-    let seconds = at.duration_since(UNIX_EPOCH).unwrap().as_secs();
+async fn end_at(server: &TestServer, media_id: &Value, seconds: u64) {
     let update = server.tables().update_item().table_name("MediaTable");
     let update = update.key("media_id", AttributeValue::S(media_id.as_str().unwrap().to_owned()));
     let update = update.update_expression("SET expires_at = :then");
     update.expression_attribute_values(":then", AttributeValue::N(seconds.to_string())).send().await.unwrap();
+}
+
+/// In seconds, as the table has it.
+#[expect(clippy::disallowed_methods, reason = "the functions and S3 have the system's clock")]
+fn in_future(by: Duration) -> u64 {
+    (SystemTime::now() + by).duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
 async fn swept(server: &TestServer) {
@@ -304,7 +309,7 @@ async fn what_is_never_sent_goes_by_its_ttl() {
     let orphan = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
     let kept = uploaded(&server, &mut alice, upload("image", "image/png", HTML), HTML).await;
     alice.ok(send("image", "m1", &media(&kept, "image/png", HTML, &json!({"width": 4, "height": 3})))).await;
-    end_at(&server, &orphan, UNIX_EPOCH).await;
+    end_at(&server, &orphan, 1).await;
     let engine = server.local().database().engine().clone();
     tokio::task::spawn_blocking(move || engine.sweep_ttl()).await.unwrap().unwrap();
     swept(&server).await;
@@ -319,9 +324,9 @@ async fn a_url_that_has_ended_takes_nothing_and_another_one_does() {
     let media_id = alice.ok(upload("image", "image/png", HTML)).await["media_id"].take();
     let again = json!({"action": "upload", "media_id": media_id});
     // No URL outlives its upload.
-    end_at(&server, &media_id, SystemTime::now() + URL_LIFE).await;
+    end_at(&server, &media_id, in_future(URL_LIFE)).await;
     let place = alice.ok(again.clone()).await;
-    end_at(&server, &media_id, SystemTime::now() + Duration::from_hours(1)).await;
+    end_at(&server, &media_id, in_future(Duration::from_hours(1))).await;
     let (url, signed) = (place["url"].as_str().unwrap(), headers(&place));
     let mut other = HTML.to_vec();
     other[3] ^= 1;
@@ -367,12 +372,12 @@ async fn an_app_whose_url_ends_while_it_puts_asks_for_another_one() {
     alice.client.close().await;
 
     let media_id = server.local().database().rows("MediaTable", usize::MAX).unwrap().unwrap()[0]["media_id"].take();
-    end_at(&server, &media_id, SystemTime::now() + URL_LIFE).await;
+    end_at(&server, &media_id, in_future(URL_LIFE)).await;
     puts.store(0, SeqCst);
     is_slow.store(true, SeqCst);
     let _alice = App::start(start()).await;
     until(|| puts.load(SeqCst) > 0).await;
-    end_at(&server, &media_id, SystemTime::now() + Duration::from_hours(1)).await;
+    end_at(&server, &media_id, in_future(Duration::from_hours(1))).await;
     assert_eq!(bob.event("messages.new").await["messages"][0]["media"]["media_id"], media_id, "it is the same upload");
     assert_eq!(puts.load(SeqCst), 2, "the first was refused");
 }

@@ -160,8 +160,29 @@ impl Backend {
         timeout(PATIENCE, answered).await.expect("it is answered in time")
     }
 
+    /// What was done.
+    pub(crate) fn account(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("told by a backend, through the queue", self.counts.published.load(Relaxed)),
+            ("of them shown", self.counts.told.load(Relaxed)),
+            ("put into the queue again", self.counts.published_again.load(Relaxed)),
+            ("said by it in its group", self.counts.posted.load(Relaxed)),
+        ]
+    }
+
+    /// What must not be.
+    pub(crate) fn wrong(&self) -> Vec<(&'static str, u64)> {
+        let (published, told) = (self.counts.published.load(Relaxed), self.counts.told.load(Relaxed));
+        let dead_letters = self.server.local().queue("BackendDeadLetters").expect("the template has it");
+        vec![
+            ("told by the backend, and lost or shown twice", published.abs_diff(told)),
+            ("said by it in its group, and not there so", self.wrong_in_group()),
+            ("its dead letters", dead_letters.len() as u64),
+        ]
+    }
+
     /// What of the group's log is not what was said there, in its order.
-    pub(crate) fn wrong_in_group(&self) -> u64 {
+    fn wrong_in_group(&self) -> u64 {
         let logs = Log::all(&self.server, std::slice::from_ref(&self.group));
         let said = self.said.get(self.group.as_str()).copied().unwrap_or_default();
         let expected: Vec<String> = (1..=said).map(|number| text(SERVICE, self.group.as_str(), number)).collect();

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::changes::{mark, view};
 use crate::groups::is_group;
-use crate::user::User;
+use crate::user::{Counts, User};
 
 /// One message in so many is a picture.
 pub(crate) const PICTURE_ONE_IN: u32 = 10;
@@ -124,13 +124,38 @@ impl User {
 /// What is not as the messages say.
 #[derive(Default)]
 pub(crate) struct Pictures {
-    pub(crate) objects: u64,
-    pub(crate) lost: u64,
-    pub(crate) kept: u64,
-    pub(crate) rows: u64,
-    pub(crate) twice: u64,
-    pub(crate) gone: u64,
-    pub(crate) withheld: u64,
+    objects: u64,
+    lost: u64,
+    kept: u64,
+    rows: u64,
+    twice: u64,
+    gone: u64,
+    withheld: u64,
+}
+
+impl Pictures {
+    /// What was done.
+    pub(crate) fn account(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
+        vec![
+            ("pictures sent", counts.pictures.load(Relaxed)),
+            ("fetched, and what was sent", counts.fetched.load(Relaxed)),
+            ("deleted before they were fetched", counts.gone.lock().expect("nobody has panicked").len() as u64),
+            ("objects at the end", self.objects),
+        ]
+    }
+
+    /// What must not be.
+    pub(crate) fn wrong(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
+        vec![
+            ("pictures that are lost", self.lost),
+            ("objects that no message has", self.kept),
+            ("rows of pictures that differ from messages", self.rows),
+            ("pictures that are there twice", self.twice),
+            ("pictures that were others, or not to be had", counts.other_bytes.load(Relaxed)),
+            ("pictures that were gone, and are not deleted", self.gone),
+            ("pictures that who sees them can't have", self.withheld),
+        ]
+    }
 }
 
 /// Compares messages, rows and objects, once whatever waits for its end has come to it.
