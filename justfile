@@ -53,7 +53,7 @@ lints: tools
 contract:
     cargo run --bin contract
 
-# All tests: the ones of e2e take two minutes, the explorer one
+# All tests: the ones of e2e, the explorer and the soak of 3,000 messages take minutes each
 test:
     cargo test --workspace
 
