@@ -87,6 +87,28 @@ async fn swept(server: &TestServer) {
     server.local().mapping("MediaStream").unwrap().settled().await;
 }
 
+/// A row that was not written for another reason than that it is there: what is put without one would stay for ever.
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "breaks calls to AWS")]
+async fn where_the_row_is_not_written_nothing_can_be_put() {
+    let breaks = Arc::new(AtomicBool::new(true));
+    let proxy = Proxy::open({
+        let breaks = Arc::clone(&breaks);
+        move |function, call| {
+            let is_row =
+                function == "MediaFunction" && call.operation() == "PutItem" && call.body().get("Item").is_some();
+            let is_of_upload = is_row && call.body()["Item"].get("owner_id").is_some();
+            (is_of_upload && breaks.load(SeqCst)).then_some(Fault::Conflict)
+        }
+    })
+    .await;
+    let server = proxy.server().await;
+    let mut alice = server.phone("alice").await;
+    assert_eq!(alice.refused(upload("file", "text/plain", b"hi")).await, "unavailable");
+    breaks.store(false, SeqCst);
+    uploaded(&server, &mut alice, upload("file", "text/plain", b"hi"), b"hi").await;
+}
+
 #[tokio::test]
 #[cfg_attr(feature = "ministack", ignore = "MiniStack checks no signature of a URL")]
 async fn a_picture_is_put_sent_fetched_and_deleted() {

@@ -40,9 +40,17 @@ impl Error {
 impl Error {
     /// A condition did not hold, or a transaction was at work on the item.
     pub(crate) fn is_lost(&self) -> bool {
-        let Self::Call { source, .. } = self else { return false };
-        let code = source.downcast_ref::<Answer>().map(|answer| answer.code.as_str());
-        matches!(code, Some("ConditionalCheckFailedException" | "TransactionConflictException"))
+        self.is_refused() || self.code() == Some("TransactionConflictException")
+    }
+
+    /// A condition did not hold.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.code() == Some("ConditionalCheckFailedException")
+    }
+
+    fn code(&self) -> Option<&str> {
+        let Self::Call { source, .. } = self else { return None };
+        source.downcast_ref::<Answer>().map(|answer| answer.code.as_str())
     }
 }
 

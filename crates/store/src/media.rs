@@ -41,8 +41,12 @@ pub async fn create(store: &Store, row: &MediaRow) -> Result<(), Error> {
     if let Some(Parts { upload_id, digests }) = parts {
         put = put.item("upload_id", text(upload_id)).item("parts", packed(digests));
     }
-    // Nobody else has the same id: if it is there, it is from a try of ours whose answer was lost.
-    written(put.send().await.of_call("PutItem", table)).map(drop)
+    match put.send().await.of_call("PutItem", table) {
+        // Nobody else has the same id: it is from a try of ours whose answer was lost.
+        Err(error) if error.is_refused() => Ok(()),
+        // All else has left no row, perhaps: what was put without one would stay for ever.
+        put => put.map(drop),
+    }
 }
 
 /// One that is there.

@@ -139,9 +139,10 @@ async fn copy(
     if !deps.objects.copy(&from, &row).await? {
         return Err(Refusal::Gone.into());
     }
-    // Written a moment ago, and nobody else knows its id.
     let ready_at = deps.clock.now();
-    media::note_ready(&deps.store, &row.media_id, ready_at).await?;
+    if media::note_ready(&deps.store, &row.media_id, ready_at).await? == Written::Lost {
+        return Err(Refusal::Conflict.into());
+    }
     places(deps, MediaRow { ready_at: Some(ready_at), ..row }, vec![], now).await
 }
 
