@@ -141,8 +141,6 @@ impl Pictures {
             ("fetched, and what was sent", counts.fetched.load(Relaxed)),
             ("deleted before they were fetched", counts.gone.lock().expect("nobody has panicked").len() as u64),
             ("objects at the end", self.objects),
-            // Not judged: a PUT that is under way when its row is made to end, long before its time, comes to be there after it.
-            ("of them, what no message has", self.kept),
         ]
     }
 
@@ -150,6 +148,7 @@ impl Pictures {
     pub(crate) fn wrong(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
         vec![
             ("pictures that are lost", self.lost),
+            ("objects that no message has", self.kept),
             ("rows of pictures that differ from messages", self.rows),
             ("pictures that are there twice", self.twice),
             ("pictures that were others, or not to be had", counts.other_bytes.load(Relaxed)),
