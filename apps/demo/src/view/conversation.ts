@@ -1,6 +1,6 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import { type Draft, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client";
+import { type Draft, isService, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
 import type { Named } from "../mentions.ts";
 import { said } from "../said.ts";
@@ -248,13 +248,13 @@ function count(members: number): string {
   return members === 1 ? "1 member" : `${members} members`;
 }
 
-/** Whom of a group one may mention. */
+/** Whom of a group it is of use to mention: nothing rings at a service. */
 function named(chat: Chat | undefined): Named[] {
   if (chat?.isChannel) {
     // There nobody is mentioned.
     return [];
   }
-  const others = (chat?.members ?? []).filter(({ user_id }) => user_id !== chat?.me);
+  const others = (chat?.members ?? []).filter(({ user_id }) => user_id !== chat?.me && !isService(user_id));
   const users = others.map(({ user_id }) => ({ id: user_id, name: user_id }));
   return chat?.isModerated && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
 }
