@@ -329,6 +329,48 @@ async fn of_many_messages_none_is_lost_or_doubled_and_each_user_has_them_in_orde
 }
 
 #[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "has the local queue wait")]
+async fn who_has_many_messages_waiting_holds_nobody_else_up() {
+    let (many, others) = (campaign().0, 5);
+    let server = TestServer::open().await;
+    queue(&server).pause(true);
+    let url = urls(&server).await["queue_url"].take();
+    for batch in (0..many).collect::<Vec<_>>().chunks(10) {
+        let entries = batch.iter().map(|number| {
+            let mut entry = entry("bob", &format!("m{number}"), &number.to_string());
+            entry["Id"] = json!(number.to_string());
+            entry
+        });
+        let all = json!({"QueueUrl": url, "Entries": entries.collect::<Vec<_>>()});
+        sqs(&server, "SendMessageBatch", all).await;
+    }
+    for other in 0..others {
+        publish(&server, &format!("u{other}"), "m", "hi").await;
+    }
+    queue(&server).pause(false);
+    for other in 0..others {
+        let user = format!("u{other}");
+        let told = async {
+            while server.rows("InboxTable", &user).is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, told).await.expect("they are told");
+    }
+    let row = server.rows("InboxTable", "bob").pop().unwrap_or_default();
+    assert!(row["last_seq"].as_u64().unwrap_or_default() < many as u64, "all of bob's came first: {row}");
+    timeout(PATIENCE * 20, queue(&server).settled()).await.expect("all is delivered in time");
+
+    // All that wait for him, page by page.
+    let mut bob = server.phone("bob").await;
+    let drained: Vec<String> =
+        bob.drain().await.iter().map(|message| message["body"].as_str().unwrap().to_owned()).collect();
+    let expected: Vec<String> = (0..many).map(|number| number.to_string()).collect();
+    assert_eq!(drained, expected);
+    assert!(!bob.pending().await);
+}
+
+#[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "breaks the functions' calls")]
 async fn what_failed_too_often_is_a_dead_letter_and_goes_on_in_order_once_it_is_redriven() {
     let is_broken = Arc::new(AtomicBool::new(true));
