@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use testkit::{AwsCall, up_to};
 
 use crate::app::{App, Cost};
-use crate::{plot, report};
+use crate::{ingest, plot, report};
 
 /// What it costs as things grow, as a table, and a plot beside it. Flat, or the text under the table says what it grows with.
 pub async fn table() -> anyhow::Result<String> {
     let mut table =
         String::from("| what grows | operation | read units | write units | calls |\n|---|---|---|---|---|\n");
-    let (bar, mut all) = (report::progress(4), Vec::new());
+    let (bar, mut all) = (report::progress(5), Vec::new());
     by_devices(&mut all).await;
     bar.inc(1);
     by_size(&mut all).await;
@@ -20,6 +20,8 @@ pub async fn table() -> anyhow::Result<String> {
     by_messages(&mut all).await;
     bar.inc(1);
     by_conversations(&mut all).await;
+    bar.inc(1);
+    by_waiting(&mut all).await;
     bar.finish_and_clear();
     for Row { count, what, operation, cost } in &all {
         let (reads, writes) = (cost.units.reads(), cost.units.writes());
@@ -41,6 +43,7 @@ pub async fn table() -> anyhow::Result<String> {
 
 const CONVERSATIONS: &str = "conversations of the user";
 const MESSAGES: &str = "messages in the conversation";
+const WAITING: &str = "messages of a service that wait for the user";
 const DEVICES: &str = "devices of the recipient";
 const BYTES: &str = "bytes of body";
 const READ_OF_HALF: &str = "read of the older half, at once";
@@ -80,6 +83,25 @@ async fn by_messages(rows: &mut Vec<Row>) {
         row("read of the rest", app.cost([("bob", up_to("read", &conversation, seq))]).await);
         let next = app.message("bob", "hi");
         row("send", app.cost([("alice", next)]).await);
+    }
+}
+
+async fn by_waiting(rows: &mut Vec<Row>) {
+    for count in [10, 1_000, 10_000] {
+        let app = App::new(None);
+        let told = |id| [("bob", ingest::message("bob", id))];
+        for id in 0..count {
+            let _ = app.ingest(&told(id)).await;
+        }
+        let mut row = |operation, cost| rows.push(Row { count, what: WAITING, operation, cost });
+        row("ingest: the next", app.ingest(&told(count)).await);
+        app.online(&["bob"]).await;
+        let inbox = json!({"action": "inbox", "limit": 10});
+        let conversation = app.ok("bob", inbox.clone()).await["conversations"][0]["conversation_id"].clone();
+        row("inbox page of 10", app.cost([("bob", inbox)]).await);
+        row("drain page", app.cost([("bob", json!({"action": "drain"}))]).await);
+        row("ack of the first", app.cost([("bob", up_to("ack", &conversation, 1))]).await);
+        row("ack of all", app.cost([("bob", up_to("ack", &conversation, count as u64 + 1))]).await);
     }
 }
 

@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// More than the machine delivers in that time.
 const CAMPAIGN: usize = 10_000;
 
-fn message(to: &str, id: usize) -> Value {
+pub(crate) fn message(to: &str, id: usize) -> Value {
     let body = "a message of some forty characters, say";
     json!({"to": to, "from": "@orders", "client_msg_id": format!("m{id}"), "kind": "text", "body": body})
 }

@@ -25,3 +25,4 @@ pub mod report;
 pub mod ring;
 pub mod storm;
 pub mod units;
+pub mod uploads;

@@ -115,7 +115,7 @@ async fn talk(
     latencies
 }
 
-async fn connect(server: &Arc<TestServer>, user: &str) -> (Client, pigeonhole_client::Events) {
+pub(crate) async fn connect(server: &TestServer, user: &str) -> (Client, pigeonhole_client::Events) {
     let token = server.token(user);
     let give = move |_| std::future::ready(Ok(token.clone()));
     Client::connect(Config::new(server.url(), user, give)).await.expect("a client starts")

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use bench::attack::Attack;
-use bench::{attack, channels, cold, groups, growth, ingest, load, money, path, report, ring, storm, units};
+use bench::{attack, channels, cold, groups, growth, ingest, load, money, path, report, ring, storm, units, uploads};
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Builder;
 
@@ -26,6 +26,8 @@ enum Part {
     Groups,
     /// The same of a post in a channel, by the numbers of its members and of those who look at it
     Channels,
+    /// How long a file takes from one disk to its message, and from there to another one
+    Uploads,
     /// What your own servers write: a million messages' cost, messages a second, and what people who chat notice of a campaign
     Ingest,
     /// Dollars per million messages
@@ -102,6 +104,7 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
             ("channels-costs", counted()?.block_on(channels::costs())),
             ("channels-times", counted()?.block_on(channels::times())),
         ],
+        Part::Uploads => vec![("uploads", timed()?.block_on(uploads::table())?)],
         Part::Ingest => vec![
             ("ingest-costs", counted()?.block_on(ingest::costs())),
             ("ingest-rates", timed()?.block_on(ingest::rates())),
