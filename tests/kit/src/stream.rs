@@ -46,7 +46,7 @@ fn call<Q: DeserializeOwned, A: Serialize>(
 }
 
 /// The template with phones to ring, so that the inbox table has a stream.
-pub fn ringing_template() -> Template {
+pub(crate) fn ringing_template() -> Template {
     let push = ("FcmApplicationArn".to_owned(), "arn:aws:sns:us-east-1:000000000000:app/GCM/local".to_owned());
     Template::load(&workspace_root().join("template.yaml"), &[push].into()).unwrap()
 }

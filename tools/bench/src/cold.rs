@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use local::RuntimeApi;
-use template::workspace_root;
-use testkit::stream::ringing_template;
+use template::{Template, workspace_root};
 use testkit::{TestServer, functions};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -23,8 +22,8 @@ const WARM: usize = 20;
 /// What Debian calls the one file with all certificates. Lambda's Amazon Linux has such a file too, but not a folder of
 /// hundreds beside it, which would be read as well: twice the work.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Nobody waits for them.
-const NO_WARM_UP: [&str; 2] = ["device", "notify"];
+/// Nobody waits for it.
+const NO_WARM_UP: [&str; 1] = ["notify"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The event that a function is given: the one of its own name, or the cheapest.
@@ -32,6 +31,7 @@ fn event(function: &str) -> &str {
     match function {
         "drain" => "ping",
         "group" => "members",
+        "media" => "upload",
         other => other,
     }
 }
@@ -39,10 +39,14 @@ fn event(function: &str) -> &str {
 /// Medians over many starts.
 pub async fn table() -> anyhow::Result<String> {
     let server = TestServer::with(|_| {}).await;
-    // With phones to ring, and so with the function that does.
-    let template = ringing_template();
+    // With phones to ring and a backend's queue, and so with the functions for them.
+    let push = ("FcmApplicationArn", "arn:aws:sns:us-east-1:000000000000:app/GCM/local");
+    let chosen = [push, ("BackendMessages", "on")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let template = Template::load(&workspace_root().join("template.yaml"), &chosen.into())?;
     let common = [
         ("AWS_ENDPOINT_URL_SNS", format!("{}/sns", server.local().http_url())),
+        ("AWS_ENDPOINT_URL_SQS", format!("{}/sqs", server.local().http_url())),
+        ("AWS_ENDPOINT_URL_S3", server.local().objects().endpoint()),
         ("AWS_ENDPOINT_URL_DYNAMODB", server.local().database().endpoint()),
         ("CONNECTIONS_ENDPOINT", server.local().management_url()),
         ("JWKS_URL", format!("{}/.well-known/jwks.json", server.local().http_url())),

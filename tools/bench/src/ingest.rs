@@ -32,7 +32,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(2);
 /// More than the machine delivers in that time.
-const CAMPAIGN: usize = 10_000;
+const CAMPAIGN: usize = 40_000;
 
 pub(crate) fn message(to: &str, id: usize) -> Value {
     let body = "a message of some forty characters, say";

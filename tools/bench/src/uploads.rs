@@ -17,7 +17,11 @@ const FILES: [(usize, usize); 3] = [(1, 20), (10, 20), (100, 5)];
 const TEXTS: usize = 20;
 
 pub async fn table() -> anyhow::Result<String> {
-    let server = TestServer::with(|_| {}).await;
+    let server = TestServer::with(|options| {
+        let lifted = [("MediaMaxMiB", "100"), ("UploadRate", "off")];
+        options.parameters.extend(lifted.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    })
+    .await;
     let folder = std::env::temp_dir().join(format!("pigeonhole-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let measured = measure(&server, &folder).await;
