@@ -5,7 +5,7 @@ use std::process::Command;
 
 use template::Function;
 // With phones to ring: without, there are fewer functions.
-use testkit::stream::ringing_template as template;
+use testkit::stream::whole_template as template;
 
 /// The template's variables for the function, with good values for the parameters that have no default.
 fn environment(function: &Function) -> BTreeMap<String, String> {
@@ -55,8 +55,15 @@ fn without_a_variable_that_it_needs() {
                     if binary == "send" { &["GROUP_MEMBERS_MAX", "AUDIT_DAYS"] } else { &["GROUP_MEMBERS_MAX"] };
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits, own].concat()
             }
-            _ => {
-                [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"]].concat()
+            "ingest" => {
+                let own = ["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "DEAD_LETTERS_URL"];
+                [&tables[..], &own].concat()
+            }
+            binary => {
+                let own = ["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
+                let media: &[&str] =
+                    if binary == "media" { &["MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE"] } else { &[] };
+                [&tables[..], &own, media].concat()
             }
         };
         for name in needed.into_iter().chain(["STACK_NAME", "LOG_KEY"]) {
@@ -82,6 +89,8 @@ fn with_a_variable_that_makes_no_sense() {
         ("SendFunction", "SEND_RATE", "5/s"),
         ("SendFunction", "FIRST_MESSAGE_RATE", "0+1/1s"),
         ("SendFunction", "AUDIT_DAYS", "a month"),
+        ("MediaFunction", "MEDIA_MAX_MIB", "plenty"),
+        ("MediaFunction", "UPLOAD_RATE", "5/s"),
         ("ReadFunction", "REQUEST_RATE", "fast"),
         ("ConnectFunction", "CONNECTIONS_PER_USER_MAX", "many"),
         ("ConnectFunction", "PRESENCE", "yes"),

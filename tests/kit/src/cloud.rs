@@ -14,7 +14,7 @@ use crate::AwsCall;
 use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
 use crate::half_seen::HalfSeen;
-use crate::stream::{Stream, ringing_template};
+use crate::stream::{Stream, whole_template};
 
 /// What a call reads or writes. The order of two calls that touch nothing in common makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Cloud {
 
     /// The same with phones to ring, so that the inbox table has a stream.
     pub fn streaming() -> Self {
-        Self::of(ringing_template())
+        Self::of(whole_template())
     }
 
     fn of(template: Template) -> Self {

@@ -45,16 +45,17 @@ fn call<Q: DeserializeOwned, A: Serialize>(
     serde_json::to_value(call(serde_json::from_value(request).unwrap()).unwrap()).unwrap()
 }
 
-/// The template with phones to ring, so that the inbox table has a stream.
-pub(crate) fn ringing_template() -> Template {
-    let push = ("FcmApplicationArn".to_owned(), "arn:aws:sns:us-east-1:000000000000:app/GCM/local".to_owned());
-    Template::load(&workspace_root().join("template.yaml"), &[push].into()).unwrap()
+/// The template with all that can be chosen: phones to ring, so that the inbox table has a stream, and a backend's queue.
+pub fn whole_template() -> Template {
+    let push = ("FcmApplicationArn", "arn:aws:sns:us-east-1:000000000000:app/GCM/local");
+    let chosen = [push, ("BackendMessages", "on")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Template::load(&workspace_root().join("template.yaml"), &chosen.into()).unwrap()
 }
 
 /// The patterns of the template's mapping: what fits one of them is handed on.
 fn patterns() -> &'static [Pattern] {
     static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
-        let mapping = ringing_template().mappings.into_iter().find(|mapping| mapping.logical_id == "PendingStream");
+        let mapping = whole_template().mappings.into_iter().find(|mapping| mapping.logical_id == "PendingStream");
         mapping.unwrap().patterns
     });
     &PATTERNS
@@ -68,7 +69,7 @@ pub fn batch(mut records: Vec<Value>) -> Value {
 
 /// Those of the records that this mapping hands on.
 pub(crate) fn of_mapping(logical_id: &str, mut records: Vec<Value>) -> Vec<Value> {
-    static TEMPLATE: LazyLock<Template> = LazyLock::new(ringing_template);
+    static TEMPLATE: LazyLock<Template> = LazyLock::new(whole_template);
     let mapping =
         TEMPLATE.mappings.iter().find(|mapping| mapping.logical_id == logical_id).expect("the mapping is there");
     records.retain(|record| mapping.patterns.iter().any(|pattern| pattern.fits(Some(record))));

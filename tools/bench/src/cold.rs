@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use local::RuntimeApi;
-use template::{Template, workspace_root};
+use template::workspace_root;
+use testkit::stream::whole_template;
 use testkit::{TestServer, functions};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -39,10 +40,7 @@ fn event(function: &str) -> &str {
 /// Medians over many starts.
 pub async fn table() -> anyhow::Result<String> {
     let server = TestServer::with(|_| {}).await;
-    // With phones to ring and a backend's queue, and so with the functions for them.
-    let push = ("FcmApplicationArn", "arn:aws:sns:us-east-1:000000000000:app/GCM/local");
-    let chosen = [push, ("BackendMessages", "on")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let template = Template::load(&workspace_root().join("template.yaml"), &chosen.into())?;
+    let template = whole_template();
     let common = [
         ("AWS_ENDPOINT_URL_SNS", format!("{}/sns", server.local().http_url())),
         ("AWS_ENDPOINT_URL_SQS", format!("{}/sqs", server.local().http_url())),
