@@ -363,7 +363,7 @@ async fn table_throttles() {
     assert_eq!(drill.chat().await, Vec::<Value>::new(), "slowness first");
     drill.end_period().await;
     drill.break_calls(|_, call| {
-        (call.operation() == "TransactWriteItems").then_some(Fault::Cancelled("ThrottlingError"))
+        (call.operation() == "TransactWriteItems").then_some(Fault::Cancelled(&["ThrottlingError"]))
     });
     drill.connect("carol").await.unwrap();
     assert_eq!(drill.chat().await.len(), MESSAGES, "a transaction is not tried again");
@@ -472,7 +472,7 @@ async fn group_throttles() {
     drill.break_calls(|_, call| {
         let writes = call.body()["TransactItems"].as_array().and_then(|writes| writes.last()).cloned();
         let is_of_group = writes.is_some_and(|write| write["Update"]["TableName"] == "ConversationsTable");
-        is_of_group.then_some(Fault::Cancelled("ThrottlingError"))
+        is_of_group.then_some(Fault::Cancelled(&["ThrottlingError"]))
     });
     for number in 0..MESSAGES {
         let answer = ask(&mut drill.alice, say(&group, &format!("m{number}"))).await;

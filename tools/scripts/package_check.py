@@ -63,6 +63,8 @@ def unpack():
 def environment():
     libraries = DEBIAN / "usr/lib/x86_64-linux-gnu"
     programs = [DEBIAN / "usr/bin", ROOT / ".venv/bin", "/usr/local/bin", "/usr/bin", "/bin"]
+    # Where there is one already, none was installed.
+    programs += [Path(found).parent for found in [shutil.which("cargo-lambda")] if found]
     return {
         **os.environ,
         # Without rustup's programs, which would take their own toolchain.

@@ -51,7 +51,7 @@ async fn no_line_has_a_body_a_key_or_a_user_in_it() {
         bench.ok("user-alice", message.clone()).await;
         bench.aws.fail_next("TransactWriteItems", Fault::Status(500));
         bench.run("user-alice", message.clone()).await;
-        bench.aws.fail_next("TransactWriteItems", Fault::Cancelled("ThrottlingError"));
+        bench.aws.fail_next("TransactWriteItems", Fault::Cancelled(&["ThrottlingError"]));
         bench.run("user-alice", message.clone()).await;
         bench.aws.fail_always("user-bob=", Fault::Status(500));
         bench.run("user-alice", message.clone()).await;

@@ -77,8 +77,7 @@ pub(crate) async fn commit(
     match transaction::write(store, &store.tables.messages, writes).await? {
         Outcome::Written => Ok(Appended::Stored),
         Outcome::Cancelled(cancelled) => match media_refused(store, draft, place, &cancelled)? {
-            // The first try may have taken it just after the idempotency row was looked at.
-            Some(refusal) => Ok(find(store, draft).await?.unwrap_or(Appended::MediaRefused(refusal))),
+            Some(refusal) => Ok(Appended::MediaRefused(refusal)),
             None => not_written(store, draft, IDEMPOTENCY, cancelled),
         },
     }
@@ -100,7 +99,8 @@ pub(crate) async fn commit_behind(
 /// Why what the message carries was not attached, if that is why nothing was written.
 fn media_refused(store: &Store, draft: &Draft, place: &Place, cancelled: &Cancelled) -> Result<Option<Refusal>, Error> {
     let Some(media) = draft.content.media() else { return Ok(None) };
-    if cancelled.refused(IDEMPOTENCY).is_some() {
+    // Who is just writing may be the first try of this very message, which has taken it already: the next try sees that.
+    if cancelled.refused(IDEMPOTENCY).is_some() || cancelled.is_conflict() {
         return Ok(None);
     }
     let reason = cancelled.refused(MEDIA);

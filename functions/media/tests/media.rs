@@ -114,6 +114,16 @@ async fn a_picture_goes_from_one_to_the_other() {
 }
 
 #[tokio::test]
+async fn a_retry_beside_its_first_try_is_not_told_that_the_upload_is_gone() {
+    let bench = Workbench::default();
+    let media_id = ready(&bench).await;
+    // The first try is just being written: it has taken the upload, and holds its idempotency row.
+    let in_the_middle = &["None", "TransactionConflict", "ConditionalCheckFailed"];
+    bench.aws.fail_next("TransactWriteItems", Fault::Cancelled(in_the_middle));
+    assert_eq!(bench.ok("alice", message(&media_id, "m1")).await["seq"], 1);
+}
+
+#[tokio::test]
 async fn what_was_put_is_looked_at() {
     let bench = Workbench::default();
     let place = bench.ok("alice", image()).await;

@@ -89,7 +89,7 @@ async fn a_conflict_is_tried_again_five_times_and_then_told() {
 async fn a_cancellation_for_any_other_reason_is_no_conflict() {
     let bench = Workbench::default();
     bench.conversation(1).await;
-    bench.aws.fail_next("TransactWriteItems", Fault::Cancelled("ThrottlingError"));
+    bench.aws.fail_next("TransactWriteItems", Fault::Cancelled(&["ThrottlingError"]));
     assert_eq!(bench.refused("alice", message_to_bob("m2")).await, "unavailable");
     assert_eq!(bench.operations(), ["GetItem", "TransactWriteItems"]);
 }
@@ -97,7 +97,7 @@ async fn a_cancellation_for_any_other_reason_is_no_conflict() {
 #[tokio::test]
 async fn an_inbox_that_holds_no_more_is_final() {
     let bench = Workbench::default();
-    bench.aws.fail_next("TransactWriteItems", Fault::Cancelled("ItemCollectionSizeLimitExceeded"));
+    bench.aws.fail_next("TransactWriteItems", Fault::Cancelled(&["ItemCollectionSizeLimitExceeded"]));
     let answer = bench.run("alice", message_to_bob("m1")).await;
     assert_eq!((&answer["error"]["code"], &answer["error"]["retryable"]), (&json!("limit_reached"), &json!(false)));
 }

@@ -56,7 +56,7 @@ impl Drill {
             let (faults, throttled) = (Arc::clone(&faults), Arc::clone(&throttled));
             move |function, call| {
                 let fault = faults.lock().unwrap().as_mut().and_then(|faults| faults(function, call));
-                if matches!(fault, Some(Fault::Throttled | Fault::Cancelled("ThrottlingError"))) {
+                if matches!(fault, Some(Fault::Throttled | Fault::Cancelled(&["ThrottlingError"]))) {
                     count(&mut throttled.lock().unwrap(), throttle_of(call), 1);
                 }
                 fault

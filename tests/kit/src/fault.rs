@@ -26,8 +26,8 @@ pub enum Fault {
     Conflict,
     /// More than the table takes at the moment.
     Throttled,
-    /// A transaction is cancelled, with this code as the reason of its last item.
-    Cancelled(&'static str),
+    /// A transaction is cancelled, with these codes as the reasons of its first items.
+    Cancelled(&'static [&'static str]),
     /// Queries do not find what the last transaction wrote, until whoever made this one is done.
     Unseen,
     /// The same of what the one before the last wrote.
@@ -105,10 +105,12 @@ impl Fault {
             | Self::KilledAfter
             | Self::Unseen
             | Self::Hole => None,
-            Self::Conflict if call.operation() == "TransactWriteItems" => Some(cancelled("TransactionConflict", call)),
+            Self::Conflict if call.operation() == "TransactWriteItems" => {
+                Some(cancelled(&["TransactionConflict"], call))
+            }
             Self::Conflict => error(400, "TransactionConflictException"),
             Self::Throttled => error(400, "ThrottlingException"),
-            Self::Cancelled(code) => Some(cancelled(code, call)),
+            Self::Cancelled(codes) => Some(cancelled(codes, call)),
             Self::Sns(code) => error(400, code),
             Self::Status(500) => error(500, "InternalServerError"),
             Self::Status(403) => error(403, "ForbiddenException"),
@@ -120,9 +122,9 @@ impl Fault {
 }
 
 /// `TransactionCanceledException`, with a reason for each item.
-fn cancelled(code: &str, call: &AwsCall) -> (u16, String) {
+fn cancelled(codes: &[&str], call: &AwsCall) -> (u16, String) {
     let items = call.body()["TransactItems"].as_array().map_or(1, Vec::len);
-    let codes: Vec<_> = (1..items).map(|_| "None").chain([code]).collect();
+    let codes: Vec<_> = codes.iter().copied().chain(std::iter::repeat("None")).take(items).collect();
     let reasons: Vec<Value> = codes.iter().map(|code| json!({ "Code": code })).collect();
     let body = json!({
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
@@ -145,7 +147,7 @@ impl fmt::Display for Fault {
             Self::Throttled => f.write_str("throttled"),
             Self::Unseen => f.write_str("unseen"),
             Self::Hole => f.write_str("hole"),
-            Self::Cancelled(code) => write!(f, "cancelled-{code}"),
+            Self::Cancelled(codes) => write!(f, "cancelled-{}", codes.join("-")),
             Self::Status(status) => write!(f, "{status}"),
             Self::Sns(code) => write!(f, "sns-{code}"),
         }
