@@ -328,7 +328,7 @@ mod tests {
         let error = write.send().await.unwrap_err().into_service_error();
         let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else { panic!("{error:?}") };
         let codes: Vec<_> = cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap()).collect();
-        assert_eq!(codes, ["None", "TransactionConflict"]);
+        assert_eq!(codes, ["TransactionConflict", "None"]);
     }
 
     #[tokio::test]
