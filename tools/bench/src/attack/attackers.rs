@@ -17,8 +17,7 @@ use super::WARM_UP;
 use super::socket::{Heard, Socket, heard, open};
 
 const SOCKETS: usize = 2_000;
-/// Somewhat less than this machine carries of all users, as 500 are the quota of an account: behind more, whoever else connects waits.
-const SOCKETS_PER_SECOND: u32 = 80;
+const SOCKETS_PER_SECOND: u32 = 250;
 const FRAMES_PER_SECOND: u32 = 1_000;
 const STRANGERS: usize = 10_000;
 const STRANGERS_SOCKETS: usize = 16;

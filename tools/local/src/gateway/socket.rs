@@ -19,13 +19,11 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use super::connections::{Connection, Receivers};
 use super::events::{self, Origin};
 use super::{FRAME_BYTES_MAX, Gateway, MESSAGE_BYTES_MAX, developer};
-use crate::functions::SANDBOXES_MAX;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// Messages of one socket that functions work on at once; reading pauses at that many. One socket can't take all of AWS's sandboxes,
-/// nor half of the few that there are here.
-const IN_FLIGHT_MAX: usize = SANDBOXES_MAX / 2;
+/// Messages of one socket that functions work on at once; reading pauses at that many.
+const IN_FLIGHT_MAX: usize = 64;
 /// For the client to take our close frame, and for us to take what it had sent before it did.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
