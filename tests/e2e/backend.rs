@@ -67,7 +67,7 @@ async fn letters_of(server: &TestServer, user: &str) -> Vec<Value> {
 
 fn entry(to: &str, id: &str, body: &str) -> Value {
     let message = json!({"to": to, "from": "@orders", "client_msg_id": id, "kind": "text", "body": body});
-    json!({"Id": "1", "MessageGroupId": to, "MessageDeduplicationId": id, "MessageBody": message.to_string()})
+    json!({"Id": id, "MessageGroupId": to, "MessageDeduplicationId": id, "MessageBody": message.to_string()})
 }
 
 /// Puts a message into the queue.
@@ -78,6 +78,15 @@ pub(crate) async fn publish(server: &TestServer, to: &str, id: &str, body: &str)
 async fn send(server: &TestServer, mut entry: Value) -> Value {
     entry["QueueUrl"] = queue_url(server).await;
     sqs(server, "SendMessage", entry).await
+}
+
+/// Puts many into the queue, as many at once as SQS takes.
+async fn send_all(server: &TestServer, entries: &[Value]) {
+    let url = queue_url(server).await;
+    for batch in entries.chunks(10) {
+        let sent = sqs(server, "SendMessageBatch", json!({"QueueUrl": url, "Entries": batch})).await;
+        assert_eq!(sent["Successful"].as_array().unwrap().len(), batch.len());
+    }
 }
 
 pub(crate) async fn settled(queue: &Queue) {
@@ -192,12 +201,8 @@ async fn poison_is_a_dead_letter_with_its_reason_and_nothing_behind_it_is_held_u
     let id = server.id("bob");
     let poison = json!({"to": id, "kind": "text", "body": "two"}).to_string();
     let mut entries = [entry(&id, "m1", "one"), entry(&id, "m2", "two"), entry(&id, "m3", "three")];
-    for (number, entry) in entries.iter_mut().enumerate() {
-        entry["Id"] = json!(number.to_string());
-    }
     entries[1]["MessageBody"] = json!(poison);
-    let batch = json!({"QueueUrl": queue_url(&server).await, "Entries": entries});
-    assert_eq!(sqs(&server, "SendMessageBatch", batch).await["Successful"].as_array().unwrap().len(), 3);
+    send_all(&server, &entries).await;
     for body in ["one", "three"] {
         assert_eq!(bob.event("messages.new").await["messages"][0]["body"], body);
     }
@@ -296,21 +301,15 @@ async fn of_many_messages_none_is_lost_or_doubled_and_each_user_has_them_in_orde
     })
     .await;
     let server = proxy.server_with(|options| options.streams.visibility_max = Duration::from_millis(50)).await;
-    let url = urls(&server).await["queue_url"].take();
     let began = std::time::Instant::now();
-    for batch in (0..messages).collect::<Vec<_>>().chunks(10) {
-        let entries = batch.iter().map(|number| {
-            let mut entry = entry(&format!("u{}", number % users), &format!("m{number}"), &number.to_string());
-            entry["Id"] = json!(number.to_string());
-            if number % 100 == 50 {
-                entry["MessageBody"] = json!("poison");
-            }
-            entry
-        });
-        let sent =
-            sqs(&server, "SendMessageBatch", json!({"QueueUrl": url, "Entries": entries.collect::<Vec<_>>()})).await;
-        assert_eq!(sent["Successful"].as_array().unwrap().len(), batch.len());
-    }
+    let entries = (0..messages).map(|number| {
+        let mut entry = entry(&format!("u{}", number % users), &format!("m{number}"), &number.to_string());
+        if number % 100 == 50 {
+            entry["MessageBody"] = json!("poison");
+        }
+        entry
+    });
+    send_all(&server, &entries.collect::<Vec<_>>()).await;
     timeout(PATIENCE * 20, queue(&server).settled()).await.expect("all is delivered in time");
     let took = began.elapsed();
     for user in 0..users {
@@ -334,28 +333,17 @@ async fn who_has_many_messages_waiting_holds_nobody_else_up() {
     let (many, others) = (campaign().0, 5);
     let server = TestServer::open().await;
     queue(&server).pause(true);
-    let url = urls(&server).await["queue_url"].take();
-    for batch in (0..many).collect::<Vec<_>>().chunks(10) {
-        let entries = batch.iter().map(|number| {
-            let mut entry = entry("bob", &format!("m{number}"), &number.to_string());
-            entry["Id"] = json!(number.to_string());
-            entry
-        });
-        let all = json!({"QueueUrl": url, "Entries": entries.collect::<Vec<_>>()});
-        sqs(&server, "SendMessageBatch", all).await;
-    }
-    for other in 0..others {
-        publish(&server, &format!("u{other}"), "m", "hi").await;
-    }
-    queue(&server).pause(false);
+    let entries = (0..many).map(|number| entry("bob", &format!("m{number}"), &number.to_string()));
+    send_all(&server, &entries.collect::<Vec<_>>()).await;
+    let mut phones = Vec::new();
     for other in 0..others {
         let user = format!("u{other}");
-        let told = async {
-            while server.rows("InboxTable", &user).is_empty() {
-                tokio::task::yield_now().await;
-            }
-        };
-        timeout(PATIENCE, told).await.expect("they are told");
+        phones.push(server.phone(&user).await);
+        publish(&server, &user, "m", "hi").await;
+    }
+    queue(&server).pause(false);
+    for phone in &mut phones {
+        phone.event("messages.new").await;
     }
     let row = server.rows("InboxTable", "bob").pop().unwrap_or_default();
     assert!(row["last_seq"].as_u64().unwrap_or_default() < many as u64, "all of bob's came first: {row}");

@@ -189,6 +189,8 @@ async fn clients_throttled() {
             });
             join_all(flood).await;
         }
+        // Soon the stage has room again.
+        while !drill.chat().await.is_empty() {}
         drill.periods(1).await;
     }
 
@@ -209,8 +211,6 @@ async fn clients_throttled() {
         assert_eq!(phone.closed().await, Some(CloseCode::Normal));
     }
     assert_eq!(drill.connect("mallory").await.err(), Some(ConnectError(403)));
-    // Soon the stage has room again.
-    while !drill.chat().await.is_empty() {}
     drill.all_is_well(2).await;
     drill.assert_rang(&[("clients-throttled", RANG)]);
 }

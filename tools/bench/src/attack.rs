@@ -28,7 +28,7 @@ use crate::money::{Bill, socket_hours};
 use crate::report;
 
 const WARM_UP: Duration = Duration::from_secs(2);
-const MEASURED: Duration = Duration::from_secs(10);
+const MEASURED: Duration = Duration::from_secs(30);
 /// For what is still under way.
 const GRACE: Duration = Duration::from_secs(2);
 /// More than there are cores, so that a call of the embedded database doesn't keep everybody else's from running.

@@ -26,7 +26,7 @@ use crate::logs::Log;
 use crate::metrics::Metrics;
 
 /// Per function. On AWS the account's limit is 1,000; here further calls wait their turn.
-const SANDBOXES_MAX: usize = 16;
+pub(crate) const SANDBOXES_MAX: usize = 16;
 const IDLE_MAX: Duration = Duration::from_mins(5);
 const REAP_EVERY: Duration = Duration::from_secs(15);
 

@@ -17,9 +17,10 @@ use super::WARM_UP;
 use super::socket::{Heard, Socket, heard, open};
 
 const SOCKETS: usize = 2_000;
-const SOCKETS_PER_SECOND: u32 = 250;
+/// A machine of two cores carries a hundred upgrades a second; with more it is measured, and not the server.
+const SOCKETS_PER_SECOND: u32 = 80;
 const FRAMES_PER_SECOND: u32 = 1_000;
-const STRANGERS: usize = 10_000;
+const STRANGERS: usize = 30_000;
 const STRANGERS_SOCKETS: usize = 16;
 /// Upgrades at once.
 const UPGRADES: usize = 32;
@@ -51,7 +52,7 @@ pub enum Attack {
     Ping,
     /// 1,000 frames a second that are not JSON
     Garbage,
-    /// 10,000 first messages to strangers, by 16 sockets as fast as the answers come
+    /// 30,000 first messages to strangers, by 16 sockets as fast as the answers come
     Strangers,
     /// A socket whose token has ended: 1,000 frames a second, while somebody writes to its user
     Ended,

@@ -5,14 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
 use super::events::Origin;
+use crate::functions::SANDBOXES_MAX;
 use crate::lock;
 
+/// Requests of one socket that run at once. The others wait, so that whoever floods does not take all sandboxes of a
+/// function from everybody else: AWS would start more.
+const RUNNING_MAX: usize = SANDBOXES_MAX / 2;
 /// Frames that wait for a slow client before posts to it are refused.
 const QUEUE_FRAMES_MAX: usize = 256;
 
@@ -20,6 +24,7 @@ pub(super) struct Connection {
     pub(super) origin: Origin,
     opened: Instant,
     last_active: Mutex<Instant>,
+    pub(super) turns: Semaphore,
     frame_tx: mpsc::Sender<Utf8Bytes>,
     close_tx: mpsc::Sender<CloseFrame>,
 }
@@ -40,7 +45,8 @@ impl Connection {
         let (frame_tx, frame_rx) = mpsc::channel(QUEUE_FRAMES_MAX);
         let (close_tx, close_rx) = mpsc::channel(1);
         let now = Instant::now();
-        let connection = Self { origin, opened: now, last_active: Mutex::new(now), frame_tx, close_tx };
+        let (last_active, turns) = (Mutex::new(now), Semaphore::new(RUNNING_MAX));
+        let connection = Self { origin, opened: now, last_active, turns, frame_tx, close_tx };
         (Arc::new(connection), Receivers { frame_rx, close_rx })
     }
 

@@ -21,7 +21,9 @@ impl Gateway {
             }
             Some((key, route)) => {
                 let event = events::message(&connection.origin, &request_id, key, text);
+                let turn = connection.turns.acquire().await;
                 let answer = self.integrate(&route.function, &event).await;
+                drop(turn);
                 if key == REGISTERS_PHONES && answer.as_ref().is_some_and(has_registered) {
                     // A template without these tables has no phones.
                     let _ = developer::registered(self, &connection.origin);

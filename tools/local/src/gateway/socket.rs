@@ -22,7 +22,7 @@ use super::{FRAME_BYTES_MAX, Gateway, MESSAGE_BYTES_MAX, developer};
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// Messages of one socket that functions work on at once; reading pauses at that many.
+/// Messages of one socket that are not answered yet; reading pauses at that many.
 const IN_FLIGHT_MAX: usize = 64;
 /// For the client to take our close frame, and for us to take what it had sent before it did.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
