@@ -4,9 +4,9 @@
     mutants.py --check     only looks whether every mutation of tests/mutations.toml still fits the code
 
 The mutants are those of tests/mutations.toml, and those that `cargo mutants` makes of the store and the functions. Each
-is built in a copy of the tree with a target folder of its own, and ends at the first test that fails. What was run
-stays run until the mutated file changes: stop it when you like, start it again, and it goes on from there.
-`rm -r target/mutants` begins anew.
+is built in a copy of the tree with a target folder of its own, and ends at the first test that fails. All of them take
+hours, so docs/mutants.json keeps what became of each until the mutated file changes: stop it when you like, start it
+again, here or on another machine, and it goes on from there. Without that file it begins anew.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests/mutations.toml"
 REPORT = ROOT / "docs/mutants.md"
+RECORD = ROOT / "docs/mutants.json"
 PACKAGES = [
     "store",
     "send",
@@ -193,7 +194,7 @@ class Copy:
         self.state = hashlib.sha256()
         for file in sorted(files):
             content = (ROOT / file).read_bytes()
-            if not file.endswith(".md"):
+            if not file.endswith(".md") and ROOT / file != RECORD:
                 self.state.update(file.encode() + b"\0" + content)
             self.write(file, content)
 
@@ -310,6 +311,8 @@ def report(mutants, results):
             by_suite[suite] = by_suite.get(suite, 0) + 1
     hand = [mutant for mutant in counted if mutant.by_hand]
     unexplained = [mutant for mutant in survivors if not mutant.equivalent]
+    commits = list(dict.fromkeys(results[mutant.key]["commit"] for mutant in mutants))
+    left_by_hand = sum(mutant.by_hand for mutant in left)
     files_left = ", ".join(sorted({file for mutant in left for file in mutant.texts}))
     what = {
         "handlers": "the functions on a workbench (`functions/*/tests`, `crates/*/tests`, `tests/handlers`)",
@@ -323,7 +326,7 @@ def report(mutants, results):
         "",
         "Made by `just mutants`: do not edit. Each mutant is the code with one rule broken. The suites run one after",
         "the other, and a mutant ends at the first test that fails; others might have caught it too.",
-        f"Of the tree of commit {commit()}.",
+        f"What was run stays run until the mutated file changes; these are of commits {', '.join(commits)}.",
         "",
         f"**{len(counted)} mutants: {len(counted) - len(survivors)} caught, {len(survivors)} survive**, "
         + (f"of which {len(unexplained)} unexplained." if unexplained else "each with the reason why below."),
@@ -331,7 +334,7 @@ def report(mutants, results):
         f"(`tests/mutations.toml`), {len(counted) - len(hand)} by `cargo mutants` on",
         f"{', '.join(PACKAGES[:-1])} and {PACKAGES[-1]}.",
         f"Another {len(mutants) - len(counted)} of the latter do not compile, and do not count.",
-        *([f"**{len(left)} were not run**, in {files_left}."] if left else []),
+        *([f"**{len(left)} were not run**, {left_by_hand} of them by hand, in {files_left}."] if left else []),
         "",
         "| caught by | mutants |",
         "|---|---|",
@@ -357,6 +360,19 @@ def report(mutants, results):
     return unexplained
 
 
+def run(mutants, due, copy, results):
+    began = time.monotonic()
+    for n, mutant in enumerate(due):
+        left = (time.monotonic() - began) / n * (len(due) - n) / 60 if n else 0
+        print(f"[{n + 1}/{len(due)}{f', {left:.0f} min left' if n else ''}] {mutant.name}", end=" … ", flush=True)
+        result = results[mutant.key] = {**copy.run(mutant), "commit": commit()}
+        expected = " (as explained)" if mutant.equivalent and result["outcome"] == "survived" else ""
+        by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
+        print(f"{result['outcome']}{by}{expected}, {result['seconds']} s", flush=True)
+        of_now = {mutant.key: results[mutant.key] for mutant in mutants if mutant.key in results}
+        RECORD.write_text(json.dumps(of_now, indent=1) + "\n")
+
+
 def main():
     listed = tomllib.loads(LIST.read_text())
     hand = by_hand(listed)
@@ -365,9 +381,8 @@ def main():
     mutants = hand + made(listed)
     pattern = " ".join(sys.argv[1:])
     copy = Copy()
-    kept = copy.work / "results.json"
-    results = json.loads(kept.read_text()) if kept.exists() else {}
-    state = copy.state.hexdigest()
+    results = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    sound = copy.work / "sound"
     # What survives unexplained runs again: there may be a test for it by now.
     settled = {m.key for m in mutants if m.key in results and (m.equivalent or results[m.key]["outcome"] != "survived")}
     due = [m for m in mutants if (m.matches(pattern) if pattern else m.key not in settled)]
@@ -375,25 +390,17 @@ def main():
     due.sort(key=lambda mutant: mutant.equivalent is not None)
 
     print(f"{len(due)} mutants to run, {len(mutants) - len(due)} besides.", flush=True)
-    if due and results.get("sound") != state:
+    if due and (sound.read_text() if sound.exists() else "") != copy.state.hexdigest():
         print("First, the tests as they are, which must pass …", flush=True)
-        sound = copy.first_failure(SUITES)
-        if sound["outcome"] != "survived":
-            fail(f"the tests fail without any mutation: {sound}")
-        results["sound"] = state
-    began = time.monotonic()
-    for n, mutant in enumerate(due):
-        left = (time.monotonic() - began) / n * (len(due) - n) / 60 if n else 0
-        print(f"[{n + 1}/{len(due)}{f', {left:.0f} min left' if n else ''}] {mutant.name}", end=" … ", flush=True)
-        result = results[mutant.key] = copy.run(mutant)
-        expected = " (as explained)" if mutant.equivalent and result["outcome"] == "survived" else ""
-        by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
-        print(f"{result['outcome']}{by}{expected}, {result['seconds']} s", flush=True)
-        kept.write_text(json.dumps(results, indent=1))
+        as_it_is = copy.first_failure(SUITES)
+        if as_it_is["outcome"] != "survived":
+            fail(f"the tests fail without any mutation: {as_it_is}")
+        sound.write_text(copy.state.hexdigest())
+    try:
+        run(mutants, due, copy, results)
+    except KeyboardInterrupt:
+        print("\nStopped. What was run is kept: run it again to go on.")
 
-    if any(mutant.key not in results for mutant in hand):
-        print(f"Not all mutations of {LIST.relative_to(ROOT)} were run, so {REPORT.relative_to(ROOT)} stays as it is.")
-        return
     unexplained = report(mutants, results)
     print(f"{REPORT.relative_to(ROOT)} is written.")
     refuted = [m.name for m in mutants if m.equivalent and results.get(m.key, {}).get("outcome") == "caught"]
@@ -403,7 +410,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("\nStopped. What was run is kept: run it again to go on.")
+    main()

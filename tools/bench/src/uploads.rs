@@ -1,4 +1,4 @@
-//! How long a file takes from one client's disk to its message, and from the message to another one's disk, through the local server.
+//! How long a file takes from one client's disk to its message, and from the message to the recipient's disk, through the local server.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,7 +35,7 @@ async fn measure(server: &TestServer, folder: &Path) -> anyhow::Result<String> {
     let (reading, mut events) = load::connect(server, "bob").await;
     let draining = tokio::spawn(async move { while own.next().await.is_some() {} });
     let mut table = String::from(
-        "| | sent, p50, ms | longest | MiB/s | fetched, p50, ms | longest | MiB/s |\n|---|---|---|---|---|---|---|\n",
+        "| what | sent, p50, ms | longest | MiB/s | fetched, p50, ms | longest | MiB/s |\n|---|---|---|---|---|---|---|\n",
     );
     let bar = report::progress(TEXTS + FILES.iter().map(|(_, times)| times).sum::<usize>());
     let mut times = Vec::new();
@@ -49,7 +49,7 @@ async fn measure(server: &TestServer, folder: &Path) -> anyhow::Result<String> {
     // The first starts processes.
     times.remove(0);
     times.sort_unstable();
-    let _ = writeln!(table, "| a text | {} | | | |", column(&times, None));
+    let _ = writeln!(table, "| a text | {}| | | |", column(&times, None));
     for (mib, count) in FILES {
         let mut times = Vec::new();
         for _ in 0..count {
@@ -57,7 +57,7 @@ async fn measure(server: &TestServer, folder: &Path) -> anyhow::Result<String> {
             bar.inc(1);
         }
         let [sent, fetched] = report::sorted(times.into_iter());
-        let _ = writeln!(table, "| {mib} MiB | {} | {} |", column(&sent, Some(mib)), column(&fetched, Some(mib)));
+        let _ = writeln!(table, "| {mib} MiB | {}| {}|", column(&sent, Some(mib)), column(&fetched, Some(mib)));
     }
     bar.finish_and_clear();
     draining.abort();
@@ -66,7 +66,7 @@ async fn measure(server: &TestServer, folder: &Path) -> anyhow::Result<String> {
 
 fn column(sorted: &[Duration], mib: Option<usize>) -> String {
     let at = |percent| report::percentile_ms(sorted, percent);
-    let rate = mib.map(|mib| format!("{:.0}", mib as f64 * 1_000.0 / at(50))).unwrap_or_default();
+    let rate = mib.map(|mib| format!("{:.0} ", mib as f64 * 1_000.0 / at(50))).unwrap_or_default();
     format!("{:.1} | {:.1} | {rate}", at(50), at(100))
 }
 
