@@ -89,7 +89,7 @@ chromium:
     [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || { apt-get update && apt-get install -y --no-install-recommends chromium fonts-inter; } || \
         { echo "The browser test needs Chromium: install it as root, or set CHROMIUM to its path." >&2; exit 1; }
 
-# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,ring,growth,ingest,money,storm,attack
+# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,uploads,ring,growth,groups,channels,ingest,money,storm,attack
 bench *ARGS:
     @# All of the workspace, so that its functions have the features that the measured ones have, and nothing is built twice.
     cargo build --release --workspace --bins
