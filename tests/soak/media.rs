@@ -162,7 +162,8 @@ impl Pictures {
 pub(crate) async fn check(server: &TestServer, users: &[User]) -> Pictures {
     end_all(server).await;
     let messages = rows(server, "MessagesTable");
-    let is_there = |message: &&Value| message.get("deleted_seq").is_none();
+    // Only in groups is there a `deleted_seq` as well.
+    let is_there = |message: &&Value| message.get("deleted_at").is_none();
     let media_id = |message: &Value| {
         let media: Value = serde_json::from_str(message.get("media")?.as_str()?).expect("it is JSON");
         media["media_id"].as_str().map(str::to_owned)
