@@ -59,17 +59,19 @@ UNITS = {
 HANDLERS = ["handlers", *(path.stem for room in ("crates", "functions") for path in ROOT.glob(f"{room}/*/tests/*.rs"))]
 HANDLERS = sorted(set(HANDLERS) - {"authorize"})
 
+
+def handlers(tests):
+    # Those that are left out build the functions' binaries, to see that each is in the template and how it starts.
+    skipped = ["--skip=every_function_is_deployed", "--skip=starting::"]
+    return ["--workspace", *(f"--test={test}" for test in tests)], skipped, 100
+
+
 # By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All
 # with the features of the whole workspace, so that nothing is built twice.
 SUITES = {
     "units": ([*(f"--package={name}" for name in UNITS), "--lib"], [], 100),
     "authorize": (["--workspace", "--test", "authorize"], [], 200),
-    # Those that are left out build the functions' binaries, to see that each is in the template and how it starts.
-    "handlers": (
-        ["--workspace", *(f"--test={name}" for name in HANDLERS)],
-        ["--skip=every_function_is_deployed", "--skip=starting::"],
-        100,
-    ),
+    "handlers": handlers(HANDLERS),
     "explorer": (["--workspace", "--test", "explorer"], ["--nocapture"], 300),
     "e2e": (["--workspace", "--test", "e2e"], [], 300),
 }
@@ -162,6 +164,8 @@ class Copy:
             INSTA_UPDATE="no",
             PROPTEST_DISABLE_FAILURE_PERSISTENCE="1",
             RUST_BACKTRACE="0",
+            # Which takes most of the time of linking.
+            CARGO_PROFILE_DEV_DEBUG="0",
         )
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -169,6 +173,7 @@ class Copy:
         for there in self.tree.rglob("*"):
             if there.is_file() and str(there.relative_to(self.tree)) not in files:
                 there.unlink()
+        self.caught = {}
         self.state = hashlib.sha256()
         for file in sorted(files):
             content = (ROOT / file).read_bytes()
@@ -183,31 +188,42 @@ class Copy:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
+    def suites(self, files):
+        """Those that know the files, the quickest first. Of the functions' tests those of the file's crate come before
+        the others, and what caught the last mutant of the file: most often they are enough, and few are built."""
+        near = {self.caught[file] for file in files if file in self.caught}
+        near |= {path.stem for file in files for path in ROOT.glob("/".join(file.split("/")[:2]) + "/tests/*.rs")}
+        for name in suites(files):
+            if name == "handlers" and near & set(HANDLERS):
+                yield name, handlers(sorted(near & set(HANDLERS)))
+            yield name, SUITES[name]
+
     def run(self, mutant):
         """What came of it: caught by which test, or survived, or did not compile."""
         for file, text in mutant.texts.items():
             self.write(file, text.encode())
         started = time.monotonic()
         try:
-            outcome = self.first_failure(suites(mutant.texts))
+            outcome = self.first_failure(self.suites(mutant.texts))
         finally:
             for file in mutant.texts:
                 self.write(file, (ROOT / file).read_bytes())
+        if "of" in outcome:
+            self.caught.update(dict.fromkeys(mutant.texts, outcome.pop("of")))
         return {**outcome, "seconds": round(time.monotonic() - started)}
 
-    def first_failure(self, names):
-        for name in names:
-            targets, arguments, patience = SUITES[name]
+    def first_failure(self, suites):
+        for name, (targets, arguments, patience) in suites:
             tests = self.build(targets)
             if tests is None:
                 return {"outcome": "unviable"}
-            for executable, folder in tests:
+            for test, executable, folder in tests:
                 if failed := first_failed(name, [executable, *arguments], folder, self.env, patience):
-                    return {"outcome": "caught", "suite": name, "by": failed}
+                    return {"outcome": "caught", "suite": name, "by": failed, "of": test}
         return {"outcome": "survived"}
 
     def build(self, targets):
-        """The tests' executables, and the folder that each runs in. `None` if they do not compile."""
+        """The tests' names, their executables, and the folder that each runs in. `None` if they do not compile."""
         command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *targets]
         built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
         if built.returncode != 0:
@@ -216,7 +232,7 @@ class Copy:
                 fail(built.stderr)
             return None
         tests = [
-            (artifact["executable"], Path(artifact["manifest_path"]).parent)
+            (artifact["target"]["name"], artifact["executable"], Path(artifact["manifest_path"]).parent)
             for artifact in map(json.loads, built.stdout.splitlines())
             if artifact.get("executable") and artifact["profile"]["test"]
         ]
@@ -370,7 +386,7 @@ def main():
     print(f"{len(due)} mutants to run, {len(mutants) - len(due)} besides.", flush=True)
     if due and (sound.read_text() if sound.exists() else "") != copy.state.hexdigest():
         print("First, the tests as they are, which must pass …", flush=True)
-        as_it_is = copy.first_failure(SUITES)
+        as_it_is = copy.first_failure(SUITES.items())
         if as_it_is["outcome"] != "survived":
             fail(f"the tests fail without any mutation: {as_it_is}")
         sound.write_text(copy.state.hexdigest())
