@@ -131,6 +131,31 @@ async fn posts_failed() {
 
 #[tokio::test]
 #[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn posts_failed_in_a_large_group() {
+    let mut drill = Drill::start().await;
+    let members: Vec<String> = (0..40).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Club", "members": members});
+    let group = ask(&mut drill.alice, create).await["result"]["conversation_id"].take();
+    drill.server.groups_settled().await;
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let nowhere = format!("http://{nobody}/v1");
+    let endpoint = drill.server.local().configure("FanoutFunction", "CONNECTIONS_ENDPOINT", Some(&nowhere)).unwrap();
+    for period in 0..2 {
+        for number in 0..MESSAGES {
+            let answer = ask(&mut drill.alice, say(&group, &format!("m{period}-{number}"))).await;
+            assert_eq!(answer["type"], "reply", "it is stored");
+            // Else the frames of several are one.
+            drill.server.groups_settled().await;
+        }
+        drill.periods(1).await;
+    }
+    drill.server.local().configure("FanoutFunction", "CONNECTIONS_ENDPOINT", Some(&endpoint));
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("posts-failed", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
 async fn connects_failed() {
     let mut drill = Drill::start().await;
     let table = drill.server.local().configure("ConnectFunction", "CONNECTIONS_TABLE", Some("Renamed"));

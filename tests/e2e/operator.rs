@@ -1,7 +1,8 @@
 //! What an operator can do, through the local server's way to the function.
 
 use serde_json::{Value, json};
-use testkit::TestServer;
+use testkit::{PATIENCE, TestServer};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 async fn admin(server: &TestServer, request: Value) -> Value {
@@ -64,6 +65,62 @@ async fn members_of_a_group_who_were_left_behind_are_brought_along() {
         assert_eq!(said, "groups: 1, moved: 42, unreadable: 0\n", "{}", String::from_utf8_lossy(&repaired.stderr));
         assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "hi");
     }
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs"]
+async fn a_trace_says_where_a_message_is_in_whatever_conversation() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    // A line comes a moment after its answer.
+    let shows = async |conversation: &Value, seq: u64, expected: &[&str]| {
+        let fits = |steps: &[String]| {
+            steps.len() == expected.len() && steps.iter().zip(expected).all(|(step, begin)| step.starts_with(begin))
+        };
+        let look = async {
+            loop {
+                let steps = steps(&server, conversation, seq).await;
+                if fits(&steps) {
+                    break;
+                }
+                eprintln!("not yet: {steps:#?}");
+            }
+        };
+        timeout(PATIENCE, look).await.expect("what it shows is above");
+    };
+
+    alice.send("bob", "m1", "hi").await;
+    let message = bob.event("messages.new").await["messages"][0].take();
+    let direct = &message["conversation_id"];
+    bob.ok(json!({"action": "ack", "up_to": [{"conversation_id": direct, "seq": 1}]})).await;
+    let posted = "posted        1 frames taken, 0 gone, 0 failed; left pending for 0";
+    shows(direct, 1, &["stored        send by ", posted, "acknowledged  by "]).await;
+    alice.ok(json!({"action": "edit", "conversation_id": direct, "seq": 1, "client_msg_id": "e1", "body": "ho"})).await;
+    shows(direct, 2, &["stored        edit by ", "posted        1 frames taken"]).await;
+
+    for others in [0, 40] {
+        let members: Vec<String> = (0..others).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
+        let create =
+            json!({"action": "create", "client_msg_id": format!("c{others}"), "title": "Club", "members": members});
+        let group = alice.ok(create).await["conversation_id"].take();
+        let posted = if others > 0 { "posted        none by this request" } else { "posted        1 frames taken" };
+        shows(&group, 1, &["stored        create by ", posted]).await;
+        let send =
+            json!({"action": "send", "conversation_id": group, "client_msg_id": "m2", "kind": "text", "body": "hi"});
+        alice.ok(send).await;
+        shows(&group, 2, &["stored        send by ", posted]).await;
+    }
+}
+
+/// What `just trace` prints of a message, without the times.
+async fn steps(server: &TestServer, conversation: &Value, seq: u64) -> Vec<String> {
+    let root = template::workspace_root();
+    let mut python = tokio::process::Command::new(root.join(".venv/bin/python"));
+    let traced = python.arg(root.join("tools/scripts/message_trace.py")).arg(conversation.as_str().unwrap());
+    let traced = traced.args([&seq.to_string(), "--url", &server.local().http_url()]).output().await.unwrap();
+    assert!(traced.status.success(), "{}", String::from_utf8_lossy(&traced.stderr));
+    let said = String::from_utf8(traced.stdout).unwrap();
+    said.lines().skip(1).map(|line| line[25..].to_owned()).collect()
 }
 
 #[tokio::test]

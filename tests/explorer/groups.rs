@@ -121,6 +121,13 @@ impl Tables {
         };
         let counted = self.messages.iter().filter(unread).count() as u64;
         ensure!(number(row, "unread") == counted, "unread is not {counted}: {row}");
+        let names_user = |entry: &&Value| {
+            let named = entry["mentions"].as_array().into_iter().flatten();
+            named.filter_map(Value::as_str).any(|name| name == user || name == "*")
+        };
+        let named = self.messages.iter().filter(unread).filter(names_user).count() as u64;
+        let mentions = row.get("mentions").map_or(0, |count| count.as_u64().unwrap());
+        ensure!(mentions == named, "mentions are not {named}: {row}");
         Ok(())
     }
 

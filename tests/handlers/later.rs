@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Workbench, message_to_bob, up_to};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 use wire::limits::ACK_ENTRIES_MAX;
 
 /// Alice and Carol have each sent Bob two messages. The ids of both conversations.
@@ -209,6 +209,53 @@ async fn a_history_counts_the_messages_that_it_cannot_read() {
     bench.ok("alice", message_to_bob("m3")).await;
     let newest = bench.ok("bob", json!({"action": "history", "conversation_id": id, "limit": 2})).await;
     assert_eq!((seqs(&newest, &id), &newest["more"]), (vec![3], &json!(true)), "1 is before 2");
+}
+
+#[tokio::test]
+async fn a_head_that_cannot_be_read_holds_up_no_other_group() {
+    let bench = Workbench::default();
+    let create = |id: &str| json!({"action": "create", "client_msg_id": id, "title": "Trip", "members": ["bob"]});
+    let ids = [bench.ok("alice", create("c1")).await, bench.ok("alice", create("c2")).await];
+    bench.fanout().await;
+    for made in &ids {
+        let send = json!({"action": "send", "conversation_id": made["conversation_id"], "client_msg_id": "m1", "kind": "text", "body": "hi"});
+        bench.aws.fail_next("Query", Fault::Status(500));
+        bench.ok("alice", send).await;
+    }
+    let id = &ids[0]["conversation_id"];
+    let of_group = |row: &Value| row["conversation_id"]["S"] == *id;
+    rewrite(&bench, "ConversationsTable", of_group, |row| row["post_by"] = json!({"S": "moderators"}));
+    assert_eq!(bench.fanout().await, json!([]), "nothing comes again, which would hold up others");
+    let rows = bench.aws.rows("InboxTable");
+    let last_seq = |made: &Value| {
+        let of_bob = |row: &&Value| row["user_id"] == "bob" && row["conversation_id"] == made["conversation_id"];
+        rows.iter().find(of_bob).unwrap()["last_seq"].clone()
+    };
+    assert_eq!([last_seq(&ids[0]), last_seq(&ids[1])], [1, 2]);
+    // What he holds already he can say.
+    bench.ok("bob", up_to("ack", id, 2)).await;
+}
+
+#[tokio::test]
+async fn a_member_whose_join_cannot_be_read_holds_up_no_other() {
+    let bench = Workbench::default();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let id = bench.ok("alice", create).await["conversation_id"].take();
+    bench.fanout().await;
+    let add = json!({"action": "add", "conversation_id": id, "client_msg_id": "a1", "members": ["carol"]});
+    bench.aws.fail_next("Query", Fault::Status(500));
+    bench.ok("alice", add).await;
+    rewrite(&bench, "MessagesTable", message(&id, "2"), |row| row["system"] = json!({"S": "a later form"}));
+    // More than is gone over at once.
+    for number in 0..120 {
+        let send = json!({"action": "send", "conversation_id": id, "client_msg_id": format!("m{number}"), "kind": "text", "body": "hi"});
+        bench.aws.fail_next("Query", Fault::Status(500));
+        bench.ok("alice", send).await;
+    }
+    assert_eq!(tokio::time::timeout(Duration::from_secs(20), bench.fanout()).await, Ok(json!([])));
+    let rows = bench.aws.rows("InboxTable");
+    let row = |user: &str| rows.iter().find(|row| row["user_id"] == user).map(|row| row["last_seq"].clone());
+    assert_eq!([row("alice"), row("bob"), row("carol")], [Some(json!(122)), Some(json!(122)), None]);
 }
 
 #[tokio::test]

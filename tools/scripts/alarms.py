@@ -208,8 +208,9 @@ class Traffic:
             case "events":
                 good = self.count("requests")
             case "posted":
-                # Nobody drains here: every message is delivered live.
-                good = 0 if {"Name": "route", "Value": "drain"} in metric["Dimensions"] else self.messages
+                # Nobody drains here, every message is delivered live; and nobody is in a group.
+                routes = [each["Value"] for each in metric["Dimensions"] if each["Name"] == "route"]
+                good = 0 if routes in (["drain"], ["fanout"]) else self.messages
             case "pushed":
                 good = self.count("pushes")
             case "Invocations":

@@ -12,7 +12,8 @@ import boto3
 
 # What stands in logs for an id.
 LOGGED = re.compile("[0-9a-f]{16}")
-FUNCTIONS = ("send", "drain", "read")
+# Of which all have to do with messages.
+FUNCTIONS = ("send", "group", "ingest", "admin", "drain", "read")
 QUERY = 'fields @message | filter @message like "{}" | sort @timestamp asc | limit 10000'
 
 
@@ -43,25 +44,32 @@ def story(lines, conversation, seq):
     """The steps of one message, with their times. Of each mark that rises to it or above, only the first of a user."""
     lines = sorted((line for line in lines if "outcome" in line), key=lambda line: line["timestamp"])
     of_it = [line for line in lines if line.get("conversation") == conversation and line["outcome"] == "ok"]
-    sends = [line for line in of_it if line["route"] == "send" and line.get("seq") == seq]
+    writes = [line for line in of_it if "store_ms" in line and line.get("seq") == seq]
     steps = []
-    for index, line in enumerate(sends):
+    for index, line in enumerate(writes):
         ended = datetime.fromisoformat(line["timestamp"])
         stored = ended - timedelta(milliseconds=line.get("fanout_ms", 0))
-        who = f"by {line['user']}, socket {line['connection_id']}, request {line['request_id']}"
-        frames = f"{line['posted']} frames taken, {line['gone']} gone, {line['failed']} failed"
-        waits = "waits for its recipient" if line["left_pending"] else "waits for nobody"
-        steps += [(stored, "sent again" if index else "stored", who), (ended, "posted", f"{frames}; {waits}")]
+        socket = f", socket {line['connection_id']}" if "connection_id" in line else ""
+        who = f"{line['route']} by {line.get('user', 'an operator')}{socket}, request {line['request_id']}"
+        steps += [(stored, "sent again" if index else "stored", who), (ended, "posted", told(line))]
     rises = [("handed out", line, line.get("drained")) for line in lines]
     rises += [("acknowledged", line, line.get("acked")) for line in lines]
     rises += [("read", line, [f"{conversation}:{line['seq']}"]) for line in of_it if line["route"] == "read"]
-    seen = {(word, line["user"]) for line in sends for word in ("handed out", "acknowledged", "read")}
+    seen = {(word, line.get("user")) for line in writes for word in ("handed out", "acknowledged", "read")}
     for word, line, marks in rises:
         user = line.get("user")
         if (word, user) not in seen and up_to(marks or [], conversation) >= seq:
             seen.add((word, user))
             steps.append((datetime.fromisoformat(line["timestamp"]), word, f"by {user}, request {line['request_id']}"))
-    return sorted(steps)
+    return sorted(steps, key=lambda step: step[0])
+
+
+def told(line):
+    """What became of the frames that the same request posted."""
+    if "posted" not in line:
+        return "none by this request: the members are told by fanout, whose lines name no conversation"
+    left = f"; left pending for {line['left_pending']}" if "left_pending" in line else ""
+    return f"{line['posted']} frames taken, {line['gone']} gone, {line['failed']} failed{left}"
 
 
 def up_to(marks, conversation):
@@ -97,8 +105,12 @@ class Stack:
 
     def lines(self, part):
         logs = boto3.client("logs")
+        folder = f"/aws/lambda/{self.name}/"
+        pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=folder)
+        # Without a backend there is no `ingest`.
+        groups = [group["logGroupName"] for page in pages for group in page["logGroups"]]
         query = logs.start_query(
-            logGroupNames=[f"/aws/lambda/{self.name}/{function}" for function in FUNCTIONS],
+            logGroupNames=[group for group in groups if group.removeprefix(folder) in FUNCTIONS],
             queryString=QUERY.format(part),
             startTime=int(self.since.timestamp()),
             endTime=int(time.time()),

@@ -72,13 +72,14 @@ pub(crate) async fn react(
     let (user, channel) = (&draft.sender_id, &draft.conversation_id);
     let (place, duplicate) = retry(conflicts, async || {
         let now = now();
-        let row = channels::get(store, user, channel).await?.ok_or(Refusal::NotMember)?;
-        let found = messages::get(store, channel, target).await?;
-        let found =
-            found.filter(|found| found.place.seq >= row.first_seq && found.kind.counts() && found.deleted.is_none());
+        let row = channels::get(store, user, channel).await?;
+        let sees = |seq: Seq| row.as_ref().is_some_and(|row| seq >= row.first_seq);
+        let found = if row.is_some() { messages::get(store, channel, target).await? } else { None };
+        let found = found.filter(|found| sees(found.place.seq) && found.kind.counts() && found.deleted.is_none());
         let mut found: Vec<_> = found.into_iter().collect();
         channel_reactions::with_own(store, user, &mut found).await?;
-        let allowed = found.first().ok_or(Refusal::Gone).and_then(|found| {
+        let absent = if row.is_some() { Refusal::Gone } else { Refusal::NotMember };
+        let allowed = found.first().ok_or(absent).and_then(|found| {
             found.tally.check(emoji)?;
             limits.admit(user, channel, now)?;
             Ok(found)

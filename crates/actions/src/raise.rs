@@ -22,7 +22,8 @@ pub struct Raised {
 /// count and to write. Returns the row as it is then, also if there was nothing to raise: this may be the retry of a request
 /// whose run died before it told anyone, and the mark may have gone on since, with the user's own next message.
 ///
-/// In a group a device may hold what the user's row has not come to yet: then the row is brought there first.
+/// In a group a device may hold what the user's row has not come to yet: then the row is brought there first. That of somebody who left
+/// too, who may have been added again.
 pub async fn raise(
     store: &Store,
     fanout: &Fanout,
@@ -54,7 +55,7 @@ pub async fn raise(
             }
             (Update::Done(row), Some(was)) => Ok(Attempt::Done(Raised { row, from: mark_of(&was, mark) })),
             (Update::Refused(row), _) => {
-                let is_behind = row.as_ref().is_none_or(|row| row.is_open() && seq > row.end.seq);
+                let is_behind = row.as_ref().is_none_or(|row| seq > row.end.seq);
                 known = if is_behind && !is_touched {
                     is_touched = true;
                     touch(store, fanout, now, user, conversation, row).await?

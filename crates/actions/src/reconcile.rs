@@ -3,6 +3,8 @@
 //! It can be done at any time, by anybody, twice at once, and be left in the middle: a row goes over each entry once, by a condition on
 //! how it was read, and who moved it posts.
 
+use std::collections::BTreeSet;
+
 use deliver::{Delivered, Delivery, Fanout};
 use domain::{ConnectionId, Failure, Head, Logged, Membership, Moved, RosterRow, fold, split};
 use futures_util::{StreamExt as _, stream};
@@ -44,10 +46,11 @@ pub async fn reconcile(
     conversation: &ConversationId,
 ) -> Result<Reconciled, Failure> {
     let mut done = Reconciled::default();
+    let mut left_out = BTreeSet::new();
     let mut looks = 0;
     loop {
-        let Some(head) = heads::get(store, conversation).await? else { return Ok(done) };
-        let state = State::read(store, head, &mut done).await?;
+        let Some(head) = readable_head(store, conversation, &mut done.unreadable).await? else { return Ok(done) };
+        let state = State::read(store, head, &left_out, &mut done).await?;
         let Some(behind) = state.lowest() else { break };
         let entries = entries(store, conversation, behind).await?;
         let Some(last) = entries.last().map(Logged::seq) else {
@@ -60,12 +63,28 @@ pub async fn reconcile(
             sleep(pause(looks, 1.0)).await;
             continue;
         };
-        move_all(store, fanout, now(), &state, &entries, &mut done).await?;
-        if last >= state.head.end.seq || done.failed.is_some() {
+        left_out.extend(move_all(store, fanout, now(), &state, &entries, &mut done).await?);
+        if last >= state.head.end.seq {
             break;
         }
     }
     Ok(done)
+}
+
+/// The head, if there is one that this version can read. What it stands before goes on with the next entry, or with whoever looks.
+pub(crate) async fn readable_head(
+    store: &Store,
+    conversation: &ConversationId,
+    unreadable: &mut u64,
+) -> Result<Option<Head>, Failure> {
+    match heads::get(store, conversation).await {
+        Err(error @ store::Error::Item { .. }) => {
+            tracing::error!(%error, "a head can't be read; it is passed over");
+            *unreadable += 1;
+            Ok(None)
+        }
+        head => Ok(head?),
+    }
 }
 
 /// The same, and who has left, and has been told so, leaves the roster.
@@ -94,7 +113,10 @@ pub async fn touch(
     conversation: &ConversationId,
     mut row: Option<Membership>,
 ) -> Result<Option<Membership>, Failure> {
-    let Some(head) = heads::get(store, conversation).await? else { return Ok(None) };
+    let mut unreadable = 0;
+    let Some(head) = readable_head(store, conversation, &mut unreadable).await? else {
+        return Ok(row.filter(|_| unreadable > 0));
+    };
     let own = roster::get(store, conversation, user).await?;
     while let Some(behind) = behind(row.as_ref(), own.as_ref(), head.end.seq) {
         let entries = entries(store, conversation, behind).await?;
@@ -120,10 +142,15 @@ struct State {
 }
 
 impl State {
-    async fn read(store: &Store, head: Head, done: &mut Reconciled) -> Result<Self, Failure> {
+    async fn read(
+        store: &Store,
+        head: Head,
+        left_out: &BTreeSet<UserId>,
+        done: &mut Reconciled,
+    ) -> Result<Self, Failure> {
         let (mut roster, unreadable) = roster::list(store, &head.conversation_id, true).await?;
         // A service looks at nothing, so it has no view.
-        roster.retain(|row| !row.user_id.is_service());
+        roster.retain(|row| !row.user_id.is_service() && !left_out.contains(&row.user_id));
         let users: Vec<UserId> = roster.iter().map(|row| row.user_id.clone()).collect();
         let views = views::glance(store, &head.conversation_id, &users).await?;
         roster.retain(|row| !views.unreadable.contains(&row.user_id));
@@ -182,7 +209,8 @@ pub(crate) async fn entries(store: &Store, conversation: &ConversationId, behind
     Ok(entries)
 }
 
-/// Moves everybody whom these entries concern. Whoever fails holds up nobody else.
+/// Moves everybody whom these entries concern. Gives those who stay behind them all the same, so that they hold up nobody else: whose
+/// row could not be written, and who joined with an entry that this version can't read.
 async fn move_all(
     store: &Store,
     fanout: &Fanout,
@@ -190,8 +218,13 @@ async fn move_all(
     state: &State,
     entries: &[Logged],
     done: &mut Reconciled,
-) -> Result<(), Failure> {
+) -> Result<Vec<UserId>, Failure> {
     let conversation = &state.head.conversation_id;
+    let last = entries.last().map(Logged::seq).unwrap_or_default();
+    let is_due = |user: &UserId| {
+        let member = state.roster.iter().find(|member| member.user_id == *user);
+        behind(state.row(user), member, state.head.end.seq).is_some_and(|from| from < last)
+    };
     let known = state.roster.iter().map(|member| (member.user_id.clone(), state.row(&member.user_id).cloned()));
     let mut targets: Vec<(UserId, Option<Membership>)> = known.collect();
     // From the entry itself: the roster may not show them yet.
@@ -207,26 +240,42 @@ async fn move_all(
         (user, row)
     }));
     let moving = targets.into_iter().map(async |(user, row)| {
-        move_one(store, fanout, now, conversation, &user, row, entries).await.map(|moved| (user, moved))
+        let moved = move_one(store, fanout, now, conversation, &user, row, entries).await;
+        (user, moved)
     });
     let mut moving = stream::iter(moving).buffer_unordered(MEMBERS_AT_ONCE_MAX);
-    while let Some(moved) = moving.next().await {
+    let mut stay = vec![];
+    while let Some((user, moved)) = moving.next().await {
         match moved {
-            Ok((user, Some((row, delivered)))) => {
+            Ok(Step::Moved(row, delivered)) => {
                 done.moved += 1;
                 done.delivered.extend(delivered);
                 if let Some(left) = row.view().and_then(|view| view.left_seq) {
                     done.settled.push((user, left));
                 }
             }
-            Ok((_, None)) => {}
+            Ok(Step::Nothing) if is_due(&user) => {
+                tracing::error!("a member's row stays behind: the entry with which they joined can't be read");
+                stay.push(user);
+            }
+            Ok(Step::Nothing | Step::Elsewhere) => {}
             Err(failure) => {
                 tracing::warn!(error = domain::error_chain(&failure), "a member's row is left behind");
                 done.failed.get_or_insert(failure);
+                stay.push(user);
             }
         }
     }
-    Ok(())
+    Ok(stay)
+}
+
+/// What became of one member's row.
+enum Step {
+    Moved(Box<Membership>, Vec<Delivered>),
+    /// By somebody else, who posts.
+    Elsewhere,
+    /// None of the entries concerns it.
+    Nothing,
 }
 
 /// One conditional write, however many entries it goes over; and then, who moved the row posts.
@@ -238,15 +287,16 @@ async fn move_one(
     user: &UserId,
     mut row: Option<Membership>,
     entries: &[Logged],
-) -> Result<Option<(Membership, Vec<Delivered>)>, Failure> {
+) -> Result<Step, Failure> {
+    let mut otherwise = Step::Nothing;
     for tries in 1..=MOVES_MAX {
-        let Some(moved) = fold(user, conversation, row.as_ref(), entries) else { return Ok(None) };
+        let Some(moved) = fold(user, conversation, row.as_ref(), entries) else { return Ok(otherwise) };
         match views::advance(store, row.as_ref(), &moved.row).await? {
             Update::Done(_) => {
                 let delivered = tell(fanout, now, user, &moved, entries).await;
-                return Ok(Some((moved.row, delivered)));
+                return Ok(Step::Moved(Box::new(moved.row), delivered));
             }
-            Update::Refused(current) => row = current,
+            Update::Refused(current) => (row, otherwise) = (current, Step::Elsewhere),
             Update::Busy => sleep(pause(tries, fastrand::f64())).await,
         }
     }

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use wire::limits::{POLL_LIVE_MS, POLL_MS, WATCHED_MAX};
 use wire::{ConversationId, Message, Refusal, Seq, ServerEvent, Timestamp, UserId, WatchResult};
 
-use crate::reconcile::{ENTRIES_AT_ONCE_MAX, LOOKS_MAX, Reconciled, entries};
+use crate::reconcile::{ENTRIES_AT_ONCE_MAX, LOOKS_MAX, Reconciled, entries, readable_head};
 use crate::retry::pause;
 
 /// Connections to which one channel's entries are posted at once.
@@ -82,7 +82,7 @@ pub async fn show(
     channel: &ConversationId,
 ) -> Result<Reconciled, Failure> {
     let mut done = Reconciled::default();
-    let Some(head) = heads::get(store, channel).await? else { return Ok(done) };
+    let Some(head) = readable_head(store, channel, &mut done.unreadable).await? else { return Ok(done) };
     let end = head.end.seq;
     let parts = try_join_all((0..PARTS).map(|number| watchers::part(store, channel, number))).await?;
     done.unreadable = parts.iter().map(|part| part.unreadable).sum();
@@ -104,16 +104,24 @@ pub async fn show(
     Ok(done)
 }
 
-/// All of them, as soon as all show: of a transaction that has just been committed, the head may show before.
+/// All of them, page by page, as soon as all show: of a transaction that has just been committed, the head may show before.
 async fn entries_up_to(store: &Store, channel: &ConversationId, from: Seq, end: Seq) -> Result<Vec<Logged>, Failure> {
-    for looks in 1.. {
-        let found = entries(store, channel, from).await?;
-        if looks == LOOKS_MAX || from >= end || found.last().is_some_and(|last| last.seq() >= end) {
+    let (mut found, mut looks) = (vec![], 0);
+    loop {
+        let behind = found.last().map_or(from, Logged::seq);
+        if behind >= end {
             return Ok(found);
         }
-        sleep(pause(looks, 1.0)).await;
+        let page = entries(store, channel, behind).await?;
+        if page.is_empty() {
+            looks += 1;
+            if looks == LOOKS_MAX {
+                return Ok(found);
+            }
+            sleep(pause(looks, 1.0)).await;
+        }
+        found.extend(page);
     }
-    Ok(vec![])
 }
 
 /// Posts to those of a part who are members: which is looked up after the entries were read, so whoever is one now was to see them.

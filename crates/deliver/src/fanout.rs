@@ -20,6 +20,8 @@ pub const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(3);
 const POSTS_AT_ONCE_MAX: usize = 32;
 /// Users whose connections a process remembers; with one more it begins anew. A few hundred bytes each.
 pub const USERS_REMEMBERED_MAX: usize = 1_000;
+/// Of the connections that a user must not have, so many are closed by one who lists them.
+const TIDIED_MAX: usize = 4;
 /// A post to a socket that is still being set up answers 410 as a dead one does, so a row younger than this is kept.
 const CONNECTION_YOUNG: Duration = Duration::from_secs(10);
 
@@ -166,14 +168,16 @@ impl Fanout {
     }
 
     /// Closes those that have ended, and the oldest of more than a user may have, each of which is told why. Whoever lists connections
-    /// does so: of two that open at once, the one could not close the other.
+    /// does so: of two that open at once, the one could not close the other. A few of them, those just beyond what is allowed: of hundreds
+    /// that open at once, each lists most of the others.
     pub async fn tidy(&self, now: Timestamp, user: &UserId, listed: &Connections) {
-        self.close_all(now, user, &listed.ended).await;
+        self.close_all(now, user, few(&listed.ended)).await;
         let oldest = listed.over_limit();
+        let oldest = few(&oldest);
         let frame = &ServerEvent::ConnectionReplaced {}.to_frame();
         let posts = oldest.iter().map(|connection| self.connections.post(&connection.id, frame));
         future::join_all(posts).await;
-        self.close_all(now, user, &oldest).await;
+        self.close_all(now, user, oldest).await;
     }
 
     /// Closes connections, removes their rows, and says how many of them are gone now. What fails is left to the next one, and to the
@@ -247,6 +251,10 @@ impl Fanout {
     fn remembered(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Connection>>> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn few(connections: &[Connection]) -> &[Connection] {
+    connections.get(..TIDIED_MAX).unwrap_or(connections)
 }
 
 /// A connection, and how it is known.

@@ -13,7 +13,8 @@ use crate::websocket::Caller;
 
 /// How long a client that was refused is to wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// A user who goes on so many times within [`RETRY_AFTER`] of a refusal has the socket closed.
+/// A user who goes on so many times within [`RETRY_AFTER`] of a refusal has the socket closed. Each time that they wait takes one back, and
+/// no more: who pauses now and then floods too.
 const STRIKES_MAX: u32 = 20;
 /// And then each further one that goes on, until nothing was refused for so long: who is closed may come back at once.
 const STRUCK_OUT_FOR: Duration = Duration::from_secs(10);
@@ -106,9 +107,12 @@ impl Seen {
         }
         let first = Refused { strikes: 0, last_strike_at: now, last_at: now };
         let refused = self.refused.entry(user.clone()).or_insert(first);
-        let forgiven_after = if refused.strikes < STRIKES_MAX { RETRY_AFTER } else { STRUCK_OUT_FOR };
-        if now.since(refused.last_at) >= forgiven_after {
+        let waited = now.since(refused.last_at);
+        if waited >= STRUCK_OUT_FOR {
             *refused = first;
+        } else if waited >= RETRY_AFTER && refused.strikes < STRIKES_MAX {
+            refused.strikes = refused.strikes.saturating_sub(1);
+            refused.last_strike_at = now;
         } else if now.since(refused.last_strike_at) >= STRIKE_PAUSE {
             refused.strikes += 1;
             refused.last_strike_at = now;
@@ -177,6 +181,15 @@ mod tests {
         for second in 0..100 {
             assert!((0..50).all(|_| flood.at(second * 1000) != Verdict::Closed), "in second {second}");
         }
+    }
+
+    #[test]
+    fn who_pauses_before_each_twentieth_strike_is_closed_all_the_same() {
+        let mut flood = Flood::new();
+        // 1.9 s of it, and a second of rest, again and again.
+        let times = (0..100).flat_map(|round| (0..950).map(move |n| round * 2_900 + n * 2));
+        let closed = times.into_iter().find(|at| flood.at(*at) == Verdict::Closed);
+        assert!(closed.is_some_and(|at| at < 2 * 2_900), "{closed:?}");
     }
 
     #[test]

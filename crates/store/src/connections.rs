@@ -65,7 +65,7 @@ impl Connections {
         within.map(|open| open.connection.clone()).collect()
     }
 
-    /// The oldest ones, above what a user may have.
+    /// The oldest ones, above what a user may have, newest first.
     pub fn over_limit(&self) -> Vec<Connection> {
         self.open.iter().skip(self.per_user_max).map(|open| open.connection.clone()).collect()
     }

@@ -34,6 +34,21 @@ pub async fn get_many(store: &Store, conversation: &ConversationId, users: &[Use
     batch::rows(store, table, keys, true).await?.iter().map(|item| read(table, item)).collect()
 }
 
+/// The user's rows in those of these groups that have one, perhaps as they were a moment ago.
+pub async fn of_user(
+    store: &Store,
+    user: &UserId,
+    groups: &[ConversationId],
+) -> Result<Vec<(ConversationId, RosterRow)>, Error> {
+    let table = &store.tables.members;
+    let keys = groups.iter().map(|group| key(group, user)).collect();
+    let (rows, _) = readable(batch::rows(store, table, keys, false).await?.iter().map(|item| {
+        let group = Reader { item, table }.parsed("conversation_id", ConversationId::parse)?;
+        Ok((group, read(table, item)?))
+    }));
+    Ok(rows)
+}
+
 /// Everybody, also who has left and has not been told; and how many rows can't be read. `consistent`: as it is, and not as it was a
 /// moment ago.
 pub async fn list(

@@ -86,7 +86,8 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
         removes.push("pending_since");
     }
     // Something new takes it out again, also if it was archived just now.
-    let is_new = before.and_then(Membership::view).map(|view| view.news) != Some(news);
+    let news_seq = |view: &View| view.news.map(|news| news.seq);
+    let is_new = before.and_then(Membership::view).map(news_seq) != Some(news_seq(view));
     if is_new || before.is_some_and(|before| before.settings.archived && !after.settings.archived) {
         removes.push("archived");
     }

@@ -170,6 +170,21 @@ async fn who_watches_is_told_by_the_stream_and_who_does_not_reads() {
 }
 
 #[tokio::test]
+async fn who_watches_is_told_of_more_than_a_page_holds() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.connected("bob").await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("bob", about("watch", &id)).await;
+    let body = "x".repeat(4_000);
+    for number in 0..20 {
+        bench.ok("alice", say(&id, &format!("m{number}"), &body)).await;
+    }
+    assert_eq!(bench.fanout().await, json!([]), "nothing comes again, which would hold up others");
+    assert_eq!(told(&bench, "bob="), (2..=21).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn who_is_no_member_any_more_hears_nothing() {
     let bench = Workbench::default();
     let id = open(&bench).await;
@@ -366,6 +381,9 @@ async fn reactions_are_counted_once_for_each_member_and_are_no_entries() {
     assert_eq!(bench.aws.rows("MessagesTable").len(), 2);
     bench.ok("alice", frame("delete", &id, &json!({"seq": 2, "client_msg_id": "d1"}))).await;
     assert_eq!(bench.refused("bob", react("r6", json!("👍"))).await, "gone");
+    bench.ok("bob", about("leave", &id)).await;
+    assert_eq!(bench.ok("bob", react("r1", json!("👍"))).await["duplicate"], true, "it keeps its answer");
+    assert_eq!(bench.refused("bob", react("r6", json!("👍"))).await, "not_member");
     assert!(!format!("{:?}", bench.aws.rows("MessagesTable")).contains("reaction_counts"));
     assert_eq!(bench.refused("mallory", react("r6", json!("👍"))).await, "not_member");
 }

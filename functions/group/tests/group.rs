@@ -136,6 +136,64 @@ async fn a_member_who_fails_holds_up_nobody_and_comes_again() {
 }
 
 #[tokio::test]
+async fn a_member_who_fails_far_behind_holds_up_nobody_either() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob", "carol"]).await;
+    bench.fanout().await;
+    // More than is gone over at once.
+    for number in 0..120 {
+        bench.aws.fail_next("Query", Fault::Status(500));
+        bench.ok("alice", say(&group, &format!("m{number}"), "hi")).await;
+    }
+    let batch = json!({"Records": bench.aws.heads()});
+    let at_the_end = || bench.aws.rows("InboxTable").iter().filter(|row| row["last_seq"] == 121).count();
+    bench.aws.fail_next("UpdateItem", Fault::Status(500));
+    assert_ne!(bench.started().fanout(batch.clone()).await, json!([]));
+    assert_eq!(at_the_end(), 2);
+    assert_eq!(bench.started().fanout(batch).await, json!([]));
+    assert_eq!(at_the_end(), 3);
+}
+
+#[tokio::test]
+async fn who_is_added_again_does_not_wait_for_the_stream() {
+    // So many that only the stream tells them.
+    let others: Vec<String> = (0..40).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    for look in ["inbox", "ack", "read"] {
+        let bench = Workbench::default();
+        let group = group(&bench, &others).await;
+        bench.ok("alice", frame("remove", &group, &json!({"client_msg_id": "x1", "user_id": "bob"}))).await;
+        assert_eq!(bench.fanout().await, json!([]));
+        assert_eq!(row(&bench, "bob").await["role"], "none");
+        bench.ok("alice", frame("add", &group, &json!({"client_msg_id": "a1", "members": ["bob"]}))).await;
+        bench.ok("alice", say(&group, "m1", "hi")).await;
+        if look != "inbox" {
+            bench.ok("bob", up_to(look, &group, 4)).await;
+        }
+        let row = row(&bench, "bob").await;
+        let (delivered, unread) = if look == "inbox" { (2, 1) } else { (4, u8::from(look == "ack")) };
+        assert_eq!(
+            (&row["role"], &row["last_seq"], &row["first_seq"]),
+            (&json!("member"), &json!(4), &json!(3)),
+            "{look}"
+        );
+        assert_eq!((&row["delivered_seq"], &row["unread"]), (&json!(delivered), &json!(unread)), "{look}");
+    }
+}
+
+#[tokio::test]
+async fn a_delete_takes_nothing_out_of_the_archive() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob"]).await;
+    bench.ok("alice", say(&group, "m1", "hi")).await;
+    bench.ok("bob", frame("settings", &group, &json!({"set": {"archived": true}}))).await;
+    bench.ok("alice", frame("delete", &group, &json!({"seq": 2, "client_msg_id": "d1"}))).await;
+    assert_eq!(bench.row("bob")["archived"], true);
+    bench.ok("alice", say(&group, "m2", "hi")).await;
+    assert_eq!(bench.row("bob").get("archived"), None);
+}
+
+#[tokio::test]
 async fn whoever_looks_does_not_wait_for_the_stream() {
     for look in ["inbox", "ack", "read", "history"] {
         let bench = Workbench::default();

@@ -5,22 +5,27 @@ use std::collections::HashMap;
 use actions::touch;
 use domain::{Failure, Head, LastEntry, Membership, StoredMessage, With, preview};
 use futures_util::future::try_join_all;
-use store::{heads, messages};
-use wire::{ConversationId, Kind, Seq};
+use store::{heads, messages, roster};
+use wire::{ConversationId, Kind, Seq, UserId};
 
 use crate::Deps;
 
-/// The rows with what their groups are. One that lags behind its group is brought there first: nobody who looks waits for the stream.
+/// The user's rows with what their groups are. One that lags behind its group is brought there first: nobody who looks waits for the stream.
 pub(crate) async fn with_heads(
     deps: &Deps,
+    user: &UserId,
     rows: Vec<Membership>,
     unreadable: &mut u64,
 ) -> Result<Vec<Membership>, Failure> {
-    let open = rows.iter().filter(|row| row.view().is_some() && row.is_open());
-    let open: Vec<ConversationId> = open.map(|row| row.conversation_id.clone()).collect();
-    if rows.iter().all(|row| row.view().is_none()) {
+    let ids = |is_open| -> Vec<ConversationId> {
+        let groups = rows.iter().filter(|row| row.view().is_some() && row.is_open() == is_open);
+        groups.map(|row| row.conversation_id.clone()).collect()
+    };
+    let (mut open, left) = (ids(true), ids(false));
+    if open.is_empty() && left.is_empty() {
         return Ok(rows);
     }
+    open.extend(joined_again(deps, user, &left).await?);
     let (found, failed) = if open.is_empty() { (vec![], 0) } else { heads::get_many(&deps.store, &open).await? };
     *unreadable += failed;
     let heads: HashMap<ConversationId, Head> =
@@ -30,13 +35,23 @@ pub(crate) async fn with_heads(
     with_lines(deps, rows).await
 }
 
+/// Of groups that the user has left by these rows, those of which they are a member all the same.
+async fn joined_again(
+    deps: &Deps,
+    user: &UserId,
+    left: &[ConversationId],
+) -> Result<impl Iterator<Item = ConversationId>, Failure> {
+    let found = roster::of_user(&deps.store, user, left).await?;
+    Ok(found.into_iter().filter(|(_, row)| row.is_member()).map(|(group, _)| group))
+}
+
 async fn up_to_date(
     deps: &Deps,
     row: Membership,
     heads: &HashMap<ConversationId, Head>,
 ) -> Result<Membership, Failure> {
     let is_behind = heads.get(&row.conversation_id).is_some_and(|head| head.end.seq > row.end.seq);
-    if !is_behind || !row.is_open() || row.view().is_none() {
+    if !is_behind {
         return Ok(row);
     }
     let (user, group) = (row.user_id.clone(), row.conversation_id.clone());

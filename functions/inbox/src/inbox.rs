@@ -24,7 +24,7 @@ pub(crate) async fn inbox(
     loop {
         let found = inbox::recent(&deps.store, user, read_at_once, behind.as_ref(), list.active_until(), since).await?;
         unreadable += found.unreadable;
-        let rows = groups::with_heads(deps, found.memberships, &mut unreadable).await?;
+        let rows = groups::with_heads(deps, user, found.memberships, &mut unreadable).await?;
         list.add(rows, found.next);
         match list.read_on() {
             // In large steps, so that a small limit does not make many reads of it.
