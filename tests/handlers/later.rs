@@ -270,6 +270,19 @@ async fn a_connection_that_cannot_be_read_keeps_no_frame_from_the_others() {
 }
 
 #[tokio::test]
+async fn phones_ring_for_a_message_of_a_group_that_cannot_be_read() {
+    let bench = Workbench::ringing();
+    bench.register("bob", "bb01", json!({"preview": true})).await;
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let id = bench.ok("alice", create).await["conversation_id"].take();
+    let send = json!({"action": "send", "conversation_id": id, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    bench.ok("alice", send).await;
+    rewrite(&bench, "MessagesTable", message(&id, "2"), |row| row["media"] = json!({"S": "a later form"}));
+    assert_eq!(bench.notify().await, json!([]), "nothing comes again, which would hold up others");
+    assert_eq!(bench.rung("bb01").len(), 1);
+}
+
+#[tokio::test]
 async fn phones_ring_for_what_can_be_read_and_on_what_can_be_reached() {
     let bench = Workbench::ringing();
     for token in ["aa01", "aa02"] {

@@ -239,7 +239,12 @@ impl User {
         let me = &self.name;
         let shown = self.conversations.entry(message.conversation_id.clone()).or_insert_with(|| Shown::new(me));
         if message.seq <= shown.last_seq {
-            self.counts.shown_twice.fetch_add(1, Relaxed);
+            // Of a time that was over before this device had it, told with its answer.
+            let is_late = is_group(&message.conversation_id) && message.sender_id == *me.as_str();
+            match message.client_msg_id.as_ref().filter(|_| is_late && shown.held.insert(message.seq.value())) {
+                Some(id) => self.no_longer_waits(id),
+                None => _ = self.counts.shown_twice.fetch_add(1, Relaxed),
+            }
             return;
         }
         shown.held.insert(message.seq.value());
@@ -301,6 +306,9 @@ impl User {
 
     fn unshow(&mut self, message: &Message) {
         let shown = self.conversations.get_mut(&message.conversation_id).expect("it was shown");
+        if message.seq < shown.last_seq {
+            return;
+        }
         shown.last_seq = shown.before;
         shown.held.remove(&message.seq.value());
         if is_group(&message.conversation_id) {

@@ -49,10 +49,11 @@ enum Answer {
     List(Result<InboxResult, Error>),
     Members(ConversationId, Result<MembersResult, Error>),
     Receipts(ConversationId, Result<ReceiptsResult, Error>),
-    Made(Result<SendResult, Error>),
+    /// From the conversation that was open then.
+    Made(With, Result<SendResult, Error>),
     Added(ClientMsgId, Result<AddResult, Error>),
     Left(ClientMsgId, Result<LeaveResult, Error>),
-    Joined(ConversationId, Result<JoinResult, Error>),
+    Joined(With, ConversationId, Result<JoinResult, Error>),
     Channels(Listing, Result<ChannelsResult, Error>),
     Set(Result<(), Error>),
     Saved(PathBuf, Result<(), Error>),
@@ -97,17 +98,17 @@ impl Talk {
                 Answer::List(inbox) => self.room.told_list(inbox),
                 Answer::Members(of, page) => self.room.members(&of, page),
                 Answer::Receipts(of, page) => self.room.receipts(&of, page),
-                Answer::Made(Ok(made)) => self.room.open_other(With::Group(made.conversation_id)),
+                Answer::Made(from, Ok(made)) => self.room.open_from(&from, made.conversation_id),
                 Answer::Added(id, added) => self.room.added(&id, added),
                 Answer::Left(id, Ok(left)) => self.room.left(&id, &left),
-                Answer::Joined(id, Ok(_)) => self.room.open_other(With::Group(id)),
+                Answer::Joined(from, id, Ok(_)) => self.room.open_from(&from, id),
                 Answer::Channels(listing, page) => self.room.channels(listing, page),
                 Answer::Saved(place, saved) => self.room.saved(&place, saved),
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
-                Answer::Joined(_, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
+                Answer::Joined(_, _, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
                 // Of a history, another conversation is open by now; of a group that was refused, there is an event.
-                Answer::History(..) | Answer::Made(Err(_)) | Answer::Left(_, Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
+                Answer::History(..) | Answer::Made(_, Err(_)) | Answer::Left(_, Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
             },
         }
         // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.
@@ -213,7 +214,8 @@ impl Talk {
     async fn create(&mut self, group: NewGroup, line: &str) {
         let sent = self.client.create(group).await;
         self.queued(&sent, line);
-        self.answers.extend(sent.map(|sent| sent.stored().map(Answer::Made).boxed()));
+        let from = self.room.with().clone();
+        self.answers.extend(sent.map(|sent| sent.stored().map(|made| Answer::Made(from, made)).boxed()));
     }
 
     fn queued<T>(&mut self, sent: &Result<Sent<T>, Error>, line: &str) {
@@ -300,7 +302,10 @@ impl Talk {
                 answer.map(move |answer| Answer::Ring { on, answer }).boxed()
             }
             Ask::Settings(settings) => self.client.settings(settings).into_future().map(Answer::Set).boxed(),
-            Ask::Join(id) => self.client.join(&id).map(|joined| Answer::Joined(id, joined)).boxed(),
+            Ask::Join(id) => {
+                let from = self.room.with().clone();
+                self.client.join(&id).map(|joined| Answer::Joined(from, id, joined)).boxed()
+            }
             Ask::Channels(listing, cursor) => {
                 self.client.channels(cursor).map(move |page| Answer::Channels(listing, page)).boxed()
             }

@@ -283,6 +283,19 @@ impl Room {
         }
     }
 
+    pub(crate) fn with(&self) -> &With {
+        &self.with
+    }
+
+    /// What the user asked for is there: it is opened, unless they have turned to another conversation since.
+    pub(crate) fn open_from(&mut self, from: &With, id: ConversationId) {
+        if self.with == *from {
+            self.open_other(With::Group(id));
+        } else {
+            self.news.push(News::Told(format!("/open {id} has what you made or joined")));
+        }
+    }
+
     /// With whom it is, in words.
     pub(crate) fn name(&self) -> String {
         match &self.with {

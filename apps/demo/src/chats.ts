@@ -820,7 +820,13 @@ export class Chats {
     if (chat?.id === undefined) {
       return;
     }
+    let asked: string | undefined;
     for (let side: Side | undefined = {}; side; side = chat.timeline.missing()) {
+      // What a page did not bring the next one does not bring either.
+      if (JSON.stringify(side) === asked) {
+        break;
+      }
+      asked = JSON.stringify(side);
       const page = await this.#page(chat, chat.id, side);
       if (!page) {
         break;

@@ -13,7 +13,8 @@ use crate::storage::Queued;
 pub enum Event {
     /// The next entry of its conversation, in the order of `seq`, each once: a message, or a silent one, which says what became
     /// of a message and is nothing to show by itself ([`Kind::counts`](crate::Kind::counts)). The user's own are among them,
-    /// once they are stored: `client_msg_id` says which they are.
+    /// once they are stored: `client_msg_id` says which they are. One that was stored in a group before the user was removed from it
+    /// and added again can come behind later ones: a [`Timeline`](crate::Timeline) takes it out of what is unsent, and shows it no more.
     Message {
         /// The entry.
         message: Message,

@@ -229,11 +229,11 @@ impl Timeline {
         self.known(last_seq);
     }
 
-    /// How far the other members of the group have come: any page of it. Without one, all that is known of an own message is that
-    /// it is stored.
+    /// A page of how far the other members of the group have come. Until the last one is there, all that is known of an own message is
+    /// that it is stored.
     pub fn receipts(&mut self, page: &ReceiptsResult) {
         self.is(ConversationKind::Group);
-        self.has_receipts = true;
+        self.has_receipts |= page.next_cursor.is_none();
         for member in &page.members {
             self.raise(&member.user_id, member.delivered_seq, member.read_seq);
         }

@@ -8,6 +8,7 @@ import type { ClientEvent } from "./events.ts";
 import {
   type AddResult,
   type ChannelsResult,
+  type DownloadResult,
   type HistoryResult,
   type InboxResult,
   type JoinResult,
@@ -306,6 +307,11 @@ export class Client {
   /** A page of the chat list, most recently active first: the first one, or the one at the `next_cursor` of the page before. */
   inbox(cursor?: string | null): Promise<InboxResult> {
     return this.#call({ action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...(cursor ? { cursor } : {}) });
+  }
+
+  /** Where these files are to be had, at most 10 at once: for a download of one's own. `download` does it all. */
+  urls(mediaIds: string[]): Promise<DownloadResult> {
+    return this.#call({ action: "download", media_ids: mediaIds });
   }
 
   /**

@@ -20,8 +20,9 @@ export type ClientEvent =
 
 /**
  * The next entry of its conversation, in the order of `seq`, each once: a message, or what became of one (`edit`, `delete`,
- * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are. Of a channel, others' come
- * only while it is watched.
+ * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are. One that was stored in a group before
+ * the user was removed from it and added again can come behind later ones: a `Timeline` takes it out of what is unsent, and shows it no more.
+ * Of a channel, others' come only while it is watched.
  */
 interface MessageEvent {
   type: "message";

@@ -13,16 +13,19 @@ use crate::sends::SendLimits;
 
 /// Makes the user a member, if the channel takes everybody; where the channel ends. Again: nothing changes.
 pub async fn join(store: &Store, now: Timestamp, user: &UserId, channel: &ConversationId) -> Result<Seq, Failure> {
-    let head = heads::get(store, channel).await?.filter(domain::Head::is_channel).ok_or(Refusal::NotMember)?;
-    if channels::get(store, user, channel).await?.is_some() {
-        return Ok(head.end.seq);
-    }
-    if head.rules.join != Some(JoinBy::Open) {
-        return Err(Refusal::Forbidden.into());
-    }
-    everybody_has_room(store, std::slice::from_ref(user)).await?;
-    channels::join(store, &ChannelRow::joining(user.clone(), &head, now)).await?;
-    Ok(head.end.seq)
+    retry(&mut 0, async || {
+        let head = heads::get(store, channel).await?.filter(domain::Head::is_channel).ok_or(Refusal::NotMember)?;
+        if channels::get(store, user, channel).await?.is_some() {
+            return Ok(Attempt::Done(head.end.seq));
+        }
+        if head.rules.join != Some(JoinBy::Open) {
+            return Err(Refusal::Forbidden.into());
+        }
+        everybody_has_room(store, std::slice::from_ref(user)).await?;
+        let is_there = channels::join(store, &ChannelRow::joining(user.clone(), &head, now)).await?;
+        Ok(if is_there { Attempt::Done(head.end.seq) } else { Attempt::AgainAfterPause })
+    })
+    .await
 }
 
 /// Ends the membership. Who has none is answered the same: this may be a repetition. Nothing is posted from then on, since whoever posts

@@ -146,12 +146,17 @@ fn digest_of_parts(parts: &[Digest]) -> String {
     data_encoding::BASE64.encode(&digest)
 }
 
+/// So much of a name is told to who reads no other than plain names. Ten signed URLs must fit a frame, and in them each character takes up to
+/// three bytes of it here, and five of the whole name.
+const PLAIN_NAME_CHARS_MAX: usize = 64;
+
 /// What a browser is told of what it downloads: to save it, under this name. RFC 6266, with the name twice, since some read only the
 /// first.
 pub fn disposition(name: Option<&FileName>) -> String {
     let Some(name) = name else { return "attachment".to_owned() };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '(' | ')');
-    let plain: String = name.as_str().chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let shown = name.as_str().chars().take(PLAIN_NAME_CHARS_MAX);
+    let plain: String = shown.map(|c| if is_plain(c) { c } else { '_' }).collect();
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let encoded: String = name
         .as_str()

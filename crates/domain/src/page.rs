@@ -38,15 +38,15 @@ pub fn drain_page(backlogs: Vec<Backlog>) -> (Vec<Message>, bool) {
     (page, more)
 }
 
-/// As many of the first items as a frame holds. At least one, which any single item is small enough for.
+/// As many of the first items as a frame holds; at least one, which fits a frame also where it is larger than a page.
 pub fn fit<T: Serialize>(mut items: Vec<T>) -> Vec<T> {
-    items.truncate(fitting(items.iter()));
+    items.truncate(fitting(items.iter()).max(1));
     items
 }
 
-/// As many of the last items as a frame holds, in the same order.
+/// As many of the last items as a frame holds, in the same order; at least one.
 pub fn fit_last<T: Serialize>(mut items: Vec<T>) -> Vec<T> {
-    let left_out = items.len() - fitting(items.iter().rev());
+    let left_out = items.len().saturating_sub(fitting(items.iter().rev()).max(1));
     items.drain(..left_out);
     items
 }
@@ -105,6 +105,15 @@ mod tests {
             };
             conversations.into_iter().enumerate().map(of).collect()
         })
+    }
+
+    #[test]
+    fn one_that_is_larger_than_a_page_is_a_page_and_no_others_wait_behind_it() {
+        let items = || vec!["x".repeat(PAGE_BYTES_MAX), "y".to_owned()];
+        assert_eq!(fit(items()).len(), 1);
+        assert_eq!(fit_last(items()), ["y"]);
+        assert_eq!(fit_last(items()[..1].to_vec()).len(), 1);
+        assert_eq!((fit::<String>(vec![]).len(), fit_last::<String>(vec![]).len()), (0, 0));
     }
 
     proptest! {

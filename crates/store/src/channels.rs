@@ -82,17 +82,16 @@ fn query(store: &Store, user: &UserId) -> QueryFluentBuilder {
         .expression_attribute_values(":channel", text(PREFIX))
 }
 
-/// Makes the user a member, unless they are one.
-pub async fn join(store: &Store, row: &ChannelRow) -> Result<(), Error> {
+/// Makes the user a member, unless they are one. `false`: somebody is just writing there, who may add them, or not.
+pub async fn join(store: &Store, row: &ChannelRow) -> Result<bool, Error> {
     list_members(store, &row.conversation_id, std::slice::from_ref(&row.user_id), row.joined_at).await?;
     let table = &store.tables.inbox;
     let put = store.client.put_item().table_name(table).set_item(Some(row_item(row))).condition_expression(IS_NONE);
-    let Err(error) = put.send().await else { return Ok(()) };
+    let Err(error) = put.send().await else { return Ok(true) };
     match error.as_service_error() {
-        // Another one of the user's devices was faster, or somebody who adds them.
-        Some(PutItemError::ConditionalCheckFailedException(_) | PutItemError::TransactionConflictException(_)) => {
-            Ok(())
-        }
+        // Another one of the user's devices was faster, or somebody who added them.
+        Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(true),
+        Some(PutItemError::TransactionConflictException(_)) => Ok(false),
         _ => Err(Error::call("PutItem", table, error)),
     }
 }

@@ -64,7 +64,8 @@ pub(crate) async fn all(
             }
         }
         behind = page.next;
-        if behind.is_none() {
+        // Also where nothing on a page is meant.
+        if behind.is_none() || deps.clock.now().since(began) >= BUDGET {
             break;
         }
     }

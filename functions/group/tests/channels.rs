@@ -534,6 +534,17 @@ async fn who_joins_while_they_are_added_stays_what_they_were_made() {
 }
 
 #[tokio::test]
+async fn who_joins_beside_an_addition_that_comes_to_nothing_is_a_member() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    // The directory, and then the row itself, which a transaction is just writing that will be cancelled.
+    bench.aws.pass_next("PutItem");
+    bench.aws.fail_next("PutItem", Fault::Conflict);
+    bench.ok("bob", about("join", &id)).await;
+    assert_eq!(row(&bench, "bob").await["conversation_id"], id);
+}
+
+#[tokio::test]
 async fn who_comes_back_while_they_leave_is_listed() {
     let bench = Workbench::default();
     let id = open(&bench).await;

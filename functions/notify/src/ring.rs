@@ -216,7 +216,14 @@ async fn line(deps: &Deps, row: &Membership, seq: Seq, devices: &[&Device]) -> R
     if row.view().is_none() || !devices.iter().any(|device| device.registration.preview) {
         return Ok(row.last.clone());
     }
-    let Some(entry) = messages::get(&deps.store, &row.conversation_id, seq).await? else { return Ok(row.last.clone()) };
+    let entry = match messages::get(&deps.store, &row.conversation_id, seq).await {
+        Err(error @ store::Error::Item { .. }) => {
+            tracing::error!(%error, "a message can't be read; phones ring without it");
+            None
+        }
+        entry => entry?,
+    };
+    let Some(entry) = entry else { return Ok(row.last.clone()) };
     Ok(LastEntry {
         seq,
         message_id: entry.place.message_id.clone(),

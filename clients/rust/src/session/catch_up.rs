@@ -220,6 +220,8 @@ impl Session {
 
     pub(super) fn listing_refused(&mut self) {
         self.catch_up.stage = Stage::Repairing;
+        // What the pages that did not come would have had is still to be found.
+        self.catch_up.newest = None;
     }
 
     pub(super) fn finish_catch_up(&mut self) {

@@ -98,6 +98,11 @@ impl Conversations {
         }
     }
 
+    /// Of a group: it is of a time as a member that was over before this device had it. Nothing but its answer brings an own one.
+    pub(super) fn is_passed(&self, id: &ConversationId, seq: Seq) -> bool {
+        self.all.get(id).is_some_and(|conversation| conversation.shown >= Some(seq) && conversation.floor >= seq)
+    }
+
     pub(super) fn has_begun(&self, id: &ConversationId) -> bool {
         self.all.get(id).is_some_and(|conversation| conversation.shown.is_some())
     }
@@ -212,6 +217,8 @@ impl Session {
         for (message, missed) in next {
             if message.sender_id != self.me {
                 self.stats.received += 1;
+            } else if let Some(id) = &message.client_msg_id {
+                self.outbox.told(id);
             }
             self.tell(Event::Message { message, missed });
         }

@@ -55,6 +55,8 @@ pub(super) struct Entry {
     /// What the server held acknowledged when this was first sent; `None`: unknown, or not sent.
     acked_before: Option<Seq>,
     tries: u32,
+    /// The app was told of it before it was answered.
+    told: bool,
 }
 
 impl Entry {
@@ -84,7 +86,7 @@ impl Outbox {
         self.last_order += 1;
         let lane = self.lane_of(&queued.outgoing);
         let order = self.last_order;
-        let entry = Entry { order, queued, waiter, under_way: false, acked_before: None, tries };
+        let entry = Entry { order, queued, waiter, under_way: false, acked_before: None, tries, told: false };
         if entry.queued.outgoing.upload().is_some() {
             return self.uploads.push_back(Uploading::new(entry));
         }
@@ -123,6 +125,14 @@ impl Outbox {
                 None => Target::User(user),
             }),
             Some(target @ Target::Conversation(_)) => LaneKey::To(target),
+        }
+    }
+
+    /// It has come by another way than its answer.
+    pub(super) fn told(&mut self, client_msg_id: &ClientMsgId) {
+        let mut entries = self.lanes.values_mut().flat_map(|lane| &mut lane.entries);
+        if let Some(entry) = entries.find(|entry| entry.queued.client_msg_id == *client_msg_id) {
+            entry.told = true;
         }
     }
 
@@ -270,6 +280,9 @@ impl Session {
         let acknowledged = entry.acked_before.is_some_and(|acked| stored.seq == acked.next());
         self.conversations.stored(&stored.conversation_id, stored.seq, acknowledged);
         let own = own_entry(queued, stored, added, self.me.clone());
+        if !entry.told && self.conversations.is_passed(&own.conversation_id, own.seq) {
+            return self.tell(Event::Message { message: own, missed: false });
+        }
         self.arrived(own, false, now);
     }
 

@@ -222,7 +222,8 @@ impl Session {
 
     pub(super) fn page_came(&mut self, id: &ConversationId, page: HistoryResult, now: Instant) {
         let gap_retry = self.timing.gap_retry;
-        let Some(watch) = self.watching.0.get_mut(id) else { return };
+        // Else it was asked for by a watch that is over.
+        let Some(watch) = self.watching.0.get_mut(id).filter(|watch| watch.is_page_asked) else { return };
         watch.is_page_asked = false;
         watch.poll_at = now + watch.poll;
         let before = watch.shown;
@@ -250,7 +251,7 @@ impl Session {
     }
 
     pub(super) fn page_lost(&mut self, id: &ConversationId, now: Instant) {
-        if let Some(watch) = self.watching.0.get_mut(id) {
+        if let Some(watch) = self.watching.0.get_mut(id).filter(|watch| watch.is_page_asked) {
             watch.is_page_asked = false;
             watch.gap_at = Some(now);
         }

@@ -75,7 +75,10 @@ impl FileStorage {
             line(&mut lines, change)?;
         }
         file.write_all(&lines)?;
-        if changes.iter().any(|change| matches!(change, Change::Queued(_))) {
+        // What a message carries is part of what it is known by: under another name it would be another message.
+        let must_last =
+            |change: &Change| matches!(change, Change::Queued(_) | Change::Uploading { media_id: Some(_), .. });
+        if changes.iter().any(must_last) {
             file.sync_data()?;
         }
         self.lines += changes.len();

@@ -204,6 +204,8 @@ export class CatchUp {
         },
         refused: () => {
           this.#stage = "repairing";
+          // What the pages that did not come would have had is still to be found.
+          this.#newest = undefined;
         },
         lost: () => {
           if (this.#stage === "listing") {

@@ -78,6 +78,12 @@ export class Conversations {
     return this.#all.get(id)?.shown ?? 0;
   }
 
+  /** Of a group: it is of a time as a member that was over before this device had it. Nothing but its answer brings an own one. */
+  isPassed(id: string, seq: number): boolean {
+    const { shown = 0, floor = 0 } = this.#all.get(id) ?? {};
+    return seq <= shown && seq <= floor;
+  }
+
   hasBegun(id: string): boolean {
     return this.#all.get(id)?.shown !== undefined;
   }
@@ -216,6 +222,8 @@ export class Conversations {
     for (const { message, missed } of next) {
       if (message.sender_id !== me) {
         stats.received += 1;
+      } else if (message.client_msg_id !== undefined) {
+        this.#session.outbox.told(message.client_msg_id);
       }
       this.#session.tell({ type: "message", message, missed });
     }

@@ -28,6 +28,8 @@ export interface Entry {
   /** What the server held acknowledged when this was first sent; `undefined`: unknown, or not sent. */
   ackedBefore: number | undefined;
   tries: number;
+  /** The app was told of it before it was answered. */
+  told: boolean;
 }
 
 /** The entries of one conversation. One is under way at a time, unless two lanes turned out to be for the same one. */
@@ -64,7 +66,7 @@ export class Outbox {
   add(queued: Queued, waiter: Waiter<Stored> | undefined, tries = 0): void {
     this.#lastOrder += 1;
     const order = this.#lastOrder;
-    const entry = { order, queued, waiter, underWay: false, ackedBefore: undefined, tries };
+    const entry = { order, queued, waiter, underWay: false, ackedBefore: undefined, tries, told: false };
     if (carries(entry)) {
       // What it carries goes first.
       this.#session.uploads.add({ ...entry, tries: 0 });
@@ -133,6 +135,14 @@ export class Outbox {
     });
   }
 
+  /** It has come by another way than its answer. */
+  told(clientMsgId: string): void {
+    const entry = [...this.#lanes.values()].flat().find(({ queued }) => queued.clientMsgId === clientMsgId);
+    if (entry) {
+      entry.told = true;
+    }
+  }
+
   #answered(entry: Entry, answer: Stored): void {
     this.#session.stats.answered += 1;
     this.#remove(entry);
@@ -168,7 +178,12 @@ export class Outbox {
     this.#session.answer(entry.waiter, stored);
     // If the user held everything before it, the server has raised the delivered mark to it.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
-    conversations.arrived(ownEntry(me, entry.queued, stored), false);
+    const message = ownEntry(me, entry.queued, stored);
+    if (!entry.told && conversations.isPassed(conversation_id, seq)) {
+      this.#session.tell({ type: "message", message, missed: false });
+    } else {
+      conversations.arrived(message, false);
+    }
   }
 
   #storedInChannel(queued: Queued, stored: SendResult): void {

@@ -39,8 +39,11 @@ class IndexedDbStorage implements Storage {
   }
 
   async write(changes: Change[]): Promise<void> {
-    // What is queued must survive a power failure; if the rest is lost, a message comes again at most.
-    const durability = changes.some((change) => "queued" in change) ? "strict" : "relaxed";
+    // What is queued must survive a power failure, and what a message carries, which is part of what it is known by; if the rest is lost, a
+    // message comes again at most.
+    const mustLast = (change: Change) =>
+      "queued" in change || ("uploading" in change && change.uploading.mediaId !== undefined);
+    const durability = changes.some(mustLast) ? "strict" : "relaxed";
     const database = await this.#open();
     const transaction = database.transaction(STORES, "readwrite", { durability });
     try {
