@@ -110,7 +110,7 @@ impl User {
         let whom = self.anybody();
         let client = self.app.client.clone();
         let sent = match self.rng.u32(..10) {
-            0..4 => {
+            0..3 => {
                 let sent = client.add(id, [whom]).await.expect("it goes into the outbox");
                 self.wait_for(&sent, false);
                 let id = sent.client_msg_id().clone();
@@ -121,7 +121,7 @@ impl User {
                 });
                 return;
             }
-            4..6 => client.remove(id, &whom).await,
+            3..6 => client.remove(id, &whom).await,
             6 => {
                 let sent = client.leave(id).await.expect("it goes into the outbox");
                 return self.wait_for(&sent, true);
