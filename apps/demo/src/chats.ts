@@ -64,6 +64,8 @@ export class Chats {
   #watcher: Watcher;
   /** By their keys. */
   #chats = new Map<string, Chat>();
+  /** By the keys of groups that were made here and had no id yet: a click may meet the one as it becomes the other. */
+  #became = new Map<string, Chat>();
   #nextPage: string | null | undefined;
   #isListing = false;
   /** Settings of other devices are told to those only that are connected. */
@@ -115,7 +117,7 @@ export class Chats {
   }
 
   keyed(key: string): Chat | undefined {
-    return this.#chats.get(key);
+    return this.#chats.get(key) ?? this.#became.get(key);
   }
 
   /** Those of muted chats don't count. */
@@ -752,6 +754,7 @@ export class Chats {
     }
     // Its row came first.
     this.#chats.delete(chat.key);
+    this.#became.set(chat.key, known);
     if (chat === this.open) {
       this.show(known);
     }

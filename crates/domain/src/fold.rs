@@ -245,7 +245,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
-    use wire::{ClientMsgId, Timestamp, Title};
+    use wire::{ClientMsgId, Timestamp, Title, When};
 
     use super::*;
     use crate::membership::Counted;
@@ -506,13 +506,16 @@ mod tests {
         assert_eq!((view.news.unwrap().seq, view.mentioned_seq), (seq(4), Some(seq(3))));
         assert_eq!(row.rings_up_to(seq(4)), seq(4));
         let now = Timestamp::from_millis(0);
-        assert!(!row.is_quiet(now));
+        assert!(!row.is_quiet(When::Unread, now));
         row.settings.muted_until = Some(wire::MutedUntil::Forever);
-        assert!(!row.is_quiet(now), "it was named");
+        assert!(!row.is_quiet(When::Unread, now), "it was named");
         row.notified_seq = Some(seq(4));
-        assert!(row.is_quiet(now), "phones have rung for that");
+        assert!(row.is_quiet(When::Unread, now), "phones have rung for that");
         row.notified_seq = None;
+        row.marks.delivered_seq = seq(3);
+        assert!(row.is_quiet(When::Pending, now), "a device has what named it");
+        assert!(!row.is_quiet(When::Unread, now), "and its user has not seen it");
         row.marks.read_seq = seq(3);
-        assert!(row.is_quiet(now));
+        assert!(row.is_quiet(When::Unread, now));
     }
 }

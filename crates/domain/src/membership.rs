@@ -176,11 +176,14 @@ impl Membership {
 
     /// Whether a phone that rings for such messages is to ring for the one at `seq`, as far as the member's marks say.
     pub fn awaits(&self, seq: Seq, when: When) -> bool {
-        let mark = match when {
+        self.mark(when) < seq
+    }
+
+    fn mark(&self, when: When) -> Seq {
+        match when {
             When::Pending => self.marks.delivered_seq,
             When::Unread => self.marks.read_seq,
-        };
-        mark < seq
+        }
     }
 
     /// How many are unread once the message at `seq`, by somebody else, is deleted; `None` if it was read.
@@ -219,9 +222,9 @@ impl Membership {
         self.notified_seq.is_some_and(|notified| notified >= seq)
     }
 
-    /// Whether nothing of the conversation rings. A mention does, once.
-    pub fn is_quiet(&self, now: Timestamp) -> bool {
-        let rung = self.notified_seq.unwrap_or_default().max(self.marks.read_seq);
+    /// Whether nothing of the conversation rings on a phone that rings for such messages. A mention does, once.
+    pub fn is_quiet(&self, when: When, now: Timestamp) -> bool {
+        let rung = self.notified_seq.unwrap_or_default().max(self.mark(when));
         let is_called = self.view().and_then(|view| view.mentioned_seq).is_some_and(|mentioned| mentioned > rung);
         let is_muted = self.settings.muted_until.is_some_and(|until| until.is_after(now));
         self.is_blocked() || (is_muted && !is_called)

@@ -10,7 +10,7 @@ use store::stream::{Change, What};
 use tokio::time::{Instant, timeout_at};
 use wire::{ConversationId, Seq, UserId};
 
-use crate::phones::{Sent, publish};
+use crate::phones::{Badges, Sent, publish};
 use crate::tally::{Cause, Tally};
 use crate::{AT_ONCE_MAX, Deps};
 
@@ -20,9 +20,10 @@ pub(crate) async fn clear(deps: &Deps, changes: &[Change], until: Instant, tally
         What::Read { seq } => Some((index, change, seq)),
         What::Message { .. } | What::Other => None,
     });
+    let badges = &Badges::default();
     let clears = read.map(async |(index, change, seq)| {
         let Change { user_id, conversation_id, .. } = change;
-        (index, timeout_at(until, clear_one(deps, user_id, conversation_id, seq)).await)
+        (index, timeout_at(until, clear_one(deps, badges, user_id, conversation_id, seq)).await)
     });
     let mut cleared = stream::iter(clears).buffer_unordered(AT_ONCE_MAX);
     while let Some((index, outcome)) = cleared.next().await {
@@ -37,6 +38,7 @@ pub(crate) async fn clear(deps: &Deps, changes: &[Change], until: Instant, tally
 /// On the phones without a live connection: the others had `receipt.read`.
 pub(crate) async fn clear_one(
     deps: &Deps,
+    badges: &Badges,
     user: &UserId,
     conversation: &ConversationId,
     seq: Seq,
@@ -50,5 +52,5 @@ pub(crate) async fn clear_one(
     let connected: HashSet<&str> = connections.open.iter().map(|open| open.device.as_str()).collect();
     let is_asleep = |device: &&Device| !device.has_ended(now) && !connected.contains(device.device_id.as_str());
     let asleep: Vec<&Device> = devices.iter().filter(is_asleep).collect();
-    publish(deps, user, &asleep, |device, badge| Notification::clear(conversation, seq, device, badge)).await
+    publish(deps, badges, user, &asleep, |device, badge| Notification::clear(conversation, seq, device, badge)).await
 }

@@ -1,8 +1,12 @@
 //! Notifications to all phones of a user that one concerns.
 
-use domain::{Device, Notification};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::{Device, Notification, error_chain};
 use push::Published;
 use store::{devices, inbox};
+use tokio::sync::OnceCell;
 use wire::{Platform, UserId};
 
 use crate::Deps;
@@ -24,11 +28,12 @@ pub(crate) struct Sent {
 /// One that may go another time. Those that went are published again then: rather twice than not.
 pub(crate) async fn publish(
     deps: &Deps,
+    badges: &Badges,
     user: &UserId,
     devices: &[&Device],
     notification: impl Fn(&Device, Option<u64>) -> Notification,
 ) -> Result<Sent, Cause> {
-    let badge = badge(deps, user, devices).await?;
+    let badge = badges.of(deps, user, devices).await;
     let (mut sent, mut failed, mut refused) = (Sent::default(), None, None);
     for device in devices {
         let notification = notification(device, badge.filter(|_| device.registration.badge));
@@ -52,13 +57,23 @@ pub(crate) async fn publish(
     }
 }
 
-/// The number for the app's icon, if one of these phones shows one.
-async fn badge(deps: &Deps, user: &UserId, devices: &[&Device]) -> Result<Option<u64>, store::Error> {
-    let shows = |device: &&Device| device.registration.badge && device.registration.platform != Platform::Fcm;
-    if devices.iter().any(shows) {
-        inbox::unread(&deps.store, user, deps.clock.now()).await.map(Some)
-    } else {
-        Ok(None)
+/// The numbers for apps' icons. A user's is read once, however many conversations ring: it is that of up to a megabyte of rows.
+#[derive(Debug, Default)]
+pub(crate) struct Badges(Mutex<HashMap<UserId, Arc<OnceCell<Option<u64>>>>>);
+
+impl Badges {
+    /// The user's, if one of these phones shows it. A phone rings without it rather than not at all.
+    async fn of(&self, deps: &Deps, user: &UserId, devices: &[&Device]) -> Option<u64> {
+        let shows = |device: &&Device| device.registration.badge && device.registration.platform != Platform::Fcm;
+        if !devices.iter().any(shows) {
+            return None;
+        }
+        let badge = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(user.clone()).or_default());
+        let read = async || {
+            let unread = inbox::unread(&deps.store, user, deps.clock.now()).await;
+            unread.inspect_err(|error| tracing::warn!(error = error_chain(error), "no badge")).ok()
+        };
+        *badge.get_or_init(read).await
     }
 }
 
@@ -68,7 +83,7 @@ async fn forget(deps: &Deps, device: &Device) -> Result<(), store::Error> {
         && let Err(error) = deps.phones.forget(&device.endpoint).await
     {
         // One that SNS keeps costs nothing, and rings nobody.
-        tracing::warn!(error = domain::error_chain(&*error), "SNS did not forget an endpoint");
+        tracing::warn!(error = error_chain(&*error), "SNS did not forget an endpoint");
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use wire::{ConversationId, Seq, Timestamp, UserId, When};
 
 use crate::clear::clear_one;
-use crate::phones::{Sent, publish};
+use crate::phones::{Badges, Sent, publish};
 use crate::tally::{Cause, Tally};
 use crate::{AT_ONCE_MAX, Deps};
 
@@ -48,8 +48,9 @@ pub(crate) async fn ring(deps: &Deps, changes: &[Change], until: Instant, tally:
     let mut rows = still_due(deps, &mut rings, tally).await;
     rings = look_up(deps, rings, tally).await;
     loop {
+        let now = deps.clock.now();
         rings.retain(|ring| {
-            let is_wanted = rows.get(&ring.member()).is_some_and(|row| !ring.wanted(row).is_empty());
+            let is_wanted = rows.get(&ring.member()).is_some_and(|row| !ring.wanted(row, now).is_empty());
             tally.spared += u64::from(!is_wanted);
             is_wanted
         });
@@ -117,7 +118,8 @@ async fn read(deps: &Deps, mut members: Vec<(UserId, ConversationId)>, tally: &m
 /// The conversation may be gone, muted or blocked; the message may be read or deleted; or phones rang for this one already, and the batch comes again.
 fn is_due(row: Option<&Membership>, ring: &Ring, now: Timestamp, tally: &mut Tally) -> bool {
     let Some(row) = row.filter(|row| !row.has_rung(ring.seq)) else { return false };
-    let (is_quiet, is_read) = (row.is_quiet(now), !row.awaits(ring.seq, When::Unread) || row.has_taken_back(ring.seq));
+    let (is_quiet, is_read) =
+        (row.is_quiet(When::Unread, now), !row.awaits(ring.seq, When::Unread) || row.has_taken_back(ring.seq));
     tally.muted += u64::from(is_quiet);
     tally.spared += u64::from(!is_quiet && is_read);
     !is_quiet && !is_read
@@ -175,14 +177,16 @@ impl Ring {
     }
 
     /// The phones that want to ring, as far as the member has come.
-    fn wanted<'a>(&'a self, row: &Membership) -> Vec<&'a Device> {
-        self.devices.iter().filter(|device| row.awaits(self.seq, device.registration.when)).collect()
+    fn wanted<'a>(&'a self, row: &Membership, now: Timestamp) -> Vec<&'a Device> {
+        let rings = |when| row.awaits(self.seq, when) && !row.is_quiet(when, now);
+        self.devices.iter().filter(|device| rings(device.registration.when)).collect()
     }
 }
 
 async fn ring_all(deps: &Deps, rings: &[Ring], rows: &Rows, until: Instant, tally: &mut Tally) {
     let ringing = rings.iter().filter_map(|ring| Some((ring, rows.get(&ring.member())?)));
-    let ringing = ringing.map(async |(ring, row)| (ring, timeout_at(until, ring_one(deps, ring, row)).await));
+    let badges = &Badges::default();
+    let ringing = ringing.map(async |(ring, row)| (ring, timeout_at(until, ring_one(deps, badges, ring, row)).await));
     let mut ringing = stream::iter(ringing).buffer_unordered(AT_ONCE_MAX);
     while let Some((ring, outcome)) = ringing.next().await {
         match outcome {
@@ -199,14 +203,14 @@ async fn ring_all(deps: &Deps, rings: &[Ring], rows: &Rows, until: Instant, tall
 
 /// Says what the row says now, so that one notification is enough for what came meanwhile; and then notes that phones were rung.
 /// Not before: who dies in between rings again, and replaces what is there.
-async fn ring_one(deps: &Deps, ring: &Ring, row: &Membership) -> Result<Sent, Cause> {
-    let (seq, wanted) = (row.rings_up_to(ring.seq), ring.wanted(row));
+async fn ring_one(deps: &Deps, badges: &Badges, ring: &Ring, row: &Membership) -> Result<Sent, Cause> {
+    let (seq, wanted) = (row.rings_up_to(ring.seq), ring.wanted(row, deps.clock.now()));
     let shown = line(deps, row, seq, &wanted).await?;
     let notification = |device: &Device, badge| Notification::ring(row, &shown, seq, device, badge);
-    let sent = publish(deps, &ring.user, &wanted, notification).await?;
+    let sent = publish(deps, badges, &ring.user, &wanted, notification).await?;
     if sent.accepted > 0 && mark(deps, ring, seq).await == Some(Marked::Read) {
         // Whoever has read it did not see that there was something to clear.
-        clear_one(deps, &ring.user, &ring.conversation, seq).await?;
+        clear_one(deps, &Badges::default(), &ring.user, &ring.conversation, seq).await?;
     }
     Ok(sent)
 }

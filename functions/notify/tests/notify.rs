@@ -157,6 +157,50 @@ async fn what_is_muted_is_not_in_the_badge() {
 }
 
 #[tokio::test]
+async fn the_badge_is_read_once_for_all_that_rings() {
+    let bench = bench_with_phone("aa01", json!({"badge": true})).await;
+    for user in ["alice", "carol", "dora"] {
+        bench.ok(user, message_to_bob("m1")).await;
+    }
+    bench.operations();
+    bench.notify().await;
+    let queries = bench.operations().iter().filter(|operation| *operation == "Query").count();
+    assert_eq!((bench.rung("aa01").len(), queries), (3, 3 * 2 + 1), "for each its devices and connections");
+}
+
+#[tokio::test]
+async fn a_phone_rings_without_a_badge_that_can_not_be_read() {
+    let bench = bench_with_phone("aa01", json!({"badge": true})).await;
+    send(&bench, "m1").await;
+    bench.aws.pass_next("Query");
+    bench.aws.pass_next("Query");
+    bench.aws.fail_next("Query", Fault::Throttled);
+    assert_eq!(bench.notify().await, json!([]));
+    assert_eq!(bench.rung("aa01"), ["message 1"]);
+    assert!(bench.aws.with_sns(|sns| sns.pushes()[0].payload["aps"]["badge"].is_null()));
+}
+
+#[tokio::test]
+async fn a_mention_that_a_device_has_rings_no_more_for_what_is_pending() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    bench.register("bob", "aa02", json!({"when": "unread"})).await;
+    let create = json!({"action": "create", "client_msg_id": "g", "title": "Trip", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    bench.ok("bob", up_to("read", &group, 1)).await;
+    let mute = json!({"action": "settings", "conversation_id": group, "set": {"muted_until": "forever"}});
+    bench.ok("bob", mute).await;
+    let say = |id: &str, mentions: Value| json!({"action": "send", "conversation_id": group, "client_msg_id": id, "kind": "text", "body": "hi", "mentions": mentions});
+    bench.batch();
+    bench.ok("alice", say("m1", json!(["bob"]))).await;
+    bench.ok("bob", up_to("ack", &group, 2)).await;
+    bench.batch();
+    // He has not seen it, so the other phone rings.
+    bench.ok("alice", say("m2", json!([]))).await;
+    assert_eq!(bench.notify().await, json!([]));
+    assert_eq!((bench.rung("aa01"), bench.rung("aa02")), (vec![], vec!["message 3".to_owned()]));
+}
+
+#[tokio::test]
 async fn ones_own_message_rings_nobody_and_is_not_shown() {
     let bench = bench_with_phone("aa01", json!({"preview": true})).await;
     send(&bench, "m1").await;
@@ -424,7 +468,7 @@ async fn what_failed_comes_again_from_the_first_on_and_what_did_not_is_left_alon
 #[tokio::test]
 async fn each_call_that_fails_fails_its_record_and_no_more() {
     for operation in ["BatchGetItem", "Query", "Publish"] {
-        let bench = bench_with_phone("aa01", json!({"badge": true})).await;
+        let bench = bench_with_phone("aa01", json!({})).await;
         send(&bench, "m1").await;
         let batch = bench.batch();
         for _ in 0..3 {

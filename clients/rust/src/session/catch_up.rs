@@ -121,10 +121,16 @@ impl Session {
     pub(super) fn drain_on(&mut self, now: Instant) {
         let ack = match &self.catch_up.drain {
             Drain::Idle if self.catch_up.again => self.reports.take(),
-            Drain::Page(marks) if marks.iter().all(|(id, seq)| self.conversations.held(id) >= *seq) => {
+            Drain::Page(marks) if marks.iter().all(|(id, seq)| self.conversations.is_done(id, *seq)) => {
+                let new = marks.iter().filter_map(|(id, seq)| self.conversations.to_acknowledge(id, *seq));
                 // What doesn't fit comes again on the next page, and is acknowledged then.
-                let marks = marks.iter().take(ACK_ENTRIES_MAX);
-                marks.map(|(id, seq)| AckEntry { conversation_id: id.clone(), seq: *seq }).collect()
+                let ack: Vec<AckEntry> = new.take(ACK_ENTRIES_MAX).collect();
+                if ack.is_empty() && marks.keys().any(|id| self.conversations.is_stuck(id)) {
+                    // The next page would be this one again.
+                    self.drain_ended(now);
+                    return self.drain_on(now);
+                }
+                ack
             }
             _ => return,
         };
@@ -230,7 +236,9 @@ impl Session {
         }
         let CatchUp { awaited, .. } = &mut self.catch_up;
         awaited.retain(|id, seq| self.conversations.held(id) < *seq);
-        let shown = awaited.iter().all(|(id, seq)| self.conversations.shown(id) >= *seq);
+        let is_shown =
+            |id: &ConversationId, seq| self.conversations.shown(id) >= seq || self.conversations.is_stuck(id);
+        let shown = awaited.iter().all(|(id, seq)| is_shown(id, *seq));
         // What the app has not finished with must be found again after a crash.
         let held = awaited.is_empty();
         if shown && !self.links.told_caught_up {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use wire::limits::HISTORY_LIMIT_MAX;
-use wire::{Conversation as Row, ConversationId, HistoryRequest, HistoryResult, Message, Seq, Side};
+use wire::{AckEntry, Conversation as Row, ConversationId, HistoryRequest, HistoryResult, Message, Seq, Side};
 
 use super::requests::Errand;
 use super::{Session, jitter};
@@ -55,6 +55,12 @@ impl Conversation {
         self.wanted > self.shown.unwrap_or_default()
     }
 
+    /// What is missing was asked for, and the server did not have it: it does not give an entry that it can't read. That is asked
+    /// for again from time to time, and nothing else waits for it.
+    fn is_stuck(&self) -> bool {
+        self.is_broken() && self.repair_tries > 0
+    }
+
     fn raise_floor(&mut self, first_seq: Option<Seq>) {
         self.floor = self.floor.max(first_seq.unwrap_or_default().previous());
     }
@@ -78,6 +84,23 @@ impl Conversations {
 
     pub(super) fn shown(&self, id: &ConversationId) -> Seq {
         self.all.get(id).and_then(|conversation| conversation.shown).unwrap_or_default()
+    }
+
+    pub(super) fn is_stuck(&self, id: &ConversationId) -> bool {
+        self.all.get(id).is_some_and(Conversation::is_stuck)
+    }
+
+    /// Whether the app is done with what is here of a drained page's messages up to this one, and no more of them is to come.
+    pub(super) fn is_done(&self, id: &ConversationId, seq: Seq) -> bool {
+        let shown = if self.is_stuck(id) { self.shown(id).min(seq) } else { seq };
+        self.held(id) >= shown
+    }
+
+    /// What an ack of a drained page's messages up to this one can say.
+    pub(super) fn to_acknowledge(&self, id: &ConversationId, seq: Seq) -> Option<AckEntry> {
+        let conversation = self.all.get(id)?;
+        let mark = conversation.held.min(seq);
+        (mark > conversation.acked).then(|| AckEntry { conversation_id: id.clone(), seq: mark })
     }
 
     pub(super) fn acked(&self, id: &ConversationId) -> Option<Seq> {

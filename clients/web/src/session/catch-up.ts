@@ -134,11 +134,20 @@ export class CatchUp {
     if (this.#drain.is === "asked") {
       return undefined;
     }
+    const { conversations } = this.#session;
     const marks = [...this.#drain.marks];
-    const isDone = marks.every(([conversation, seq]) => this.#session.conversations.held(conversation) >= seq);
+    if (!marks.every(([conversation, seq]) => conversations.isDone(conversation, seq))) {
+      return undefined;
+    }
+    const news = marks.flatMap(([conversation, seq]) => conversations.toAcknowledge(conversation, seq));
     // What doesn't fit comes again on the next page, and is acknowledged then.
-    const ack = marks.slice(0, limits.ACK_ENTRIES_MAX).map(([conversation_id, seq]) => ({ conversation_id, seq }));
-    return isDone ? ack : undefined;
+    const ack = news.slice(0, limits.ACK_ENTRIES_MAX);
+    if (ack.length === 0 && marks.some(([conversation]) => conversations.isStuck(conversation))) {
+      // The next page would be this one again.
+      this.#drainEnded();
+      return this.#nextAck();
+    }
+    return ack;
   }
 
   #drained({ messages, more }: DrainResult): void {
@@ -252,8 +261,9 @@ export class CatchUp {
         this.#awaited.delete(conversation);
       }
     }
-    const shown = [...this.#awaited].every(([conversation, seq]) => conversations.shown(conversation) >= seq);
-    if (shown && !links.toldCaughtUp) {
+    const isShown = ([conversation, seq]: [string, number]) =>
+      conversations.shown(conversation) >= seq || conversations.isStuck(conversation);
+    if ([...this.#awaited].every(isShown) && !links.toldCaughtUp) {
       this.#session.tellState({ state: "caught_up" });
     }
     // What the app has not finished with must be found again after a crash.

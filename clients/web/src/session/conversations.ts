@@ -5,7 +5,7 @@
 //            knows        is done    to the app
 
 import { type HistoryResult, isHistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
-import { counts, isGroup, isService, joiners } from "../protocol.ts";
+import { counts, isGroup, isService, joiners, type Mark } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 /** Repairs under way at once: after a long absence there can be one for each conversation. */
@@ -44,6 +44,14 @@ class Conversation {
     return this.wanted > (this.shown ?? 0);
   }
 
+  /**
+   * What is missing was asked for, and the server did not have it: it does not give an entry that it can't read. That is asked
+   * for again from time to time, and nothing else waits for it.
+   */
+  isStuck(): boolean {
+    return this.isBroken() && this.repairTries > 0;
+  }
+
   /** Has come, in order or not. */
   has(seq: number): boolean {
     return (this.shown !== undefined && seq <= this.shown) || this.buffer.has(seq);
@@ -76,6 +84,21 @@ export class Conversations {
 
   shown(id: string): number {
     return this.#all.get(id)?.shown ?? 0;
+  }
+
+  isStuck(id: string): boolean {
+    return this.#all.get(id)?.isStuck() ?? false;
+  }
+
+  /** Whether the app is done with what is here of a drained page's messages up to this one, and no more of them is to come. */
+  isDone(id: string, seq: number): boolean {
+    return this.held(id) >= (this.isStuck(id) ? Math.min(seq, this.shown(id)) : seq);
+  }
+
+  /** What an ack of a drained page's messages up to this one can say. */
+  toAcknowledge(id: string, seq: number): Mark[] {
+    const mark = Math.min(seq, this.held(id));
+    return mark > (this.#all.get(id)?.acked ?? 0) ? [{ conversation_id: id, seq: mark }] : [];
   }
 
   /** Of a group: it is of a time as a member that was over before this device had it. Nothing but its answer brings an own one. */
