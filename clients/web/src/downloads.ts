@@ -3,7 +3,11 @@
 import { PigeonholeError } from "./errors.ts";
 import { type Download, type DownloadResult, limits, type Media, type Message } from "./frames.ts";
 import { digestsOf, safeType } from "./media.ts";
-import { get } from "./transfer.ts";
+import { Fetch } from "./transfer.ts";
+
+const TRIES_MAX = 5;
+/** Before one that goes on where it broke. */
+const PAUSE = 1000;
 
 interface Waiting {
   resolve: (download: Download) => void;
@@ -23,20 +27,24 @@ export class Downloads {
     if (!media) {
       throw new PigeonholeError("gone", "the message carries nothing");
     }
-    let response = await get((await this.#place(media.media_id)).url, signal);
-    signal?.throwIfAborted();
-    if (!response?.ok) {
-      // The URL was too old, perhaps.
-      response = await get((await this.#place(media.media_id)).url, signal);
-      signal?.throwIfAborted();
+    const fetched = new Fetch(media.bytes);
+    let { url } = await this.#place(media.media_id);
+    for (let tries = 1; ; tries += 1) {
+      const end = await fetched.tryOnce(url, signal);
+      if (end === "all") {
+        break;
+      }
+      if (tries === TRIES_MAX) {
+        const why = end === "url_ended" ? "they are not where the server says" : end.broken;
+        throw new PigeonholeError("file", `the bytes can't be fetched: ${why}`);
+      }
+      if (end === "url_ended") {
+        ({ url } = await this.#place(media.media_id));
+      } else {
+        await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      }
     }
-    if (!response?.ok) {
-      throw new PigeonholeError("file", `the bytes can't be fetched: ${response?.status ?? "no answer"}`);
-    }
-    const bytes = await response.blob().catch((cause: unknown) => {
-      signal?.throwIfAborted();
-      throw new PigeonholeError("file", "the bytes broke off", { cause });
-    });
+    const { bytes } = fetched;
     await check(bytes, media);
     return new Blob([bytes], { type: safeType(kind, media) });
   }

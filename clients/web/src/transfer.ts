@@ -78,11 +78,84 @@ function putByXhr({ put, signal, progress }: PutRequest, body: Blob, headers: [s
   });
 }
 
-/** `undefined`: there was no answer, or it broke off. */
-export async function get(url: string, signal: AbortSignal | undefined): Promise<Response | undefined> {
-  try {
-    return await fetch(url, { credentials: "omit", redirect: "error", ...(signal ? { signal } : {}) });
-  } catch {
-    return undefined;
+/** How a try to fetch ended: why it broke, if it did. What has come is kept. */
+export type FetchEnd = "all" | "url_ended" | { broken: string };
+
+/** React Native's `fetch` ends with the last byte, and says nothing before. */
+const HAS_STREAMS = typeof Response !== "undefined" && "body" in Response.prototype;
+
+/** Bytes that are being fetched. */
+export class Fetch {
+  #length: number;
+  #chunks: BlobPart[] = [];
+  #done = 0;
+
+  constructor(length: number) {
+    this.#length = length;
+  }
+
+  get bytes(): Blob {
+    return new Blob(this.#chunks);
+  }
+
+  /** Goes on where it broke. @throws What `signal` was aborted with. */
+  async tryOnce(url: string, signal: AbortSignal | undefined): Promise<FetchEnd> {
+    signal?.throwIfAborted();
+    const own = new AbortController();
+    const abort = () => own.abort();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const moved = () => {
+      clearTimeout(timer);
+      timer = HAS_STREAMS ? setTimeout(abort, STALL_MAX) : undefined;
+    };
+    signal?.addEventListener("abort", abort);
+    moved();
+    try {
+      const headers: HeadersInit = this.#done > 0 ? { range: `bytes=${this.#done}-` } : {};
+      const response = await fetch(url, { headers, credentials: "omit", redirect: "error", signal: own.signal });
+      if (response.status === 403 || response.status === 404) {
+        return "url_ended";
+      }
+      if (!response.ok) {
+        return { broken: `HTTP ${response.status}` };
+      }
+      if (response.status !== 206) {
+        // All of it, though only the rest was asked for.
+        this.#chunks = [];
+        this.#done = 0;
+      }
+      await this.#read(response, moved);
+      return this.#done < this.#length ? { broken: "it ends early" } : "all";
+    } catch {
+      signal?.throwIfAborted();
+      return { broken: own.signal.aborted ? "nothing comes" : "no answer, or it broke off" };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      own.abort();
+    }
+  }
+
+  async #read(response: Response, moved: () => void): Promise<void> {
+    const reader = response.body?.getReader();
+    if (!reader) {
+      const all = await response.blob();
+      this.#take(all, all.size);
+      return;
+    }
+    // More than there should be is not read to its end.
+    while (this.#done <= this.#length) {
+      const { done, value } = await reader.read();
+      if (done) {
+        return;
+      }
+      moved();
+      this.#take(value, value.length);
+    }
+  }
+
+  #take(chunk: BlobPart, length: number): void {
+    this.#chunks.push(chunk);
+    this.#done += length;
   }
 }

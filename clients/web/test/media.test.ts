@@ -25,6 +25,8 @@ interface Asked {
   headers: IncomingMessage["headers"];
   bytes: Buffer;
   answer: (status: number, body?: string | Buffer) => void;
+  /** After these of so many bytes. */
+  breakOff: (length: number, body: string) => void;
 }
 
 /** A store of bytes. */
@@ -40,8 +42,10 @@ class Bytes {
         chunks.push(chunk as Buffer);
       }
       const answer = (status: number, body: string | Buffer = "") => response.writeHead(status).end(body);
+      const breakOff = (length: number, body: string) =>
+        response.writeHead(200, { "content-length": length }).write(body, () => response.destroy());
       const { url: path = "", headers } = request;
-      this.#asked.push({ path, headers, bytes: Buffer.concat(chunks), answer });
+      this.#asked.push({ path, headers, bytes: Buffer.concat(chunks), answer, breakOff });
       this.#arrived();
     });
   }
@@ -336,6 +340,25 @@ it("a download is checked, asked for once more, and never a page", async () => {
   await server.answer("download", place("m_one"));
   (await bytes.asked()).answer(200, "eno");
   await expect(again).rejects.toMatchObject({ code: "file" });
+});
+
+it("a download that breaks off goes on where it was, and begins again where all of it comes", async () => {
+  const client = await start();
+  const digest = sha256("hello").toString("base64");
+  const media = { media_id: "m_1", mime: "image/png", bytes: 5, sha256: digest };
+  const place = { items: [{ media_id: "m_1", url: bytes.at("/m_1"), expires_at: later }], gone: [] };
+  for (const [status, rest] of [
+    [206, "lo"],
+    [200, "hello"],
+  ] as const) {
+    const fetching = client.download({ kind: "image", media });
+    await server.answer("download", place);
+    (await bytes.asked()).breakOff(5, "hel");
+    const { headers, answer } = await bytes.asked();
+    expect(headers.range).toBe("bytes=3-");
+    answer(status, rest);
+    expect(await (await fetching).text()).toBe("hello");
+  }
 });
 
 it("the view shows how far an upload is, why it failed, and what a message carries until it is deleted", async () => {
