@@ -126,7 +126,11 @@ impl Session {
     pub(super) fn call_answered(&mut self, call: Call, result: Value) {
         let unreadable = |_| Error::Unreadable;
         match call {
-            Call::Inbox(_, waiter) => self.answer(waiter, read_inbox(result).map_err(unreadable)),
+            Call::Inbox(_, waiter) => {
+                let page = read_inbox(result).map_err(unreadable);
+                self.outbox.remember_rows(page.as_ref().map_or(&[], |page| &page.conversations));
+                self.answer(waiter, page);
+            }
             Call::History(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
             Call::Settings(settings, waiter) => match serde_json::from_value(result) {
                 Ok(SettingsResult {}) => {

@@ -200,11 +200,9 @@ impl Session {
         if self.catch_up.stage != Stage::Listing {
             return;
         }
+        self.outbox.remember_rows(&inbox.conversations);
         for row in inbox.conversations {
             self.catch_up.newest = self.catch_up.newest.max(Some(row.last_message.sent_at));
-            if let Some(peer_id) = &row.peer_id {
-                self.outbox.remember_direct(peer_id, &row.conversation_id);
-            }
             self.row(&row, now);
             self.catch_up.awaited.insert(row.conversation_id.clone(), row.last_seq);
             self.tell(Event::ConversationChanged(row));

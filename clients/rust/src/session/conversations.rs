@@ -240,6 +240,9 @@ impl Session {
         for (message, missed) in next {
             if message.sender_id != self.me {
                 self.stats.received += 1;
+                if message.kind.counts() && !is_group(&message.conversation_id) {
+                    self.outbox.remember_direct(&message.sender_id, &message.conversation_id);
+                }
             } else if let Some(id) = &message.client_msg_id {
                 self.outbox.told(id);
             }

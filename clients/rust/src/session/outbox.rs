@@ -11,9 +11,9 @@ use crate::storage::{Change, Outgoing, Queued};
 use crate::{Error, Event};
 use serde_json::Value;
 use wire::{
-    Action, AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, DeleteRequest, EditRequest, Kind,
-    LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System,
-    Target, UpdateRequest, UserId,
+    Action, AddRequest, AddResult, ClientMsgId, Conversation, ConversationId, CreateRequest, DeleteRequest,
+    EditRequest, Kind, LeaveRequest, LeaveResult, Message, ReactRequest, RemoveRequest, RoleRequest, SendRequest,
+    SendResult, Seq, System, Target, UpdateRequest, UserId,
 };
 
 #[derive(Default)]
@@ -197,6 +197,15 @@ impl Outbox {
     pub(super) fn forget_acked(&mut self, conversation_id: &ConversationId) {
         if let Some(lane) = self.lanes.get_mut(&LaneKey::to_conversation(conversation_id)) {
             lane.entries.iter_mut().for_each(|entry| entry.acked_before = None);
+        }
+    }
+
+    /// Of the chat list.
+    pub(super) fn remember_rows(&mut self, rows: &[Conversation]) {
+        for row in rows {
+            if let Some(peer_id) = &row.peer_id {
+                self.remember_direct(peer_id, &row.conversation_id);
+            }
         }
     }
 

@@ -132,6 +132,9 @@ export class Calls {
       this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
       return;
     }
+    if (request.action === "inbox") {
+      this.#session.outbox.rememberRows((answer.is as InboxResult).conversations);
+    }
     if (request.action === "settings") {
       const { action: _, id: __, ...settings } = request;
       this.#session.tell({ type: "settings", settings });

@@ -230,13 +230,11 @@ export class CatchUp {
       return;
     }
     const { outbox, conversations } = this.#session;
+    outbox.rememberRows(rows);
     for (const row of rows) {
-      const { conversation_id, peer_id, last_message, last_seq } = row;
+      const { conversation_id, last_message, last_seq } = row;
       if (this.#newest === undefined || this.#newest < last_message.sent_at) {
         this.#newest = last_message.sent_at;
-      }
-      if (peer_id !== undefined) {
-        outbox.rememberDirect(peer_id, conversation_id);
       }
       conversations.row(row);
       this.#awaited.set(conversation_id, last_seq);

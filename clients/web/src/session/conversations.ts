@@ -245,6 +245,9 @@ export class Conversations {
     for (const { message, missed } of next) {
       if (message.sender_id !== me) {
         stats.received += 1;
+        if (counts(message) && !isGroup(id)) {
+          this.#session.outbox.rememberDirect(message.sender_id, id);
+        }
       } else if (message.client_msg_id !== undefined) {
         this.#session.outbox.told(message.client_msg_id);
       }

@@ -4,6 +4,7 @@
 import type { PigeonholeError } from "../errors.ts";
 import {
   type AddResult,
+  type Conversation,
   isAddResult,
   isLeaveResult,
   isSendResult,
@@ -243,6 +244,15 @@ export class Outbox {
   forgetAcked(conversation: string): void {
     for (const entry of this.#lanes.get(toConversation(conversation)) ?? []) {
       entry.ackedBefore = undefined;
+    }
+  }
+
+  /** Of the chat list. */
+  rememberRows(rows: Conversation[]): void {
+    for (const { peer_id, conversation_id } of rows) {
+      if (peer_id !== undefined) {
+        this.rememberDirect(peer_id, conversation_id);
+      }
     }
   }
 
