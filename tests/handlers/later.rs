@@ -270,6 +270,44 @@ async fn a_connection_that_cannot_be_read_keeps_no_frame_from_the_others() {
 }
 
 #[tokio::test]
+async fn a_last_visit_that_cannot_be_read_keeps_nothing_from_its_user() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let mut seen = bench.aws.raw_rows("ConnectionsTable").remove(0);
+    seen["connection_id"] = json!({"S": " last seen"});
+    seen["last_seen_at"] = json!({"S": "just now"});
+    bench.aws.put_rows("ConnectionsTable", &[seen]);
+    bench.ok("alice", message_to_bob("m1")).await;
+    assert_eq!(bench.posted("bob"), ["messages.new"]);
+}
+
+#[tokio::test]
+async fn a_row_of_a_roster_that_cannot_be_read_takes_no_other_conversation_out_of_the_list() {
+    let bench = Workbench::default();
+    let [direct, _] = two_conversations(&bench).await;
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    rewrite(&bench, "MembersTable", of("bob", &group), |row| row["joined_seq"] = json!({"S": "several"}));
+    let send = json!({"action": "send", "conversation_id": group, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    bench.ok("alice", send).await;
+    let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
+    let listed =
+        |id: &Value| inbox["conversations"].as_array().unwrap().iter().any(|row| row["conversation_id"] == *id);
+    assert!(listed(&direct) && listed(&group), "{inbox}");
+}
+
+#[tokio::test]
+async fn what_is_repeated_is_answered_though_it_cannot_be_read() {
+    let bench = Workbench::default();
+    let first = bench.ok("alice", message_to_bob("m1")).await;
+    let stored = message(&first["conversation_id"], "1");
+    rewrite(&bench, "MessagesTable", stored, |row| row["media"] = json!({"S": "a later form"}));
+    let again = bench.ok("alice", message_to_bob("m1")).await;
+    assert_eq!((&again["seq"], &again["message_id"]), (&first["seq"], &first["message_id"]));
+    assert_eq!(again["duplicate"], true);
+}
+
+#[tokio::test]
 async fn phones_ring_for_a_message_of_a_group_that_cannot_be_read() {
     let bench = Workbench::ringing();
     bench.register("bob", "bb01", json!({"preview": true})).await;

@@ -129,6 +129,7 @@ impl Client {
     #[cfg(feature = "media")]
     pub async fn download(&self, message: &Message, to: impl Into<std::path::PathBuf>) -> Result<(), Error> {
         const TRIES: u32 = 5;
+        const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
         let to = to.into();
         let Some(media) = &message.media else {
             return Err(Error::Invalid {
@@ -142,8 +143,12 @@ impl Client {
         for tries in 1.. {
             match fetch.try_once(&http, &url).await? {
                 Fetched::All => break,
-                Fetched::UrlEnded if tries < TRIES => url = self.url_of(&media.media_id).await?,
-                Fetched::Broken(_) if tries < TRIES => tokio::time::sleep(std::time::Duration::from_secs(1)).await,
+                Fetched::UrlEnded if tries < TRIES => {
+                    // Too old; if the next one is no better, it is not scanned yet.
+                    tokio::time::sleep(PAUSE * (tries - 1)).await;
+                    url = self.url_of(&media.media_id).await?;
+                }
+                Fetched::Broken(_) if tries < TRIES => tokio::time::sleep(PAUSE * tries).await,
                 Fetched::UrlEnded => return Err(Error::File("it is not where the server says".to_owned())),
                 Fetched::Broken(why) => return Err(Error::File(why)),
             }

@@ -6,8 +6,6 @@ import { digestsOf, safeType } from "./media.ts";
 import { Fetch } from "./transfer.ts";
 
 const TRIES_MAX = 5;
-/** Before one that goes on where it broke. */
-const PAUSE = 1000;
 
 interface Waiting {
   resolve: (download: Download) => void;
@@ -38,10 +36,10 @@ export class Downloads {
         const why = end === "url_ended" ? "they are not where the server says" : end.broken;
         throw new PigeonholeError("file", `the bytes can't be fetched: ${why}`);
       }
+      // A URL was too old, perhaps. If the next one is no better, it is not scanned yet.
+      await pause(end === "url_ended" ? tries - 1 : tries);
       if (end === "url_ended") {
         ({ url } = await this.#place(media.media_id));
-      } else {
-        await new Promise((resolve) => setTimeout(resolve, PAUSE));
       }
     }
     const { bytes } = fetched;
@@ -83,6 +81,10 @@ export class Downloads {
       }
     }
   }
+}
+
+function pause(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }
 
 async function check(bytes: Blob, { bytes: length, sha256 }: Media): Promise<void> {

@@ -152,7 +152,13 @@ pub(crate) async fn finished(store: &Store, draft: Draft, written: Written) -> R
     let version = follows.version;
     let conversation_id = draft.conversation_id.clone();
     let entry = if duplicate {
-        messages::get(store, &conversation_id, place.seq).await?
+        match messages::get(store, &conversation_id, place.seq).await {
+            Err(error @ store::Error::Item { .. }) => {
+                tracing::error!(%error, "a message can't be read; it is answered, and told to nobody again");
+                None
+            }
+            entry => entry?,
+        }
     } else {
         Some(draft.stored(place.clone(), follows))
     };

@@ -117,7 +117,13 @@ pub async fn touch(
     let Some(head) = readable_head(store, conversation, &mut unreadable).await? else {
         return Ok(row.filter(|_| unreadable > 0));
     };
-    let own = roster::get(store, conversation, user).await?;
+    let own = match roster::get(store, conversation, user).await {
+        Err(error @ store::Error::Item { .. }) => {
+            tracing::error!(%error, "a row of a roster can't be read; its member's row stays as it is");
+            return Ok(row);
+        }
+        own => own?,
+    };
     while let Some(behind) = behind(row.as_ref(), own.as_ref(), head.end.seq) {
         let entries = entries(store, conversation, behind).await?;
         if entries.is_empty() {

@@ -123,9 +123,10 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
         .projection_expression("connection_id, device_id, api, connected_at, ends_at, suspended_until, last_seen_at");
     let found = query.send().await.of_call("Query", table)?;
     let (suspensions, rows): (Vec<_>, Vec<_>) = found.items().iter().partition(|item| is_row(SUSPENSION, item));
+    // Where this can't be read, nobody is let in and nothing is posted.
     let suspension = suspensions.first().map(|item| Reader { item, table }.time("suspended_until")).transpose()?;
     let (seen, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|item| is_row(LAST_SEEN, item));
-    let last_seen_at = seen.first().map(|item| Reader { item, table }.time("last_seen_at")).transpose()?;
+    let (last_seen_at, _) = readable(seen.into_iter().map(|item| Reader { item, table }.time("last_seen_at")));
     let own = rows.into_iter().filter(|item| is_of(&store.api, item));
     let (rows, _) = readable(own.map(|item| read(table, item)));
     let (mut open, ended): (Vec<Open>, Vec<Open>) = rows.into_iter().partition(|row| row.connection.ends_at > now);
@@ -135,7 +136,7 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
         open,
         ended: ended.into_iter().map(|row| row.connection).collect(),
         suspended_until: suspension.filter(|until| *until > now),
-        last_seen_at,
+        last_seen_at: last_seen_at.first().copied(),
         per_user_max: store.connections_per_user_max,
     })
 }

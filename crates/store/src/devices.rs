@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem};
 use domain::Device;
 use domain::limits::DEVICE_TTL;
 use sha2::{Digest, Sha256};
-use wire::{DeviceId, DeviceToken, Platform, Registration, UserId, When};
+use wire::{DeviceId, DeviceToken, Platform, Registration, Timestamp, UserId, When};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
@@ -92,8 +92,11 @@ pub async fn register(store: &Store, register: &Register<'_>) -> Result<Written,
 }
 
 /// Takes a device out, if it still is registered as it was read.
-pub async fn forget(store: &Store, device: &Device) -> Result<Written, Error> {
-    write_all(store, vec![delete(device_delete(store, device)), delete(token_delete(store, device))]).await
+pub async fn forget(store: &Store, device: &Device, now: Timestamp) -> Result<Written, Error> {
+    let mut writes = vec![delete(device_delete(store, device))];
+    // Of one that has ended it may be somebody else's by now: it is for the TTL.
+    writes.extend((!device.has_ended(now)).then(|| delete(token_delete(store, device))));
+    write_all(store, writes).await
 }
 
 async fn write_all(store: &Store, writes: Vec<Result<TransactWriteItem, BuildError>>) -> Result<Written, Error> {

@@ -18,19 +18,19 @@ use crate::media::TOMBSTONE;
 pub struct Change {
     pub user_id: UserId,
     pub conversation_id: ConversationId,
-    pub what: What,
+    /// What phones were rung for, up to here, is read or deleted, or the conversation is gone. The same write can have brought news: a
+    /// group's row goes over several entries at once.
+    pub read: Option<Seq>,
+    pub news: Option<Written>,
     /// What Lambda calls the record.
     pub sequence_number: String,
 }
 
+/// Somebody else wrote a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Somebody else wrote this message, at that time.
-    Message { seq: Seq, at: Timestamp },
-    /// What phones were rung for, up to here, is read or deleted, or the conversation is gone.
-    Read { seq: Seq },
-    /// Nothing that a phone is told.
-    Other,
+pub struct Written {
+    pub seq: Seq,
+    pub at: Timestamp,
 }
 
 /// The changes of a batch, in their order, and how many records can't be read.
@@ -78,26 +78,31 @@ fn read(record: Record) -> Result<Change, Error> {
     let keys = reader(&keys);
     let user_id = keys.parsed("user_id", UserId::parse)?;
     let conversation_id = keys.parsed("conversation_id", ConversationId::parse)?;
-    let what = what(&user_id, old.as_ref().map(reader).as_ref(), new.as_ref().map(reader).as_ref())?;
-    Ok(Change { user_id, conversation_id, what, sequence_number })
+    let (old, new) = (old.as_ref().map(reader), new.as_ref().map(reader));
+    let (old, new) = (old.as_ref(), new.as_ref());
+    let (rung, still_rung) = (seq_of(old, "notified_seq")?, seq_of(new, "notified_seq")?);
+    let read = rung.filter(|_| still_rung.is_none());
+    let news = news(&user_id, old, new)?;
+    Ok(Change { user_id, conversation_id, read, news, sequence_number })
 }
 
-fn what(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<What, Error> {
-    let seq_of = |row: Option<&Reader>, name| row.map_or(Ok(None), |row| row.optional(name, Reader::seq));
-    if let (Some(seq), None) = (seq_of(old, "notified_seq")?, seq_of(new, "notified_seq")?) {
-        return Ok(What::Read { seq });
-    }
-    let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(What::Other) };
-    // A group's row goes over several entries at once, and says which of them rings.
+fn seq_of(row: Option<&Reader>, name: &'static str) -> Result<Option<Seq>, Error> {
+    row.map_or(Ok(None), |row| row.optional(name, Reader::seq))
+}
+
+fn news(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Option<Written>, Error> {
+    let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(None) };
+    // A group's row says which of the entries rings.
     if row.item.contains_key("first_seq") {
-        let news = seq_of(new, "news_seq")?.filter(|seq| seq_of(old, "news_seq").ok().flatten() < Some(*seq));
-        return news.map_or(Ok(What::Other), |seq| Ok(What::Message { seq, at: row.time("news_at")? }));
+        let before = seq_of(old, "news_seq").ok().flatten();
+        let news = seq_of(new, "news_seq")?.filter(|now| before < Some(*now));
+        return news.map(|seq| Ok(Written { seq, at: row.time("news_at")? })).transpose();
     }
     let is_new = seq_of(old, "last_seq")?.is_none_or(|before| before < seq);
     if !is_new || is_silent(row)? || row.text("last_sender_id")? == user.as_str() {
-        return Ok(What::Other);
+        return Ok(None);
     }
-    Ok(What::Message { seq, at: row.time("last_at")? })
+    Ok(Some(Written { seq, at: row.time("last_at")? }))
 }
 
 /// Others are left out: nothing of them is read.

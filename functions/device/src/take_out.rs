@@ -10,7 +10,7 @@ use crate::{Deps, forget};
 pub(crate) async fn take_out(deps: &Deps, user: &UserId, device_id: &DeviceId) -> Result<Reply, Failure> {
     retry(&mut 0, async || {
         let Some(device) = devices::get(&deps.store, user, device_id).await? else { return Ok(Attempt::Done(())) };
-        match devices::forget(&deps.store, &device).await? {
+        match devices::forget(&deps.store, &device, deps.clock.now()).await? {
             Written::Done => {}
             Written::Lost => return Ok(Attempt::AgainAfterPause),
         }

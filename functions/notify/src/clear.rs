@@ -6,7 +6,7 @@ use domain::{Device, Notification};
 use futures_util::{StreamExt as _, stream};
 use store::connections::{self, Freshness};
 use store::devices;
-use store::stream::{Change, What};
+use store::stream::Change;
 use tokio::time::{Instant, timeout_at};
 use wire::{ConversationId, Seq, UserId};
 
@@ -16,10 +16,7 @@ use crate::{AT_ONCE_MAX, Deps};
 
 /// Has the phones of each such record's user clear it.
 pub(crate) async fn clear(deps: &Deps, changes: &[Change], until: Instant, tally: &mut Tally) {
-    let read = changes.iter().enumerate().filter_map(|(index, change)| match change.what {
-        What::Read { seq } => Some((index, change, seq)),
-        What::Message { .. } | What::Other => None,
-    });
+    let read = changes.iter().enumerate().filter_map(|(index, change)| Some((index, change, change.read?)));
     let badges = &Badges::default();
     let clears = read.map(async |(index, change, seq)| {
         let Change { user_id, conversation_id, .. } = change;

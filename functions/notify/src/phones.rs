@@ -39,10 +39,10 @@ pub(crate) async fn publish(
         let notification = notification(device, badge.filter(|_| device.registration.badge));
         match deps.phones.publish(&device.endpoint, notification).await {
             Published::Accepted => sent.accepted += 1,
-            Published::Gone => {
-                forget(deps, device).await?;
-                sent.gone += 1;
-            }
+            Published::Gone => match forget(deps, device).await {
+                Ok(()) => sent.gone += 1,
+                Err(error) => failed = Some(error.into()),
+            },
             Published::Refused(cause) => {
                 refused = Some(cause);
                 sent.refused += 1;
@@ -79,7 +79,7 @@ impl Badges {
 
 /// Its app was removed, or has another token by now: it will register again. One that has just done so stays.
 async fn forget(deps: &Deps, device: &Device) -> Result<(), store::Error> {
-    if devices::forget(&deps.store, device).await? == devices::Written::Done
+    if devices::forget(&deps.store, device, deps.clock.now()).await? == devices::Written::Done
         && let Err(error) = deps.phones.forget(&device.endpoint).await
     {
         // One that SNS keeps costs nothing, and rings nobody.

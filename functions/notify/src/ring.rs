@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 use lambda::millis_between;
 use store::connections::{self, Freshness};
 use store::inbox::{self, Marked, ROWS_MAX};
-use store::stream::{Change, What};
+use store::stream::{Change, Written};
 use store::{devices, messages};
 use tokio::time::{Instant, sleep, timeout_at};
 use wire::{ConversationId, Seq, Timestamp, UserId, When};
@@ -71,7 +71,7 @@ pub(crate) async fn ring(deps: &Deps, changes: &[Change], until: Instant, tally:
 fn newest(changes: &[Change]) -> Vec<Ring> {
     let mut newest = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
-        let What::Message { seq, at } = change.what else { continue };
+        let Some(Written { seq, at }) = change.news else { continue };
         let Change { user_id: user, conversation_id: conversation, .. } = change.clone();
         let member = (user.clone(), conversation.clone());
         let ring = Ring { user, conversation, seq, at, index, devices: vec![], left: Duration::ZERO };

@@ -201,6 +201,27 @@ async fn a_mention_that_a_device_has_rings_no_more_for_what_is_pending() {
 }
 
 #[tokio::test]
+async fn what_clears_a_ring_and_brings_news_in_one_write_does_both() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    let create = json!({"action": "create", "client_msg_id": "g", "title": "Trip", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    let say = |id: &str| json!({"action": "send", "conversation_id": group, "client_msg_id": id, "kind": "text", "body": "hi"});
+    bench.ok("alice", say("m1")).await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 2"]);
+    bench.batch();
+    // Bob's row stays behind both, until the stream takes it over them.
+    for entry in [change(&group, "delete", 2), say("m2")] {
+        bench.aws.fail_next("Query", Fault::Status(500));
+        bench.ok("alice", entry).await;
+    }
+    assert_eq!(bench.batch()["Records"], json!([]));
+    bench.fanout().await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 2", "read 2", "message 4"]);
+}
+
+#[tokio::test]
 async fn ones_own_message_rings_nobody_and_is_not_shown() {
     let bench = bench_with_phone("aa01", json!({"preview": true})).await;
     send(&bench, "m1").await;
@@ -415,6 +436,17 @@ async fn a_dead_phone_is_forgotten_and_the_others_ring() {
         assert_eq!(bench.aws.rows("DevicesTable").len(), devices, "{operation}");
         assert_eq!(failures == json!([]), operation != "InvalidParameter", "{operation}");
     }
+}
+
+#[tokio::test]
+async fn a_dead_phone_that_can_not_be_forgotten_keeps_no_other_from_ringing() {
+    let bench = bench_with_phone("aa01", json!({})).await;
+    bench.register("bob", "aa02", json!({})).await;
+    send(&bench, "m1").await;
+    bench.aws.with_sns(|sns| sns.kill("aa01"));
+    bench.aws.fail_next("TransactWriteItems", Fault::Throttled);
+    assert_eq!(bench.notify().await.as_array().unwrap().len(), 1, "it comes again, for the dead one");
+    assert_eq!(bench.rung("aa02").len(), 1);
 }
 
 #[tokio::test]
