@@ -66,7 +66,9 @@ class Pigeonhole {
 
   void send(String to, String body) {
     final id = const Uuid().v4();
-    _outbox[id] = {'to': to, 'client_msg_id': id, 'kind': 'text', 'body': body};
+    // Half of an emoji, as `substring` leaves it, is no JSON to the server.
+    final text = utf8.decode(utf8.encode(body));
+    _outbox[id] = {'to': to, 'client_msg_id': id, 'kind': 'text', 'body': text};
     _sendNext();
   }
 

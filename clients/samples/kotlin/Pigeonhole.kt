@@ -85,6 +85,7 @@ class Pigeonhole(
 
     private fun connect() = try {
         isReplaced = false
+        heardAt = now() // Of this one nothing can have come yet.
         val request = Request.Builder().url(url).header("Authorization", "Bearer ${token()}").build()
         socket = http.newWebSocket(request, this)
     } catch (noToken: Exception) {

@@ -99,7 +99,8 @@ export class Changes {
   /** The message as it is now, under the own changes that wait. */
   apply(message: Message, wanted: readonly Wanted[] = []): Message {
     const became = this.#of(message.seq);
-    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, media, ...rest } = message;
+    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, media, mentions, ...rest } =
+      message;
     const deleting = wanted.find(({ queued }) => "delete" in queued);
     const deleted = became.deleted ?? (deleting && { deleted_at: deleting.at, deleted_by: this.#me });
     if (deleted) {
@@ -119,6 +120,7 @@ export class Changes {
       ...rest,
       body: text.body,
       ...(media ? { media } : {}),
+      ...(mentions ? { mentions } : {}),
       ...(text.version > 1 ? { version: text.version } : {}),
       ...(text.editedAt === undefined ? {} : { edited_at: text.editedAt }),
       ...(shown.length > 0 ? { reactions: shown } : {}),

@@ -125,7 +125,8 @@ export async function digestsOf(blob: Blob): Promise<Digests> {
 }
 
 async function sha256(blob: Blob): Promise<Uint8Array<ArrayBuffer>> {
-  const { subtle } = globalThis.crypto;
+  // React Native may have none.
+  const { subtle } = (globalThis.crypto as Crypto | undefined) ?? {};
   if (subtle === undefined) {
     throw new PigeonholeError(
       "config",

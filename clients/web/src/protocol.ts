@@ -252,14 +252,26 @@ function checkUsers(field: string, users: string[], min: number, max: number): v
   }
 }
 
-/** Refuses what is too large: API Gateway would close the socket, at each try. */
+/** Refuses what is too large: API Gateway would close the socket, at each try. And half a character, which is no JSON to the server. */
 export function checkSize(request: Request): void {
+  for (const [field, value] of Object.entries(request)) {
+    if (!isWellFormed(value)) {
+      throw new PigeonholeError("bad_request", `${field}: has half of a character, a surrogate without its other half`);
+    }
+  }
   const bodyFits = (body: string) =>
     bytes(body) <= limits.BODY_BYTES_MAX && bytes(JSON.stringify(body)) <= limits.BODY_JSON_BYTES_MAX;
   const isTooLong = "body" in request && typeof request.body === "string" && !bodyFits(request.body);
   if (isTooLong || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
     throw new PigeonholeError("too_large", "a message has at most 16 KiB, and 24 KiB once written as JSON");
   }
+}
+
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === "string") {
+    return !/\p{Cs}/u.test(value);
+  }
+  return typeof value !== "object" || value === null || Object.values(value).every(isWellFormed);
 }
 
 /** `delivered`: a device of theirs holds it, two grey ticks. `read`: they have read it, blue ticks. */

@@ -179,8 +179,9 @@ export function whyClosed(code: number, detail = ""): Why {
 }
 
 /** Browsers don't say why; React Native and Node put the HTTP status into the error's text. */
-function whyNotOpened(detail: string): Why {
-  const status = Number(/\b[45]\d\d\b/.exec(detail)?.[0]);
+export function whyNotOpened(detail: string): Why {
+  // Not any number: they also name the port.
+  const status = Number(/(?:'|response: |server: |HTTP )([45]\d\d)\b/.exec(detail)?.[1]);
   if (status === 401 || status === 403) {
     return { reason: "token_refused", status, detail };
   }

@@ -13,6 +13,7 @@ import {
   PigeonholeError,
   type TokenNeed,
 } from "../src/index.ts";
+import { whyNotOpened } from "../src/socket.ts";
 import { message, messagesNew, nodeSocket, Server } from "./server.ts";
 
 let server: Server;
@@ -230,6 +231,9 @@ it("refuses at once what the server would refuse of a group", async () => {
     [client.add("gr_ab", many(51)), "members"],
     [client.update("gr_ab", {}), "title"],
     [client.send(to, { body: "hi", mentions: many(21) }), "mentions"],
+    [client.send(to, "🙂".slice(0, 1)), "body"],
+    [client.create({ title: "🙂".slice(0, 1), members: [] }), "title"],
+    [client.react("gr_ab", 1, "🙂".slice(1)), "emoji"],
   ];
   for (const [asked, field] of refused) {
     await expect(asked).rejects.toMatchObject({ code: "bad_request", message: expect.stringContaining(`${field}: `) });
@@ -314,6 +318,18 @@ it("asks for another token where the platform says that it was refused", async (
   await server.catchUp();
   await until(client, isState("caught_up"));
   expect(server.offers.at(-1)).toEqual(["pigeonhole.v1", "bearer.refused.b.c"]);
+});
+
+it("takes a status for one, and not a port", () => {
+  const statusOf = (detail: string) => {
+    const why = whyNotOpened(detail);
+    return "status" in why ? why.status : why.reason;
+  };
+  expect(statusOf("Unexpected server response: 401")).toBe(401);
+  expect(statusOf("Expected HTTP 101 response but was '503 Service Unavailable'")).toBe(503);
+  expect(statusOf("Received bad response code from server: 429.")).toBe(429);
+  expect(statusOf("Failed to connect to chat.example.com/203.0.113.9:443")).toBe("unreachable");
+  expect(statusOf("connect ECONNREFUSED 2001:db8:401::1:443")).toBe("unreachable");
 });
 
 it("replaces a connection before its token ends, by one with another token", async () => {

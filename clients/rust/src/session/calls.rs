@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wire::limits::{FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
+use wire::limits::{DOWNLOADS_MAX, FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
 use wire::{
     Action, ChannelsRequest, ChannelsResult, ConversationKind, DeviceRequest, DeviceResult, DownloadRequest,
     DownloadResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, JoinRequest, JoinResult, MembersRequest,
@@ -105,6 +105,9 @@ impl Session {
             }
             // As many as no frame holds would close the socket each time.
             Call::Presence(PresenceRequest { user_ids }, waiter) if user_ids.len() > PRESENCE_USERS_MAX => {
+                self.answer(waiter, Err(Error::TooLarge));
+            }
+            Call::Download(DownloadRequest { media_ids }, waiter) if media_ids.len() > DOWNLOADS_MAX => {
                 self.answer(waiter, Err(Error::TooLarge));
             }
             call => self.calls.waiting.push_back(call),

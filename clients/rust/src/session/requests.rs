@@ -101,6 +101,14 @@ impl Requests {
         self.asked.values().filter_map(|asked| if let Errand::Call(call) = &asked.errand { Some(call) } else { None })
     }
 
+    /// Nobody waits for it any more. Put off, it would be sent later, and count.
+    pub(super) fn withdraw_upload(&mut self, client_msg_id: &ClientMsgId) {
+        self.asked.retain(|_, asked| match &asked.errand {
+            Errand::Upload(id, _) | Errand::Uploaded(id, _) => id != client_msg_id,
+            _ => true,
+        });
+    }
+
     pub(super) fn repairs(&self) -> usize {
         self.asked.values().filter(|asked| matches!(asked.errand, Errand::Repair(_))).count()
     }

@@ -1,7 +1,7 @@
 //! What the scripts in conformance/ can't say of the session.
 
-use wire::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
-use wire::{ClientMsgId, ConversationId, HistoryRequest, InboxRequest, Side, Target};
+use wire::limits::{BODY_BYTES_MAX, DOWNLOADS_MAX, FRAME_BYTES_MAX};
+use wire::{ClientMsgId, ConversationId, DownloadRequest, HistoryRequest, InboxRequest, MediaId, Side, Target};
 
 use super::*;
 use crate::Why;
@@ -89,6 +89,17 @@ fn a_body_may_be_as_long_as_the_server_allows() {
     session.send(Queued { client_msg_id, outgoing }, None, now);
     let outputs = session.take_outputs();
     assert!(matches!(&outputs[..], [Output::Frame { text, .. }] if text.len() > BODY_BYTES_MAX), "{outputs:?}");
+}
+
+#[test]
+fn more_downloads_than_a_frame_holds_are_refused_before_they_are_asked_for() {
+    let now = Instant::now();
+    let mut session = online(now);
+    let media_ids = (0..=DOWNLOADS_MAX).map(|at| MediaId::parse(&format!("m_{at}")).unwrap()).collect();
+    let (waiter, mut answer_rx) = oneshot::channel();
+    session.call(Call::Download(DownloadRequest { media_ids }, waiter), now);
+    tell_all(&mut session);
+    assert_eq!(answer_rx.try_recv().unwrap().unwrap_err(), Error::TooLarge);
 }
 
 fn tell_all(session: &mut Session) {

@@ -147,6 +147,7 @@ impl Session {
         let is_uploading = self.uploading(client_msg_id).is_some();
         if is_uploading {
             self.outputs.push(Output::Abort { client_msg_id: client_msg_id.clone() });
+            self.requests.withdraw_upload(client_msg_id);
             self.upload_failed(client_msg_id, Error::Cancelled);
             self.send_due(now);
         }

@@ -64,6 +64,15 @@ export class Requests {
     this.#asked.set(this.#lastId, { request, asker, link, since: now, retryAt, attempts: 0, isPutOff: false });
   }
 
+  /** Nobody waits for it any more. Put off, it would be sent later, and count. */
+  withdraw(request: Request): void {
+    for (const [id, asked] of this.#asked) {
+      if (asked.request === request) {
+        this.#asked.delete(id);
+      }
+    }
+  }
+
   resendDue(): void {
     const { now, links, stats } = this.#session;
     const current = links.current();

@@ -1,7 +1,7 @@
 // Files that messages carry, on their way: announced, put, looked after. Then the message takes its place behind what was said meanwhile.
 
 import { PigeonholeError } from "../errors.ts";
-import { isUploadedResult, isUploadResult, type UploadRequest, type UploadResult } from "../frames.ts";
+import { isUploadedResult, isUploadResult, type Request, type UploadRequest, type UploadResult } from "../frames.ts";
 import type { QueuedMessage, Upload } from "../storage/storage.ts";
 import type { Entry } from "./outbox.ts";
 import type { Session } from "./session.ts";
@@ -30,11 +30,12 @@ export type PutEnd = number | "lost" | "unreadable";
 type Step =
   /** To be announced, or announced again, not before this. */
   | { is: "begin"; at: number }
-  | { is: "asked" }
+  | { is: "asked"; request: Request }
   /** The first is under way. */
   | { is: "putting"; puts: Put[] }
   /** All of it has been put: the server is to look. */
-  | { is: "look" | "looking" };
+  | { is: "look" }
+  | { is: "looking"; request: Request };
 
 interface Uploading {
   entry: Entry & { queued: QueuedMessage };
@@ -76,6 +77,9 @@ export class Uploads {
     const found = this.#find(id);
     if (found) {
       this.#session.output({ do: "abort", id });
+      if ("request" in found.step) {
+        this.#session.requests.withdraw(found.step.request);
+      }
       this.#fail(found, new PigeonholeError("cancelled", "the app has cancelled it"));
     }
     return found !== undefined;
@@ -109,7 +113,7 @@ export class Uploads {
 
   #announce(uploading: Uploading): void {
     const request = announcement(uploading.entry.queued);
-    uploading.step = { is: "asked" };
+    uploading.step = { is: "asked", request };
     this.#session.requests.ask(request, {
       answered: (result) => {
         const readable = isUploadResult(result);
@@ -226,29 +230,27 @@ export class Uploads {
 
   #look(uploading: Uploading): void {
     const { media_id = "" } = uploadOf(uploading);
-    uploading.step = { is: "looking" };
-    this.#session.requests.ask(
-      { action: "uploaded", media_id },
-      {
-        answered: (result) => {
-          const readable = isUploadedResult(result);
-          if (readable) {
-            this.#enter(uploading);
-          }
-          return readable;
-        },
-        refused: (error, retryAfter = 0) => {
-          if (error.code === "not_ready") {
-            this.#notReady(uploading, retryAfter);
-          } else {
-            this.#refused(uploading, error);
-          }
-        },
-        lost: () => {
-          uploading.step = { is: "look" };
-        },
+    const request: Request = { action: "uploaded", media_id };
+    uploading.step = { is: "looking", request };
+    this.#session.requests.ask(request, {
+      answered: (result) => {
+        const readable = isUploadedResult(result);
+        if (readable) {
+          this.#enter(uploading);
+        }
+        return readable;
       },
-    );
+      refused: (error, retryAfter = 0) => {
+        if (error.code === "not_ready") {
+          this.#notReady(uploading, retryAfter);
+        } else {
+          this.#refused(uploading, error);
+        }
+      },
+      lost: () => {
+        uploading.step = { is: "look" };
+      },
+    });
   }
 
   /** It is not there, or is something else. Nothing of that can be mended but by other URLs. */
