@@ -1,6 +1,6 @@
 //! A conversation as one of its members has it, and how it moves on.
 //!
-//! Watermarks only rise, and never pass the last message. Everything here is a pure function of the row as it was read;
+//! Marks only rise, and never pass the last message. Everything here is a pure function of the row as it was read;
 //! the store writes the outcome only if the row is still the same.
 
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use crate::cursor::Position;
 use crate::group::{GroupInfo, Rules};
 use crate::limits::ACTIVE_AT_STEP;
 
-/// One member's row for one conversation: membership, chat-list entry, unread counter, watermarks and pending marker.
+/// One member's row for one conversation: membership, chat-list entry, unread counter, marks and pending marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     pub user_id: UserId,
@@ -431,7 +431,7 @@ pub(crate) mod tests {
             row.acked(seq(6)).unwrap(),
             Marks { delivered_seq: seq(6), pending_from: Some(seq(7)), ..row.marks }
         );
-        // Above the last counts as the last; at or below the watermark changes nothing.
+        // Above the last counts as the last; at or below the mark changes nothing.
         assert_eq!(row.acked(seq(1000)), row.acked(seq(9)));
         assert_eq!(row.acked(seq(3)), None);
     }

@@ -22,7 +22,7 @@ pub(crate) const FIELD: &str = "event_line";
 pub struct EventLine {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub request_id: String,
-    /// One of the template's routes, `authorize`, or `issuer` for whoever signs the tokens.
+    /// One of the template's routes, the function's name where no route leads to it, or `issuer` for whoever signs the tokens.
     pub route: String,
     /// `ok`, or why not.
     pub outcome: &'static str,

@@ -1,5 +1,5 @@
 //! `inbox`: a row per user and conversation. It is the membership, the chat-list entry, the unread counter, the
-//! watermarks and the pending marker in one, so that one write keeps them true together.
+//! marks and the pending marker in one, so that one write keeps them true together.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
@@ -13,7 +13,7 @@ use crate::error::CallResult as _;
 use crate::item::{Item, Reader, number, readable, text};
 use crate::{Error, Store, batch, views};
 
-/// Which watermark a client raises. Reading implies having.
+/// Which mark a client raises. Reading implies having.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     Delivered,
@@ -284,8 +284,8 @@ fn pending_query(store: &Store, user: &UserId) -> QueryFluentBuilder {
     query.key_condition_expression("user_id = :user").expression_attribute_values(":user", text(user.as_str()))
 }
 
-/// Raises a watermark to the conversation's last message, which is what clients do nearly always: one write, nothing read
-/// before it. Refused unless `seq` is the last; a watermark that stands there already is written as it is. Done, it says how the row
+/// Raises a mark to the conversation's last message, which is what clients do nearly always: one write, nothing read
+/// before it. Refused unless `seq` is the last; a mark that stands there already is written as it is. Done, it says how the row
 /// was before.
 pub async fn catch_up(
     store: &Store,
@@ -353,7 +353,7 @@ pub async fn acquaintance(
 }
 
 /// Writes the marks that follow from `before`, if the row is still as it was. A message, an ack or a read in between
-/// would make them wrong: the watermarks could fall, or `unread` lose a message.
+/// would make them wrong: the marks could fall, or `unread` lose a message.
 pub async fn advance(
     store: &Store,
     user: &UserId,

@@ -225,7 +225,7 @@ pub(crate) fn idempotency_put(store: &Store, draft: &Draft, place: &Place, of_te
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
 }
 
-/// What an own entry sets of one's marks and count. The sender's watermarks follow only if they stood at the previous entry: someone
+/// What an own entry sets of one's marks and count. The sender's marks follow only if they stood at the previous entry: someone
 /// who has not caught up must still be able to drain. One that does not follow is not written at all: an ack or a read may be
 /// raising it right now.
 pub(crate) fn own_marks(entry: &Entry, previous: Option<&Membership>) -> String {

@@ -18,17 +18,19 @@ pub enum Refusal {
     TokenExpired,
     /// Not a member, or no such conversation: the two look alike from outside.
     NotMember,
-    /// The `client_msg_id` was used for another body.
+    /// The `client_msg_id` was used for something else: other fields, or another action.
     IdReused,
-    /// The caller may not do this: one of the two has blocked the other, or the account is suspended.
+    /// The caller may not do this: one of the two has blocked the other, the message is somebody else's, the role or the channel does not allow
+    /// it, the other one is a service, or it is a first message to somebody who is suspended.
     Forbidden,
     /// What is referred to is deleted, never was, is no message, or is somebody else's upload: they look alike.
     Gone,
     /// What is to be sent is not uploaded yet, or other bytes are.
     NotReady,
-    /// There is no room for more: a message has its edits or its reactors, or a member has as many conversations as can be stored for one user.
+    /// There is no room for more: a message has its edits or its reactors, a group is full, or a member has as many conversations as can be
+    /// stored for one user, or as many channels as a user may.
     LimitReached,
-    /// Too many requests of this user. Accepted again after `retry_after_ms`.
+    /// Too many requests, messages, first messages to strangers or uploads of this user. Accepted again after `retry_after_ms`.
     RateLimited { retry_after_ms: u64 },
     /// Others wrote to the conversation at every one of the server's tries.
     Conflict,

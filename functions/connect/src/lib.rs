@@ -1,5 +1,5 @@
 //! `$connect`, `$disconnect` and `$default`: sockets that come and go, and frames that no other route takes; `presence`, `typing`,
-//! `watch` and `unwatch`: who is there, and what they are doing. A file for each.
+//! `watch` and `unwatch`: who is there, and what they are doing.
 
 mod connect;
 mod disconnect;

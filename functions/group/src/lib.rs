@@ -1,7 +1,8 @@
 //! `create`, `add`, `remove`, `join`, `leave`, `role` and `update`: what a group or a channel is, and who is in it; `members`, `receipts` and `reactions`:
 //! who they are, and how far they have come. A file for what changes a group, and one for what is looked up.
 //!
-//! Each change is an entry of the group's log, and is permitted by what the log says just before it.
+//! Each change is an entry of the group's log, but for who joins or leaves a channel by themselves, and is permitted by what the log says just
+//! before it.
 
 mod change;
 mod look;

@@ -1,4 +1,4 @@
-//! What the files of `events/` tell, one after another: alice writes to bob, who was away.
+//! What the files of `events/` tell that have a route, one after another: alice writes to bob, who was away.
 
 use serde_json::{Value, json};
 
@@ -25,6 +25,7 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     assert_eq!(frame("inbox").await["result"]["conversations"][0]["conversation_id"], *conversation);
     let registered = frame("device").await;
     assert_eq!(registered["result"], json!({"device_id": "pixel-51c8", "registered": true}), "{registered}");
+    assert_eq!(frame("settings").await["result"], json!({}));
     assert!(frame("presence").await["result"]["users"].is_array());
     assert_eq!(invoke("typing").await, json!({"statusCode": 200}), "it is not answered");
     // The text that there is now, for whoever asks again; and then none.
@@ -39,6 +40,11 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
         };
         assert_eq!(shown, expected, "{change}");
     }
+    let upload = frame("upload").await;
+    assert!(upload["result"]["url"].is_string(), "{upload}");
+    // Of another one, which nobody has announced.
+    assert_eq!(frame("uploaded").await["error"]["code"], "gone");
+    assert_eq!(frame("download").await["result"]["gone"], json!(["m_3kx4"]));
     // A group, from its beginning to its creator's leave.
     for (seq, change) in [(1, "create"), (2, "add"), (3, "remove"), (4, "update"), (5, "role")] {
         let changed = frame(change).await;
