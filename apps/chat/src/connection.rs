@@ -9,8 +9,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use pigeonhole_client::{
     AddResult, ChannelsResult, Client, ClientMsgId, Config, ConversationId, Error, Event, Events, HistoryResult,
-    InboxResult, JoinBy, JoinResult, LeaveResult, MembersResult, NewGroup, Presence, ReadResult, ReceiptsResult,
-    SendResult, Sent, State, Timestamp, TokenError, TokenNeed, UserId, Why,
+    InboxResult, JoinBy, JoinResult, LeaveResult, MembersResult, NewGroup, Presence, Queued, ReadResult,
+    ReceiptsResult, SendResult, Sent, State, Timestamp, TokenError, TokenNeed, UserId, Why,
 };
 use reqwest::{StatusCode, Url};
 use time::OffsetDateTime;
@@ -62,6 +62,8 @@ enum Answer {
         on: bool,
         answer: Result<(), Error>,
     },
+    /// As that conversation was opened.
+    Outbox(With, Vec<Queued>),
 }
 
 /// Members in one page of a list of them.
@@ -106,6 +108,7 @@ impl Talk {
                 Answer::Saved(place, saved) => self.room.saved(&place, saved),
                 Answer::Presence(presence) => self.room.present(presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
+                Answer::Outbox(with, outbox) => self.room.unsent(&with, outbox, now()),
                 Answer::Joined(_, _, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
                 // Of a history, another conversation is open by now; of a group that was refused, there is an event.
                 Answer::History(..) | Answer::Made(_, Err(_)) | Answer::Left(_, Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
@@ -300,6 +303,11 @@ impl Talk {
                 let on = registration.is_some();
                 let answer = self.client.register_device(registration).into_future();
                 answer.map(move |answer| Answer::Ring { on, answer }).boxed()
+            }
+            Ask::Outbox => {
+                let (client, with) = (self.client.clone(), self.room.with().clone());
+                // Whoever ends the client sees nothing more.
+                async move { Answer::Outbox(with, client.outbox().await.unwrap_or_default()) }.boxed()
             }
             Ask::Settings(settings) => self.client.settings(settings).into_future().map(Answer::Set).boxed(),
             Ask::Join(id) => {

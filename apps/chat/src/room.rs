@@ -111,6 +111,8 @@ pub(crate) enum Ask {
     },
     Unwatch(ConversationId),
     Ring(Option<Registration>),
+    /// What waits to be sent.
+    Outbox,
 }
 
 /// What the list of channels is for.
@@ -222,11 +224,15 @@ pub(crate) struct Room {
     replaced: bool,
     /// From the loss of a connection until history has answered on the next one.
     catching_up: bool,
+    /// The client has said that nothing is missing: what a room needs can be asked for.
+    caught_up: bool,
     asked: Asked,
     /// The last message told in the news; `None` until the first history says where the conversation is.
     shown: Option<Seq>,
     /// Own messages that are not stored yet, and those that never will be.
     waiting: BTreeSet<ClientMsgId>,
+    /// Of the user's messages and changes, those of this conversation: the timeline has them.
+    said_here: BTreeSet<ClientMsgId>,
     failed: Vec<ClientMsgId>,
     digests: BTreeMap<ConversationId, Digest>,
     peer_delivered: Seq,
@@ -254,9 +260,11 @@ impl Room {
             standing: Standing::default(),
             replaced: false,
             catching_up: true,
+            caught_up: false,
             asked: Asked::default(),
             shown: None,
             waiting: BTreeSet::new(),
+            said_here: BTreeSet::new(),
             failed: Vec::new(),
             digests: BTreeMap::new(),
             peer_delivered: Seq::ZERO,
@@ -274,11 +282,12 @@ impl Room {
         std::mem::swap(self, &mut other);
         (self.titles, self.list, self.waiting) = (other.titles, other.list, other.waiting);
         self.news = other.news;
-        (self.replaced, self.digests) = (other.replaced, other.digests);
+        (self.replaced, self.digests, self.caught_up) = (other.replaced, other.digests, other.caught_up);
         self.title = self.id.as_ref().and_then(|id| self.titles.get(id)).cloned();
         self.news.push(News::Opened(self.name()));
-        // While catching up, what the room needs is asked for at the end of that.
-        if !other.catching_up {
+        self.asks.push(Ask::Outbox);
+        // Before that, what the room needs is asked for at the end of it.
+        if self.caught_up {
             self.look();
         }
     }
@@ -381,7 +390,26 @@ impl Room {
             self.timeline.dismiss(&failed);
         }
         self.waiting.insert(queued.client_msg_id.clone());
+        self.said_here.insert(queued.client_msg_id.clone());
         self.timeline.queued(queued, at);
+    }
+
+    /// What waits to be sent, as `with` was opened: what is of it is shown.
+    pub(crate) fn unsent(&mut self, with: &With, outbox: Vec<Queued>, at: Timestamp) {
+        if self.with != *with {
+            return;
+        }
+        for queued in outbox {
+            let is_here = match (queued.outgoing.target(), with) {
+                (Some(Target::User(user)), With::Peer(peer)) => user == *peer,
+                (Some(Target::Conversation(id)), With::Group(group)) => id == *group,
+                (Some(Target::Conversation(id)), With::Peer(_)) => self.id.as_ref() == Some(&id),
+                _ => false,
+            };
+            if is_here && self.said_here.insert(queued.client_msg_id.clone()) {
+                self.timeline.queued(queued, at);
+            }
+        }
     }
 
     /// The user's own message did not even get into the outbox.
@@ -747,7 +775,8 @@ impl Room {
             Event::State(state) => self.state(state),
             Event::Failed { queued: Queued { client_msg_id, outgoing }, error } => {
                 let (why, what) = (reason(&outgoing, &error), not_done(&outgoing));
-                let in_timeline = matches!(outgoing, Outgoing::Message { .. }) || outgoing.target_seq().is_some();
+                let is_of_timeline = matches!(outgoing, Outgoing::Message { .. }) || outgoing.target_seq().is_some();
+                let in_timeline = is_of_timeline && self.said_here.contains(&client_msg_id);
                 self.waiting.remove(&client_msg_id);
                 self.timeline.failed(&client_msg_id, why.clone());
                 if error == Error::Cancelled {
@@ -764,6 +793,7 @@ impl Room {
 
     fn state(&mut self, state: State) {
         self.replaced = state == State::Replaced;
+        self.caught_up = state == State::CaughtUp || (self.caught_up && state == State::Connecting);
         match state {
             State::Connecting => self.news.push(News::Connecting),
             State::Online => {

@@ -255,7 +255,10 @@ impl Timeline {
         let Some(first_seq) = first_seq else { return };
         self.is(ConversationKind::Group);
         if self.first.0 <= last_seq {
-            self.first = (last_seq, first_seq);
+            let (said_at, before) = std::mem::replace(&mut self.first, (last_seq, first_seq));
+            if said_at > Seq::ZERO && first_seq > before {
+                self.begun_anew();
+            }
             // Should it be shown again, it may have changed meanwhile.
             self.held = self.held.split_off(&first_seq);
             self.changes = self.changes.split_off(&first_seq);
@@ -299,12 +302,16 @@ impl Timeline {
         self.reopened(was_closed);
     }
 
-    /// Who was in a group, and how far, before the user was added to it again, says nothing of who is in it now.
     fn reopened(&mut self, was_closed: bool) {
         if was_closed && !self.is_closed() {
-            self.has_receipts = false;
-            self.marks.retain(|user_id, _| *user_id == self.user_id);
+            self.begun_anew();
         }
+    }
+
+    /// Who was in a group, and how far, before the user was added to it again, says nothing of who is in it now.
+    fn begun_anew(&mut self) {
+        self.has_receipts = false;
+        self.marks.retain(|user_id, _| *user_id == self.user_id);
     }
 
     /// A message, as it was when it was read. What is known of it already may be newer.

@@ -553,6 +553,47 @@ fn commands_for_groups_need_one() {
 }
 
 #[test]
+fn a_conversation_that_is_opened_while_another_waits_for_its_history_is_asked_for() {
+    let mut room = caught_up(4);
+    room.event(Event::State(State::Online));
+    room.event(Event::State(State::CaughtUp));
+    assert!(!room.is_at_rest(), "its history has not come");
+    room.take_asks();
+    room.open_other(With::Peer(user("carol")));
+    assert!(room.take_asks().contains(&Ask::Inbox { cursor: None }));
+    room.listed(Ok(InboxResult { conversations: vec![row("dm_ac", "carol")], next_cursor: None }));
+    room.remembered(Ok(history([1], 0)));
+    assert!(room.is_at_rest());
+    // Not before the client has all there is.
+    room.event(Event::State(State::Online));
+    room.open_other(With::Peer(user("dave")));
+    assert!(!room.take_asks().contains(&Ask::Inbox { cursor: None }));
+}
+
+#[test]
+fn what_waits_or_fails_in_a_conversation_is_seen_whatever_is_open() {
+    let mut room = caught_up(4);
+    let id = |name| ClientMsgId::parse(name).unwrap();
+    room.said(queued(&id("a")), NOW);
+    room.said(queued(&id("b")), NOW);
+    room.open_other(With::Peer(user("carol")));
+    assert!(room.take_asks().contains(&Ask::Outbox));
+    room.unsent(&With::Peer(user("carol")), vec![queued(&id("a")), queued(&id("b"))], NOW);
+    let unsent = |room: &Room| {
+        let entries = room.timeline().entries(|_| ());
+        entries.iter().filter(|entry| matches!(entry, TimelineEntry::Unsent { .. })).count()
+    };
+    assert_eq!(unsent(&room), 0, "they are for bob");
+    room.take_news();
+    let error = Error::Refused { code: "forbidden".into(), message: "no".into() };
+    room.event(Event::Failed { queued: queued(&id("a")), error });
+    assert!(matches!(room.take_news()[..], [News::Failed { in_timeline: false, .. }]));
+    room.open_other(With::Peer(user("bob")));
+    room.unsent(&With::Peer(user("bob")), vec![queued(&id("b"))], NOW);
+    assert_eq!(unsent(&room), 1);
+}
+
+#[test]
 fn an_open_channel_is_watched_until_another_conversation_is_opened() {
     let mut room = caught_up(4);
     let id = conversation("ch_n");

@@ -7,7 +7,8 @@ import { h, icon } from "./dom.ts";
 
 export interface AttachActions {
   files(files: File[]): void;
-  voice(draft: MediaDraft): void;
+  /** For the chat that is open now: what was recorded goes there, whatever is opened until it is ready. */
+  voice(): (draft: MediaDraft) => void;
 }
 
 export class Attach {
@@ -18,6 +19,8 @@ export class Attach {
   readonly element: HTMLElement;
   #actions: AttachActions;
   #recording: Recording | undefined;
+  /** The microphone is asked for. Nobody who has turned away meanwhile is recorded. */
+  #beginning: { isOver: boolean } | undefined;
   #since = 0;
   #time = h("span", { class: "clock", role: "timer" });
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -97,16 +100,31 @@ export class Attach {
   }
 
   cancel(): void {
+    if (this.#beginning) {
+      this.#beginning.isOver = true;
+    }
     this.#recording?.cancel();
     this.#over();
   }
 
   async #begin(): Promise<void> {
+    if (this.#beginning) {
+      return;
+    }
+    const beginning = { isOver: false };
+    this.#beginning = beginning;
     try {
-      this.#recording = await Recording.begin();
+      const recording = await Recording.begin();
+      if (beginning.isOver) {
+        recording.cancel();
+        return;
+      }
+      this.#recording = recording;
     } catch {
       this.microphone.title = "There is no microphone, or this page may not use it";
       return;
+    } finally {
+      this.#beginning = undefined;
     }
     this.#since = performance.now();
     const tick = () => {
@@ -120,10 +138,11 @@ export class Attach {
 
   async #end(): Promise<void> {
     const recording = this.#recording;
+    const send = this.#actions.voice();
     this.#over();
     if (recording) {
       try {
-        this.#actions.voice(await recording.end());
+        send(await recording.end());
       } catch {
         this.microphone.title = "Nothing was recorded";
       }

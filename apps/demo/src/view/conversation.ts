@@ -94,9 +94,12 @@ export class Conversation {
         this.#messages.goToEnd();
         this.#chat && actions.files(this.#chat, files, caption);
       },
-      voice: (draft) => {
-        this.#messages.goToEnd();
-        this.#chat && actions.voice(this.#chat, draft);
+      voice: () => {
+        const chat = this.#chat;
+        return (draft) => {
+          this.#messages.goToEnd();
+          chat && actions.voice(chat, draft);
+        };
       },
       edit: (seq, body) => this.#chat && actions.edit(this.#chat, seq, body),
       typing: () => this.#chat && actions.typing(this.#chat),
