@@ -1,6 +1,7 @@
-//! `device`: where the phone of a connection can be rung. A file for each of the two requests.
+//! `device`: where the phone of a connection can be rung. A file for each of the two requests, and one for how often.
 
 mod register;
+mod registrations;
 mod take_out;
 
 use lambda::{
@@ -8,6 +9,7 @@ use lambda::{
     sdk_config,
 };
 use push::Phones;
+pub use registrations::Registrations;
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, DeviceRequest, Platform, Refusal};
 
@@ -18,6 +20,7 @@ pub struct Deps {
     pub phones: Phones,
     pub applications: Applications,
     pub limiter: Limiter,
+    pub registrations: Registrations,
     pub clock: Clock,
 }
 
@@ -62,7 +65,14 @@ impl Deps {
         let limiter = Limiter::from_env(ConnectionsApi::from_env(&sdk, env)?, env)?;
         let (phones, applications) = (Phones::from_sdk(&sdk), Applications::from_env());
         warm_up(&store, WarmTable::Devices).await;
-        Ok(Self { store, phones, applications, limiter, clock: Clock::system() })
+        Ok(Self {
+            store,
+            phones,
+            applications,
+            limiter,
+            registrations: Registrations::default(),
+            clock: Clock::system(),
+        })
     }
 }
 

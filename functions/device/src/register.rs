@@ -27,6 +27,7 @@ pub(crate) async fn register(
         if is_owner && was.is_some_and(|was| was.has_just(&registration, now)) {
             return Ok(Attempt::Done(()));
         }
+        deps.registrations.count(user, now)?;
         let endpoint = deps.phones.register(application, &registration.token).await?;
         let device = Device {
             user_id: user.clone(),

@@ -194,6 +194,30 @@ async fn the_seventeenth_device_replaces_the_one_that_registered_longest_ago() {
 }
 
 #[tokio::test]
+async fn ever_new_tokens_are_asked_of_sns_a_few_at_a_time() {
+    let bench = Workbench::default();
+    let functions = bench.started();
+    let register = async |token: u32| {
+        let frame = json!({"action": "device", "platform": "apns", "token": format!("{token:04x}")});
+        functions.device("bob", "pixel", frame).await
+    };
+    for token in 0..8 {
+        assert_eq!(register(token).await["type"], "reply");
+    }
+    bench.operations();
+    let refused = register(8).await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["retry_after_ms"]),
+        (&json!("rate_limited"), &json!(10_000))
+    );
+    assert_eq!(bench.operations(), ["Query", "GetItem"], "SNS is not asked");
+    // The same again costs SNS nothing, so it is not refused.
+    assert_eq!(register(7).await["type"], "reply");
+    bench.clock.advance(Duration::from_secs(10));
+    assert_eq!(register(8).await["type"], "reply");
+}
+
+#[tokio::test]
 async fn an_endpoint_that_sns_knows_with_other_attributes_is_taken() {
     let bench = Workbench::default();
     let application = "arn:aws:sns:us-east-1:000000000000:app/APNS/local";
@@ -291,6 +315,7 @@ async fn a_platform_without_an_application_is_refused() {
         phones: started.phones.clone(),
         applications: Applications::default(),
         limiter: Limiter::new(Rate::UNLIMITED, started.connections.clone()),
+        registrations: device::Registrations::default(),
         clock: Clock::system(),
     };
     let frame = json!({"action": "device", "platform": "fcm", "token": "Ff:01"});

@@ -170,6 +170,7 @@ impl InProcess {
                 phones: phones.clone(),
                 applications: applications(),
                 limiter: limiter(),
+                registrations: device::Registrations::default(),
                 clock: time(),
             },
             media: media::Deps {
@@ -275,6 +276,13 @@ impl InProcess {
         let mut event = message(user, &frame.to_string());
         event.payload.request_context.connected_at = self.clock.now().millis();
         frame_of(&self.handle(frame["action"].as_str().unwrap(), event).await)
+    }
+
+    /// The answer to a frame from this device of the user's.
+    pub async fn device(&self, user: &str, device: &str, frame: Value) -> Value {
+        let mut event = message(user, &frame.to_string());
+        event.payload.request_context.authorizer.fields.insert("device_id".to_owned(), json!(device));
+        frame_of(&self.handle("device", event).await)
     }
 
     /// The result of an action that succeeds.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wire::Timestamp;
 
 use crate::fake_sns::Push;
-use crate::{FakeAws, InProcess, Limits, ManualClock, frame_of, message, stream};
+use crate::{FakeAws, InProcess, Limits, ManualClock, stream};
 
 pub struct Workbench {
     pub aws: FakeAws,
@@ -96,9 +96,7 @@ impl Workbench {
 
     /// The answer to a frame from this device of the user's.
     pub async fn device(&self, user: &str, device: &str, frame: Value) -> Value {
-        let mut event = message(user, &frame.to_string());
-        event.payload.request_context.authorizer.fields.insert("device_id".to_owned(), json!(device));
-        frame_of(&self.handle("device", event).await)
+        self.started().device(user, device, frame).await
     }
 
     /// The batch that Lambda would hand on now.
