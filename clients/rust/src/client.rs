@@ -512,7 +512,8 @@ impl Client {
     }
 
     /// The message whose file is being uploaded is not to be sent: it fails with [`Error::Cancelled`]. `false`: that is too late, since
-    /// its file is there, or there is no such message.
+    /// its file is there, or there is no such message. One that waits since before a restart may have been sent then, and comes back as a message
+    /// if it was.
     ///
     /// # Errors
     /// [`Error::Closed`].

@@ -145,7 +145,7 @@ export class Client {
 
   /**
    * The message that is being uploaded is not to be sent. It fails with `cancelled`; `false`: that is too late, since what it carries is
-   * there.
+   * there. One that waits since before a restart may have been sent then, and comes back as a message if it was.
    */
   cancel(clientMsgId: string): boolean {
     let isCancelled = false;
