@@ -46,8 +46,15 @@ def unpack():
     lists, cache = DEBIAN / "lists", DEBIAN / "cache"
     for folder in [lists / "partial", cache / "archives/partial"]:
         folder.mkdir(parents=True, exist_ok=True)
-    architectures = ["-o", "APT::Architectures::=amd64", "-o", "APT::Architectures::=arm64"]
-    apt = ["apt-get", "-qq", *architectures, "-o", f"Dir::State::lists={lists}", "-o", f"Dir::Cache={cache}"]
+    options = [
+        "APT::Architectures::=amd64",
+        "APT::Architectures::=arm64",
+        f"Dir::State::lists={lists}",
+        f"Dir::Cache={cache}",
+        # Else root's apt works as the user `_apt`, who in some containers can open neither .venv nor /dev/null.
+        "APT::Sandbox::User=root",
+    ]
+    apt = ["apt-get", "-qq", *(word for option in options for word in ["-o", option])]
     subprocess.run([*apt, "update"], check=True)
     wanted = [*apt, "install", "--print-uris", "--no-install-recommends", *PACKAGES]
     for line in subprocess.run(wanted, check=True, capture_output=True, text=True).stdout.splitlines():
