@@ -527,9 +527,10 @@ impl Timeline {
         by_row.max(by_entry).is_some_and(|(_, is_closed)| is_closed)
     }
 
-    /// Of the other members, as far as known, who has read the message at `seq`, and who has only received it.
+    /// Of the other members, as far as known, who has read the message at `seq`, and who has only received it. Not who wrote it.
     pub fn readers(&self, seq: Seq) -> Readers<'_> {
-        self.members().readers(&self.user_id, seq)
+        let writer = self.held.get(&seq).map(|message| &message.sender_id);
+        self.members().readers(&self.user_id, seq, writer)
     }
 
     fn get(&self, seq: Seq) -> Option<Cow<'_, Message>> {

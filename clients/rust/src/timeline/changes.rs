@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use wire::limits::REACTIONS_SHOWN_MAX;
 use wire::{Emoji, Kind, Message, Reaction, Seq, Timestamp, UserId};
 
 use crate::storage::Outgoing;
@@ -121,11 +122,11 @@ impl Changes {
         if let Some(mine) = mine {
             *counts.entry(mine).or_default() += 1;
         }
-        let shown = |(emoji, count): (&Emoji, i64)| {
+        let some = |(emoji, count): (&Emoji, i64)| {
             let count = u64::try_from(count).ok().filter(|count| *count > 0)?;
             Some(Reaction { emoji: emoji.clone(), count, mine: mine == Some(emoji) })
         };
-        in_order(counts.into_iter().filter_map(shown).collect())
+        shown(counts.into_iter().filter_map(some).collect())
     }
 }
 
@@ -181,11 +182,12 @@ fn react(reactions: &mut Vec<Reaction>, emoji: Option<&Emoji>) {
         }
     }
     reactions.retain(|reaction| reaction.count > 0);
-    *reactions = in_order(std::mem::take(reactions));
+    *reactions = shown(std::mem::take(reactions));
 }
 
-/// That of the server: the most frequent first, then by their characters.
-fn in_order(mut reactions: Vec<Reaction>) -> Vec<Reaction> {
+/// As the server shows them: the most frequent first, then by their characters, and no more than there is room for.
+fn shown(mut reactions: Vec<Reaction>) -> Vec<Reaction> {
     reactions.sort_by(|one, other| (Reverse(one.count), &one.emoji).cmp(&(Reverse(other.count), &other.emoji)));
+    reactions.truncate(REACTIONS_SHOWN_MAX);
     reactions
 }

@@ -70,10 +70,11 @@ impl<'a> Members<'a> {
         marks.reduce(|one, other| (one.0.min(other.0), one.1.min(other.1)))
     }
 
-    /// Of the other members, those who have this entry.
-    pub(super) fn readers(&self, own: &UserId, seq: Seq) -> Readers<'a> {
+    /// Of the other members, those who have this entry, without who wrote it.
+    pub(super) fn readers(&self, own: &UserId, seq: Seq, writer: Option<&UserId>) -> Readers<'a> {
         let mut readers = Readers::default();
-        for (user_id, member) in self.others(own).filter(|(_, member)| member.before_join() < seq) {
+        let was_there = |(user_id, member): &(&UserId, &Member)| writer != Some(*user_id) && member.before_join() < seq;
+        for (user_id, member) in self.others(own).filter(was_there) {
             if member.marks.read >= seq {
                 readers.read.push(user_id);
             } else if member.marks.delivered >= seq {
