@@ -2,6 +2,7 @@
 //! here, with the functions' real binaries under it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -99,15 +100,14 @@ async fn stop(mut emulator: Child) {
 async fn each_event_is_answered_under_lambdas_own_runtime() {
     let server = TestServer::with(|_| {}).await;
     let template = Template::of_workspace().unwrap();
-    let mut files = event_files();
-    let told = std::cell::RefCell::new(&mut files);
+    let left = RefCell::new(event_files());
     events_tell_one_story(async |file| {
-        told.borrow_mut().remove(file);
+        left.borrow_mut().remove(file);
         invoke(&server, &template, file).await
     })
     .await;
 
-    assert_eq!(files, ["admin", "authorize", "fanout", "ingest", "notify"].map(str::to_owned).into());
+    assert_eq!(left.into_inner(), ["admin", "authorize", "fanout", "ingest", "notify"].map(str::to_owned).into());
     let connections = invoke(&server, &template, "admin").await;
     assert!(connections["result"]["connections"].is_array(), "{connections}");
     for batch in ["fanout", "ingest", "notify"] {

@@ -793,7 +793,7 @@ impl Room {
 
     fn state(&mut self, state: State) {
         self.replaced = state == State::Replaced;
-        self.caught_up = state == State::CaughtUp || (self.caught_up && state == State::Connecting);
+        self.caught_up = state == State::CaughtUp;
         match state {
             State::Connecting => self.news.push(News::Connecting),
             State::Online => {

@@ -26,7 +26,7 @@ import {
 import { digestsOf, infoOf, isMediaKind, type MediaDraft } from "./media.ts";
 import {
   checkQueued,
-  checkSize,
+  checkRequest,
   type Draft,
   type GroupInfo,
   type NewGroup,
@@ -286,7 +286,7 @@ export class Client {
    * connection; never kept, nor answered.
    */
   typing(conversation: string): void {
-    checkSize({ action: "typing", conversation_id: conversation });
+    checkRequest({ action: "typing", conversation_id: conversation });
     this.#driver.act((session, now) => session.type(conversation, now));
   }
 

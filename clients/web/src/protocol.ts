@@ -200,7 +200,7 @@ const bytes = (text: string) => new TextEncoder().encode(text).length;
 
 /** Refuses what the server would refuse whoever asks: what it says of the field is said at once. */
 export function checkQueued(queued: Queued): void {
-  checkSize(requestFor(queued));
+  checkRequest(requestFor(queued));
   const { title } = "create" in queued ? queued.create : "update" in queued ? queued.update : {};
   if (title !== undefined && !isTitle(title)) {
     const form = `${limits.TITLE_CHARS_MAX} characters, and at most ${limits.TITLE_BYTES_MAX} bytes of UTF-8`;
@@ -253,7 +253,7 @@ function checkUsers(field: string, users: string[], min: number, max: number): v
 }
 
 /** Refuses what is too large: API Gateway would close the socket, at each try. And half a character, which is no JSON to the server. */
-export function checkSize(request: Request): void {
+export function checkRequest(request: Request): void {
   for (const [field, value] of Object.entries(request)) {
     if (!isWellFormed(value)) {
       throw new PigeonholeError("bad_request", `${field}: has half of a character, a surrogate without its other half`);

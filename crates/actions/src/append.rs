@@ -152,13 +152,8 @@ pub(crate) async fn finished(store: &Store, draft: Draft, written: Written) -> R
     let version = follows.version;
     let conversation_id = draft.conversation_id.clone();
     let entry = if duplicate {
-        match messages::get(store, &conversation_id, place.seq).await {
-            Err(error @ store::Error::Item { .. }) => {
-                tracing::error!(%error, "a message can't be read; it is answered, and told to nobody again");
-                None
-            }
-            entry => entry?,
-        }
+        // Where it can't be read it is answered, and told to nobody again.
+        store::if_readable(messages::get(store, &conversation_id, place.seq).await, "a message")?.flatten()
     } else {
         Some(draft.stored(place.clone(), follows))
     };

@@ -77,14 +77,9 @@ pub(crate) async fn readable_head(
     conversation: &ConversationId,
     unreadable: &mut u64,
 ) -> Result<Option<Head>, Failure> {
-    match heads::get(store, conversation).await {
-        Err(error @ store::Error::Item { .. }) => {
-            tracing::error!(%error, "a head can't be read; it is passed over");
-            *unreadable += 1;
-            Ok(None)
-        }
-        head => Ok(head?),
-    }
+    let head = store::if_readable(heads::get(store, conversation).await, "a head")?;
+    *unreadable += u64::from(head.is_none());
+    Ok(head.flatten())
 }
 
 /// The same, and who has left, and has been told so, leaves the roster.
@@ -117,13 +112,8 @@ pub async fn touch(
     let Some(head) = readable_head(store, conversation, &mut unreadable).await? else {
         return Ok(row.filter(|_| unreadable > 0));
     };
-    let own = match roster::get(store, conversation, user).await {
-        Err(error @ store::Error::Item { .. }) => {
-            tracing::error!(%error, "a row of a roster can't be read; its member's row stays as it is");
-            return Ok(row);
-        }
-        own => own?,
-    };
+    let own = store::if_readable(roster::get(store, conversation, user).await, "a row of a roster")?;
+    let Some(own) = own else { return Ok(row) };
     while let Some(behind) = behind(row.as_ref(), own.as_ref(), head.end.seq) {
         let entries = entries(store, conversation, behind).await?;
         if entries.is_empty() {

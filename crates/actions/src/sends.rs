@@ -1,14 +1,10 @@
 //! How much users write in groups, as far as one process can count.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::Rate;
+use domain::{Filled, Rate};
 use wire::{ConversationId, Refusal, Timestamp, UserId};
-
-/// Writers who are remembered; with one more it begins anew. Some 200 bytes each.
-const REMEMBERED_MAX: usize = 1_000;
 
 /// What a user may write.
 #[derive(Debug)]
@@ -21,8 +17,8 @@ pub struct SendLimits {
     pub kept_for: Duration,
     /// Members of a group.
     pub group_members_max: u64,
-    /// Until when what a user wrote in a group fills the rate. In a direct conversation a row that is written anyway says so.
-    in_groups: Mutex<HashMap<(UserId, ConversationId), Timestamp>>,
+    /// What a user wrote in a group. In a direct conversation a row that is written anyway says so.
+    in_groups: Mutex<Filled<(UserId, ConversationId)>>,
 }
 
 impl SendLimits {
@@ -32,24 +28,17 @@ impl SendLimits {
 
     /// Whether one more is within the rate.
     pub(crate) fn admit(&self, user: &UserId, group: &ConversationId, now: Timestamp) -> Result<(), Refusal> {
-        let filled_until = self.counted().get(&(user.clone(), group.clone())).copied();
-        take(&self.sends, filled_until, now).map(drop)
+        self.counted().admit(&self.sends, &(user.clone(), group.clone()), now).map_err(Refusal::rate_limited)
     }
 
     /// Counts one that was written.
     pub(crate) fn count(&self, user: &UserId, group: &ConversationId, now: Timestamp) {
-        let mut counted = self.counted();
-        let writer = (user.clone(), group.clone());
-        if let Ok(Some(until)) = take(&self.sends, counted.get(&writer).copied(), now) {
-            if counted.len() >= REMEMBERED_MAX && !counted.contains_key(&writer) {
-                counted.clear();
-            }
-            counted.insert(writer, until);
-        }
+        // One beyond the rate, by whoever was admitted beside it, fills it no further.
+        let _ = self.counted().count(&self.sends, &(user.clone(), group.clone()), now);
     }
 
     /// Never held across an await. What somebody who panicked left behind is still a count.
-    fn counted(&self) -> MutexGuard<'_, HashMap<(UserId, ConversationId), Timestamp>> {
+    fn counted(&self) -> MutexGuard<'_, Filled<(UserId, ConversationId)>> {
         self.in_groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,8 +58,5 @@ pub(crate) fn take_many(
     if rate.is_unlimited() {
         return Ok(None);
     }
-    let wait_ms = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    rate.take_many(filled_until, now, count)
-        .map(Some)
-        .map_err(|wait| Refusal::RateLimited { retry_after_ms: wait_ms(wait) })
+    rate.take_many(filled_until, now, count).map(Some).map_err(Refusal::rate_limited)
 }

@@ -45,5 +45,5 @@ pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership,
 pub use message::{Aside, Content, Deleted, Draft, Follows, Place, StoredMessage, preview};
 pub use notification::Notification;
 pub use page::{Backlog, drain_page, fit, fit_last, split};
-pub use rate::{InvalidRate, Rate};
+pub use rate::{Filled, InvalidRate, Rate};
 pub use roster::LoggedRoster;

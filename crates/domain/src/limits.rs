@@ -12,6 +12,9 @@ pub const DRAIN_MESSAGES_MAX: usize = 128;
 /// Each pending conversation brings at least this many messages to a page, if it has them.
 pub const DRAIN_MESSAGES_PER_CONVERSATION_MIN: usize = 8;
 
+/// Whom one process remembers at once of those whom it counts for. Some 200 bytes each.
+pub const REMEMBERED_MAX: usize = 1_000;
+
 /// How long the same `client_msg_id` is answered from the first `send`.
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_hours(7 * 24);
 /// How long a device is rung whose app is not started, and so not registered again.

@@ -1,8 +1,12 @@
 //! How often something may happen.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::Duration;
 
 use wire::Timestamp;
+
+use crate::limits::REMEMBERED_MAX;
 
 /// A number of times at once, and then one after each pause.
 ///
@@ -97,6 +101,47 @@ impl Rate {
     }
 }
 
+/// Until when what each has done fills a rate, as far as one process can count. With one more than [`REMEMBERED_MAX`] it begins anew.
+#[derive(Debug)]
+pub struct Filled<K>(HashMap<K, Timestamp>);
+
+impl<K> Default for Filled<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Filled<K> {
+    /// Whether one more is within the rate.
+    ///
+    /// # Errors
+    /// How long to wait: after that it is.
+    pub fn admit(&self, rate: &Rate, key: &K, now: Timestamp) -> Result<(), Duration> {
+        rate.take(self.0.get(key).copied(), now).map(drop)
+    }
+
+    /// Counts one, if it is within the rate. Nothing is kept of what has no limit.
+    ///
+    /// # Errors
+    /// How long to wait: after that it is accepted.
+    pub fn count(&mut self, rate: &Rate, key: &K, now: Timestamp) -> Result<(), Duration> {
+        if rate.is_unlimited() {
+            return Ok(());
+        }
+        let until = rate.take(self.0.get(key).copied(), now)?;
+        if self.0.len() >= REMEMBERED_MAX && !self.0.contains_key(key) {
+            self.0.clear();
+        }
+        self.0.insert(key.clone(), until);
+        Ok(())
+    }
+
+    /// How many are remembered.
+    pub fn remembered(&self) -> usize {
+        self.0.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +165,23 @@ mod tests {
         assert_eq!(RATE.take(filled, at(1200)), Err(Duration::from_millis(200)));
         // After a rest, the whole burst again and no more.
         assert_eq!(RATE.take(filled, at(1_000_000)).unwrap(), at(1_000_200));
+    }
+
+    #[test]
+    fn each_is_counted_and_no_more_are_remembered_than_fit() {
+        let mut filled = Filled::default();
+        for _ in 0..3 {
+            filled.count(&RATE, &0, at(1000)).unwrap();
+        }
+        assert_eq!(filled.admit(&RATE, &0, at(1000)), Err(Duration::from_millis(200)));
+        assert_eq!(filled.count(&RATE, &0, at(1000)), Err(Duration::from_millis(200)));
+        for key in 1..2 * REMEMBERED_MAX {
+            assert_eq!(filled.count(&RATE, &key, at(1000)), Ok(()));
+            assert!(filled.remembered() <= REMEMBERED_MAX);
+        }
+        let mut unlimited = Filled::default();
+        unlimited.count(&Rate::UNLIMITED, &0, at(1000)).unwrap();
+        assert_eq!(unlimited.remembered(), 0);
     }
 
     #[test]

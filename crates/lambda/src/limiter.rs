@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{Rate, error_chain};
+use domain::limits::REMEMBERED_MAX;
+use domain::{Filled, Rate, error_chain};
 use wire::{Refusal, Timestamp, UserId};
 
 use crate::connections_api::ConnectionsApi;
@@ -20,8 +21,6 @@ const STRIKES_MAX: u32 = 20;
 const STRUCK_OUT_FOR: Duration = Duration::from_secs(10);
 /// What comes so soon after a strike may have been under way already, and is none.
 const STRIKE_PAUSE: Duration = Duration::from_millis(100);
-/// Users who are remembered; with one more it begins anew. Some 200 bytes each.
-const REMEMBERED_MAX: usize = 1_000;
 
 /// Counts requests in the memory of one process: at no cost, and without a word to the other processes. So the budget is small, and
 /// it is the closing of the socket that ends a flood for all of them.
@@ -34,8 +33,7 @@ pub struct Limiter {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Until when the requests of a user fill the rate.
-    users: HashMap<UserId, Timestamp>,
+    users: Filled<UserId>,
     refused: HashMap<UserId, Refused>,
 }
 
@@ -80,8 +78,7 @@ impl Limiter {
                 tracing::warn!(error = error_chain(&*error), "a connection that sends without end was not closed");
             }
         }
-        let retry_after_ms = u64::try_from(RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
-        if verdict == Verdict::Admitted { Ok(()) } else { Err(Refusal::RateLimited { retry_after_ms }) }
+        if verdict == Verdict::Admitted { Ok(()) } else { Err(Refusal::rate_limited(RETRY_AFTER)) }
     }
 
     /// Never held across an await. What somebody who panicked left behind is still a count.
@@ -92,14 +89,7 @@ impl Limiter {
 
 impl Seen {
     fn judge(&mut self, rate: &Rate, user: &UserId, now: Timestamp) -> Verdict {
-        if rate.is_unlimited() {
-            return Verdict::Admitted;
-        }
-        if self.users.len() >= REMEMBERED_MAX && !self.users.contains_key(user) {
-            self.users.clear();
-        }
-        if let Ok(until) = rate.take(self.users.get(user).copied(), now) {
-            self.users.insert(user.clone(), until);
+        if self.users.count(rate, user, now).is_ok() {
             return Verdict::Admitted;
         }
         if self.refused.len() >= REMEMBERED_MAX && !self.refused.contains_key(user) {
@@ -207,6 +197,6 @@ mod tests {
             flood.user = UserId::parse(&format!("u{n}")).unwrap();
             assert!((0..31).any(|_| flood.at(0) == Verdict::Refused));
         }
-        assert!(flood.seen.users.len() <= REMEMBERED_MAX && flood.seen.refused.len() <= REMEMBERED_MAX);
+        assert!(flood.seen.users.remembered() <= REMEMBERED_MAX && flood.seen.refused.len() <= REMEMBERED_MAX);
     }
 }

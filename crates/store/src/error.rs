@@ -54,6 +54,20 @@ impl Error {
     }
 }
 
+/// What was read. `None`: it is of a later version, or damaged, which is logged with what it is.
+///
+/// # Errors
+/// Any other.
+pub fn if_readable<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>, Error> {
+    match read {
+        Err(error @ Error::Item { .. }) => {
+            tracing::error!(%error, "{what} can't be read; it is passed over");
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
 /// Says which call it was that failed.
 pub(crate) trait CallResult<T> {
     fn of_call(self, operation: &'static str, table: &str) -> Result<T, Error>;

@@ -34,7 +34,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::error_chain;
 
 use error::CallResult as _;
-pub use error::Error;
+pub use error::{Error, if_readable};
 
 /// One attempt at one call.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);

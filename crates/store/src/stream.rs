@@ -21,14 +21,14 @@ pub struct Change {
     /// What phones were rung for, up to here, is read or deleted, or the conversation is gone. The same write can have brought news: a
     /// group's row goes over several entries at once.
     pub read: Option<Seq>,
-    pub news: Option<Written>,
+    pub news: Option<Said>,
     /// What Lambda calls the record.
     pub sequence_number: String,
 }
 
 /// Somebody else wrote a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct Said {
     pub seq: Seq,
     pub at: Timestamp,
 }
@@ -90,19 +90,19 @@ fn seq_of(row: Option<&Reader>, name: &'static str) -> Result<Option<Seq>, Error
     row.map_or(Ok(None), |row| row.optional(name, Reader::seq))
 }
 
-fn news(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Option<Written>, Error> {
+fn news(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Option<Said>, Error> {
     let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(None) };
     // A group's row says which of the entries rings.
     if row.item.contains_key("first_seq") {
         let before = seq_of(old, "news_seq").ok().flatten();
         let news = seq_of(new, "news_seq")?.filter(|now| before < Some(*now));
-        return news.map(|seq| Ok(Written { seq, at: row.time("news_at")? })).transpose();
+        return news.map(|seq| Ok(Said { seq, at: row.time("news_at")? })).transpose();
     }
     let is_new = seq_of(old, "last_seq")?.is_none_or(|before| before < seq);
     if !is_new || is_silent(row)? || row.text("last_sender_id")? == user.as_str() {
         return Ok(None);
     }
-    Ok(Some(Written { seq, at: row.time("last_at")? }))
+    Ok(Some(Said { seq, at: row.time("last_at")? }))
 }
 
 /// Others are left out: nothing of them is read.

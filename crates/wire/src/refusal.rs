@@ -1,6 +1,7 @@
 //! What a client is told when a request can't be served.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
 /// carry nothing of the request's content and no internal details.
@@ -41,6 +42,11 @@ pub enum Refusal {
 impl Refusal {
     pub fn bad_request(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::BadRequest { field: field.into(), problem: problem.into() }
+    }
+
+    /// Accepted again after this wait.
+    pub fn rate_limited(wait: Duration) -> Self {
+        Self::RateLimited { retry_after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) }
     }
 
     pub fn code(&self) -> &'static str {

@@ -1,17 +1,18 @@
-//! `device`: where the phone of a connection can be rung. A file for each of the two requests, and one for how often.
+//! `device`: where the phone of a connection can be rung. A file for each of the two requests.
 
 mod register;
-mod registrations;
 mod take_out;
 
+use std::sync::Mutex;
+
+use domain::Filled;
 use lambda::{
     BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
     sdk_config,
 };
 use push::Phones;
-pub use registrations::Registrations;
 use store::{Store, WarmTable, warm_up};
-use wire::{Action, DeviceRequest, Platform, Refusal};
+use wire::{Action, DeviceRequest, Platform, Refusal, UserId};
 
 /// What the function works with, made once per process.
 #[derive(Debug)]
@@ -20,7 +21,8 @@ pub struct Deps {
     pub phones: Phones,
     pub applications: Applications,
     pub limiter: Limiter,
-    pub registrations: Registrations,
+    /// Those that SNS was asked for.
+    pub registrations: Mutex<Filled<UserId>>,
     pub clock: Clock,
 }
 
@@ -65,14 +67,7 @@ impl Deps {
         let limiter = Limiter::from_env(ConnectionsApi::from_env(&sdk, env)?, env)?;
         let (phones, applications) = (Phones::from_sdk(&sdk), Applications::from_env());
         warm_up(&store, WarmTable::Devices).await;
-        Ok(Self {
-            store,
-            phones,
-            applications,
-            limiter,
-            registrations: Registrations::default(),
-            clock: Clock::system(),
-        })
+        Ok(Self { store, phones, applications, limiter, registrations: Mutex::default(), clock: Clock::system() })
     }
 }
 

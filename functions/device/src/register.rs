@@ -1,12 +1,19 @@
 //! A phone that wants to be rung.
 
+use std::sync::PoisonError;
+use std::time::Duration;
+
 use actions::{Attempt, retry};
 use domain::limits::DEVICES_PER_USER_MAX;
-use domain::{Device, Failure};
+use domain::{Device, Failure, Rate};
 use store::devices::{self, Owner, Register, Written};
-use wire::{DeviceId, DeviceResult, Registration, Reply, UserId};
+use wire::{DeviceId, DeviceResult, Refusal, Registration, Reply, Timestamp, UserId};
 
 use crate::{Deps, forget};
+
+/// Of a user, in one process. SNS takes some thirty registrations a second of all users together: nobody may take them from the others
+/// by ever new tokens. A phone registers at each start, which asks SNS once a week, and when its token changes.
+const REGISTRATIONS: Rate = Rate { burst: 8, pause: Duration::from_secs(10) };
 
 /// SNS first: an endpoint that no row names harms nobody, and a row without an endpoint would ring nobody. What is written
 /// depends on everything that was read, so whoever had the token, or registers it at the same time, is seen.
@@ -27,7 +34,7 @@ pub(crate) async fn register(
         if is_owner && was.is_some_and(|was| was.has_just(&registration, now)) {
             return Ok(Attempt::Done(()));
         }
-        deps.registrations.count(user, now)?;
+        count(deps, user, now)?;
         let endpoint = deps.phones.register(application, &registration.token).await?;
         let device = Device {
             user_id: user.clone(),
@@ -53,6 +60,12 @@ pub(crate) async fn register(
     })
     .await?;
     Ok(DeviceResult { device_id: device_id.clone(), registered: true }.into())
+}
+
+/// Counts one that SNS is to be asked for, if that is within the rate.
+fn count(deps: &Deps, user: &UserId, now: Timestamp) -> Result<(), Refusal> {
+    let mut registrations = deps.registrations.lock().unwrap_or_else(PoisonError::into_inner);
+    registrations.count(&REGISTRATIONS, user, now).map_err(Refusal::rate_limited)
 }
 
 /// Those that registered longest ago, so that there is room for this one.

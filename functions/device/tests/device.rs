@@ -1,6 +1,7 @@
 //! `device`: what it writes, what SNS is asked for, and whose a token is, whatever happens beside it.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use device::Applications;
@@ -315,7 +316,7 @@ async fn a_platform_without_an_application_is_refused() {
         phones: started.phones.clone(),
         applications: Applications::default(),
         limiter: Limiter::new(Rate::UNLIMITED, started.connections.clone()),
-        registrations: device::Registrations::default(),
+        registrations: Mutex::default(),
         clock: Clock::system(),
     };
     let frame = json!({"action": "device", "platform": "fcm", "token": "Ff:01"});

@@ -176,9 +176,7 @@ async fn count(deps: &Deps, user: &UserId, bytes: u64) -> Result<(), Failure> {
     let mib = u32::try_from(bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
     retry(&mut 0, async || {
         let was_until = media::uploads_until(&deps.store, user).await?;
-        let until = rate.take_whole(was_until, deps.clock.now(), mib).map_err(|wait| Refusal::RateLimited {
-            retry_after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-        })?;
+        let until = rate.take_whole(was_until, deps.clock.now(), mib).map_err(Refusal::rate_limited)?;
         match media::count_upload(&deps.store, user, was_until, until).await? {
             Written::Done => Ok(Attempt::Done(())),
             Written::Lost => Ok(Attempt::AgainAfterPause),

@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 use lambda::millis_between;
 use store::connections::{self, Freshness};
 use store::inbox::{self, Marked, ROWS_MAX};
-use store::stream::{Change, Written};
+use store::stream::{Change, Said};
 use store::{devices, messages};
 use tokio::time::{Instant, sleep, timeout_at};
 use wire::{ConversationId, Seq, Timestamp, UserId, When};
@@ -71,7 +71,7 @@ pub(crate) async fn ring(deps: &Deps, changes: &[Change], until: Instant, tally:
 fn newest(changes: &[Change]) -> Vec<Ring> {
     let mut newest = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
-        let Some(Written { seq, at }) = change.news else { continue };
+        let Some(Said { seq, at }) = change.news else { continue };
         let Change { user_id: user, conversation_id: conversation, .. } = change.clone();
         let member = (user.clone(), conversation.clone());
         let ring = Ring { user, conversation, seq, at, index, devices: vec![], left: Duration::ZERO };
@@ -220,14 +220,8 @@ async fn line(deps: &Deps, row: &Membership, seq: Seq, devices: &[&Device]) -> R
     if row.view().is_none() || !devices.iter().any(|device| device.registration.preview) {
         return Ok(row.last.clone());
     }
-    let entry = match messages::get(&deps.store, &row.conversation_id, seq).await {
-        Err(error @ store::Error::Item { .. }) => {
-            tracing::error!(%error, "a message can't be read; phones ring without it");
-            None
-        }
-        entry => entry?,
-    };
-    let Some(entry) = entry else { return Ok(row.last.clone()) };
+    let entry = store::if_readable(messages::get(&deps.store, &row.conversation_id, seq).await, "a message")?;
+    let Some(entry) = entry.flatten() else { return Ok(row.last.clone()) };
     Ok(LastEntry {
         seq,
         message_id: entry.place.message_id.clone(),

@@ -1,6 +1,7 @@
 //! The functions in this process, fed with the events of `events/`.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use actions::SendLimits;
@@ -170,7 +171,7 @@ impl InProcess {
                 phones: phones.clone(),
                 applications: applications(),
                 limiter: limiter(),
-                registrations: device::Registrations::default(),
+                registrations: Mutex::default(),
                 clock: time(),
             },
             media: media::Deps {

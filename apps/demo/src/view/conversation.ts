@@ -97,7 +97,9 @@ export class Conversation {
       voice: () => {
         const chat = this.#chat;
         return (draft) => {
-          this.#messages.goToEnd();
+          if (chat === this.#chat) {
+            this.#messages.goToEnd();
+          }
           chat && actions.voice(chat, draft);
         };
       },

@@ -34,7 +34,7 @@ import {
   type ReceiptsResult,
   type SettingsRequest,
 } from "../frames.ts";
-import { checkSize, readInbox } from "../protocol.ts";
+import { checkRequest, readInbox } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
 /** What each of them is answered with. */
@@ -84,7 +84,7 @@ export class Calls {
 
   add<R extends CallRequest>(request: R, waiter: Waiter<CallResult<R>>): void {
     try {
-      checkSize(request);
+      checkRequest(request);
     } catch (error) {
       this.#session.refuse(waiter, error as PigeonholeError);
       return;

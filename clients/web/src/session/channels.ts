@@ -14,7 +14,7 @@ import {
   type Message,
   type WatchResult,
 } from "../frames.ts";
-import { checkSize } from "../protocol.ts";
+import { checkRequest } from "../protocol.ts";
 import type { LinkId, Session, Waiter } from "./session.ts";
 
 /** The history is asked for no less often than this, whatever the server says. */
@@ -70,7 +70,7 @@ export class Channels {
   /** From the entry after this one on; or from what is written from now on. One that is watched is asked for again, and goes on. */
   watch(id: string, after: number | undefined, waiter: Waiter<WatchResult>): void {
     try {
-      checkSize({ action: "watch", conversation_id: id });
+      checkRequest({ action: "watch", conversation_id: id });
     } catch (error) {
       this.#session.refuse(waiter, error as PigeonholeError);
       return;

@@ -2,7 +2,7 @@
 
 import type { PigeonholeError } from "../errors.ts";
 import { isAckResult, isReadResult, limits, type ReadResult } from "../frames.ts";
-import { checkSize, type Mark } from "../protocol.ts";
+import { checkRequest, type Mark } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
 /** How far the user has read a conversation. Dropped some time after the server knows. */
@@ -105,7 +105,7 @@ export class Reports {
 
   read(conversation: string, seq: number, waiter: Waiter<ReadResult> | undefined): void {
     try {
-      checkSize({ action: "read", conversation_id: conversation, seq });
+      checkRequest({ action: "read", conversation_id: conversation, seq });
     } catch (error) {
       this.#session.refuse(waiter, error as PigeonholeError);
       return;
