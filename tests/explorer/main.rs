@@ -36,7 +36,7 @@ const RUNS_MAX: usize = 30;
 const GROUP_FAULT_RUNS_MAX: usize = 10;
 /// With two functions at once, every state is seen in fewer.
 const EVERY_STATE_RUNS_MAX: usize = 30_000;
-/// In a group there are too many states to see them all: a run takes some 50 ms, and nearly every scenario goes on for ever.
+/// In a group there are too many states to see them all: a run takes some 50 ms, and hardly a scenario ends before its bound.
 const GROUP_EVERY_STATE_RUNS_MAX: usize = 500;
 
 const KINDS: [(Faults, &str); 5] = [

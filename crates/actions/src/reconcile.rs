@@ -108,10 +108,8 @@ pub async fn touch(
     conversation: &ConversationId,
     mut row: Option<Membership>,
 ) -> Result<Option<Membership>, Failure> {
-    let mut unreadable = 0;
-    let Some(head) = readable_head(store, conversation, &mut unreadable).await? else {
-        return Ok(row.filter(|_| unreadable > 0));
-    };
+    let Some(head) = store::if_readable(heads::get(store, conversation).await, "a head")? else { return Ok(row) };
+    let Some(head) = head else { return Ok(None) };
     let own = store::if_readable(roster::get(store, conversation, user).await, "a row of a roster")?;
     let Some(own) = own else { return Ok(row) };
     while let Some(behind) = behind(row.as_ref(), own.as_ref(), head.end.seq) {

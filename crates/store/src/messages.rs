@@ -13,7 +13,7 @@ use wire::{ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
-use crate::{Error, Store, batch};
+use crate::{Error, Store, batch, if_readable};
 
 /// A part of a history.
 #[derive(Debug)]
@@ -60,13 +60,9 @@ async fn with_targets(store: &Store, conversation: &ConversationId, listed: List
     for entry in listed.messages.iter().filter(|entry| wanted.contains(&entry.place.seq)) {
         targets.insert(entry.place.seq, Some(entry.clone()));
     }
-    let read = async |seq: Seq| match get_item(store, conversation, seq).await {
-        Ok(target) => Ok(Some((seq, target))),
-        Err(error @ Error::Item { .. }) => {
-            tracing::error!(%error, "a message can't be read; its edits are passed over");
-            Ok(None)
-        }
-        Err(error) => Err(error),
+    let read = async |seq: Seq| {
+        let target = if_readable(get_item(store, conversation, seq).await, "an edited message")?;
+        Ok::<_, Error>(target.map(|target| (seq, target)))
     };
     let missing = wanted.iter().filter(|seq| !targets.contains_key(seq));
     let found = try_join_all(missing.map(|seq| read(*seq))).await?;
