@@ -3,16 +3,18 @@
     mutants.py [PATTERN]   runs every mutant, or those whose name or file contains PATTERN, and writes docs/mutants.md
     mutants.py --check     only looks whether every mutation of tests/mutations.toml still fits the code
 
-The mutants are those of tests/mutations.toml, and those that `cargo mutants` makes of the store and the functions. Each
-is built in a copy of the tree with a target folder of its own, and ends at the first test that fails. All of them take
-hours, so docs/mutants.json keeps what became of each until the mutated file changes: stop it when you like, start it
-again, here or on another machine, and it goes on from there. Without that file it begins anew.
+The mutants are those of tests/mutations.toml, and those that `cargo mutants` makes of the store and the functions. They
+are built in a copy of the tree with a target folder of its own, most of them together (switched.py), and each ends at
+the first test that fails. All of them take hours, so docs/mutants.json keeps what became of each until the mutated file
+changes: stop it when you like, start it again, here or on another machine, and it goes on from there. Without that file
+it begins anew.
 """
 
 import hashlib
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +22,8 @@ import threading
 import time
 import tomllib
 from pathlib import Path
+
+from switched import Switched
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests/mutations.toml"
@@ -75,11 +79,14 @@ SUITES = {
     "explorer": (["--workspace", "--test", "explorer"], ["--nocapture"], 300),
     "e2e": (["--workspace", "--test", "e2e"], [], 300),
 }
+# Those that take a minute and more.
+SLOW = ["explorer", "e2e"]
 # A part of what `cargo test` goes through, from its beginning: what this catches, that catches.
 RUNS_MAX = "10"
+STACK = 64 * 1024 * 1024
 
 
-def suites(files):
+def suites_of(files):
     """Those that know the files, the quickest first."""
     if any(file.startswith("functions/authorize/") for file in files):
         return ["authorize"]
@@ -91,14 +98,28 @@ def suites(files):
 
 
 class Mutant:
-    """A name, what it breaks, whole new texts of files, and, for one that no test can catch, why not."""
+    """A name, what it breaks if it was made by hand, its edits, each a file, from where to where, and what is there
+    instead; and, for one that no test can catch, why not."""
 
-    def __init__(self, name, breaks, texts, equivalent, by_hand):
-        self.name, self.breaks, self.texts, self.equivalent, self.by_hand = name, breaks, texts, equivalent, by_hand
-        self.key = hashlib.sha256(json.dumps([name, texts], sort_keys=True).encode()).hexdigest()[:16]
+    def __init__(self, name, breaks, edits, equivalent):
+        self.name, self.breaks, self.edits, self.equivalent = name, breaks, edits, equivalent
+        self.texts = {}
+        for file, start, end, replacement in sorted(edits, reverse=True):
+            text = self.texts.get(file) or source(file)
+            self.texts[file] = text[:start] + replacement + text[end:]
+        self.key = hashlib.sha256(json.dumps([name, self.texts], sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def by_hand(self):
+        return bool(self.breaks)
 
     def matches(self, pattern):
         return any(pattern.lower() in text.lower() for text in [self.name, *self.texts])
+
+
+def source(file):
+    path = ROOT / file
+    return path.read_text() if path.exists() else ""
 
 
 def fail(text):
@@ -108,16 +129,14 @@ def fail(text):
 def by_hand(listed):
     mutants, wrong = [], []
     for entry in listed["mutation"]:
-        texts = {}
+        edits = []
         for edit in entry.get("edit", [entry]):
-            file = edit["file"]
-            path = ROOT / file
-            text = texts.get(file) or (path.read_text() if path.exists() else "")
-            found = text.count(edit["find"])
+            file, text = edit["file"], source(edit["file"])
+            start, found = text.find(edit["find"]), text.count(edit["find"])
             if found != 1:
                 wrong.append(f'"{entry["name"]}": found {found} times in {file}, not once:\n{edit["find"]}')
-            texts[file] = text.replace(edit["find"], edit["replace"])
-        mutants.append(Mutant(entry["name"], entry["breaks"], texts, entry.get("equivalent"), True))
+            edits.append((file, start, start + len(edit["find"]), edit["replace"]))
+        mutants.append(Mutant(entry["name"], entry["breaks"], edits, entry.get("equivalent")))
     if wrong:
         fail(f"{LIST.relative_to(ROOT)} no longer fits the code. Mend its patterns.\n\n" + "\n\n".join(wrong))
     return mutants
@@ -133,11 +152,9 @@ def made(listed):
     mutants = []
     for entry in entries:
         file, span = entry["file"], entry["span"]
-        text = (ROOT / file).read_text()
-        start, end = (offset(text, span[end]) for end in ("start", "end"))
-        text = text[:start] + entry["replacement"] + text[end:]
+        start, end = (offset(source(file), span[end]) for end in ("start", "end"))
         name = f"{file}: {entry['name'].split(': ', 1)[1]}"
-        mutants.append(Mutant(name, "", {file: text}, sentences.pop(name, None), False))
+        mutants.append(Mutant(name, "", [(file, start, end, entry["replacement"])], sentences.pop(name, None)))
     if sentences:
         fail(f"{LIST.relative_to(ROOT)} explains mutants that are no longer made:\n" + "\n".join(sentences))
     return mutants
@@ -166,6 +183,8 @@ class Copy:
             RUST_BACKTRACE="0",
             # Which takes most of the time of linking.
             CARGO_PROFILE_DEV_DEBUG="0",
+            # A function with a body for each of its mutants has the locals of all of them.
+            RUST_MIN_STACK=str(STACK),
         )
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -173,6 +192,7 @@ class Copy:
         for there in self.tree.rglob("*"):
             if there.is_file() and str(there.relative_to(self.tree)) not in files:
                 there.unlink()
+        # By file, what caught its mutants, the last one first.
         self.caught = {}
         self.state = hashlib.sha256()
         for file in sorted(files):
@@ -188,34 +208,41 @@ class Copy:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
-    def suites(self, files):
-        """Those that know the files, the quickest first. Of the functions' tests those of the file's crate come before
-        the others, and what caught the last mutant of the file: most often they are enough, and few are built."""
-        near = {self.caught[file] for file in files if file in self.caught}
-        near |= {path.stem for file in files for path in ROOT.glob("/".join(file.split("/")[:2]) + "/tests/*.rs")}
-        for name in suites(files):
-            if name == "handlers" and near & set(HANDLERS):
-                yield name, handlers(sorted(near & set(HANDLERS)))
-            yield name, SUITES[name]
+    def restore(self, files):
+        for file in files:
+            self.write(file, (ROOT / file).read_bytes())
+
+    def near(self, files):
+        """Of the functions' tests those that caught the last mutants of the files, and those of the files' crates: most
+        often they are enough."""
+        caught = [test for file in files for test in self.caught.get(file, [])]
+        of_crates = [path.stem for file in files for path in ROOT.glob("/".join(file.split("/")[:2]) + "/tests/*.rs")]
+        return [test for test in [*caught, *of_crates] if test in HANDLERS]
+
+    def note(self, mutant, outcome, started):
+        if test := outcome.pop("of", None):
+            for file in mutant.texts:
+                self.caught[file] = [test, *(other for other in self.caught.get(file, []) if other != test)]
+        return {**outcome, "seconds": round(time.monotonic() - started)}
 
     def run(self, mutant):
-        """What came of it: caught by which test, or survived, or did not compile."""
+        """What came of it: caught by which test, or survived, or did not compile. Few tests first: few are built."""
+        suites = [(name, SUITES[name]) for name in suites_of(mutant.texts)]
+        if near := self.near(mutant.texts):
+            at = [name for name, _ in suites].index("handlers")
+            suites.insert(at, ("handlers", handlers(sorted(near)[:3])))
         for file, text in mutant.texts.items():
             self.write(file, text.encode())
         started = time.monotonic()
         try:
-            outcome = self.first_failure(self.suites(mutant.texts))
+            return self.note(mutant, self.first_failure(suites), started)
         finally:
-            for file in mutant.texts:
-                self.write(file, (ROOT / file).read_bytes())
-        if "of" in outcome:
-            self.caught.update(dict.fromkeys(mutant.texts, outcome.pop("of")))
-        return {**outcome, "seconds": round(time.monotonic() - started)}
+            self.restore(mutant.texts)
 
     def first_failure(self, suites):
         for name, (targets, arguments, patience) in suites:
-            tests = self.build(targets)
-            if tests is None:
+            tests, errors = self.build(targets)
+            if errors:
                 return {"outcome": "unviable"}
             for test, executable, folder in tests:
                 if failed := first_failed(name, [executable, *arguments], folder, self.env, patience):
@@ -223,20 +250,86 @@ class Copy:
         return {"outcome": "survived"}
 
     def build(self, targets):
-        """The tests' names, their executables, and the folder that each runs in. `None` if they do not compile."""
+        """The tests' names, their executables, and the folder that each runs in; and what the compiler's errors are."""
         command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *targets]
         built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
-        if built.returncode != 0:
-            # A compiler that was killed says nothing about the mutant.
-            if "could not compile" not in built.stderr or "(signal: " in built.stderr:
-                fail(built.stderr)
-            return None
+        said = [json.loads(line) for line in built.stdout.splitlines()]
+        errors = [line["message"] for line in said if line.get("message", {}).get("level") == "error"]
+        # A compiler that was killed says nothing about the mutant.
+        if built.returncode != 0 and (not errors or "(signal: " in built.stderr):
+            fail(built.stderr)
         tests = [
             (artifact["target"]["name"], artifact["executable"], Path(artifact["manifest_path"]).parent)
-            for artifact in map(json.loads, built.stdout.splitlines())
+            for artifact in said
             if artifact.get("executable") and artifact["profile"]["test"]
         ]
-        return tests or fail(f"cargo test {' '.join(targets)} builds no tests")
+        return tests if tests or errors else fail(f"cargo test {' '.join(targets)} builds no tests"), errors
+
+
+class Together:
+    """The mutants that fit into one build, and the tests of that."""
+
+    def __init__(self, copy, mutants):
+        self.copy = copy
+        self.number = copy.work / "number"
+        self.switched = Switched(ROOT, mutants, self.number)
+        self.files, self.tests = set(), {}
+
+    @property
+    def mutants(self):
+        return self.switched.numbers
+
+    def build(self):
+        """What does not compile is left out, crate by crate."""
+        while not self.tests:
+            texts, lines = self.switched.texts()
+            self.copy.restore(self.files - set(texts))
+            self.files |= set(texts)
+            for file, text in texts.items():
+                self.copy.write(file, text.encode())
+            built = {name: self.copy.build(targets) for name, (targets, _, _) in SUITES.items()}
+            errors = [error for _, errors in built.values() for error in errors]
+            if not errors:
+                self.tests = {name: tests for name, (tests, _) in built.items()}
+            elif not self.switched.drop(errors, lines):
+                fail("\n".join(error["rendered"] for error in errors))
+            print(f"{len(self.mutants)} mutants fit into one build.", flush=True)
+
+    def check(self):
+        """The tests pass without any of them."""
+        sound = self.copy.work / "sound"
+        if (sound.read_text() if sound.exists() else "") == self.copy.state.hexdigest():
+            return
+        print("First, the tests as they are, which must pass …", flush=True)
+        self.number.write_text("0")
+        as_it_is = self.first_failure([], SUITES)
+        if as_it_is["outcome"] != "survived":
+            fail(f"the tests fail without any mutation: {as_it_is}")
+        sound.write_text(self.copy.state.hexdigest())
+
+    def restore(self):
+        self.copy.restore(self.files)
+
+    def run_quick(self, mutant):
+        return self.run(mutant, [name for name in suites_of(mutant.texts) if name not in SLOW])
+
+    def run_slow(self, mutant):
+        return self.run(mutant, [name for name in suites_of(mutant.texts) if name in SLOW])
+
+    def run(self, mutant, names):
+        self.number.write_text(str(self.mutants[mutant]))
+        started = time.monotonic()
+        return self.copy.note(mutant, self.first_failure(mutant.texts, names), started)
+
+    def first_failure(self, files, names):
+        near = self.copy.near(files)
+        for name in names:
+            _, arguments, patience = SUITES[name]
+            tests = sorted(self.tests[name], key=lambda test: near.index(test[0]) if test[0] in near else len(near))
+            for test, executable, folder in tests:
+                if failed := first_failed(name, [executable, *arguments], folder, self.copy.env, patience):
+                    return {"outcome": "caught", "suite": name, "by": failed, "of": test}
+        return {"outcome": "survived"}
 
 
 def first_failed(suite, command, folder, env, patience):
@@ -257,7 +350,7 @@ def first_failed(suite, command, folder, env, patience):
                 return counterexample(said)
         if tests.wait() == 0:
             return None
-        return "which does not end" if tests.returncode < 0 else "a crash of the tests"
+        return "which does not end" if tests.returncode == -signal.SIGKILL else "a crash of the tests"
     finally:
         hung.cancel()
         if tests.poll() is None:
@@ -355,16 +448,37 @@ def report(mutants, results):
 
 
 def run(mutants, due, copy, results):
-    began = time.monotonic()
-    for n, mutant in enumerate(due):
-        left = (time.monotonic() - began) / n * (len(due) - n) / 60 if n else 0
-        print(f"[{n + 1}/{len(due)}{f', {left:.0f} min left' if n else ''}] {mutant.name}", end=" … ", flush=True)
-        result = results[mutant.key] = {**copy.run(mutant), "commit": commit()}
-        expected = " (as explained)" if mutant.equivalent and result["outcome"] == "survived" else ""
-        by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
-        print(f"{result['outcome']}{by}{expected}, {result['seconds']} s", flush=True)
+    """First those of one build: all of them with what is quick, then the rest. Then one after another."""
+
+    def said(runs):
+        began = time.monotonic()
+        for n, (mutant, result_of) in enumerate(runs):
+            left = f", {(time.monotonic() - began) / n * (len(runs) - n) / 60:.0f} min left" if n else ""
+            print(f"[{n + 1}/{len(runs)}{left}] {mutant.name}", end=" … ", flush=True)
+            result = result_of(mutant)
+            by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
+            print(f"{result['outcome']}{by}, {result['seconds']} s", flush=True)
+            yield mutant, result
+
+    def keep(mutant, result):
+        results[mutant.key] = {**result, "commit": commit()}
         of_now = {mutant.key: results[mutant.key] for mutant in mutants if mutant.key in results}
         RECORD.write_text(json.dumps(of_now, indent=1) + "\n")
+
+    together = Together(copy, due)
+    together.build()
+    together.check()
+    quick = []
+    for mutant, result in said([(mutant, together.run_quick) for mutant in together.mutants]):
+        if result["outcome"] == "survived":
+            quick.append(mutant)
+        else:
+            keep(mutant, result)
+    for mutant, result in said([(mutant, together.run_slow) for mutant in quick]):
+        keep(mutant, result)
+    together.restore()
+    for mutant, result in said([(mutant, copy.run) for mutant in due if mutant not in together.mutants]):
+        keep(mutant, result)
 
 
 def main():
@@ -373,25 +487,19 @@ def main():
     if sys.argv[1:] == ["--check"]:
         return
     mutants = hand + made(listed)
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+    # Ended by whatever means, it writes the report.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     pattern = " ".join(sys.argv[1:])
     copy = Copy()
     results = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    sound = copy.work / "sound"
     # What survives unexplained runs again: there may be a test for it by now.
     settled = {m.key for m in mutants if m.key in results and (m.equivalent or results[m.key]["outcome"] != "survived")}
     due = [m for m in mutants if (m.matches(pattern) if pattern else m.key not in settled)]
-    # Last, since they go through all the tests.
-    due.sort(key=lambda mutant: mutant.equivalent is not None)
-
     print(f"{len(due)} mutants to run, {len(mutants) - len(due)} besides.", flush=True)
-    if due and (sound.read_text() if sound.exists() else "") != copy.state.hexdigest():
-        print("First, the tests as they are, which must pass …", flush=True)
-        as_it_is = copy.first_failure(SUITES.items())
-        if as_it_is["outcome"] != "survived":
-            fail(f"the tests fail without any mutation: {as_it_is}")
-        sound.write_text(copy.state.hexdigest())
     try:
-        run(mutants, due, copy, results)
+        if due:
+            run(mutants, due, copy, results)
     except KeyboardInterrupt:
         print("\nStopped. What was run is kept: run it again to go on.")
 
