@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Fault, Workbench, message_to_bob, up_to};
+use testkit::{Fault, Limits, Workbench, message_to_bob, up_to};
 use wire::limits::ACK_ENTRIES_MAX;
 
 /// Alice and Carol have each sent Bob two messages. The ids of both conversations.
@@ -128,7 +128,7 @@ async fn a_row_from_before_silent_entries_reads_as_it_did() {
 
 #[tokio::test]
 async fn a_row_that_cannot_be_read_takes_no_other_with_it() {
-    let bench = Workbench::default();
+    let bench = Workbench::limited(Limits { presence: true, ..Limits::default() });
     let [id, other] = two_conversations(&bench).await;
     rewrite(&bench, "InboxTable", of("bob", &id), |row| row["unread"] = json!({"S": "many"}));
     let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
@@ -139,9 +139,23 @@ async fn a_row_that_cannot_be_read_takes_no_other_with_it() {
     assert_eq!((seqs(&drained, &id), seqs(&drained, &other), &drained["more"]), (vec![], vec![1, 2], &json!(false)));
     bench.ok("bob", up_to("ack", &other, 2)).await;
     assert_eq!(bench.ok("bob", json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
+    // What came live is acknowledged with the next page: that holds back nothing either.
+    let other_up_to = json!({"conversation_id": other, "seq": 2});
+    let up_to_both = json!([{"conversation_id": id, "seq": 1}, other_up_to]);
+    let drained = bench.ok("bob", json!({"action": "drain", "ack": up_to_both})).await;
+    assert_eq!(drained, json!({"messages": [], "more": false}));
+    bench.ok("bob", up_to("ack", &id, 1)).await;
     // It is left pending, for whoever can read it.
     assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], true);
     assert_eq!(bench.refused("bob", json!({"action": "history", "conversation_id": id})).await, "unavailable");
+    // Unless the device has all of it.
+    bench.ok("bob", up_to("ack", &id, 2)).await;
+    assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], false);
+    // The other member has the history, and bob the others' presence.
+    let history = bench.ok("alice", json!({"action": "history", "conversation_id": id})).await;
+    assert_eq!((seqs(&history, &id), history["members"].as_array().unwrap().len()), (vec![1, 2], 1));
+    let presence = bench.ok("bob", json!({"action": "presence", "user_ids": ["alice", "carol"]})).await;
+    assert_eq!(presence["users"][0]["user_id"], "carol");
 }
 
 #[tokio::test]

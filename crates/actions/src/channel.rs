@@ -11,6 +11,9 @@ use crate::group::{everybody_has_room, unlist};
 use crate::retry::{Attempt, retry};
 use crate::sends::SendLimits;
 
+/// Members of a channel that are looked at together. One is enough to know that somebody is there.
+const LOOKED_AT_ONCE: usize = 10;
+
 /// Makes the user a member, if the channel takes everybody; where the channel ends. Again: nothing changes.
 pub async fn join(store: &Store, now: Timestamp, user: &UserId, channel: &ConversationId) -> Result<Seq, Failure> {
     retry(&mut 0, async || {
@@ -30,14 +33,40 @@ pub async fn join(store: &Store, now: Timestamp, user: &UserId, channel: &Conver
 
 /// Ends the membership. Who has none is answered the same: this may be a repetition. Nothing is posted from then on, since whoever posts
 /// looks who is a member.
+///
+/// The owner hands the channel over first, if there is anybody to hand it to. Somebody who was made its owner and left behind in it must be
+/// able to leave as well.
 pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Result<(), Failure> {
-    match channels::leave(store, user, channel).await? {
-        Left::Done(row) => {
-            unlist(store, channel, &[row]).await;
-            Ok(())
+    retry(&mut 0, async || {
+        let left = match channels::leave(store, user, channel).await? {
+            Left::Owner if is_alone(store, user, channel).await? => channels::leave_alone(store, user, channel).await?,
+            left => left,
+        };
+        match left {
+            Left::Done(row) => {
+                unlist(store, channel, &[row]).await;
+                Ok(Attempt::Done(()))
+            }
+            Left::NotMember => Ok(Attempt::Done(())),
+            Left::Owner => Err(Refusal::Forbidden.into()),
+            Left::Busy => Ok(Attempt::AgainAfterPause),
         }
-        Left::NotMember => Ok(()),
-        Left::Owner => Err(Refusal::Forbidden.into()),
+    })
+    .await
+}
+
+/// Whether nobody else is a member. Who is in the directory need not be: their rows are looked at.
+async fn is_alone(store: &Store, user: &UserId, channel: &ConversationId) -> Result<bool, Failure> {
+    let mut behind = None;
+    loop {
+        let page = channels::members(store, channel, LOOKED_AT_ONCE, behind.as_ref()).await?;
+        if page.unreadable > 0 || page.members.iter().any(|member| member.user_id != *user) {
+            return Ok(false);
+        }
+        behind = page.next;
+        if behind.is_none() {
+            return Ok(true);
+        }
     }
 }
 

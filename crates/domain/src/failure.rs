@@ -12,6 +12,9 @@ pub enum Failure {
     /// A service behind us failed. The source is for the operator; the caller is told `unavailable`.
     #[error("a service failed")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
+    /// A row is of a later version, or damaged. The caller is told `unavailable`: who can read it may be asked next.
+    #[error("a row can't be read")]
+    Unreadable(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl Failure {
@@ -19,7 +22,7 @@ impl Failure {
     pub fn refusal(&self) -> &Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::Unavailable(_) => &Refusal::Unavailable,
+            Self::Unavailable(_) | Self::Unreadable(_) => &Refusal::Unavailable,
         }
     }
 }

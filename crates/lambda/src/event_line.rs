@@ -144,9 +144,11 @@ impl EventLine {
         }
     }
 
-    /// Notes rows that were passed over, if there were any.
+    /// Adds rows that were passed over, if there were any.
     pub fn unreadable(&mut self, rows: u64) {
-        self.measures.unreadable = (rows > 0).then_some(rows);
+        if rows > 0 {
+            *self.measures.unreadable.get_or_insert_default() += rows;
+        }
     }
 
     /// Writes the line for an action that was carried out or not.
@@ -155,7 +157,9 @@ impl EventLine {
         match outcome {
             Ok(_) => self.info("ok", "answered"),
             Err(Failure::Refused(refusal)) => self.info(refusal.code(), "refused"),
-            Err(failure @ Failure::Unavailable(error)) => self.error(failure.refusal().code(), &**error, "failed"),
+            Err(failure @ (Failure::Unavailable(error) | Failure::Unreadable(error))) => {
+                self.error(failure.refusal().code(), &**error, "failed");
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::operation::delete_item::builders::DeleteItemFluentBuilder;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
@@ -53,8 +54,8 @@ pub async fn get_many(
 pub struct Page {
     pub rows: Vec<ChannelRow>,
     pub unreadable: u64,
-    /// There may be others behind these.
-    pub more: bool,
+    /// Behind which the next page begins, if there may be more.
+    pub next: Option<ConversationId>,
 }
 
 pub async fn list(store: &Store, user: &UserId, limit: usize, behind: Option<&ConversationId>) -> Result<Page, Error> {
@@ -64,7 +65,8 @@ pub async fn list(store: &Store, user: &UserId, limit: usize, behind: Option<&Co
         .set_exclusive_start_key(behind.map(|channel| key(user, channel)));
     let found = query.send().await.of_call("Query", table)?;
     let (rows, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
-    Ok(Page { rows, unreadable, more: found.last_evaluated_key().is_some() })
+    let id = |item: &Item| Reader { item, table }.parsed("conversation_id", ConversationId::parse);
+    Ok(Page { rows, unreadable, next: found.last_evaluated_key().map(id).transpose()? })
 }
 
 /// How many channels the user is a member of.
@@ -161,21 +163,39 @@ pub enum Left {
     NotMember,
     /// They are the owner, who can't.
     Owner,
+    /// Another write was under way.
+    Busy,
 }
 
 /// Ends a membership, but the owner's.
 pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Left, Error> {
+    let is_member = format!("{IS_MEMBER} AND member_role <> :owner");
+    end(store, user, channel, |delete| {
+        delete.condition_expression(is_member).expression_attribute_values(":owner", text(Role::Owner.as_str()))
+    })
+    .await
+}
+
+/// Ends a membership, the owner's too.
+pub async fn leave_alone(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Left, Error> {
+    end(store, user, channel, |delete| delete.condition_expression(IS_MEMBER)).await
+}
+
+async fn end(
+    store: &Store,
+    user: &UserId,
+    channel: &ConversationId,
+    conditionally: impl FnOnce(DeleteItemFluentBuilder) -> DeleteItemFluentBuilder,
+) -> Result<Left, Error> {
     let table = &store.tables.inbox;
     let delete = store
         .client
         .delete_item()
         .table_name(table)
         .set_key(Some(key(user, channel)))
-        .condition_expression(format!("{IS_MEMBER} AND member_role <> :owner"))
-        .expression_attribute_values(":owner", text(Role::Owner.as_str()))
         .return_values(ReturnValue::AllOld)
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-    let error = match delete.send().await {
+    let error = match conditionally(delete).send().await {
         Ok(deleted) => return read(table, &deleted.attributes.unwrap_or_default()).map(Left::Done),
         Err(error) => error,
     };
@@ -183,6 +203,7 @@ pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Re
         Some(DeleteItemError::ConditionalCheckFailedException(refused)) => {
             Ok(if refused.item().is_some() { Left::Owner } else { Left::NotMember })
         }
+        Some(DeleteItemError::TransactionConflictException(_)) => Ok(Left::Busy),
         _ => Err(Error::call("DeleteItem", table, error)),
     }
 }

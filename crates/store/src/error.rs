@@ -85,6 +85,9 @@ where
 
 impl From<Error> for domain::Failure {
     fn from(error: Error) -> Self {
-        Self::Unavailable(Box::new(error))
+        match error {
+            Error::Item { .. } => Self::Unreadable(Box::new(error)),
+            Error::Call { .. } => Self::Unavailable(Box::new(error)),
+        }
     }
 }

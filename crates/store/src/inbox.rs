@@ -216,6 +216,10 @@ pub async fn recent(
     });
     let from = since.map_or(0, |since| since.minus(ACTIVE_AT_STEP).millis());
     let until = until.map_or(i64::MAX, Timestamp::millis);
+    // Another `since` with the same cursor: DynamoDB would refuse a range that ends before it begins, and a start outside it.
+    if from > until || behind.is_some_and(|behind| !(from..=until).contains(&behind.active_at.millis())) {
+        return Ok(Page { memberships: vec![], unreadable: 0, next: None });
+    }
     let query = store
         .client
         .query()

@@ -139,7 +139,7 @@ pub(crate) fn media_delete(store: &Store, media_id: &MediaId) -> DeleteBuilder {
 
 /// Puts a row in the place of the one that was removed, while somebody can still put the object: with the end of that row the object is
 /// removed once more.
-pub async fn bury(store: &Store, removed: &Removed, until: Timestamp, now: Timestamp) -> Result<(), Error> {
+pub async fn leave_tombstone(store: &Store, removed: &Removed, until: Timestamp, now: Timestamp) -> Result<(), Error> {
     let table = &store.tables.media;
     let put = store
         .client

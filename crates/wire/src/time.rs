@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
 
 /// A moment: RFC 3339, UTC, three decimals of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,10 +30,13 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// Reads RFC 3339, with any offset.
+    /// Reads RFC 3339, with any offset. What lies beyond four digits of a year in UTC can't be written.
     pub fn parse(text: &str) -> Option<Self> {
-        let nanos = OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp_nanos();
-        i64::try_from(nanos.div_euclid(1_000_000)).ok().map(Self)
+        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC)?;
+        if !(0..=9999).contains(&moment.year()) {
+            return None;
+        }
+        i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000)).ok().map(Self)
     }
 
     #[must_use]
@@ -89,8 +92,12 @@ mod tests {
     #[test]
     fn any_offset_is_understood_and_nonsense_is_not() {
         assert_eq!(Timestamp::parse("2025-11-20T11:00:00.123+01:00"), Some(Timestamp::from_millis(1_763_632_800_123)));
-        for bad in ["", "yesterday", "2025-11-20", "2025-11-20T10:00:00", "1763632800123"] {
+        let beyond = ["9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01"];
+        for bad in ["", "yesterday", "2025-11-20", "2025-11-20T10:00:00", "1763632800123"].into_iter().chain(beyond) {
             assert_eq!(Timestamp::parse(bad), None, "{bad}");
+        }
+        for edge in ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"] {
+            assert_eq!(Timestamp::parse(edge).map(|time| time.to_string()).as_deref(), Some(edge));
         }
     }
 

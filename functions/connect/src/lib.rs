@@ -88,6 +88,6 @@ fn status<T>(outcome: &Result<T, domain::Failure>) -> i64 {
         Ok(_) => 200,
         Err(domain::Failure::Refused(Refusal::Forbidden)) => 403,
         Err(domain::Failure::Refused(_)) => 400,
-        Err(domain::Failure::Unavailable(_)) => 503,
+        Err(domain::Failure::Unavailable(_) | domain::Failure::Unreadable(_)) => 503,
     }
 }

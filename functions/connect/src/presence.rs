@@ -17,7 +17,8 @@ pub(crate) async fn presence(deps: &Deps, caller: &Caller, request: &PresenceReq
 }
 
 async fn of(deps: &Deps, caller: &UserId, user: &UserId) -> Result<Option<Presence>, Failure> {
-    let row = inbox::get(&deps.store, caller, &direct_conversation_id(caller, user)).await?;
+    let row = inbox::get(&deps.store, caller, &direct_conversation_id(caller, user)).await;
+    let row = store::if_readable(row, "a row of an inbox")?.flatten();
     if !row.is_some_and(|row| row.told_of_marks().others().contains(user)) {
         return Ok(None);
     }

@@ -1,7 +1,7 @@
 //! "This device holds everything up to here": raises delivered marks, which ends pending, and tells the other members.
 
 use actions::{Mark, Raised, raise, tell_delivered};
-use domain::Failure;
+use domain::{Failure, error_chain};
 use futures_util::future::join_all;
 use lambda::{Caller, EventLine, UpTo};
 use wire::{AckEntry, AckRequest, AckResult, Reply};
@@ -29,19 +29,24 @@ pub(crate) struct Acked {
 }
 
 /// Raises the marks side by side: the entries are about different rows. If any is refused the answer is that error, and the others
-/// stand.
+/// stand. A row that can't be read is passed over: the device asks again for as long as it is refused, and would get nothing else.
 pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry], line: &mut EventLine) -> Acked {
     let now = deps.clock.now();
     let each = entries.iter().map(|entry| {
         raise(&deps.store, &deps.fanout, now, &caller.user, &entry.conversation_id, entry.seq, Mark::Delivered)
     });
-    let mut acked = Acked { raised: vec![], outcome: Ok(()) };
+    let (mut acked, mut unreadable) = (Acked { raised: vec![], outcome: Ok(()) }, 0);
     for result in join_all(each).await {
         match result {
             Ok(raised) => acked.raised.push(raised),
+            Err(Failure::Unreadable(error)) => {
+                tracing::error!(error = error_chain(&*error), "an acknowledged row can't be read; it is passed over");
+                unreadable += 1;
+            }
             Err(failure) => acked.outcome = acked.outcome.and(Err(failure)),
         }
     }
+    line.unreadable(unreadable);
     let up_to = |Raised { row, .. }: &Raised| UpTo {
         conversation_id: row.conversation_id.clone(),
         seq: row.marks.delivered_seq,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use domain::{Failure, Membership, RosterRow, is_channel, is_group};
 use lambda::{Caller, EventLine};
+use store::roster::Page;
 use store::{channels, heads, inbox, messages, roster, views};
 use wire::{
     ConversationId, GroupMember, Member, MembersRequest, MembersResult, ReactionsRequest, ReactionsResult, Reactor,
@@ -22,15 +23,23 @@ pub(crate) async fn members(
     let group = line.conversation_id.insert(conversation_id);
     own_row(deps, caller, group).await?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = if is_channel(group) {
-        channels::members(&deps.store, group, limit, cursor.as_ref()).await?
-    } else {
-        roster::page(&deps.store, group, limit, cursor.as_ref()).await?
+    let page = async |behind: Option<&UserId>| {
+        if is_channel(group) {
+            channels::members(&deps.store, group, limit, behind).await
+        } else {
+            roster::page(&deps.store, group, limit, behind).await
+        }
     };
-    line.unreadable(page.unreadable);
+    let mut found = page(cursor.as_ref()).await?;
+    // All of them have left, or can't be read: an empty page would say nothing.
+    while found.members.is_empty() && found.next.is_some() {
+        let next = page(found.next.as_ref()).await?;
+        found = Page { unreadable: found.unreadable + next.unreadable, ..next };
+    }
+    line.unreadable(found.unreadable);
     let shown =
         |row: &RosterRow| GroupMember { user_id: row.user_id.clone(), role: row.role, joined_seq: row.joined_seq };
-    Ok(MembersResult { members: page.members.iter().map(shown).collect(), next_cursor: page.next })
+    Ok(MembersResult { members: found.members.iter().map(shown).collect(), next_cursor: found.next })
 }
 
 pub(crate) async fn receipts(

@@ -315,6 +315,7 @@ async fn who_may_what_in_a_channel() {
     for wrong in [
         up_to("ack", &id, 1),
         about("receipts", &id),
+        json!({"action": "channels", "cursor": "gr_of-no-channel"}),
         frame("reactions", &id, &json!({"seq": 1})),
         frame("send", &id, &json!({"client_msg_id": "x", "kind": "text", "body": "x", "mentions": ["bob"]})),
     ] {
@@ -335,6 +336,21 @@ async fn who_may_what_in_a_channel() {
     assert_eq!(bench.refused("carol", gone).await, "gone");
     bench.ok("mallory", json!({"action": "settings", "user_id": "carol", "set": {"blocked": true}})).await;
     assert_eq!(bench.refused("carol", add(&id, "a2", &json!(["mallory"]))).await, "forbidden");
+}
+
+#[tokio::test]
+async fn who_was_made_the_owner_of_a_channel_and_left_behind_in_it_may_leave() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("alice", frame("role", &id, &json!({"client_msg_id": "o1", "user_id": "bob", "role": "owner"}))).await;
+    assert_eq!(bench.refused("bob", about("leave", &id)).await, "forbidden", "alice could have it back");
+    bench.ok("alice", about("leave", &id)).await;
+    // Another write of the row is under way.
+    bench.aws.fail_next("DeleteItem", Fault::Conflict);
+    bench.ok("bob", about("leave", &id)).await;
+    assert_eq!(bench.refused("bob", about("members", &id)).await, "not_member");
+    assert_eq!(bench.ok("bob", json!({"action": "channels"})).await["conversations"], json!([]));
 }
 
 #[tokio::test]

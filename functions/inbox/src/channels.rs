@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use domain::{ChannelRow, Failure, Head, StoredMessage, fit};
+use domain::{ChannelRow, Failure, Head, StoredMessage, fit, is_channel};
 use lambda::EventLine;
 use store::{channels, heads, messages};
 use wire::limits::CHANNELS_PER_USER_MAX;
-use wire::{Channel, ChannelsRequest, ChannelsResult, ConversationId, Kind, Seq, UserId};
+use wire::{Channel, ChannelsRequest, ChannelsResult, ConversationId, Kind, Refusal, Seq, UserId};
 
 use crate::Deps;
 
@@ -22,8 +22,11 @@ pub(crate) async fn channels(
     line: &mut EventLine,
 ) -> Result<ChannelsResult, Failure> {
     let behind = request.cursor.as_ref();
+    if behind.is_some_and(|id| !is_channel(id)) {
+        return Err(Refusal::bad_request("cursor", "must be a next_cursor, or left out").into());
+    }
     let found = channels::list(&deps.store, user, PAGE_MAX, behind).await?;
-    if found.rows.is_empty() && !found.more {
+    if found.rows.is_empty() && found.next.is_none() {
         line.unreadable(found.unreadable);
         return Ok(ChannelsResult { conversations: vec![], next_cursor: None });
     }
@@ -34,7 +37,6 @@ pub(crate) async fn channels(
     let lines = lines(deps, heads.values()).await?;
     let again = channels::list(&deps.store, user, PAGE_MAX, behind).await?;
     line.unreadable(again.unreadable + failed);
-    let last = ids.last().cloned();
     let shown = |row: ChannelRow| {
         let is_same = |was: &&ChannelRow| was.conversation_id == row.conversation_id && was.joined_at == row.joined_at;
         found.rows.iter().find(is_same)?;
@@ -46,7 +48,7 @@ pub(crate) async fn channels(
     let conversations = fit(all);
     let is_cut = conversations.len() < count;
     let cut = conversations.last().map(|last| last.conversation_id.clone()).filter(|_| is_cut);
-    Ok(ChannelsResult { conversations, next_cursor: cut.or(last.filter(|_| found.more)) })
+    Ok(ChannelsResult { conversations, next_cursor: cut.or(found.next) })
 }
 
 /// What happened, where that is a channel's line.

@@ -36,16 +36,19 @@ async fn direct(
     let own = inbox::get(&deps.store, user, conversation_id).await?.ok_or(Refusal::NotMember)?;
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
     let audience = own.told_of_marks();
-    let others = audience.others().iter().map(|other| inbox::get(&deps.store, other, conversation_id));
+    let others = audience.others().iter().map(async |other| {
+        let row = inbox::get(&deps.store, other, conversation_id).await;
+        store::if_readable(row, "another member's row")
+    });
     let (listed, others) =
         tokio::join!(messages::list(&deps.store, conversation_id, request.side, limit), try_join_all(others));
     let (listed, others) = (listed?, others?);
 
-    let rows: Vec<_> = std::iter::once(own).chain(others.into_iter().flatten()).collect();
+    *unreadable = passed_over(&listed, others.iter().filter(|row| row.is_none()).count());
+    let rows: Vec<_> = std::iter::once(own).chain(others.into_iter().flatten().flatten()).collect();
     // The rows were read one after another, and entries may have arrived between: the newest of what was read is the end.
     let ends = rows.iter().map(|row| row.end.seq).chain(listed.messages.last().map(|last| last.place.seq));
     let last_seq = ends.max().unwrap_or_default();
-    *unreadable = passed_over(&listed);
     let (messages, more) = page(user, &listed, request.side, Seq::FIRST, last_seq);
     let members = rows.iter().map(domain::Membership::member).collect();
     Ok(HistoryResult { messages, more, last_seq, first_seq: None, members })
@@ -69,7 +72,7 @@ async fn of_group(
     let mut listed = messages::list(&deps.store, group, side, limit).await?;
     listed.messages.retain(|message| seen.contains(&message.place.seq));
     listed.unreadable.retain(|seq| seen.contains(seq));
-    *unreadable = passed_over(&listed);
+    *unreadable = passed_over(&listed, 0);
     if is_channel(group) {
         channel_reactions::with_own(&deps.store, user, &mut listed.messages).await?;
     }
@@ -77,8 +80,8 @@ async fn of_group(
     Ok(HistoryResult { messages, more, last_seq, first_seq: Some(first_seq), members: vec![] })
 }
 
-fn passed_over(listed: &Listed) -> Option<u64> {
-    let count = listed.unreadable.len() as u64;
+fn passed_over(listed: &Listed, rows: usize) -> Option<u64> {
+    let count = (listed.unreadable.len() + rows) as u64;
     (count > 0).then_some(count)
 }
 

@@ -115,6 +115,9 @@ async fn a_cursor_from_elsewhere_is_refused() {
     let own = page["next_cursor"].clone();
     let next = bench.ok("bob", json!({"action": "inbox", "limit": 1, "cursor": own})).await;
     assert_ne!(next["conversations"][0]["peer_id"], page["conversations"][0]["peer_id"]);
+    // Behind another `since` nothing is left of it.
+    let later = json!({"action": "inbox", "cursor": own, "since": "2099-01-01T00:00:00.000Z"});
+    assert_eq!(bench.ok("bob", later).await, json!({"conversations": [], "next_cursor": null}));
     for (user, cursor) in [("dave", own), ("bob", json!("e30")), ("bob", json!("%%%")), ("bob", json!(""))] {
         let answer = bench.run(user, json!({"action": "inbox", "cursor": cursor})).await;
         assert_eq!(answer["error"]["code"], "bad_request");

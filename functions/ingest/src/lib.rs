@@ -92,7 +92,7 @@ async fn take(deps: &Deps, request_id: &str, began: Instant, record: &Record) ->
     let is_done = match &outcome {
         Ok(()) => true,
         Err(Failure::Refused(refusal)) => !refusal.retryable(),
-        Err(Failure::Unavailable(_)) => false,
+        Err(Failure::Unavailable(_) | Failure::Unreadable(_)) => false,
     };
     line.write(&outcome, deps.clock.now());
     is_done

@@ -50,7 +50,7 @@ pub(crate) async fn sweep(deps: &Deps, request_id: &str, batch: Batch) -> BatchA
 async fn one(deps: &Deps, row: &Removed) -> Result<(), Failure> {
     let now = deps.clock.now();
     if let Some(until) = row.puts_end.filter(|end| *end > now) {
-        media::bury(&deps.store, row, until, now).await?;
+        media::leave_tombstone(&deps.store, row, until, now).await?;
     }
     deps.objects.remove(&row.key(), row.upload_id.as_deref()).await?;
     Ok(())

@@ -221,7 +221,9 @@ async fn line(deps: &Deps, row: &Membership, seq: Seq, devices: &[&Device]) -> R
         return Ok(row.last.clone());
     }
     let entry = store::if_readable(messages::get(&deps.store, &row.conversation_id, seq).await, "a message")?;
-    let Some(entry) = entry.flatten() else { return Ok(row.last.clone()) };
+    // What came of a message, or happened to the group, was said by nobody.
+    let entry = entry.flatten().filter(|entry| entry.kind.counts());
+    let Some(entry) = entry else { return Ok(row.last.clone()) };
     Ok(LastEntry {
         seq,
         message_id: entry.place.message_id.clone(),
