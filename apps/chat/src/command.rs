@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Ring(Option<DeviceToken>),
     /// A command that lacks something: how it is written.
     Usage(&'static str),
+    /// A slip of the keys, or a command with more behind it than belongs there: nothing that others should read.
+    Unknown,
 }
 
 /// What can be set for the conversation on the screen.
@@ -59,8 +61,12 @@ pub(crate) enum Change {
 }
 
 impl Command {
-    /// A line that is a command. Any other is a message, also one that begins with a slash.
+    /// A line that is a command, or looks like one. Any other is a message.
     pub(crate) fn parse(line: &str) -> Option<Self> {
+        Self::known(line).or_else(|| is_word(line).then_some(Self::Unknown))
+    }
+
+    fn known(line: &str) -> Option<Self> {
         let line = line.trim();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         if name == "/ring" {
@@ -155,6 +161,20 @@ impl Command {
     }
 }
 
+/// What a line says that is no command: with two slashes a message can begin with one.
+pub(crate) fn message(line: String) -> String {
+    match line.strip_prefix('/') {
+        Some(rest) if is_word(rest) => rest.to_owned(),
+        _ => line,
+    }
+}
+
+/// Whether it begins with a slash and a word, as no path does.
+fn is_word(line: &str) -> bool {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    first.strip_prefix('/').is_some_and(|word| !word.is_empty() && word.chars().all(|it| it.is_ascii_lowercase()))
+}
+
 /// `5 text`: the number of a message, as it is shown, with or without its `#`.
 fn number(text: &str) -> (Option<Seq>, &str) {
     let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -199,8 +219,14 @@ mod tests {
                 .into_iter()
                 .all(|line| matches!(Command::parse(line), Some(Command::Usage(_))))
         );
-        for message in ["/mute bob", "mute", "/shrug", "/", "say /mute", "/editor", "/who knows"] {
-            assert_eq!(Command::parse(message), None, "{message}");
+        for line in ["mute", "/", "say /mute", "/etc/hosts is it", "//shrug", "// so", "/7", "1/2"] {
+            assert_eq!(Command::parse(line), None, "{line}");
+        }
+        for slip in ["/mute bob", "/shrug", "/editor", "/who knows", " /remov 7"] {
+            assert_eq!(Command::parse(slip), Some(Command::Unknown), "{slip}");
+        }
+        for (line, said) in [("//shrug", "/shrug"), ("// so", "// so"), ("/etc/hosts", "/etc/hosts"), ("hi", "hi")] {
+            assert_eq!(message(line.to_owned()), said);
         }
     }
 

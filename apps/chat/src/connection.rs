@@ -57,7 +57,7 @@ enum Answer {
     Channels(Listing, Result<ChannelsResult, Error>),
     Set(Result<(), Error>),
     Saved(PathBuf, Result<(), Error>),
-    Presence(Result<Vec<Presence>, Error>),
+    Presence(UserId, Result<Vec<Presence>, Error>),
     Ring {
         on: bool,
         answer: Result<(), Error>,
@@ -106,7 +106,7 @@ impl Talk {
                 Answer::Joined(from, id, Ok(_)) => self.room.open_from(&from, id),
                 Answer::Channels(listing, page) => self.room.channels(listing, page),
                 Answer::Saved(place, saved) => self.room.saved(&place, saved),
-                Answer::Presence(presence) => self.room.present(presence),
+                Answer::Presence(of, presence) => self.room.present(&of, presence),
                 Answer::Ring { on, answer } => self.room.rings(on, answer),
                 Answer::Outbox(with, outbox) => self.room.unsent(&with, outbox, now()),
                 Answer::Joined(_, _, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
@@ -289,7 +289,10 @@ impl Talk {
             Ask::Read { conversation_id, seq } => {
                 self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
             }
-            Ask::Presence(peer) => self.client.presence(vec![peer]).map(Answer::Presence).boxed(),
+            Ask::Presence(of) => {
+                let presence = self.client.presence(vec![of.clone()]);
+                presence.map(|presence| Answer::Presence(of, presence)).boxed()
+            }
             Ask::List => self.client.inbox(None).map(Answer::List).boxed(),
             Ask::Members { conversation_id, cursor } => {
                 let page = self.client.members(&conversation_id, MEMBERS_AT_ONCE, cursor);

@@ -129,6 +129,9 @@ impl Printer {
         }
         let own = *sender_id == self.me;
         let who = if own { "you" } else { sender_id.as_str() };
+        if message.deleted_at.is_some() {
+            return Some(format!("{who}: (deleted)"));
+        }
         let target = target_seq.map_or(String::new(), |seq| format!("#{seq}"));
         Some(match (kind, emoji) {
             (Kind::Text, _) if own => format!("you: {body} ✓"),

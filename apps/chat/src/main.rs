@@ -57,7 +57,7 @@ Keys:
   Page up, down    look back
   Esc, Ctrl-C      leave
 
-Commands, each on a line of its own. Without a number, the first two are about your last message, the others about theirs:
+Commands, each on a line of its own; a message that begins with a slash begins with two. Without a number, the first two are about your last message, the others about theirs:
   /edit [7] TEXT          says something else
   /delete [7]             deletes it for both
   /react [7] [EMOJI]      reacts to it, or takes that back
@@ -141,8 +141,13 @@ async fn chat(Args { me, peer, url, token }: Args, offset: UtcOffset) -> Result<
     } else {
         lines::run(&me, &mut talk).await
     };
+    let unanswered = talk.room.unanswered();
     talk.leave().await;
-    ended
+    ended?;
+    if unanswered > 0 {
+        bail!("left with {unanswered} of your messages unanswered: write again what the others don't have");
+    }
+    Ok(())
 }
 
 fn user_id(text: &str) -> Result<UserId, InvalidId> {

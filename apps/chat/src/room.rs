@@ -467,6 +467,10 @@ impl Room {
                 badge: false,
                 when: When::default(),
             }))),
+            Command::Unknown => {
+                let text = "not sent: no command is written so. `chat --help` has them all; begin a message with //";
+                self.news.push(News::Notice(text.to_owned()));
+            }
             Command::Usage(usage) => self.news.push(News::Notice(format!("it is written: {usage}"))),
             Command::Set(setting) => match setting.settings(self.id.as_ref(), self.peer()) {
                 Some(settings) => self.asks.push(Ask::Settings(settings)),
@@ -722,12 +726,11 @@ impl Room {
         }
     }
 
-    /// Whether the peer is there, since the user has asked.
-    pub(crate) fn present(&mut self, presence: Result<Vec<Presence>, Error>) {
+    /// Whether `peer` is there, since the user has asked.
+    pub(crate) fn present(&mut self, peer: &UserId, presence: Result<Vec<Presence>, Error>) {
         match presence {
             Ok(users) => {
-                let peer = self.name();
-                let text = match users.into_iter().find(|user| self.is_peer(&user.user_id)) {
+                let text = match users.into_iter().find(|user| user.user_id == *peer) {
                     Some(Presence { online: true, .. }) => format!("{peer} is online"),
                     Some(Presence { last_seen_at: Some(at), .. }) => format!("{peer} was last seen at {at}"),
                     Some(_) | None => format!("nobody knows when {peer} was here"),
@@ -959,6 +962,8 @@ impl Room {
 
     fn open(&mut self, conversation_id: &ConversationId) {
         self.id = Some(conversation_id.clone());
+        // Now it is known which of what is not sent is about it.
+        self.asks.push(Ask::Outbox);
         // While catching up, history follows.
         if !self.catching_up {
             self.ask_history();
@@ -1085,6 +1090,15 @@ impl Room {
     }
 
     /// What was to be cancelled can't be.
+    pub(crate) fn ask_to_stay(&mut self) -> Vec<News> {
+        let text = format!(
+            "{} of your messages are not sent, and lost if you leave: leave again to do so",
+            self.waiting.len()
+        );
+        self.news.push(News::Notice(text));
+        self.take_news()
+    }
+
     pub(crate) fn too_late(&mut self) {
         self.news.push(News::Notice("it is too late: the file is there".to_owned()));
     }

@@ -19,7 +19,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::signal::unix::{SignalKind, signal};
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::Command;
+use crate::command::{self, Command};
 use crate::connection::Talk;
 use crate::editor::Editor;
 use crate::room::{News, Room};
@@ -33,6 +33,7 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
     let mut inputs = EventStream::new();
     // Twice a second, so that a countdown by seconds skips none.
     let mut clock = tokio::time::interval(Duration::from_millis(500));
+    let mut is_asked = false;
     let mut screen = Screen { transcript, editor: Editor::default(), scrolled: 0 };
     loop {
         screen.draw(&talk.room, size()?)?;
@@ -48,11 +49,16 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
                 let Some(input) = input else { return Ok(()) };
                 match screen.input(input?) {
                     Action::None => {}
+                    // What is not sent is here alone.
+                    Action::Leave if talk.room.unanswered() > 0 && !is_asked => {
+                        is_asked = true;
+                        screen.apply(talk.room.ask_to_stay());
+                    }
                     Action::Leave => return Ok(()),
                     Action::Typing => talk.typing(),
                     Action::Say(body) => match Command::parse(&body) {
                         Some(command) => screen.apply(talk.command(&body, command).await),
-                        None => screen.apply(talk.say(body).await),
+                        None => screen.apply(talk.say(command::message(body)).await),
                     },
                     Action::Wake => talk.wake(),
                 }

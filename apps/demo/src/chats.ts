@@ -187,12 +187,9 @@ export class Chats {
   }
 
   async send(chat: Chat, draft: Exclude<Draft, string>): Promise<void> {
-    const { id, peer } = chat;
-    if (id !== undefined && (peer === undefined || draft.replyTo !== undefined)) {
-      const target = { conversation_id: id };
+    const target = targetOf(chat);
+    if (target) {
       await this.#queue(chat, this.#client.send(target, draft), { target, ...draft });
-    } else if (peer !== undefined) {
-      await this.#queue(chat, this.#client.sendTo(peer, draft), { target: { to: peer }, ...draft });
     }
     // To answer is to have seen what was unread, so the separator goes.
     chat.timeline.close();
@@ -577,13 +574,16 @@ export class Chats {
   async lookBack(): Promise<void> {
     const chat = this.open;
     const side = chat?.timeline.moreBefore();
-    if (chat?.id === undefined || !side || chat.isLoading) {
+    if (chat?.id === undefined || !side || chat.isLoading || chat.isGone) {
       return;
     }
     chat.isLoading = true;
     this.#watcher.changed();
     try {
-      chat.addPage(await this.#client.history(chat.id, side, PAGE));
+      const page = await this.#page(chat, chat.id, side);
+      if (page) {
+        chat.addPage(page);
+      }
     } finally {
       chat.isLoading = false;
     }

@@ -4,6 +4,7 @@ import { connect, indexedDbStorage, type Message } from "@pigeonhole/client";
 import type { Chat } from "./chat.ts";
 import { Chats } from "./chats.ts";
 import { isShared } from "./group.ts";
+import { local } from "./local.ts";
 import { Network } from "./network.ts";
 import { Phone } from "./phone.ts";
 import { draftOf } from "./prepare.ts";
@@ -52,6 +53,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     hidesFrames.set(isOpen ? undefined : "yes"),
   );
   const network = new Network(isCut.get() !== null, (frame) => frames.add(frame));
+  const { data_id } = await local();
   const storage = await takeStorage(user);
   const lockScreen = new LockScreen(user, (id, title) => {
     turnOn(true);
@@ -64,7 +66,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     userId: user,
     deviceId: phone.deviceId,
     token: () => token(user),
-    storage: indexedDbStorage(storage),
+    // What it knows of other tables is about other messages.
+    storage: indexedDbStorage(`${storage} of ${data_id}`),
     webSocket: network.open,
   });
 

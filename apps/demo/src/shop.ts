@@ -1,17 +1,16 @@
 // A team's own server, for want of one: what the shop tells a user goes into the local server's queue. No DOM.
 
+import { local } from "./local.ts";
+
 const SHOP = "@shop";
 const NEWS = ["Your parcel is on its way", "Your parcel is two stops away", "Your parcel is at your door"];
 
-let queue: Promise<string | undefined> | undefined;
-
 /** Where the shop puts its messages. A server without a queue has no such place. */
 export function queueUrl(): Promise<string | undefined> {
-  queue ??= fetch("/local").then(
-    async (answer) => (answer.ok ? ((await answer.json()).queue_url ?? undefined) : undefined),
+  return local().then(
+    ({ queue_url }) => queue_url ?? undefined,
     () => undefined,
   );
-  return queue;
 }
 
 /** The next that there is to tell. `count`: how much was told before. */

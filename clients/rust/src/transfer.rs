@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::BASE64;
@@ -111,8 +112,10 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
         Err(_) => return PutEnd::Lost,
     };
     let (sent_tx, sent_rx) = watch::channel(0);
+    let progress = Arc::new(progress);
+    let told = Arc::clone(&progress);
     let body = stream::iter(chunks.into_iter().map(move |chunk| {
-        progress(*sent_tx.borrow());
+        told(*sent_tx.borrow());
         sent_tx.send_modify(|sent| *sent += chunk.len() as u64);
         Ok::<_, io::Error>(chunk)
     }));
@@ -123,7 +126,12 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
     // S3 takes no body whose length it does not know.
     tokio::select! {
         response = request.header(CONTENT_LENGTH, bytes).send() => match response {
-            Ok(response) => PutEnd::Status(response.status().as_u16()),
+            Ok(response) => {
+                if response.status().is_success() {
+                    progress(bytes);
+                }
+                PutEnd::Status(response.status().as_u16())
+            }
             Err(_) => PutEnd::Lost,
         },
         () = silence(sent_rx) => PutEnd::Lost,
@@ -176,9 +184,10 @@ pub(crate) enum Fetched {
 impl Fetch {
     pub(crate) fn new(media: &Media, to: &Path) -> io::Result<Self> {
         let mut part = to.as_os_str().to_owned();
-        part.push(".part");
+        // Another download may write to the same place, and no file of the user's is in the way.
+        part.push(format!(".{:016x}.part", fastrand::u64(..)));
         let part = PathBuf::from(part);
-        let file = File::create(&part)?;
+        let file = File::create_new(&part)?;
         Ok(Self { part, file: Some(file), hash: Some(Hash::new(media.bytes)), done: 0, media: media.clone() })
     }
 
@@ -359,14 +368,20 @@ mod tests {
             "HTTP/1.1 206 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nlo",
         ])
         .await;
-        let (to, part) = (place("got"), place("got.part"));
+        let to = place("got");
+        let beside = || {
+            let names = std::fs::read_dir(to.parent().unwrap()).unwrap().map(|file| file.unwrap().path());
+            names.filter(|name| name.to_string_lossy().starts_with(&*to.to_string_lossy())).collect::<Vec<_>>()
+        };
         let mut fetch = Fetch::new(&hello(), &to).unwrap();
         let http = http();
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::Broken(_))));
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::UrlEnded)));
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
+        // Another one to the same place, which is given up, takes nothing of this one with it.
+        drop(Fetch::new(&hello(), &to).unwrap());
         fetch.end(&to).unwrap();
-        assert_eq!(std::fs::read(&to).unwrap(), b"hello");
+        assert_eq!((std::fs::read(&to).unwrap().as_slice(), beside()), (&b"hello"[..], vec![to.clone()]));
         let asked = serving.await.unwrap();
         assert!(!asked[0].contains("range:") && asked[2].contains("range: bytes=3-"), "{asked:?}");
         std::fs::remove_file(&to).unwrap();
@@ -375,6 +390,6 @@ mod tests {
         let mut fetch = Fetch::new(&hello(), &to).unwrap();
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
         assert!(fetch.end(&to).is_err());
-        assert!(!to.exists() && !part.exists());
+        assert_eq!(beside(), Vec::<PathBuf>::new());
     }
 }

@@ -96,7 +96,7 @@ class Pigeonhole {
         _socket = socket;
         _opened();
         await for (final text in socket.stream) {
-          _hear(jsonDecode(text as String) as Fields);
+          _onFrame(jsonDecode(text as String) as Fields);
         }
       } catch (_) {
         // The next one may go better.
@@ -191,7 +191,7 @@ class Pigeonhole {
     return marks;
   }
 
-  void _hear(Fields frame) {
+  void _onFrame(Fields frame) {
     _heardAt = DateTime.now();
     switch (frame['type']) {
       case 'messages.new':

@@ -1,4 +1,4 @@
-// Lets tools/scripts/samples.py use the class: a command a line in, what the class says a line out, fields parted by tabs.
+// Lets tools/scripts/samples.py use the class: a command a line in, what the class says a line out, fields with tabs between.
 
 import kotlin.system.exitProcess
 import org.json.JSONObject

@@ -109,7 +109,7 @@ class Pigeonhole(
         drain()
         sendNext()
     }
-    override fun onMessage(webSocket: WebSocket, text: String) = onThread { hear(JSONObject(text)) }
+    override fun onMessage(webSocket: WebSocket, text: String) = onThread { onFrame(JSONObject(text)) }
     override fun onClosing(webSocket: WebSocket, code: Int, reason: String) = webSocket.cancel()
     override fun onClosed(webSocket: WebSocket, code: Int, reason: String) = onThread { connectLater(webSocket) }
     override fun onFailure(webSocket: WebSocket, t: Throwable, response: Response?) = onThread {
@@ -177,7 +177,7 @@ class Pigeonhole(
         return if (marks.isEmpty()) null else JSONArray(marks)
     }
 
-    private fun hear(frame: JSONObject) {
+    private fun onFrame(frame: JSONObject) {
         heardAt = now()
         when (frame.optString("type")) {
             "messages.new" -> frame.getJSONArray("messages").objects().forEach { arrived(it) }

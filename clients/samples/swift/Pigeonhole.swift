@@ -100,7 +100,7 @@ final class Pigeonhole {
                 opened.resume()
                 onOpen()
                 while true {
-                    if case .string(let text) = try await opened.receive() { hear(text) }
+                    if case .string(let text) = try await opened.receive() { onFrame(text) }
                 }
             } catch {
                 status = (socket?.response as? HTTPURLResponse)?.statusCode ?? 0
@@ -193,7 +193,7 @@ final class Pigeonhole {
         return marks.isEmpty ? nil : marks.map { ["conversation_id": $0.key, "seq": $0.value] }
     }
 
-    private func hear(_ text: String) {
+    private func onFrame(_ text: String) {
         heardAt = Date()
         guard let frame = try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? Fields else { return }
         let id = frame["id"] as? String ?? ""

@@ -1,4 +1,4 @@
-import { connect, indexedDbStorage, type TokenNeed } from "@pigeonhole/client";
+import { connect, counts, indexedDbStorage, type TokenNeed } from "@pigeonhole/client";
 
 async function tokenFromMyBackend(need: TokenNeed): Promise<string> {
   // One from the cache will do, as long as it is valid, but for "refused" and "expired".
@@ -25,7 +25,9 @@ for await (const event of client.events) {
   switch (event.type) {
     case "message": {
       const { conversation_id, seq, sender_id, body } = event.message;
-      console.log(`${sender_id}: ${body}`);
+      if (counts(event.message)) {
+        console.log(`${sender_id}: ${body}`);
+      }
       // It is on the screen. This need not be waited for.
       client.read(conversation_id, seq);
       break;

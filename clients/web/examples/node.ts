@@ -1,6 +1,6 @@
 // Echoes whatever is said to it, against `cargo run`.
 
-import { connect } from "@pigeonhole/client";
+import { connect, counts } from "@pigeonhole/client";
 import { WebSocket } from "ws";
 
 const client = await connect({
@@ -12,7 +12,8 @@ const client = await connect({
 });
 
 for await (const event of client.events) {
-  if (event.type === "message" && event.message.sender_id !== "echo") {
+  // Edits, reactions and what happened to a group are no messages that anybody wrote.
+  if (event.type === "message" && counts(event.message) && event.message.sender_id !== "echo") {
     const { conversation_id, seq, body } = event.message;
     client.read(conversation_id, seq);
     await client.send({ conversation_id }, `you said: ${body}`);

@@ -42,8 +42,6 @@ export interface Digests {
 
 const IMAGES = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/avif"];
 const FILE = "application/octet-stream";
-const PIXELS_MAX = 65_535;
-const DURATION_MS_MAX = 24 * 60 * 60 * 1000;
 
 /** @throws `bad_request` or `too_large`, with the field. */
 export function infoOf(draft: MediaDraft): Omit<MediaInfo, "sha256"> {
@@ -57,10 +55,10 @@ export function infoOf(draft: MediaDraft): Omit<MediaInfo, "sha256"> {
     throw new PigeonholeError("bad_request", `mime: ${mime} is no ${kind}; send it as a file`);
   }
   if (kind === "image") {
-    needs("width", width, PIXELS_MAX);
-    needs("height", height, PIXELS_MAX);
+    needs("width", width, limits.PIXELS_MAX);
+    needs("height", height, limits.PIXELS_MAX);
   } else if (kind === "voice") {
-    needs("duration_ms", durationMs, DURATION_MS_MAX);
+    needs("duration_ms", durationMs, limits.DURATION_MS_MAX);
   } else if (name === undefined) {
     throw new PigeonholeError("bad_request", "name: is missing");
   }

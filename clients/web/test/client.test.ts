@@ -422,6 +422,13 @@ it("tells of a token callback that fails or never answers, and asks it again", a
   await until(client, isState("caught_up"));
 });
 
+it("shows nobody a token that no connection can be opened with", async () => {
+  const client = await start({ token: async () => "a.b.c\n", timing: { reconnectFirst: 1 } });
+  const offline = await until(client, isState("offline"));
+  expect(offline).toMatchObject({ why: { reason: "no_token" } });
+  expect(JSON.stringify(offline)).not.toContain("a.b.c");
+});
+
 it("stops waiting for a server that accepts the connection and never answers the upgrade", async () => {
   const { createServer } = await import("node:net");
   const deaf = createServer(() => {});

@@ -79,6 +79,8 @@ pub(crate) struct Gateway {
     pub(crate) forbidden: Mutex<BTreeSet<String>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) database: Arc<DatabaseServer>,
+    /// Which data this is: of a folder always the same, in memory another at each start.
+    pub(crate) data_id: String,
     pub(crate) objects: ObjectServer,
     pub(crate) sns: Arc<Sns>,
     pub(crate) queues: Queues,

@@ -17,6 +17,7 @@ mod sns;
 mod sqs;
 mod tokens;
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use binaries::{Binaries, build_functions};
@@ -31,6 +32,13 @@ pub use s3::ObjectServer;
 pub use server::{Options, Server};
 pub use sns::serve_sns;
 pub use tokens::Tokens;
+
+/// Whole, or as it was: a server may be killed meanwhile.
+fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = file.with_extension("new");
+    std::fs::write(&new, bytes)?;
+    std::fs::rename(new, file)
+}
 
 /// A panic elsewhere leaves nothing half done in what the locks here guard.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -36,7 +36,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use uuid::Uuid;
 
-use crate::lock;
+use crate::{lock, write_whole};
 
 /// What a sandbox signs with: see its environment. The key says whose call it is.
 const SECRET: &str = "local";
@@ -167,8 +167,10 @@ impl Objects {
             for file in std::fs::read_dir(folder)? {
                 let path = file?.path();
                 if path.extension().is_some_and(|extension| extension == "json") {
-                    let about: About = serde_json::from_slice(&std::fs::read(&path)?)?;
-                    let bytes = Bytes::from(std::fs::read(path.with_extension("bin"))?);
+                    let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
+                    let about: About =
+                        serde_json::from_slice(&read(&path)?).with_context(|| path.display().to_string())?;
+                    let bytes = Bytes::from(read(&path.with_extension("bin"))?);
                     objects.insert(about.key.clone(), Object { bytes, about });
                 }
             }
@@ -185,7 +187,7 @@ impl Objects {
     fn put(&self, object: Object) -> std::io::Result<()> {
         if let Some(file) = self.file(&object.about.key) {
             std::fs::write(file.with_extension("bin"), &object.bytes)?;
-            std::fs::write(file.with_extension("json"), serde_json::to_vec(&object.about)?)?;
+            write_whole(&file.with_extension("json"), &serde_json::to_vec(&object.about)?)?;
         }
         lock(&self.stored).objects.insert(object.about.key.clone(), object);
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::binaries::Binaries;
 use crate::database::DatabaseServer;
 use crate::functions::Functions;
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
-use crate::lock;
 use crate::logs::{Log, Logs};
 use crate::mappings::{Poller, QueuePoller, StreamLimits, Switches};
 use crate::metrics::{Counts, IteratorAges, Metrics};
@@ -27,6 +27,7 @@ use crate::s3::ObjectServer;
 use crate::sns::{self, Platform, Sns};
 use crate::sqs;
 use crate::tokens::{self, Tokens};
+use crate::{lock, write_whole};
 
 /// For sockets to close and their `$disconnect` to run.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(3);
@@ -79,6 +80,15 @@ impl Options {
     }
 }
 
+fn data_id(data: Option<&Path>) -> anyhow::Result<String> {
+    let new = Uuid::new_v4().simple().to_string();
+    let Some(file) = data.map(|folder| folder.join("id")) else { return Ok(new) };
+    if !file.exists() {
+        write_whole(&file, new.as_bytes())?;
+    }
+    Ok(std::fs::read_to_string(file)?)
+}
+
 /// A running server. It ends with [`Server::shutdown`], or with the runtime that it was started on.
 pub struct Server {
     address: SocketAddr,
@@ -105,6 +115,7 @@ impl Server {
         let objects_port = objects_port.context("S3 takes the second port after --port, and there is none")?;
         let bucket = template.buckets.first().cloned().unwrap_or_default();
         let objects = ObjectServer::start(&bucket, data.as_deref(), objects_port).await?;
+        let data_id = data_id(data.as_deref())?;
         let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
         let sns = Sns::open(data.as_deref(), log.clone())?;
         let functions =
@@ -126,6 +137,7 @@ impl Server {
             forbidden: Mutex::new(BTreeSet::new()),
             metrics,
             database,
+            data_id,
             objects,
             sns,
             queues,

@@ -19,9 +19,9 @@ use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use crate::gateway::{Query, from_here};
-use crate::lock;
 use crate::logs::{Log, Logs};
 use crate::phones::{Phone, Push};
+use crate::{lock, write_whole};
 
 /// Where it is on the server's own port.
 pub(crate) const PATH: &str = "/sns";
@@ -194,11 +194,8 @@ pub async fn serve_sns(listener: TcpListener) -> anyhow::Result<()> {
     Ok(axum::serve(listener, router).await?)
 }
 
-/// Whole, or as it was: a server may be killed meanwhile.
 fn keep(file: &Path, state: &Endpoints) -> std::io::Result<()> {
-    let new = file.with_extension("new");
-    std::fs::write(&new, serde_json::to_vec(state)?)?;
-    std::fs::rename(new, file)
+    write_whole(file, &serde_json::to_vec(state)?)
 }
 
 /// The phone behind each token, for whoever does not know whose it is.

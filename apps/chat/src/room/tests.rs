@@ -117,7 +117,7 @@ fn a_start_shows_history_before_what_was_missed_and_others_as_one_line_each() {
     room.event(Event::ConversationChanged(two_unread));
     room.event(Event::State(State::CaughtUp));
     let ask = Ask::History { conversation_id: conversation("dm_ab"), side: Side::Newest, limit: HISTORY_AT_START };
-    assert_eq!(room.take_asks(), [ask]);
+    assert_eq!(room.take_asks(), [Ask::Outbox, ask]);
     room.remembered(Ok(history(1..=4, 2)));
     assert_eq!(told(&mut room), ["Online", "carol 2", "1 false", "2 false", "3 true", "4 true", "UpToDate"]);
     assert_eq!(room.take_asks(), [Ask::Read { conversation_id: conversation("dm_ab"), seq: number(4) }]);
@@ -139,7 +139,7 @@ fn a_peer_far_down_the_chat_list_is_looked_for_and_one_who_is_not_there_too() {
     let mut own = message("dm_ab", 1, "alice");
     own.client_msg_id = Some(id);
     room.event(Event::Message { message: own, missed: false });
-    assert!(matches!(room.take_asks().as_slice(), [Ask::History { .. }]));
+    assert!(matches!(room.take_asks().as_slice(), [Ask::Outbox, Ask::History { .. }]));
     let mut first = history([], 0);
     first.members[1].delivered_seq = number(1);
     room.remembered(Ok(first));
@@ -374,7 +374,7 @@ fn the_peer_s_presence_is_asked_for_and_told() {
         (vec![seen(false, None)], "nobody knows when bob was here"),
         (vec![], "nobody knows when bob was here"),
     ] {
-        room.present(Ok(presence));
+        room.present(&user("bob"), Ok(presence));
         assert_eq!(room.take_news(), [News::Told(text.to_owned())]);
     }
 }
@@ -591,6 +591,20 @@ fn what_waits_or_fails_in_a_conversation_is_seen_whatever_is_open() {
     room.open_other(With::Peer(user("bob")));
     room.unsent(&With::Peer(user("bob")), vec![queued(&id("b"))], NOW);
     assert_eq!(unsent(&room), 1);
+
+    // What names the conversation is shown once it is known whose that is.
+    let target = Target::Conversation(conversation("dm_ab"));
+    let reply = Queued {
+        outgoing: Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None },
+        ..queued(&id("c"))
+    };
+    room.unsent(&With::Peer(user("bob")), vec![reply.clone()], NOW);
+    assert_eq!(unsent(&room), 1);
+    room.take_asks();
+    room.event(Event::ConversationChanged(row("dm_ab", "bob")));
+    assert!(room.take_asks().contains(&Ask::Outbox));
+    room.unsent(&With::Peer(user("bob")), vec![reply], NOW);
+    assert_eq!(unsent(&room), 2);
 }
 
 #[test]

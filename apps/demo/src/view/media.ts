@@ -16,6 +16,8 @@ export interface Shown {
   by: string;
   /** Where its bytes are. Of what is on its way from here, they may be lost. */
   url(): Promise<string> | undefined;
+  /** `false`: they can't be had before it is stored. */
+  isKnown?: boolean;
 }
 
 /** A picture is at most so wide and high, in pixels. */
@@ -35,17 +37,23 @@ export function carry(
 ) {
   const found = element.querySelector<HTMLElement>(".carried");
   if (!shown) {
-    carried.forget(found?.dataset.digest ?? "");
+    const digest = found?.dataset.digest ?? "";
     found?.remove();
+    // A copy of it stays what it is.
+    if (!document.querySelector(`.carried[data-digest="${digest}"]`)) {
+      carried.forget(digest);
+    }
     return;
   }
-  if (found?.dataset.digest === shown.media.sha256) {
+  const isKnown = shown.isKnown ?? true;
+  if (found?.dataset.digest === shown.media.sha256 && (found.dataset.unknown === undefined || !isKnown)) {
     return;
   }
   const view = { image: picture, voice: voiceNote }[shown.kind] ?? file;
   const made = view(shown, look);
   made.classList.add("carried", shown.kind);
   made.dataset.digest = shown.media.sha256;
+  put(made, "data-unknown", isKnown ? undefined : "yes");
   found?.remove();
   element.querySelector(".body")?.before(made);
 }
@@ -76,7 +84,8 @@ function picture({ media, body, by, url }: Shown, look: (url: string, alt: strin
         const image = h("img", { src, alt, class: "seen" });
         await image.decode();
         button.append(image);
-        button.onclick = () => look(src, alt);
+        // What was kept for long may have been forgotten since.
+        button.onclick = async () => look((await url()) ?? src, alt);
       }
     } catch {
       why.textContent = "Can’t be shown. Try again";

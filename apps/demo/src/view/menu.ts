@@ -19,13 +19,14 @@ export class Choices {
   constructor(name: string) {
     put(this.element, "aria-label", name);
     this.element.addEventListener("keydown", (event) => this.#typed(event));
-    document.addEventListener("pointerdown", ({ target }) => {
-      // What opens it stands beside it.
-      if (!this.element.parentElement?.contains(target as Node)) {
-        this.close();
-      }
-    });
   }
+
+  #pressed = ({ target }: PointerEvent) => {
+    // What opens it stands beside it.
+    if (!this.element.parentElement?.contains(target as Node)) {
+      this.close();
+    }
+  };
 
   get isOpen(): boolean {
     return !this.element.hidden;
@@ -55,12 +56,14 @@ export class Choices {
     );
     this.element.replaceChildren(...elements.flat());
     this.element.hidden = false;
+    document.addEventListener("pointerdown", this.#pressed);
     this.#rows[0]?.[0]?.focus({ preventScroll: true });
   }
 
   close(): void {
     if (this.isOpen) {
       this.element.hidden = true;
+      document.removeEventListener("pointerdown", this.#pressed);
       this.#closed();
     }
   }

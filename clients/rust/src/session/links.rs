@@ -38,7 +38,7 @@ pub(super) struct Links {
 }
 
 struct Link {
-    heard_at: Instant,
+    last_frame_at: Instant,
     replace_at: Instant,
     /// What to ask the app for then.
     replace_need: TokenNeed,
@@ -80,7 +80,8 @@ impl Links {
 
     /// When a connection has owed an answer in silence for too long.
     pub(super) fn next_silence(&self, requests: &Requests, silence_max: Duration) -> Option<Instant> {
-        let silent = |(id, link): (&LinkId, &Link)| Some(requests.owed_since(*id)?.max(link.heard_at) + silence_max);
+        let silent =
+            |(id, link): (&LinkId, &Link)| Some(requests.owed_since(*id)?.max(link.last_frame_at) + silence_max);
         self.open.iter().filter_map(silent).min()
     }
 }
@@ -94,7 +95,7 @@ impl Session {
         }
         let (age, replace_need) = self.replacement(token_left);
         let first = self.links.open.is_empty();
-        self.links.open.insert(link, Link { heard_at: now, replace_at: now + age, replace_need });
+        self.links.open.insert(link, Link { last_frame_at: now, replace_at: now + age, replace_need });
         self.links.dialing = None;
         self.links.dial_at = None;
         self.links.need = TokenNeed::Connect;
@@ -181,7 +182,7 @@ impl Session {
     pub(super) fn frame_arrived(&mut self, link: LinkId, is_service: bool, now: Instant) {
         let replacing = self.links.dialing.is_some() || self.links.dial_at.is_some();
         if let Some(link) = self.links.open.get_mut(&link) {
-            link.heard_at = now;
+            link.last_frame_at = now;
             // The back-off starts again only when the server answers on the newest connection: an old one says nothing about
             // whether a new one can be opened.
             if is_service && !replacing {
@@ -251,7 +252,7 @@ impl Session {
         while self.links.next_silence(&self.requests, silence_max).is_some_and(|at| at <= now) {
             let dead = self.links.open.iter().find(|(id, link)| {
                 let owed = self.requests.owed_since(**id);
-                owed.is_some_and(|owed| owed.max(link.heard_at) + silence_max <= now)
+                owed.is_some_and(|owed| owed.max(link.last_frame_at) + silence_max <= now)
             });
             let Some((&link, _)) = dead else { return };
             self.outputs.push(Output::Close { link });

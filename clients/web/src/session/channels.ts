@@ -260,7 +260,7 @@ export class Channels {
             view.isHistoryAsked = false;
           }
           if (readable && isCurrent()) {
-            this.#heard(view, result);
+            this.#onPage(view, result);
           }
           return readable;
         },
@@ -278,7 +278,7 @@ export class Channels {
     );
   }
 
-  #heard(view: View, { messages, last_seq, first_seq = 1 }: HistoryResult): void {
+  #onPage(view: View, { messages, last_seq, first_seq = 1 }: HistoryResult): void {
     const { now, stats } = this.#session;
     const before = view.shown ?? 0;
     // What is before the user joined is not theirs.

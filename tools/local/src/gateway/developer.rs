@@ -44,7 +44,7 @@ pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
     let url = |page| format!("http://{}/local/{page}", gateway.domain);
     let queue = |name| gateway.queues.get(name).map(|queue| &queue.url);
     let urls = json!({
-        "admin_url": url("admin"), "log_url": url("log"),
+        "data_id": gateway.data_id, "admin_url": url("admin"), "log_url": url("log"),
         "queue_url": queue("BackendQueue"), "dead_letter_url": queue("BackendDeadLetters"),
     });
     page(Ok(urls))
