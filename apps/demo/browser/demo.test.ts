@@ -140,6 +140,25 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
   await finn.hasUnread("emma", 3);
 });
 
+test("what a page knows of tables that are gone hides nothing of the new ones", async () => {
+  const visitor = await stage.arrive();
+  visitor.mayFail = true;
+  const page = await visitor.open("?user=kim&user=lou");
+  const [kim, lou] = sideBySide(page, "kim", "lou");
+  await lou.isState("Online");
+  for (const body of ["one", "two", "three"]) {
+    await kim.say(body);
+  }
+  await lou.hasUnread("kim", 3);
+  await stage.server.forget();
+  await stage.server.start();
+  await page.reload();
+  await lou.isState("Online");
+  await kim.say("anew");
+  await lou.hasUnread("kim", 1);
+  await kim.hasTicks("anew", "Delivered");
+});
+
 test("a tab of one's own is another device: it is told what the first one reads and writes", async () => {
   const visitor = await stage.arrive();
   const page = await visitor.open("?user=gina&user=hugo");

@@ -1,7 +1,7 @@
 // A real server and a real browser.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -65,6 +65,13 @@ class Server {
     const ended = new Promise((resolve) => server?.once("exit", resolve));
     server?.kill("SIGKILL");
     await ended;
+  }
+
+  /** Its tables are gone, as where they are in memory. */
+  async forget(): Promise<void> {
+    await this.kill();
+    await rm(this.#data, { recursive: true });
+    await mkdir(this.#data);
   }
 
   async end(): Promise<void> {
