@@ -217,7 +217,7 @@ class Copy:
         often they are enough."""
         caught = [test for file in files for test in self.caught.get(file, [])]
         of_crates = [path.stem for file in files for path in ROOT.glob("/".join(file.split("/")[:2]) + "/tests/*.rs")]
-        return [test for test in [*caught, *of_crates] if test in HANDLERS]
+        return list(dict.fromkeys(test for test in [*caught, *of_crates] if test in HANDLERS))
 
     def note(self, mutant, outcome, started):
         if test := outcome.pop("of", None):
@@ -230,7 +230,7 @@ class Copy:
         suites = [(name, SUITES[name]) for name in suites_of(mutant.texts)]
         if near := self.near(mutant.texts):
             at = [name for name, _ in suites].index("handlers")
-            suites.insert(at, ("handlers", handlers(sorted(near)[:3])))
+            suites.insert(at, ("handlers", handlers(near[:3])))
         for file, text in mutant.texts.items():
             self.write(file, text.encode())
         started = time.monotonic()
@@ -240,14 +240,20 @@ class Copy:
             self.restore(mutant.texts)
 
     def first_failure(self, suites):
-        for name, (targets, arguments, patience) in suites:
+        for name, (targets, _, _) in suites:
             tests, errors = self.build(targets)
             if errors:
                 return {"outcome": "unviable"}
-            for test, executable, folder in tests:
-                if failed := first_failed(name, [executable, *arguments], folder, self.env, patience):
-                    return {"outcome": "caught", "suite": name, "by": failed, "of": test}
+            if caught := self.caught_by(name, tests):
+                return caught
         return {"outcome": "survived"}
+
+    def caught_by(self, suite, tests):
+        _, arguments, patience = SUITES[suite]
+        for test, executable, folder in tests:
+            if failed := first_failed(suite, [executable, *arguments], folder, self.env, patience):
+                return {"outcome": "caught", "suite": suite, "by": failed, "of": test}
+        return None
 
     def build(self, targets):
         """The tests' names, their executables, and the folder that each runs in; and what the compiler's errors are."""
@@ -324,11 +330,9 @@ class Together:
     def first_failure(self, files, names):
         near = self.copy.near(files)
         for name in names:
-            _, arguments, patience = SUITES[name]
             tests = sorted(self.tests[name], key=lambda test: near.index(test[0]) if test[0] in near else len(near))
-            for test, executable, folder in tests:
-                if failed := first_failed(name, [executable, *arguments], folder, self.copy.env, patience):
-                    return {"outcome": "caught", "suite": name, "by": failed, "of": test}
+            if caught := self.copy.caught_by(name, tests):
+                return caught
         return {"outcome": "survived"}
 
 
@@ -456,8 +460,9 @@ def run(mutants, due, copy, results):
             left = f", {(time.monotonic() - began) / n * (len(runs) - n) / 60:.0f} min left" if n else ""
             print(f"[{n + 1}/{len(runs)}{left}] {mutant.name}", end=" … ", flush=True)
             result = result_of(mutant)
+            expected = " (as explained)" if mutant.equivalent and result["outcome"] == "survived" else ""
             by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
-            print(f"{result['outcome']}{by}, {result['seconds']} s", flush=True)
+            print(f"{result['outcome']}{by}{expected}, {result['seconds']} s", flush=True)
             yield mutant, result
 
     def keep(mutant, result):

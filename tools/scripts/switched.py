@@ -53,7 +53,7 @@ class Switched:
     def places(self, mutant):
         """For each edit the body that it is in; nothing if one is in none."""
         places = []
-        for edit in mutant.edits or []:
+        for edit in mutant.edits:
             file, start, end, _ = edit
             crate = "/".join(file.split("/")[:2])
             if (

@@ -57,7 +57,8 @@ Keys:
   Page up, down    look back
   Esc, Ctrl-C      leave
 
-Commands, each on a line of its own; a message that begins with a slash begins with two. Without a number, the first two are about your last message, the others about theirs:
+Commands, each on a line of its own; a message that begins with a slash begins with two.
+Without a number, the first two are about your last message, the others about theirs:
   /edit [7] TEXT          says something else
   /delete [7]             deletes it for both
   /react [7] [EMOJI]      reacts to it, or takes that back

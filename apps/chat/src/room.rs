@@ -1089,7 +1089,7 @@ impl Room {
         }
     }
 
-    /// What was to be cancelled can't be.
+    /// Whoever leaves now leaves something unsent behind.
     pub(crate) fn ask_to_stay(&mut self) -> Vec<News> {
         let text = format!(
             "{} of your messages are not sent, and lost if you leave: leave again to do so",
@@ -1099,6 +1099,7 @@ impl Room {
         self.take_news()
     }
 
+    /// What was to be cancelled can't be.
     pub(crate) fn too_late(&mut self) {
         self.news.push(News::Notice("it is too late: the file is there".to_owned()));
     }

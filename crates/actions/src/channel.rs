@@ -39,7 +39,9 @@ pub async fn join(store: &Store, now: Timestamp, user: &UserId, channel: &Conver
 pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Result<(), Failure> {
     retry(&mut 0, async || {
         let left = match channels::leave(store, user, channel).await? {
-            Left::Owner if is_alone(store, user, channel).await? => channels::leave_alone(store, user, channel).await?,
+            Left::Owner if is_alone(store, user, channel).await? => {
+                channels::leave_as_owner(store, user, channel).await?
+            }
             left => left,
         };
         match left {

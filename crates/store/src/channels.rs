@@ -177,7 +177,7 @@ pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Re
 }
 
 /// Ends a membership, the owner's too.
-pub async fn leave_alone(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Left, Error> {
+pub async fn leave_as_owner(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Left, Error> {
     end(store, user, channel, |delete| delete.condition_expression(IS_MEMBER)).await
 }
 

@@ -136,8 +136,8 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
       const { carried } = actions;
       // What is forwarded is no file here.
       const url = () => media && (file ? carried.urlOfOwn(media, file) : carried.known(media.sha256));
-      const isKnown = file !== undefined || (media !== undefined && carried.known(media.sha256) !== undefined);
-      const shown = media && { kind: media.kind, media, body, by: me, url, isKnown };
+      const isMissing = !file && media !== undefined && carried.known(media.sha256) === undefined;
+      const shown = media && { kind: media.kind, media, body, by: me, url, isMissing };
       carry(element, shown, carried, actions.look);
       const isOnItsWay = error === undefined && file !== undefined && uploaded < file.size;
       const progress = isOnItsWay ? { done: uploaded, bytes: file.size } : undefined;

@@ -16,8 +16,8 @@ export interface Shown {
   by: string;
   /** Where its bytes are. Of what is on its way from here, they may be lost. */
   url(): Promise<string> | undefined;
-  /** `false`: they can't be had before it is stored. */
-  isKnown?: boolean;
+  /** They can't be had before it is stored. */
+  isMissing?: boolean;
 }
 
 /** A picture is at most so wide and high, in pixels. */
@@ -37,23 +37,24 @@ export function carry(
 ) {
   const found = element.querySelector<HTMLElement>(".carried");
   if (!shown) {
-    const digest = found?.dataset.digest ?? "";
-    found?.remove();
-    // A copy of it stays what it is.
-    if (!document.querySelector(`.carried[data-digest="${digest}"]`)) {
-      carried.forget(digest);
+    if (found) {
+      const { digest = "" } = found.dataset;
+      found.remove();
+      // A copy of it stays what it is.
+      if (!document.querySelector(`.carried[data-digest="${digest}"]`)) {
+        carried.forget(digest);
+      }
     }
     return;
   }
-  const isKnown = shown.isKnown ?? true;
-  if (found?.dataset.digest === shown.media.sha256 && (found.dataset.unknown === undefined || !isKnown)) {
+  if (found?.dataset.digest === shown.media.sha256 && (!found.dataset.missing || shown.isMissing)) {
     return;
   }
   const view = { image: picture, voice: voiceNote }[shown.kind] ?? file;
   const made = view(shown, look);
   made.classList.add("carried", shown.kind);
   made.dataset.digest = shown.media.sha256;
-  put(made, "data-unknown", isKnown ? undefined : "yes");
+  put(made, "data-missing", shown.isMissing ? "yes" : undefined);
   found?.remove();
   element.querySelector(".body")?.before(made);
 }
