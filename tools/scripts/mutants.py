@@ -183,6 +183,8 @@ class Copy:
             RUST_BACKTRACE="0",
             # Which takes most of the time of linking.
             CARGO_PROFILE_DEV_DEBUG="0",
+            # Built once, the tests run a thousand times.
+            CARGO_PROFILE_DEV_OPT_LEVEL="1",
             # A function with a body for each of its mutants has the locals of all of them.
             RUST_MIN_STACK=str(STACK),
         )

@@ -1135,7 +1135,9 @@ fn reason(outgoing: &Outgoing, error: &Error) -> String {
     let is_of_two = matches!(outgoing.target(), Some(Target::User(_)))
         || matches!(outgoing.target(), Some(Target::Conversation(id)) if is_of_two(&id));
     match error {
-        Error::Refused { code, .. } if code == "forbidden" && is_of_two => "it can't be delivered".to_owned(),
+        Error::Refused { code, .. } if code == "forbidden" && is_of_two && outgoing.target_seq().is_none() => {
+            "it can't be delivered".to_owned()
+        }
         Error::Refused { code, .. } if code == "forbidden" => "you may not do this here".to_owned(),
         Error::Refused { code, .. } if code == "not_member" => "you are not in it".to_owned(),
         Error::Refused { code, .. } if code == "gone" && outgoing.target_seq().is_none() => {

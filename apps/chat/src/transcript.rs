@@ -196,8 +196,14 @@ impl Transcript {
 
     fn push_notices(&self, after: Seq, width: usize, rows: &mut Vec<Row>) {
         for notice in self.notices.get(&after).into_iter().flatten() {
-            let line = truncate(&sanitise(notice.content()), width.saturating_sub(6));
-            rows.push(vec!["      ".to_owned().stylize(), StyledContent::new(*notice.style(), line)]);
+            let text = sanitise(notice.content());
+            push_wrapped(
+                vec!["      ".to_owned().stylize()],
+                StyledContent::new(*notice.style(), &text),
+                vec![],
+                width,
+                rows,
+            );
         }
     }
 

@@ -169,7 +169,7 @@ impl Client {
     /// itself. Keep what was fetched under its `media_id`, never under its URL, and check its `sha256`.
     ///
     /// # Errors
-    /// [`Error::Refused`] or [`Error::Closed`].
+    /// [`Error::Invalid`], [`Error::Refused`] or [`Error::Closed`].
     pub fn urls(
         &self,
         media_ids: Vec<MediaId>,
@@ -494,7 +494,7 @@ impl Client {
     /// Who of these users is there, and when the others were: of those with whom there is a direct conversation, at most 20.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Refused`] or [`Error::Closed`].
+    /// [`Error::Invalid`], [`Error::Refused`] or [`Error::Closed`].
     pub fn presence(
         &self,
         user_ids: Vec<UserId>,

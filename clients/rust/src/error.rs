@@ -15,7 +15,7 @@ pub enum Error {
         /// What is wrong, for developers.
         message: String,
     },
-    /// More than a message, or a frame, may hold, or more users than may be asked for. It was not sent.
+    /// More than a message, or a frame, may hold. It was not sent.
     #[error("too large: a message has at most 16 KiB, and 24 KiB once written as JSON")]
     TooLarge,
     /// The client has been closed. A message that is in the outbox is sent by the next client that opens it.

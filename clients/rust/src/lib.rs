@@ -42,7 +42,8 @@
 //!
 //! * What [`Client::send`], [`edit`](Client::edit), [`delete`](Client::delete) or [`react`](Client::react) took is sent until the
 //!   server has answered, over reconnects and, with a [`FileStorage`], restarts; it is stored once. What is for the same
-//!   conversation is stored in the order it was sent.
+//!   conversation is stored in the order it was sent. Name a direct one always by its user or always by its id: after a restart it
+//!   is the server that says that the two are one.
 //!   (The server knows it again for 7 days: one that waits for longer, after a try whose answer was lost, can be
 //!   stored twice.)
 //! * Each entry of a conversation, a message or a silent one, is handed over once, in the order of `seq`, and none is left out;

@@ -284,7 +284,9 @@ async fn create(
         return Err(Refusal::IdReused.into());
     }
     let decided = GroupChange::create(&draft.sender_id, title, members, *rules, place);
+    // Others find themselves in it, whoever they are: it counts as a first message to one at least.
     let met = meet(store, limits, &draft.sender_id, members).await?;
+    let met = met.map(|met| Acquaintance { strangers: met.strangers.max(1), ..met });
     if decided.rules.join.is_some() {
         let all: Vec<UserId> = decided.roster.iter().map(|row| row.user_id.clone()).collect();
         everybody_has_room(store, &all).await?;

@@ -97,7 +97,7 @@ pub async fn put(
 }
 
 /// A row outlives its connection for so long, so that whoever lists it can close the socket.
-const KEPT_AFTER_END: Duration = Duration::from_mins(10);
+pub(crate) const KEPT_AFTER_END: Duration = Duration::from_mins(10);
 
 /// Which connections a list must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

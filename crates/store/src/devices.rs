@@ -13,21 +13,13 @@ use wire::{DeviceId, DeviceToken, Platform, Registration, Timestamp, UserId, Whe
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::transaction::{self, Outcome, delete, put};
-use crate::{Error, Store};
+use crate::{Error, Store, Written};
 
 /// Whose a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub user_id: UserId,
     pub device_id: DeviceId,
-}
-
-/// What came of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    Done,
-    /// Somebody else wrote meanwhile, and nothing was written.
-    Lost,
 }
 
 /// The devices of a user; those that have ended as well, whose rows stay for a while. One page of rows, which is a hundred times what a

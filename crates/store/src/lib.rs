@@ -41,6 +41,14 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 /// One call with the SDK's own retries.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// What came of a conditional write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    Done,
+    /// Somebody else wrote meanwhile, or the row was not as expected: nothing was written.
+    Lost,
+}
+
 /// The names of the tables, which the deployment chooses.
 #[derive(Clone, Debug)]
 pub struct Tables {

@@ -10,15 +10,7 @@ use wire::{ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Ref
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::stream::Removed;
-use crate::{Error, Store, batch};
-
-/// What came of a conditional write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    Done,
-    /// The row was not as expected, and nothing was written.
-    Lost,
-}
+use crate::{Error, Store, Written, batch};
 
 /// Notes what is announced.
 pub async fn create(store: &Store, row: &MediaRow) -> Result<(), Error> {

@@ -1,8 +1,6 @@
 //! `watchers`: to which connections a channel's entries are posted as they are written. In so many parts, so that neither a crowd that
 //! comes at once nor the posts of an entry wait for a single partition, and so that a fan-out that ends in the middle goes on there.
 
-use std::time::Duration;
-
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::Select;
@@ -11,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use wire::limits::WATCHERS_MAX;
 use wire::{ConversationId, Seq, Timestamp, UserId};
 
-use crate::connections::Connection;
+use crate::connections::{Connection, KEPT_AFTER_END};
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::{Error, Store};
@@ -22,8 +20,6 @@ pub const PARTS: u8 = 8;
 pub const WATCHERS_OF_PART_MAX: usize = WATCHERS_MAX / PARTS as usize;
 /// The sort key of the row that says up to which entry a part was told: no connection's id has a space.
 const TOLD: &str = " told";
-/// A row outlives its connection for so long.
-const KEPT_AFTER_END: Duration = Duration::from_mins(10);
 
 /// A connection over which its user looks at a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]

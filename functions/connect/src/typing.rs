@@ -1,11 +1,10 @@
 //! Somebody is writing.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use actions::tell_typing;
-use domain::Failure;
+use domain::{Failure, Filled, Rate};
 use lambda::{Caller, EventLine};
 use wire::limits::TYPING_PAUSE_MS;
 use wire::{ConversationId, Timestamp, TypingRequest, UserId};
@@ -13,27 +12,17 @@ use wire::{ConversationId, Timestamp, TypingRequest, UserId};
 use crate::Deps;
 
 /// What comes sooner after the last one is dropped. A client that keeps the pause is not always a full pause late.
-const PAUSE: Duration = Duration::from_millis(TYPING_PAUSE_MS - 500);
-/// Writers who are remembered; with one more it begins anew. Some 200 bytes each.
-const REMEMBERED_MAX: usize = 1_000;
+const RATE: Rate = Rate { burst: 1, pause: Duration::from_millis(TYPING_PAUSE_MS - 500) };
 
-/// When each user was last told to be writing in a conversation, by this process.
+/// Until when each user has been told to be writing in a conversation, by this process.
 #[derive(Debug, Default)]
-pub struct Typing(Mutex<HashMap<(UserId, ConversationId), Timestamp>>);
+pub struct Typing(Mutex<Filled<(UserId, ConversationId)>>);
 
 impl Typing {
     fn admit(&self, user: &UserId, conversation: &ConversationId, now: Timestamp) -> bool {
         // What somebody who panicked left behind is still a list of times.
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let writer = (user.clone(), conversation.clone());
-        if told.get(&writer).is_some_and(|last| now.since(*last) < PAUSE) {
-            return false;
-        }
-        if told.len() >= REMEMBERED_MAX && !told.contains_key(&writer) {
-            told.clear();
-        }
-        told.insert(writer, now);
-        true
+        told.count(&RATE, &(user.clone(), conversation.clone()), now).is_ok()
     }
 }
 

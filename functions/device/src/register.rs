@@ -6,7 +6,8 @@ use std::time::Duration;
 use actions::{Attempt, retry};
 use domain::limits::DEVICES_PER_USER_MAX;
 use domain::{Device, Failure, Rate};
-use store::devices::{self, Owner, Register, Written};
+use store::Written;
+use store::devices::{self, Owner, Register};
 use wire::{DeviceId, DeviceResult, Refusal, Registration, Reply, Timestamp, UserId};
 
 use crate::{Deps, forget};

@@ -2,7 +2,7 @@
 
 use actions::{Attempt, retry};
 use domain::Failure;
-use store::devices::{self, Written};
+use store::{Written, devices};
 use wire::{DeviceId, DeviceResult, Reply, UserId};
 
 use crate::{Deps, forget};

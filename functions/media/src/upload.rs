@@ -7,8 +7,7 @@ use domain::limits::{PARTS_SHOWN_MAX, UPLOAD_TTL};
 use domain::{Failure, MediaRow, PartOf, Parts, check_parts, has_members, is_channel, media_id, parts_of, url_ttl};
 use lambda::EventLine;
 use objects::{Put, Validity};
-use store::media::{self, Written};
-use store::{channels, inbox, messages, roster};
+use store::{Written, channels, inbox, media, messages, roster};
 use wire::{
     ConversationId, CopyOf, MediaId, NewUpload, Part, Refusal, Reply, Target, Timestamp, UploadRequest, UploadResult,
     UserId,

@@ -2,7 +2,7 @@
 
 use actions::{Attempt, retry};
 use domain::Failure;
-use store::media::{self, Written};
+use store::{Written, media};
 use wire::{Refusal, Reply, UploadedRequest, UploadedResult, UserId};
 
 use crate::Deps;

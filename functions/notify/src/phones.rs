@@ -79,7 +79,7 @@ impl Badges {
 
 /// Its app was removed, or has another token by now: it will register again. One that has just done so stays.
 async fn forget(deps: &Deps, device: &Device) -> Result<(), store::Error> {
-    if devices::forget(&deps.store, device, deps.clock.now()).await? == devices::Written::Done
+    if devices::forget(&deps.store, device, deps.clock.now()).await? == store::Written::Done
         && let Err(error) = deps.phones.forget(&device.endpoint).await
     {
         // One that SNS keeps costs nothing, and rings nobody.

@@ -96,19 +96,23 @@ impl Calls {
     }
 }
 
+fn invalid(field: &'static str, problem: String) -> Error {
+    Error::Invalid { field, problem }
+}
+
 impl Session {
     /// Asks, now or once there is a connection.
     pub(crate) fn call(&mut self, call: Call, now: Instant) {
         match call {
             Call::Inbox(InboxRequest { cursor: Some(cursor), .. }, waiter) if cursor.len() > CURSOR_BYTES_MAX => {
-                self.answer(waiter, Err(Error::TooLarge));
+                self.answer(waiter, Err(invalid("cursor", "is longer than any of the server's".to_owned())));
             }
             // As many as no frame holds would close the socket each time.
             Call::Presence(PresenceRequest { user_ids }, waiter) if user_ids.len() > PRESENCE_USERS_MAX => {
-                self.answer(waiter, Err(Error::TooLarge));
+                self.answer(waiter, Err(invalid("user_ids", format!("must have at most {PRESENCE_USERS_MAX}"))));
             }
             Call::Download(DownloadRequest { media_ids }, waiter) if media_ids.len() > DOWNLOADS_MAX => {
-                self.answer(waiter, Err(Error::TooLarge));
+                self.answer(waiter, Err(invalid("media_ids", format!("must have at most {DOWNLOADS_MAX}"))));
             }
             call => self.calls.waiting.push_back(call),
         }

@@ -6,7 +6,7 @@
 //! A file with anything else in it was damaged, or is of another program. It is renamed, and another one begun.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,13 @@ impl FileStorage {
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let lock = OpenOptions::new().create(true).write(true).truncate(false).open(beside(&path, ".lock"))?;
-        lock.try_lock()?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                let why = format!("another client uses {}: each needs a file of its own", path.display());
+                io::Error::new(io::ErrorKind::WouldBlock, why)
+            }
+            TryLockError::Error(error) => error,
+        })?;
         let (saved, set_aside) = match read(&path) {
             Ok(saved) => (saved, None),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
