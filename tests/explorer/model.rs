@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
-use lambda::{Context, Event, LambdaEvent};
+use lambda::{Context, InvocationEvent, LambdaEvent};
 use serde_json::{Value, json};
 use template::plain_item;
 use testkit::cloud::{Cloud, Rows, Touch, object_touch, socket_touch};
@@ -1096,7 +1096,7 @@ impl Inner {
         of_group.map(|row| row["conversation_id"].clone()).expect("there is a conversation")
     }
 
-    fn event(&self, user: &str, connection: &str, route: &str, kind: &str) -> Event {
+    fn event(&self, user: &str, connection: &str, route: &str, kind: &str) -> InvocationEvent {
         let now = self.clock.now().millis();
         let event = json!({
             "requestContext": {

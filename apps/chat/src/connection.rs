@@ -41,7 +41,7 @@ pub(crate) enum Token {
 }
 
 /// The answer to an [`Ask`].
-enum Answer {
+enum Reply {
     Inbox(Result<InboxResult, Error>),
     /// Of the conversation that was open when it was asked for.
     History(Option<ConversationId>, Result<HistoryResult, Error>),
@@ -75,7 +75,7 @@ pub(crate) struct Talk {
     endpoint: Endpoint,
     client: Client,
     events: Events,
-    answers: FuturesUnordered<BoxFuture<'static, Answer>>,
+    answers: FuturesUnordered<BoxFuture<'static, Reply>>,
     give_up_rx: UnboundedReceiver<anyhow::Error>,
 }
 
@@ -95,23 +95,23 @@ impl Talk {
             Some(error) = self.give_up_rx.recv() => return Err(error),
             Some(event) = self.events.next() => self.on_event(event)?,
             Some(answer) = self.answers.next() => match answer {
-                Answer::Inbox(inbox) => self.room.listed(inbox),
-                Answer::History(of, history) if of.as_ref() == self.room.id() => self.room.remembered(history),
-                Answer::List(inbox) => self.room.told_list(inbox),
-                Answer::Members(of, page) => self.room.members(&of, page),
-                Answer::Receipts(of, page) => self.room.receipts(&of, page),
-                Answer::Made(from, Ok(made)) => self.room.open_from(&from, made.conversation_id),
-                Answer::Added(id, added) => self.room.added(&id, added),
-                Answer::Left(id, Ok(left)) => self.room.left(&id, &left),
-                Answer::Joined(from, id, Ok(_)) => self.room.open_from(&from, id),
-                Answer::Channels(listing, page) => self.room.channels(listing, page),
-                Answer::Saved(place, saved) => self.room.saved(&place, saved),
-                Answer::Presence(of, presence) => self.room.present(&of, presence),
-                Answer::Ring { on, answer } => self.room.rings(on, answer),
-                Answer::Outbox(with, outbox) => self.room.unsent(&with, outbox, now()),
-                Answer::Joined(_, _, Err(error)) | Answer::Read(Err(error)) | Answer::Set(Err(error)) => self.room.notice(&error),
+                Reply::Inbox(inbox) => self.room.listed(inbox),
+                Reply::History(of, history) if of.as_ref() == self.room.id() => self.room.remembered(history),
+                Reply::List(inbox) => self.room.told_list(inbox),
+                Reply::Members(of, page) => self.room.members(&of, page),
+                Reply::Receipts(of, page) => self.room.receipts(&of, page),
+                Reply::Made(from, Ok(made)) => self.room.open_from(&from, made.conversation_id),
+                Reply::Added(id, added) => self.room.added(&id, added),
+                Reply::Left(id, Ok(left)) => self.room.left(&id, &left),
+                Reply::Joined(from, id, Ok(_)) => self.room.open_from(&from, id),
+                Reply::Channels(listing, page) => self.room.channels(listing, page),
+                Reply::Saved(place, saved) => self.room.saved(&place, saved),
+                Reply::Presence(of, presence) => self.room.present(&of, presence),
+                Reply::Ring { on, answer } => self.room.rings(on, answer),
+                Reply::Outbox(with, outbox) => self.room.unsent(&with, outbox, now()),
+                Reply::Joined(_, _, Err(error)) | Reply::Read(Err(error)) | Reply::Set(Err(error)) => self.room.notice(&error),
                 // Of a history, another conversation is open by now; of a group that was refused, there is an event.
-                Answer::History(..) | Answer::Made(_, Err(_)) | Answer::Left(_, Err(_)) | Answer::Read(Ok(_)) | Answer::Set(Ok(())) => {}
+                Reply::History(..) | Reply::Made(_, Err(_)) | Reply::Left(_, Err(_)) | Reply::Read(Ok(_)) | Reply::Set(Ok(())) => {}
             },
         }
         // Asked before the next event: to have read a message is to hold it, so it need not be acknowledged, too.
@@ -158,7 +158,7 @@ impl Talk {
                 self.queued(&sent, line);
                 if let Ok(sent) = sent {
                     let id = sent.client_msg_id().clone();
-                    self.answers.push(sent.stored().map(|left| Answer::Left(id, left)).boxed());
+                    self.answers.push(sent.stored().map(|left| Reply::Left(id, left)).boxed());
                 }
             }
             Some(Wish::Group(Some(id), Act::Add(members))) => {
@@ -166,7 +166,7 @@ impl Talk {
                 self.queued(&sent, line);
                 if let Ok(sent) = sent {
                     let id = sent.client_msg_id().clone();
-                    self.answers.push(sent.stored().map(|added| Answer::Added(id, added)).boxed());
+                    self.answers.push(sent.stored().map(|added| Reply::Added(id, added)).boxed());
                 }
             }
             Some(Wish::Group(Some(id), act)) => {
@@ -192,7 +192,7 @@ impl Talk {
                 let client = self.client.clone();
                 let save = async move {
                     let saved = client.download(&message, &place).await;
-                    Answer::Saved(place, saved)
+                    Reply::Saved(place, saved)
                 };
                 self.answers.push(save.boxed());
             }
@@ -218,7 +218,7 @@ impl Talk {
         let sent = self.client.create(group).await;
         self.queued(&sent, line);
         let from = self.room.with().clone();
-        self.answers.extend(sent.map(|sent| sent.stored().map(|made| Answer::Made(from, made)).boxed()));
+        self.answers.extend(sent.map(|sent| sent.stored().map(|made| Reply::Made(from, made)).boxed()));
     }
 
     fn queued<T>(&mut self, sent: &Result<Sent<T>, Error>, line: &str) {
@@ -270,7 +270,7 @@ impl Talk {
         }
     }
 
-    fn ask(&self, ask: Ask) -> Option<BoxFuture<'static, Answer>> {
+    fn ask(&self, ask: Ask) -> Option<BoxFuture<'static, Reply>> {
         Some(match ask {
             // What comes of these are events.
             Ask::Watch { conversation_id, after } => {
@@ -281,44 +281,44 @@ impl Talk {
                 self.client.unwatch(&conversation_id);
                 return None;
             }
-            Ask::Inbox { cursor } => self.client.inbox(cursor).map(Answer::Inbox).boxed(),
+            Ask::Inbox { cursor } => self.client.inbox(cursor).map(Reply::Inbox).boxed(),
             Ask::History { conversation_id, side, limit } => {
                 let history = self.client.history(&conversation_id, side, limit);
-                history.map(|history| Answer::History(Some(conversation_id), history)).boxed()
+                history.map(|history| Reply::History(Some(conversation_id), history)).boxed()
             }
             Ask::Read { conversation_id, seq } => {
-                self.client.read(&conversation_id, seq).into_future().map(Answer::Read).boxed()
+                self.client.read(&conversation_id, seq).into_future().map(Reply::Read).boxed()
             }
             Ask::Presence(of) => {
                 let presence = self.client.presence(vec![of.clone()]);
-                presence.map(|presence| Answer::Presence(of, presence)).boxed()
+                presence.map(|presence| Reply::Presence(of, presence)).boxed()
             }
-            Ask::List => self.client.inbox(None).map(Answer::List).boxed(),
+            Ask::List => self.client.inbox(None).map(Reply::List).boxed(),
             Ask::Members { conversation_id, cursor } => {
                 let page = self.client.members(&conversation_id, MEMBERS_AT_ONCE, cursor);
-                page.map(|page| Answer::Members(conversation_id, page)).boxed()
+                page.map(|page| Reply::Members(conversation_id, page)).boxed()
             }
             Ask::Receipts { conversation_id, cursor } => {
                 let page = self.client.receipts(&conversation_id, MEMBERS_AT_ONCE, cursor);
-                page.map(|page| Answer::Receipts(conversation_id, page)).boxed()
+                page.map(|page| Reply::Receipts(conversation_id, page)).boxed()
             }
             Ask::Ring(registration) => {
                 let on = registration.is_some();
                 let answer = self.client.register_device(registration).into_future();
-                answer.map(move |answer| Answer::Ring { on, answer }).boxed()
+                answer.map(move |answer| Reply::Ring { on, answer }).boxed()
             }
             Ask::Outbox => {
                 let (client, with) = (self.client.clone(), self.room.with().clone());
                 // Whoever ends the client sees nothing more.
-                async move { Answer::Outbox(with, client.outbox().await.unwrap_or_default()) }.boxed()
+                async move { Reply::Outbox(with, client.outbox().await.unwrap_or_default()) }.boxed()
             }
-            Ask::Settings(settings) => self.client.settings(settings).into_future().map(Answer::Set).boxed(),
+            Ask::Settings(settings) => self.client.settings(settings).into_future().map(Reply::Set).boxed(),
             Ask::Join(id) => {
                 let from = self.room.with().clone();
-                self.client.join(&id).map(|joined| Answer::Joined(from, id, joined)).boxed()
+                self.client.join(&id).map(|joined| Reply::Joined(from, id, joined)).boxed()
             }
             Ask::Channels(listing, cursor) => {
-                self.client.channels(cursor).map(move |page| Answer::Channels(listing, page)).boxed()
+                self.client.channels(cursor).map(move |page| Reply::Channels(listing, page)).boxed()
             }
         })
     }

@@ -26,14 +26,14 @@ pub(crate) struct Transcript {
     /// Lines about other things, each after the message that was the last one then.
     notices: BTreeMap<Seq, Vec<StyledContent<String>>>,
     last_seq: Seq,
-    connection: Connection,
+    connection: ConnectionState,
     /// What is set, in words.
     settings: String,
     /// As the status line said last.
     somebody_writes: bool,
 }
 
-enum Connection {
+enum ConnectionState {
     Connecting,
     CatchingUp,
     Connected,
@@ -47,7 +47,7 @@ enum Connection {
 
 impl Transcript {
     pub(crate) fn new(me: UserId, with: String, offset: UtcOffset) -> Self {
-        let connection = Connection::Connecting;
+        let connection = ConnectionState::Connecting;
         let (notices, settings) = (BTreeMap::new(), String::new());
         Self { me, with, offset, notices, last_seq: Seq::ZERO, connection, settings, somebody_writes: false }
     }
@@ -57,14 +57,14 @@ impl Transcript {
         match news {
             News::Connecting => {
                 // The reason stays in sight while the next try runs.
-                if !matches!(self.connection, Connection::Offline { .. }) {
-                    self.connection = Connection::Connecting;
+                if !matches!(self.connection, ConnectionState::Offline { .. }) {
+                    self.connection = ConnectionState::Connecting;
                 }
             }
-            News::Online => self.connection = Connection::CatchingUp,
-            News::Offline { why, retry_at } => self.connection = Connection::Offline { why, retry_at },
-            News::UpToDate => self.connection = Connection::Connected,
-            News::Replaced => self.connection = Connection::Replaced,
+            News::Online => self.connection = ConnectionState::CatchingUp,
+            News::Offline { why, retry_at } => self.connection = ConnectionState::Offline { why, retry_at },
+            News::UpToDate => self.connection = ConnectionState::Connected,
+            News::Replaced => self.connection = ConnectionState::Replaced,
             News::Opened(with) => {
                 (self.with, self.settings, self.last_seq) = (with, String::new(), Seq::ZERO);
                 self.notices.clear();
@@ -92,7 +92,7 @@ impl Transcript {
 
     /// True while the status changes by itself, with the time.
     pub(crate) fn is_counting_down(&self) -> bool {
-        self.somebody_writes || matches!(self.connection, Connection::Offline { .. })
+        self.somebody_writes || matches!(self.connection, ConnectionState::Offline { .. })
     }
 
     pub(crate) fn status(&mut self, timeline: &Timeline, now: Instant) -> String {
@@ -107,13 +107,13 @@ impl Transcript {
             several => format!("{} are writing …", several.len()),
         };
         let state = match &self.connection {
-            Connection::Connecting => "connecting …".to_owned(),
-            Connection::CatchingUp => "connected, catching up …".to_owned(),
-            Connection::Connected if self.somebody_writes => writing,
-            Connection::Connected if timeline.is_closed() => "you are no longer in this group".to_owned(),
-            Connection::Connected => "connected".to_owned(),
-            Connection::Replaced => "open in too many places: Enter connects here".to_owned(),
-            Connection::Offline { retry_at, .. } => {
+            ConnectionState::Connecting => "connecting …".to_owned(),
+            ConnectionState::CatchingUp => "connected, catching up …".to_owned(),
+            ConnectionState::Connected if self.somebody_writes => writing,
+            ConnectionState::Connected if timeline.is_closed() => "you are no longer in this group".to_owned(),
+            ConnectionState::Connected => "connected".to_owned(),
+            ConnectionState::Replaced => "open in too many places: Enter connects here".to_owned(),
+            ConnectionState::Offline { retry_at, .. } => {
                 let left = retry_at.saturating_duration_since(now);
                 match left.as_millis().div_ceil(1000) {
                     0 => "reconnecting …".to_owned(),
@@ -160,7 +160,7 @@ impl Transcript {
                 }
             }
         }
-        if let Connection::Offline { why, .. } = &self.connection {
+        if let ConnectionState::Offline { why, .. } = &self.connection {
             rows.extend(wrap(why, width).into_iter().map(|row| vec![row.yellow()]));
         }
         rows

@@ -48,19 +48,19 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
             input = inputs.next() => {
                 let Some(input) = input else { return Ok(()) };
                 match screen.input(input?) {
-                    Action::None => {}
+                    KeyAction::None => {}
                     // What is not sent is here alone.
-                    Action::Leave if talk.room.unanswered() > 0 && !is_asked => {
+                    KeyAction::Leave if talk.room.unanswered() > 0 && !is_asked => {
                         is_asked = true;
                         screen.apply(talk.room.ask_to_stay());
                     }
-                    Action::Leave => return Ok(()),
-                    Action::Typing => talk.typing(),
-                    Action::Say(body) => match Command::parse(&body) {
+                    KeyAction::Leave => return Ok(()),
+                    KeyAction::Typing => talk.typing(),
+                    KeyAction::Say(body) => match Command::parse(&body) {
                         Some(command) => screen.apply(talk.command(&body, command).await),
                         None => screen.apply(talk.say(command::message(body)).await),
                     },
-                    Action::Wake => talk.wake(),
+                    KeyAction::Wake => talk.wake(),
                 }
             }
             _ = terminate.recv() => return Ok(()),
@@ -100,7 +100,7 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-enum Action {
+enum KeyAction {
     None,
     Say(String),
     /// The user is writing a message.
@@ -123,29 +123,29 @@ impl Screen {
         }
     }
 
-    fn input(&mut self, input: Input) -> Action {
+    fn input(&mut self, input: Input) -> KeyAction {
         match input {
             Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
             Input::Paste(text) => {
                 self.editor.insert(&text.replace("\r\n", "\n").replace('\r', "\n"));
-                Action::None
+                KeyAction::None
             }
-            _ => Action::None,
+            _ => KeyAction::None,
         }
     }
 
-    fn key(&mut self, key: KeyEvent) -> Action {
+    fn key(&mut self, key: KeyEvent) -> KeyAction {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Esc => return Action::Leave,
-            KeyCode::Char('c' | 'd') if control => return Action::Leave,
+            KeyCode::Esc => return KeyAction::Leave,
+            KeyCode::Char('c' | 'd') if control => return KeyAction::Leave,
             KeyCode::Char('u') if control => self.editor.clear_before(),
             KeyCode::Char('w') if control => self.editor.delete_word(),
             KeyCode::Char('a') if control => self.editor.home(),
             KeyCode::Char('e') if control => self.editor.end(),
             KeyCode::Char(c) if !control => {
                 self.editor.insert(c.encode_utf8(&mut [0; 4]));
-                return if self.editor.is_command() { Action::None } else { Action::Typing };
+                return if self.editor.is_command() { KeyAction::None } else { KeyAction::Typing };
             }
             KeyCode::Backspace => self.editor.backspace(),
             KeyCode::Delete => self.editor.delete(),
@@ -158,11 +158,11 @@ impl Screen {
             KeyCode::Enter => {
                 self.scrolled = 0;
                 let body = self.editor.take();
-                return if body.trim().is_empty() { Action::Wake } else { Action::Say(body) };
+                return if body.trim().is_empty() { KeyAction::Wake } else { KeyAction::Say(body) };
             }
             _ => {}
         }
-        Action::None
+        KeyAction::None
     }
 
     fn draw(&mut self, room: &Room, (columns, lines): (u16, u16)) -> io::Result<()> {

@@ -16,7 +16,7 @@ use wire::{AddResult, ClientMsgId, ConversationId, ReadResult, Seq, WatchResult}
 use crate::dial::{Dialer, LinkNews, run_link};
 use crate::media::{Put, PutEnd};
 use crate::session::{Call, LinkId, Output, Session, Waiter};
-use crate::storage::{Change, Queued, Storage};
+use crate::storage::{Queued, Storage, StorageChange};
 use crate::{Error, Event, Stats};
 
 /// While nothing has to be done at any known time.
@@ -111,10 +111,10 @@ impl Running {
     /// In the order they were given. New messages are on the disk before any of them is known to be sent.
     async fn handle_commands(&mut self, batch: Vec<Command>) {
         let queued = batch.iter().filter_map(|command| match command {
-            Command::Send { queued, .. } => Some(Change::Queued(queued.clone())),
+            Command::Send { queued, .. } => Some(StorageChange::Queued(queued.clone())),
             _ => None,
         });
-        let queued: Vec<Change> = queued.collect();
+        let queued: Vec<StorageChange> = queued.collect();
         let kept = if queued.is_empty() { Ok(()) } else { self.writer.save(queued).await };
         let now = Instant::now();
         for command in batch {
@@ -185,7 +185,7 @@ impl Running {
                     // The app need not listen.
                     let _ = self.event_tx.send(event);
                 }
-                Output::Answer(answer) => answer.tell(),
+                Output::Complete(completion) => completion.tell(),
                 Output::Put { client_msg_id, put } => self.puts.begin(client_msg_id, put),
                 Output::Abort { client_msg_id } => self.puts.end(&client_msg_id),
             }
@@ -296,12 +296,12 @@ struct Writer {
     /// `None` only while it is at work.
     storage: Option<Box<dyn Storage>>,
     /// What could not be written.
-    unsaved: Vec<Change>,
+    unsaved: Vec<StorageChange>,
 }
 
 impl Writer {
     /// Refuses them if they can't be written.
-    async fn save(&mut self, changes: Vec<Change>) -> Result<(), Error> {
+    async fn save(&mut self, changes: Vec<StorageChange>) -> Result<(), Error> {
         let mut all = std::mem::take(&mut self.unsaved);
         let old = all.len();
         all.extend(changes);
@@ -314,7 +314,7 @@ impl Writer {
     }
 
     /// Keeps them for the next write if they can't be written.
-    async fn save_soon(&mut self, changes: Vec<Change>) {
+    async fn save_soon(&mut self, changes: Vec<StorageChange>) {
         let mut all = std::mem::take(&mut self.unsaved);
         all.extend(changes);
         let (all, written) = self.write(all).await;
@@ -323,7 +323,7 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, changes: Vec<Change>) -> (Vec<Change>, io::Result<()>) {
+    async fn write(&mut self, changes: Vec<StorageChange>) -> (Vec<StorageChange>, io::Result<()>) {
         let Some(mut storage) = self.storage.take() else {
             return (changes, Err(io::Error::other("the storage has panicked")));
         };

@@ -86,7 +86,7 @@ pub use event::{Event, ReceiptKind, State, Why};
 pub use group::{Draft, EVERYBODY, NewGroup};
 pub use media::{About, Source, Upload};
 pub use stats::Stats;
-pub use storage::{Change, FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage};
+pub use storage::{FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage, StorageChange};
 pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use wire::limits;
 pub use wire::{

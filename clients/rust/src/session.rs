@@ -43,7 +43,7 @@ use watching::Watching;
 use crate::config::{Timing, TokenNeed};
 use crate::group::is_channel;
 use crate::media::Put;
-use crate::storage::{Change, Queued, Saved};
+use crate::storage::{Queued, Saved, StorageChange};
 use crate::{Error, Event, ReceiptKind, State, Stats};
 
 /// One connection, dialled or open. Later ones have higher numbers.
@@ -68,7 +68,7 @@ pub(crate) enum Output {
         link: LinkId,
     },
     Event(Event),
-    Answer(Answer),
+    Complete(Completion),
     Put {
         client_msg_id: ClientMsgId,
         put: Put,
@@ -80,9 +80,9 @@ pub(crate) enum Output {
 }
 
 /// An answer on its way to the app that waits for it.
-pub(crate) struct Answer(Box<dyn FnOnce() + Send>);
+pub(crate) struct Completion(Box<dyn FnOnce() + Send>);
 
-impl Answer {
+impl Completion {
     fn new<T: Send + 'static>(waiter: Waiter<T>, answer: Result<T, Error>) -> Self {
         Self(Box::new(move || {
             // An app that does not wait any more needs no answer.
@@ -95,9 +95,9 @@ impl Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for Completion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Answer")
+        f.write_str("Completion")
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Session {
     typing: Typing,
     watching: Watching,
     stats: Stats,
-    changes: Vec<Change>,
+    changes: Vec<StorageChange>,
     outputs: Vec<Output>,
 }
 
@@ -226,7 +226,7 @@ impl Session {
     }
 
     /// What to remember, before any of the outputs is carried out.
-    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+    pub(crate) fn take_changes(&mut self) -> Vec<StorageChange> {
         std::mem::take(&mut self.changes)
     }
 
@@ -264,10 +264,10 @@ impl Session {
     }
 
     fn answer<T: Send + 'static>(&mut self, waiter: Waiter<T>, answer: Result<T, Error>) {
-        self.outputs.push(Output::Answer(Answer::new(waiter, answer)));
+        self.outputs.push(Output::Complete(Completion::new(waiter, answer)));
     }
 
-    fn save(&mut self, change: Change) {
+    fn save(&mut self, change: StorageChange) {
         self.changes.push(change);
     }
 }

@@ -174,7 +174,7 @@ impl Outgoing {
 /// One thing to remember.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum StorageChange {
     /// This message or change waits, after those that wait already.
     Queued(Queued),
     /// What has this `client_msg_id` no longer waits.
@@ -204,32 +204,32 @@ pub struct Saved {
     pub outbox: VecDeque<Queued>,
     /// For each conversation, the last seq that the app is done with.
     pub held: BTreeMap<ConversationId, Seq>,
-    /// The last [`Change::CaughtUp`].
+    /// The last [`StorageChange::CaughtUp`].
     pub caught_up: Option<Timestamp>,
 }
 
 impl Saved {
     /// Brings one change in.
-    pub fn apply(&mut self, change: &Change) {
+    pub fn apply(&mut self, change: &StorageChange) {
         match change {
-            Change::Queued(queued) => self.outbox.push_back(queued.clone()),
-            Change::Done(id) => {
+            StorageChange::Queued(queued) => self.outbox.push_back(queued.clone()),
+            StorageChange::Done(id) => {
                 // Nearly always the first one.
                 if let Some(at) = self.outbox.iter().position(|queued| queued.client_msg_id == *id) {
                     self.outbox.remove(at);
                 }
             }
-            Change::Uploading { client_msg_id, media_id } => {
+            StorageChange::Uploading { client_msg_id, media_id } => {
                 let queued = self.outbox.iter_mut().find(|queued| queued.client_msg_id == *client_msg_id);
                 if let Some(upload) = queued.and_then(|queued| queued.outgoing.upload_mut()) {
                     upload.media_id.clone_from(media_id);
                 }
             }
-            Change::Held { conversation_id, seq } => {
+            StorageChange::Held { conversation_id, seq } => {
                 let held = self.held.entry(conversation_id.clone()).or_default();
                 *held = (*held).max(*seq);
             }
-            Change::CaughtUp(at) => self.caught_up = Some(*at),
+            StorageChange::CaughtUp(at) => self.caught_up = Some(*at),
         }
     }
 }
@@ -247,7 +247,7 @@ pub trait Storage: Send + 'static {
         None
     }
 
-    /// Remembers these, in this order. Where one of them is [`Change::Queued`], all are on the disk once this returns:
+    /// Remembers these, in this order. Where one of them is [`StorageChange::Queued`], all are on the disk once this returns:
     /// what is lost of the others costs a message that is sent or shown a second time, never one that is lost.
     ///
     /// Runs where it may block.
@@ -255,5 +255,5 @@ pub trait Storage: Send + 'static {
     /// # Errors
     /// Whatever keeps them from being written. All of them are written again, with the next ones; a message is refused
     /// instead.
-    fn write(&mut self, changes: &[Change]) -> io::Result<()>;
+    fn write(&mut self, changes: &[StorageChange]) -> io::Result<()>;
 }

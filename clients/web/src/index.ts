@@ -61,7 +61,6 @@ export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
 export { memoryStorage } from "./storage/memory.ts";
 export {
   apply,
-  type Change,
   nothingSaved,
   type Queued,
   type QueuedChange,
@@ -70,6 +69,7 @@ export {
   type QueuedMessage,
   type Saved,
   type Storage,
+  type StorageChange,
   type Upload,
 } from "./storage/storage.ts";
 export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

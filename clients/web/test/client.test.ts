@@ -2,7 +2,6 @@
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 import {
-  type Change,
   type Client,
   type ClientEvent,
   type Config,
@@ -11,6 +10,7 @@ import {
   memoryStorage,
   nothingSaved,
   PigeonholeError,
+  type StorageChange,
   type TokenNeed,
 } from "../src/index.ts";
 import { whyNotOpened } from "../src/socket.ts";
@@ -451,11 +451,11 @@ it("refuses what can't work", async () => {
 });
 
 it("refuses a message that can't be kept, and writes later what can't be written now", async () => {
-  const written: Change[] = [];
+  const written: StorageChange[] = [];
   let full = false;
   const storage = {
     load: async () => nothingSaved(),
-    write: async (changes: Change[]) => {
+    write: async (changes: StorageChange[]) => {
       if (full) {
         throw new Error("the disk is full");
       }

@@ -2,13 +2,13 @@
 
 import "fake-indexeddb/auto";
 import { afterEach, expect, it, vi } from "vitest";
-import { type Change, indexedDbStorage } from "../src/index.ts";
+import { indexedDbStorage, type StorageChange } from "../src/index.ts";
 import { fileOf } from "../src/storage/storage.ts";
 
-const queued = (clientMsgId: string): Change => ({
+const queued = (clientMsgId: string): StorageChange => ({
   queued: { clientMsgId, target: { to: "bob" }, body: `body of ${clientMsgId}` },
 });
-const held = (conversation_id: string, seq: number): Change => ({ held: { conversation_id, seq } });
+const held = (conversation_id: string, seq: number): StorageChange => ({ held: { conversation_id, seq } });
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -30,7 +30,9 @@ it("gives back what was written, the outbox in the order of sending", async () =
 it("writes all of the changes or none", async () => {
   const storage = indexedDbStorage("carol");
   await storage.load();
-  const impossible = { queued: { clientMsgId: "b", target: { to: "bob" }, body: () => {} } } as unknown as Change;
+  const impossible = {
+    queued: { clientMsgId: "b", target: { to: "bob" }, body: () => {} },
+  } as unknown as StorageChange;
   await expect(storage.write([queued("a"), impossible])).rejects.toThrow();
   await storage.write([queued("c")]);
   await storage.close?.();
@@ -51,7 +53,7 @@ it("keeps the bytes that a message carries, and what the server calls them, unti
     width: 1,
     height: 1,
   } as const;
-  const carrying = (clientMsgId: string): Change => ({
+  const carrying = (clientMsgId: string): StorageChange => ({
     queued: { clientMsgId, target: { to: "bob" }, body: "", media },
   });
   await storage.write([carrying("a"), queued("b"), carrying("c"), carrying("d")]);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { type Change, connect, type KeyValueStore, keyValueStorage, type Queued } from "../src/index.ts";
+import { connect, type KeyValueStore, keyValueStorage, type Queued, type StorageChange } from "../src/index.ts";
 
-const queued = (clientMsgId: string): Change => ({ queued: { clientMsgId, target: { to: "bob" }, body: "hi" } });
+const queued = (clientMsgId: string): StorageChange => ({ queued: { clientMsgId, target: { to: "bob" }, body: "hi" } });
 
 it("keeps everything in one text, or nothing of what could not be written", async () => {
   const kept = new Map<string, string>();

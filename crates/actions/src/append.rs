@@ -6,7 +6,7 @@ use domain::{
 };
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
-use store::message_append::{self, Append, Entry, FirstMessage};
+use store::message_append::{self, Append, AppendOutcome, Entry, FirstMessage};
 use store::{Store, connections, inbox, messages};
 use wire::{ConversationId, Refusal, SendRequest, SendResult, Seq, Target, Timestamp, UserId};
 
@@ -118,7 +118,7 @@ pub async fn append(
 }
 
 /// An entry that is stored, now or before.
-pub(crate) struct Written {
+pub(crate) struct StoredEntry {
     pub(crate) place: Place,
     pub(crate) follows: Follows,
     pub(crate) concerned: Concerned,
@@ -127,28 +127,28 @@ pub(crate) struct Written {
 
 /// What an attempt at an entry came to, if it is this `place` that it tried, with what follows from its target.
 pub(crate) fn attempted(
-    appended: message_append::Appended,
+    appended: AppendOutcome,
     place: Place,
     follows: Follows,
     audience: Audience,
-) -> Result<Attempt<Written>, Failure> {
+) -> Result<Attempt<StoredEntry>, Failure> {
     let concerned = Concerned::Audience(audience);
     match appended {
-        message_append::Appended::Stored => Ok(Attempt::Done(Written { place, follows, concerned, duplicate: false })),
-        message_append::Appended::Duplicate(place, version) => {
+        AppendOutcome::Stored => Ok(Attempt::Done(StoredEntry { place, follows, concerned, duplicate: false })),
+        AppendOutcome::Duplicate(place, version) => {
             let follows = Follows { version, emoji_before: None };
-            Ok(Attempt::Done(Written { place, follows, concerned, duplicate: true }))
+            Ok(Attempt::Done(StoredEntry { place, follows, concerned, duplicate: true }))
         }
-        message_append::Appended::IdReused => Err(Refusal::IdReused.into()),
-        message_append::Appended::MediaRefused(refusal) => Err(refusal.into()),
-        message_append::Appended::Full => Err(Refusal::LimitReached.into()),
-        message_append::Appended::Taken => Ok(Attempt::AgainAfterPause),
+        AppendOutcome::IdReused => Err(Refusal::IdReused.into()),
+        AppendOutcome::MediaRefused(refusal) => Err(refusal.into()),
+        AppendOutcome::Full => Err(Refusal::LimitReached.into()),
+        AppendOutcome::Taken => Ok(Attempt::AgainAfterPause),
     }
 }
 
 /// With what is to be told. A duplicate is read: what the request says may be deleted by now.
-pub(crate) async fn finished(store: &Store, draft: Draft, written: Written) -> Result<Appended, Failure> {
-    let Written { place, follows, concerned, duplicate } = written;
+pub(crate) async fn finished(store: &Store, draft: Draft, written: StoredEntry) -> Result<Appended, Failure> {
+    let StoredEntry { place, follows, concerned, duplicate } = written;
     let version = follows.version;
     let conversation_id = draft.conversation_id.clone();
     let entry = if duplicate {

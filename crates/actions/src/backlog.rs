@@ -9,7 +9,7 @@ use wire::{Message, Side};
 
 /// A page of it.
 #[derive(Debug)]
-pub struct Backlog {
+pub struct DrainPage {
     pub messages: Vec<Message>,
     pub more: bool,
     /// How many rows can't be read. What they have, and what comes after, stays pending.
@@ -17,7 +17,7 @@ pub struct Backlog {
 }
 
 /// The oldest of what is pending, as much as fits a frame.
-pub async fn backlog(store: &Store, user: &wire::UserId) -> Result<Backlog, Failure> {
+pub async fn backlog(store: &Store, user: &wire::UserId) -> Result<DrainPage, Failure> {
     // No more conversations than the ack of this page can name.
     let pending = inbox::pending(store, user, ACK_ENTRIES_MAX).await?;
     let share = DRAIN_MESSAGES_MAX / pending.memberships.len().max(1);
@@ -27,7 +27,7 @@ pub async fn backlog(store: &Store, user: &wire::UserId) -> Result<Backlog, Fail
     let found = parts.iter().any(|(part, _)| !part.messages.is_empty());
     let (messages, left_out) = drain_page(parts.into_iter().map(|(part, _)| part).collect());
     // Whoever is told "more" asks again at once, so an empty page is the last.
-    Ok(Backlog { messages, more: found && (left_out || pending.more), unreadable })
+    Ok(DrainPage { messages, more: found && (left_out || pending.more), unreadable })
 }
 
 /// What one conversation brings, and how many of its messages can't be read: the first of them ends it, since what comes after

@@ -2,7 +2,7 @@
 
 use domain::{ChannelRow, Draft, Failure};
 use store::channels::{self, Left, Marked};
-use store::message_append::{self, Appended as Outcome};
+use store::message_append::{self, AppendOutcome};
 use store::{Store, channel_reactions, heads, messages};
 use wire::{ConversationId, Emoji, JoinBy, Refusal, Seq, Timestamp, UserId};
 
@@ -124,15 +124,15 @@ pub(crate) async fn react(
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal.clone())?,
         };
         match (outcome, allowed) {
-            (Outcome::Stored, Ok(found)) => {
+            (AppendOutcome::Stored, Ok(found)) => {
                 limits.count(user, channel, now);
                 Ok(Attempt::Done((found.place.clone(), false)))
             }
-            (Outcome::Duplicate(place, _), _) => Ok(Attempt::Done((place, true))),
-            (Outcome::IdReused, _) => Err(Refusal::IdReused.into()),
-            (Outcome::MediaRefused(refusal), _) => Err(refusal.into()),
-            (Outcome::Full, _) => Err(Refusal::LimitReached.into()),
-            (Outcome::Stored | Outcome::Taken, _) => Ok(Attempt::AgainAfterPause),
+            (AppendOutcome::Duplicate(place, _), _) => Ok(Attempt::Done((place, true))),
+            (AppendOutcome::IdReused, _) => Err(Refusal::IdReused.into()),
+            (AppendOutcome::MediaRefused(refusal), _) => Err(refusal.into()),
+            (AppendOutcome::Full, _) => Err(Refusal::LimitReached.into()),
+            (AppendOutcome::Stored | AppendOutcome::Taken, _) => Ok(Attempt::AgainAfterPause),
         }
     })
     .await?;

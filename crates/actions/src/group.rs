@@ -7,14 +7,14 @@ use domain::{
 use futures_util::future::try_join_all;
 use store::entry_append::{ChangeOf, GroupEntry};
 use store::inbox::Acquaintance;
-use store::message_append::{self, Appended as Outcome, FirstMessage};
+use store::message_append::{self, AppendOutcome, FirstMessage};
 use store::{Store, channels, entry_append, heads, inbox, messages, roster};
 use wire::limits::CHANNELS_PER_USER_MAX;
 use wire::{
     AddResult, ClientMsgId, ConversationId, ConversationKind, CreateRequest, Refusal, Seq, System, Timestamp, UserId,
 };
 
-use crate::append::{Appended, Concerned, Written, finished, random_bytes};
+use crate::append::{Appended, Concerned, StoredEntry, finished, random_bytes};
 use crate::retry::{Attempt, retry_times};
 use crate::sends::{SendLimits, take_many};
 
@@ -104,12 +104,12 @@ pub(crate) async fn append_to_group(
                 let group =
                     GroupEntry { draft: &draft, entry, previous, head: &head_after, roster, change, first_messages };
                 match entry_append::append(store, &group).await? {
-                    Outcome::Stored => {
+                    AppendOutcome::Stored => {
                         limits.count(writer.user, conversation, now);
                         unlist(store, conversation, &plan.removed).await;
                         let concerned = concerned(&head_after);
                         let follows = Follows { version: plan.entry.version, emoji_before: None };
-                        let written = Written { place, follows, concerned, duplicate: false };
+                        let written = StoredEntry { place, follows, concerned, duplicate: false };
                         return Ok(Attempt::Done(Some((written, Some(plan.entry)))));
                     }
                     other => other,
@@ -125,14 +125,14 @@ pub(crate) async fn append_to_group(
         };
         let concerned = head.as_ref().map_or(Concerned::Channel, concerned);
         match outcome {
-            Outcome::Duplicate(place, version) => {
+            AppendOutcome::Duplicate(place, version) => {
                 let follows = Follows { version, emoji_before: None };
-                Ok(Attempt::Done(Some((Written { place, follows, concerned, duplicate: true }, None))))
+                Ok(Attempt::Done(Some((StoredEntry { place, follows, concerned, duplicate: true }, None))))
             }
-            Outcome::IdReused => Err(Refusal::IdReused.into()),
-            Outcome::MediaRefused(refusal) => Err(refusal.into()),
-            Outcome::Full => Err(Refusal::LimitReached.into()),
-            Outcome::Stored | Outcome::Taken => Ok(Attempt::AgainAfterPause),
+            AppendOutcome::IdReused => Err(Refusal::IdReused.into()),
+            AppendOutcome::MediaRefused(refusal) => Err(refusal.into()),
+            AppendOutcome::Full => Err(Refusal::LimitReached.into()),
+            AppendOutcome::Stored | AppendOutcome::Taken => Ok(Attempt::AgainAfterPause),
         }
     })
     .await?;

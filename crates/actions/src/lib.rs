@@ -20,7 +20,7 @@ mod visible;
 mod watch;
 
 pub use append::{Appended, Concerned, append, conversation_for};
-pub use backlog::{Backlog, backlog};
+pub use backlog::{DrainPage, backlog};
 pub use change::{Wanted, change};
 pub use channel::{join, leave, read_channel};
 pub use delete_message::delete_message;

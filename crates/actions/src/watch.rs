@@ -9,7 +9,7 @@ use domain::{ChannelRow, ConnectionId, Failure, Logged, StoredMessage, error_cha
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt as _, stream};
 use store::connections::{self, Connection};
-use store::watchers::{self, PARTS, Part, Watcher};
+use store::watchers::{self, PARTS, Watcher, WatcherPart};
 use store::{Store, channels, heads};
 use tokio::time::sleep;
 use wire::limits::{POLL_LIVE_MS, POLL_MS, WATCHED_MAX};
@@ -86,8 +86,8 @@ pub async fn show(
     let end = head.end.seq;
     let parts = try_join_all((0..PARTS).map(|number| watchers::part(store, channel, number))).await?;
     done.unreadable = parts.iter().map(|part| part.unreadable).sum();
-    let waits = |part: &&Part| !part.watchers.is_empty() && part.told_seq < end;
-    let parts: Vec<&Part> = parts.iter().filter(waits).collect();
+    let waits = |part: &&WatcherPart| !part.watchers.is_empty() && part.told_seq < end;
+    let parts: Vec<&WatcherPart> = parts.iter().filter(waits).collect();
     let from = parts.iter().flat_map(|part| part.watchers.iter().map(|watcher| watcher.from_seq.max(part.told_seq)));
     let Some(from) = from.min() else { return Ok(done) };
     // Who was left behind further than that asks for the history.
@@ -130,7 +130,7 @@ async fn part_told(
     fanout: &Fanout,
     now: Timestamp,
     channel: &ConversationId,
-    part: &Part,
+    part: &WatcherPart,
     entries: &[Logged],
     done: &mut Reconciled,
 ) -> Result<(), Failure> {

@@ -96,7 +96,7 @@ mod tests {
     use wire::{ConversationId, Timestamp};
 
     use super::*;
-    use crate::{Aside, Deleted, Place, Tally};
+    use crate::{Aside, Deleted, Place, ReactionTally};
 
     fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -116,7 +116,7 @@ mod tests {
             edited_at: None,
             deleted: None,
             reactions: BTreeMap::new(),
-            tally: Tally::default(),
+            tally: ReactionTally::default(),
             reactions_seq: None,
             target_seq: None,
             emoji: None,

@@ -97,12 +97,12 @@ impl ChannelRow {
 
 /// How often members of a channel reacted with what, and what one of them did. Nobody knows who the others were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ReactionTally {
     pub counts: BTreeMap<Emoji, u64>,
     pub own: Option<Emoji>,
 }
 
-impl Tally {
+impl ReactionTally {
     /// Whether the member may react with this.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_message_has_so_many_different_reactions() {
         let emoji = |number: usize| Emoji::parse(&format!("e{number}")).unwrap();
-        let mut tally = Tally::default();
+        let mut tally = ReactionTally::default();
         for number in 0..CHANNEL_REACTIONS_MAX {
             assert!(tally.check(Some(&emoji(number))).is_ok());
             tally.counts.insert(emoji(number), 1);

@@ -26,3 +26,32 @@ impl Failure {
         }
     }
 }
+
+/// What an AWS service said of a call. The SDK's own errors leave it out of their `Display`.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ServiceError {
+    code: String,
+    message: String,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+impl ServiceError {
+    /// `None`: the service said nothing, as where it was not reached.
+    pub fn of(
+        code: Option<String>,
+        message: Option<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Box<dyn Error + Send + Sync> {
+        match code {
+            Some(code) => {
+                Self { code, message: message.unwrap_or_else(|| "no message".to_owned()), source: source.into() }.into()
+            }
+            None => source.into(),
+        }
+    }
+
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+}

@@ -26,12 +26,12 @@ mod roster;
 
 pub use audience::Audience;
 pub use change::{Change, Rights};
-pub use channel::{ChannelRow, Tally};
+pub use channel::{ChannelRow, ReactionTally};
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
 pub use device::Device;
 pub use error_chain::error_chain;
-pub use failure::Failure;
+pub use failure::{Failure, ServiceError};
 pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, GroupChange, GroupInfo, Head, RosterRow, Rules, moderates};

@@ -10,7 +10,7 @@ use wire::{
 };
 
 use crate::change::Change;
-use crate::channel::Tally;
+use crate::channel::ReactionTally;
 use crate::group::{GroupChange, GroupInfo};
 use crate::ids::{ConnectionId, message_id};
 use crate::membership::End;
@@ -69,7 +69,7 @@ pub struct StoredMessage {
     pub deleted: Option<Deleted>,
     /// What each member reacted with, last. Not in a channel, of whose messages there is a tally.
     pub reactions: BTreeMap<UserId, Emoji>,
-    pub tally: Tally,
+    pub tally: ReactionTally,
     /// The last reaction entry that is about it.
     pub reactions_seq: Option<Seq>,
     /// Of a silent entry: the message that it is about.
@@ -182,7 +182,7 @@ impl Draft {
             edited_at,
             deleted: None,
             reactions: BTreeMap::new(),
-            tally: Tally::default(),
+            tally: ReactionTally::default(),
             reactions_seq: None,
             target_seq,
             emoji,

@@ -1,11 +1,11 @@
-//! What is answered to a batch of a stream.
+//! What is answered to a batch of a stream or of a queue.
 
 use serde::Serialize;
 
-/// Which records of a batch Lambda is to hand on again: all from the first of these on.
+/// Which records of a batch Lambda is to hand on again.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct BatchAnswer {
+pub struct BatchResponse {
     batch_item_failures: Vec<BatchItemFailure>,
 }
 
@@ -15,10 +15,11 @@ struct BatchItemFailure {
     item_identifier: String,
 }
 
-impl BatchAnswer {
-    /// Again from the record on that Lambda calls so; `None`: all of it is done.
-    pub fn again_from(sequence_number: Option<&str>) -> Self {
-        let failure = sequence_number.map(|number| BatchItemFailure { item_identifier: number.to_owned() });
-        Self { batch_item_failures: failure.into_iter().collect() }
+impl BatchResponse {
+    /// Those with these ids. Of a stream, all from the first of them on; of a queue's group, those behind the first must be named as
+    /// well. None: the whole batch is done.
+    pub fn again<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let failure = |id: &str| BatchItemFailure { item_identifier: id.to_owned() };
+        Self { batch_item_failures: ids.into_iter().map(failure).collect() }
     }
 }

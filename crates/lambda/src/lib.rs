@@ -11,7 +11,7 @@ mod log_key;
 mod websocket;
 
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
-pub use batch::BatchAnswer;
+pub use batch::BatchResponse;
 pub use clock::Clock;
 pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
 pub use env::{BadVariable, count, env, rate, sdk_config};
@@ -23,7 +23,7 @@ pub use log_key::LogKey;
 pub use websocket::{Caller, NotFromApiGateway, Response, answer, caller, line, respond};
 
 /// An event on a WebSocket route.
-pub type Event = LambdaEvent<WebSocketEvent>;
+pub type InvocationEvent = LambdaEvent<WebSocketEvent>;
 
 /// A function's `main`: starts the log, makes what the function works with, once per process, and answers events one by one.
 ///

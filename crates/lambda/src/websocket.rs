@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use wire::{ACTIONS, Action, DeviceId, Refusal, Rejected, Reply, Request, Timestamp, UserId, error_frame, reply_frame};
 
 use crate::event_line::EventLine;
-use crate::{Clock, Event, Limiter, WebSocketEvent};
+use crate::{Clock, InvocationEvent, Limiter, WebSocketEvent};
 
 /// What API Gateway gets back. Ours, since `aws_lambda_events` writes the names of headers in lower case, and nothing says that
 /// API Gateway takes `sec-websocket-protocol` for `Sec-WebSocket-Protocol`.
@@ -86,7 +86,7 @@ pub fn caller(event: &WebSocketEvent) -> Result<Caller, NotFromApiGateway> {
 pub async fn answer<R: Into<Option<Reply>>>(
     clock: &Clock,
     limiter: &Limiter,
-    event: Event,
+    event: InvocationEvent,
     act: impl AsyncFnOnce(&Caller, Action, &mut EventLine) -> Result<R, Failure>,
 ) -> Result<Response, Diagnostic> {
     let (caller, started) = (caller(&event.payload)?, clock.now());
@@ -120,7 +120,7 @@ pub async fn answer<R: Into<Option<Reply>>>(
 }
 
 /// The beginning of an event's line.
-pub fn line(event: &Event, caller: &Caller, started: Timestamp) -> EventLine {
+pub fn line(event: &InvocationEvent, caller: &Caller, started: Timestamp) -> EventLine {
     let route = event.payload.request_context.route_key.as_deref().unwrap_or_default();
     EventLine::of(&event.context.request_id, route, started).of_connection(&caller.connection, &caller.user)
 }

@@ -13,7 +13,7 @@ use aws_sdk_s3::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::head_object::HeadObjectError;
 use aws_sdk_s3::presigning::{PresignedRequest, PresigningConfig};
 use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumMode, CompletedMultipartUpload, CompletedPart, TaggingDirective};
-use domain::{Failure, MediaRow, PartOf, Parts, disposition, parts_of, served_as};
+use domain::{Failure, MediaRow, PartOf, Parts, ServiceError, disposition, parts_of, served_as};
 use wire::Timestamp;
 
 /// One attempt at one call: S3 puts a hundred MiB together, or copies them, in seconds.
@@ -33,15 +33,6 @@ pub struct Objects {
 #[error("{operation} failed")]
 pub struct Error {
     operation: &'static str,
-    source: BoxError,
-}
-
-/// What the service said. The SDK's own `Display` leaves it out.
-#[derive(Debug, thiserror::Error)]
-#[error("{code}: {message}")]
-struct Answer {
-    code: String,
-    message: String,
     source: BoxError,
 }
 
@@ -301,10 +292,6 @@ where
     E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
     R: std::fmt::Debug + Send + Sync + 'static,
 {
-    let answer = error.code().map(|code| (code.to_owned(), error.message().unwrap_or("no message").to_owned()));
-    let source = match answer {
-        Some((code, message)) => Answer { code, message, source: error.into() }.into(),
-        None => error.into(),
-    };
-    Error { operation, source }
+    let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
+    Error { operation, source: ServiceError::of(code, message, error) }
 }

@@ -13,7 +13,7 @@ use aws_sdk_sns::operation::create_platform_endpoint::CreatePlatformEndpointErro
 use aws_sdk_sns::operation::publish::PublishError;
 use aws_sdk_sns::operation::set_endpoint_attributes::SetEndpointAttributesError;
 use aws_sdk_sns::types::MessageAttributeValue;
-use domain::{Failure, Notification};
+use domain::{Failure, Notification, ServiceError};
 use wire::{DeviceToken, Refusal};
 
 /// One attempt at one call.
@@ -49,15 +49,6 @@ pub enum RegisterError {
     Token,
     #[error("{operation} failed")]
     Call { operation: &'static str, source: BoxError },
-}
-
-/// What the service said. The SDK's own `Display` leaves it out.
-#[derive(Debug, thiserror::Error)]
-#[error("{code}: {message}")]
-struct Answer {
-    code: String,
-    message: String,
-    source: BoxError,
 }
 
 impl From<RegisterError> for Failure {
@@ -102,7 +93,7 @@ impl Phones {
             {
                 Err(RegisterError::Token)
             }
-            Err(error) => Err(RegisterError::Call { operation: "SetEndpointAttributes", source: answer(error) }),
+            Err(error) => Err(RegisterError::Call { operation: "SetEndpointAttributes", source: said(error) }),
         }
     }
 
@@ -111,7 +102,7 @@ impl Phones {
     /// # Errors
     /// Whatever kept SNS from doing it.
     pub async fn forget(&self, endpoint: &str) -> Result<(), BoxError> {
-        self.client.delete_endpoint().endpoint_arn(endpoint).send().await.map(drop).map_err(answer)
+        self.client.delete_endpoint().endpoint_arn(endpoint).send().await.map(drop).map_err(said)
     }
 
     /// Has SNS hand a notification on.
@@ -127,8 +118,8 @@ impl Phones {
         match publish.send().await {
             Ok(_) => Published::Accepted,
             Err(error) if error.as_service_error().is_some_and(is_gone) => Published::Gone,
-            Err(error) if error.as_service_error().is_some_and(is_refused) => Published::Refused(answer(error)),
-            Err(error) => Published::Failed(answer(error)),
+            Err(error) if error.as_service_error().is_some_and(is_refused) => Published::Refused(said(error)),
+            Err(error) => Published::Failed(said(error)),
         }
     }
 }
@@ -145,7 +136,7 @@ where
     let invalid = error.as_service_error().is_some_and(CreatePlatformEndpointError::is_invalid_parameter_exception);
     let message = error.message().filter(|message| invalid && message.contains("Token")).unwrap_or_default();
     if message.is_empty() {
-        return Err(no_endpoint(answer(error)));
+        return Err(no_endpoint(said(error)));
     }
     let known = message.contains("already exists with the same");
     let endpoint = message.split_whitespace().find(|word| known && word.starts_with("arn:"));
@@ -183,16 +174,11 @@ impl ClassifyRetry for TooMany {
     }
 }
 
-fn answer<E, R>(error: SdkError<E, R>) -> BoxError
+fn said<E, R>(error: SdkError<E, R>) -> BoxError
 where
     E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
     R: std::fmt::Debug + Send + Sync + 'static,
 {
-    match error.code().map(str::to_owned) {
-        Some(code) => {
-            let message = error.message().unwrap_or("no message").to_owned();
-            Answer { code, message, source: error.into() }.into()
-        }
-        None => error.into(),
-    }
+    let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
+    ServiceError::of(code, message, error)
 }

@@ -7,8 +7,8 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::error::{BoxError, BuildError, ProvideErrorMetadata as _};
 use aws_sdk_sqs::types::MessageAttributeValue;
-use domain::Failure;
-use serde::{Deserialize, Serialize};
+use domain::{Failure, ServiceError};
+use serde::Deserialize;
 use wire::Refusal;
 use wire::limits::FRAME_BYTES_MAX;
 
@@ -39,19 +39,6 @@ struct Attributes {
     message_group_id: String,
 }
 
-/// Which messages are to come again. Of a group, those behind the first of them must be named as well.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Answer {
-    batch_item_failures: Vec<BatchItemFailure>,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct BatchItemFailure {
-    item_identifier: String,
-}
-
 impl Batch {
     /// The messages of each group, in their order.
     pub fn groups(&self) -> Vec<Vec<&Record>> {
@@ -73,13 +60,6 @@ impl Record {
     }
 }
 
-impl Answer {
-    pub fn again<'a>(records: impl Iterator<Item = &'a Record>) -> Self {
-        let failure = |record: &Record| BatchItemFailure { item_identifier: record.message_id.clone() };
-        Self { batch_item_failures: records.map(failure).collect() }
-    }
-}
-
 /// The way to the queue of dead letters. Cheap to clone; made once per process.
 #[derive(Clone, Debug)]
 pub struct DeadLetters {
@@ -87,11 +67,9 @@ pub struct DeadLetters {
     url: String,
 }
 
-/// What the service said. The SDK's own `Display` leaves it out.
 #[derive(Debug, thiserror::Error)]
-#[error("SendMessage failed: {code}")]
+#[error("SendMessage failed")]
 struct Failed {
-    code: String,
     source: BoxError,
 }
 
@@ -127,8 +105,8 @@ impl DeadLetters {
             .message_attributes("reason", reason)
             .message_attributes("detail", detail);
         send.send().await.map(drop).map_err(|error| {
-            let code = error.code().unwrap_or("no answer").to_owned();
-            Failure::Unavailable(Box::new(Failed { code, source: error.into() }))
+            let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
+            Failure::Unavailable(Box::new(Failed { source: ServiceError::of(code, message, error) }))
         })
     }
 }
@@ -157,7 +135,5 @@ mod tests {
         let batch: Batch = serde_json::from_value(json!({ "Records": records })).unwrap();
         let ids = |group: Vec<&Record>| group.iter().map(|record| record.message_id.clone()).collect::<String>();
         assert_eq!(batch.groups().into_iter().map(ids).collect::<Vec<_>>(), ["134", "2"]);
-        let answer = Answer::again(batch.records.iter().skip(3));
-        assert_eq!(serde_json::to_value(answer).unwrap(), json!({"batchItemFailures": [{"itemIdentifier": "4"}]}));
     }
 }

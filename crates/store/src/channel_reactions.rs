@@ -10,7 +10,7 @@ use domain::{Draft, StoredMessage};
 use wire::{ConversationId, Emoji, Seq, UserId};
 
 use crate::item::{Item, Reader, VERSION, number, text, version};
-use crate::message_append::{Appended, commit_behind, idempotency_put};
+use crate::message_append::{AppendOutcome, commit_behind, idempotency_put};
 use crate::transaction::{put, update};
 use crate::{Error, Store, batch};
 
@@ -41,7 +41,7 @@ pub async fn react(
     draft: &Draft,
     target: &StoredMessage,
     emoji: Option<&Emoji>,
-) -> Result<Appended, Error> {
+) -> Result<AppendOutcome, Error> {
     commit_behind(store, draft, 0, writes(store, draft, target, emoji)).await
 }
 

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use domain::{Change, Draft, Head, RosterRow, StoredMessage, is_channel};
 use wire::Timestamp;
 
-use crate::message_append::{Appended, FirstMessage, begin, commit, first_messages_update};
+use crate::message_append::{AppendOutcome, FirstMessage, begin, commit, first_messages_update};
 use crate::message_change::{audit_put, carried_delete, target_update};
 use crate::transaction::{put, update};
 use crate::{Error, Store, channels, heads, roster};
@@ -38,7 +38,7 @@ pub struct ChangeOf<'a> {
 }
 
 /// Appends the entry, if the log still ends where it did, and if its idempotency key is unused.
-pub async fn append(store: &Store, entry: &GroupEntry<'_>) -> Result<Appended, Error> {
+pub async fn append(store: &Store, entry: &GroupEntry<'_>) -> Result<AppendOutcome, Error> {
     commit(store, entry.draft, &entry.entry.place, writes(store, entry)).await
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong with a table.
 
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
+use domain::ServiceError;
 
 /// A call that failed, or an item that can't be read. Never shown to a client.
 #[derive(Debug, thiserror::Error)]
@@ -11,15 +12,6 @@ pub enum Error {
     Item { table: String, attribute: &'static str },
 }
 
-/// What the service said. The SDK's own `Display` leaves it out.
-#[derive(Debug, thiserror::Error)]
-#[error("{code}: {message}")]
-struct Answer {
-    code: String,
-    message: String,
-    source: BoxError,
-}
-
 impl Error {
     pub(crate) fn call<E, R>(operation: &'static str, table: &str, error: SdkError<E, R>) -> Self
     where
@@ -27,13 +19,8 @@ impl Error {
         R: std::fmt::Debug + Send + Sync + 'static,
     {
         let table = table.to_owned();
-        let answer = error.code().map(|code| (code.to_owned(), error.message().unwrap_or("no message").to_owned()));
-        match answer {
-            Some((code, message)) => {
-                Self::Call { operation, table, source: Answer { code, message, source: error.into() }.into() }
-            }
-            None => Self::Call { operation, table, source: error.into() },
-        }
+        let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
+        Self::Call { operation, table, source: ServiceError::of(code, message, error) }
     }
 }
 
@@ -50,7 +37,7 @@ impl Error {
 
     fn code(&self) -> Option<&str> {
         let Self::Call { source, .. } = self else { return None };
-        source.downcast_ref::<Answer>().map(|answer| answer.code.as_str())
+        source.downcast_ref::<ServiceError>().map(ServiceError::code)
     }
 }
 

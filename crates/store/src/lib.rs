@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides who may do what. Functions are named noun first: [`inbox::get`], [`connections::forget`].
 //! The SDK retries throttling, timeouts and 5xx; it retries neither a cancelled transaction nor a conflict, so these come
-//! back as outcomes ([`message_append::Appended`], [`inbox::Update`]) and the handler decides.
+//! back as outcomes ([`message_append::AppendOutcome`], [`inbox::Update`]) and the handler decides.
 
 mod batch;
 pub mod channel_reactions;

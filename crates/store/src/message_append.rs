@@ -48,7 +48,7 @@ pub struct FirstMessage {
 
 /// What came of it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     Stored,
     /// The same was stored before under this `client_msg_id`: here, and an edit as this version.
     Duplicate(Place, Option<u64>),
@@ -63,7 +63,7 @@ pub enum Appended {
 }
 
 /// Appends the message, if its place is still free and its idempotency key unused.
-pub async fn append(store: &Store, append: &Append<'_>) -> Result<Appended, Error> {
+pub async fn append(store: &Store, append: &Append<'_>) -> Result<AppendOutcome, Error> {
     commit(store, append.entry.draft, append.entry.place, writes(store, append)).await
 }
 
@@ -73,11 +73,11 @@ pub(crate) async fn commit(
     draft: &Draft,
     place: &Place,
     writes: Result<Vec<TransactWriteItem>, BuildError>,
-) -> Result<Appended, Error> {
+) -> Result<AppendOutcome, Error> {
     match transaction::write(store, &store.tables.messages, writes).await? {
-        Outcome::Written => Ok(Appended::Stored),
+        Outcome::Written => Ok(AppendOutcome::Stored),
         Outcome::Cancelled(cancelled) => match media_refused(store, draft, place, &cancelled)? {
-            Some(refusal) => Ok(Appended::MediaRefused(refusal)),
+            Some(refusal) => Ok(AppendOutcome::MediaRefused(refusal)),
             None => not_written(store, draft, IDEMPOTENCY, cancelled),
         },
     }
@@ -89,9 +89,9 @@ pub(crate) async fn commit_behind(
     draft: &Draft,
     idempotency: usize,
     writes: Result<Vec<TransactWriteItem>, BuildError>,
-) -> Result<Appended, Error> {
+) -> Result<AppendOutcome, Error> {
     match transaction::write(store, &store.tables.messages, writes).await? {
-        Outcome::Written => Ok(Appended::Stored),
+        Outcome::Written => Ok(AppendOutcome::Stored),
         Outcome::Cancelled(cancelled) => not_written(store, draft, idempotency, cancelled),
     }
 }
@@ -151,22 +151,22 @@ fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, 
 }
 
 /// The idempotency row is looked at first: a retry must get its first answer, whoever else wrote meanwhile.
-fn not_written(store: &Store, draft: &Draft, idempotency: usize, cancelled: Cancelled) -> Result<Appended, Error> {
+fn not_written(store: &Store, draft: &Draft, idempotency: usize, cancelled: Cancelled) -> Result<AppendOutcome, Error> {
     if let Some(reason) = cancelled.refused(idempotency) {
         return first_answer(store, draft, reason.item());
     }
     if cancelled.is_full() {
-        return Ok(Appended::Full);
+        return Ok(AppendOutcome::Full);
     }
     if cancelled.is_lost() {
-        return Ok(Appended::Taken);
+        return Ok(AppendOutcome::Taken);
     }
     Err(cancelled.into())
 }
 
 /// What the message was answered with, if it was stored before: for one that is to be refused now. Repeating a request that was
 /// answered gets the same answer, whatever has happened since.
-pub async fn find(store: &Store, draft: &Draft) -> Result<Option<Appended>, Error> {
+pub async fn find(store: &Store, draft: &Draft) -> Result<Option<AppendOutcome>, Error> {
     let table = &store.tables.idempotency;
     let get = store
         .client
@@ -184,19 +184,19 @@ fn sender_key(draft: &Draft) -> String {
     format!("{} {}", draft.sender_id, draft.client_msg_id)
 }
 
-fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<Appended, Error> {
+fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<AppendOutcome, Error> {
     let table = &store.tables.idempotency;
     let item = item.ok_or_else(|| Error::Item { table: table.clone(), attribute: "body_hash" })?;
     let row = Reader { item, table };
     if row.text("body_hash")? != body_hash(draft) {
-        return Ok(Appended::IdReused);
+        return Ok(AppendOutcome::IdReused);
     }
     let place = Place {
         seq: row.seq("seq")?,
         message_id: MessageId::stored(row.text("message_id")?),
         sent_at: row.time("sent_at")?,
     };
-    Ok(Appended::Duplicate(place, row.optional("version", Reader::count)?))
+    Ok(AppendOutcome::Duplicate(place, row.optional("version", Reader::count)?))
 }
 
 fn entry_put(store: &Store, entry: &StoredMessage) -> PutBuilder {

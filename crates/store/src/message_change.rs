@@ -11,7 +11,7 @@ use wire::{Seq, Timestamp, UserId};
 
 use crate::item::{VERSION, number, text, version};
 use crate::media::media_delete;
-use crate::message_append::{Appended, Entry, NOT_BLOCKED, PENDING, begin, commit, own_marks, with_count};
+use crate::message_append::{AppendOutcome, Entry, NOT_BLOCKED, PENDING, begin, commit, own_marks, with_count};
 use crate::transaction::{delete, put, update};
 use crate::{Error, Store};
 
@@ -32,7 +32,7 @@ pub struct Alter<'a> {
 }
 
 /// Changes the message, if nobody else wrote meanwhile, and if the idempotency key is unused.
-pub async fn change(store: &Store, alter: &Alter<'_>) -> Result<Appended, Error> {
+pub async fn change(store: &Store, alter: &Alter<'_>) -> Result<AppendOutcome, Error> {
     commit(store, alter.entry.draft, alter.entry.place, writes(store, alter)).await
 }
 

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use domain::limits::PAGE_BYTES_MAX;
-use domain::{Aside, ConnectionId, Counted, Deleted, GroupInfo, Place, StoredMessage, Tally, names};
+use domain::{Aside, ConnectionId, Counted, Deleted, GroupInfo, Place, ReactionTally, StoredMessage, names};
 use futures_util::future::try_join_all;
 use wire::{ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
 
@@ -333,7 +333,7 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
         edited_at: row.optional("edited_at", Reader::time)?,
         deleted: row.optional("deleted_at", deleted)?,
         reactions: row.optional("reactions", reactions)?.unwrap_or_default(),
-        tally: Tally { counts: row.optional("reaction_counts", counts)?.unwrap_or_default(), own: None },
+        tally: ReactionTally { counts: row.optional("reaction_counts", counts)?.unwrap_or_default(), own: None },
         reactions_seq: row.optional("reactions_seq", Reader::seq)?,
         target_seq: row.optional("target_seq", Reader::seq)?,
         emoji: row.optional("emoji", |row, name| row.parsed(name, Emoji::parse))?,

@@ -15,7 +15,7 @@ use crate::media::TOMBSTONE;
 
 /// What happened to a member's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct RowChange {
     pub user_id: UserId,
     pub conversation_id: ConversationId,
     /// What phones were rung for, up to here, is read or deleted, or the conversation is gone. The same write can have brought news: a
@@ -34,7 +34,7 @@ pub struct Said {
 }
 
 /// The changes of a batch, in their order, and how many records can't be read.
-pub fn changes(batch: Batch) -> (Vec<Change>, u64) {
+pub fn changes(batch: Batch) -> (Vec<RowChange>, u64) {
     readable(batch.records.into_iter().map(|record| {
         // The cause may quote what people wrote.
         let record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
@@ -72,7 +72,7 @@ struct Attribute {
     number: Option<String>,
 }
 
-fn read(record: Record) -> Result<Change, Error> {
+fn read(record: Record) -> Result<RowChange, Error> {
     let Images { keys, old_image, new_image, sequence_number } = record.dynamodb;
     let (keys, old, new) = (item(keys), old_image.map(item), new_image.map(item));
     let keys = reader(&keys);
@@ -83,7 +83,7 @@ fn read(record: Record) -> Result<Change, Error> {
     let (rung, still_rung) = (seq_of(old, "notified_seq")?, seq_of(new, "notified_seq")?);
     let read = rung.filter(|_| still_rung.is_none());
     let news = news(&user_id, old, new)?;
-    Ok(Change { user_id, conversation_id, read, news, sequence_number })
+    Ok(RowChange { user_id, conversation_id, read, news, sequence_number })
 }
 
 fn seq_of(row: Option<&Reader>, name: &'static str) -> Result<Option<Seq>, Error> {

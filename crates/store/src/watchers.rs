@@ -34,7 +34,7 @@ pub struct Watcher {
 
 /// A part of them.
 #[derive(Debug)]
-pub struct Part {
+pub struct WatcherPart {
     pub number: u8,
     /// Everybody in it was told of the entries up to here.
     pub told_seq: Seq,
@@ -92,10 +92,10 @@ pub async fn is_crowded(
 
 /// Who is in one part. Consistent: who watches before an entry is written is found behind it. One page of rows is far more than there
 /// may be.
-pub async fn part(store: &Store, channel: &ConversationId, number: u8) -> Result<Part, Error> {
+pub async fn part(store: &Store, channel: &ConversationId, number: u8) -> Result<WatcherPart, Error> {
     let table = &store.tables.watchers;
     let found = query(store, channel, number).send().await.of_call("Query", table)?;
-    let mut part = Part { number, told_seq: Seq::ZERO, watchers: vec![], unreadable: 0 };
+    let mut part = WatcherPart { number, told_seq: Seq::ZERO, watchers: vec![], unreadable: 0 };
     let is_of_here = |item: &&Item| item.get("api").is_none_or(|api| api.as_s() == Ok(&store.api));
     let (told, watchers): (Vec<&Item>, Vec<&Item>) =
         found.items().iter().filter(is_of_here).partition(|item| item.contains_key("told_seq"));

@@ -77,7 +77,7 @@ impl Deps {
 ///
 /// # Errors
 /// The issuer's keys are unavailable, so no token can be verified; API Gateway refuses the connection with a 5xx.
-pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, Diagnostic> {
+pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<AuthorizerResponse, Diagnostic> {
     let (request_id, request) = (event.context.request_id, event.payload);
     let started = deps.clock.now();
     let verdict = match bearer::find(&request, deps.query_string_tokens) {
@@ -93,7 +93,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
         Ok(principal) => {
             line.user_id = Some(principal.user.clone());
             line.info("ok", "admitted");
-            Ok(Answer::allow(&principal, device, method_arn))
+            Ok(AuthorizerResponse::allow(&principal, device, method_arn))
         }
         Err(Invalid::KeysUnavailable(error)) => {
             line.error("unavailable", &error, "failed");
@@ -102,7 +102,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Answer, 
         Err(invalid) => {
             line.reason = Some(invalid.to_string());
             line.info("refused", "refused");
-            Ok(Answer::deny(method_arn))
+            Ok(AuthorizerResponse::deny(method_arn))
         }
     }
 }
@@ -119,7 +119,7 @@ pub struct Principal {
 /// nothing says API Gateway accepts.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct AuthorizerResponse {
     principal_id: String,
     policy_document: Policy,
     context: Context,
@@ -151,7 +151,7 @@ struct Context {
     device_id: Option<DeviceId>,
 }
 
-impl Answer {
+impl AuthorizerResponse {
     fn allow(principal: &Principal, device_id: Option<DeviceId>, method_arn: String) -> Self {
         let context = Context { exp: Some(principal.expires_at.to_string()), device_id };
         Self::new(principal.user.to_string(), "Allow", method_arn, context)

@@ -1,7 +1,7 @@
 //! A socket that opens.
 
 use domain::Failure;
-use lambda::{Caller, Diagnostic, Event, Response, caller, line, respond};
+use lambda::{Caller, Diagnostic, InvocationEvent, Response, caller, line, respond};
 use store::connections::{self, Connection, Freshness};
 use wire::{DeviceId, Refusal};
 
@@ -14,7 +14,7 @@ const SUBPROTOCOL: &str = "pigeonhole.v1";
 /// that succeeded, so that whoever is connected is found.
 /// Nothing is posted from here: the socket does not exist until this has answered. The client's first `drain` fetches
 /// what it missed.
-pub(crate) async fn connect(deps: &Deps, event: &Event) -> Result<Response, Diagnostic> {
+pub(crate) async fn connect(deps: &Deps, event: &InvocationEvent) -> Result<Response, Diagnostic> {
     let caller = caller(&event.payload)?;
     let mut line = line(event, &caller, deps.clock.now());
     let outcome = note(deps, &caller, event).await;
@@ -28,7 +28,7 @@ pub(crate) async fn connect(deps: &Deps, event: &Event) -> Result<Response, Diag
     Ok(response)
 }
 
-async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure> {
+async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent) -> Result<(), Failure> {
     let device = event.payload.query_string_parameters.first("device_id").map(DeviceId::parse).transpose();
     let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
     let Caller { user, connection: id, connected_at, token_expires_at, .. } = caller;
@@ -48,7 +48,7 @@ async fn note(deps: &Deps, caller: &Caller, event: &Event) -> Result<(), Failure
 
 /// A browser closes a socket whose server selects nothing of what it offered, or something else
 /// (RFC 6455, section 4.1). It offers its token here too, which must never be echoed.
-fn offers_subprotocol(event: &Event) -> bool {
+fn offers_subprotocol(event: &InvocationEvent) -> bool {
     let offered = event.payload.headers.get_all("sec-websocket-protocol");
     let multi = event.payload.multi_value_headers.get_all("sec-websocket-protocol");
     let mut lists = offered.iter().chain(multi.iter()).filter_map(|list| list.to_str().ok());

@@ -2,13 +2,13 @@
 
 use actions::forget_watched;
 use domain::Failure;
-use lambda::{Diagnostic, Event, Response, caller, line, respond};
+use lambda::{Diagnostic, InvocationEvent, Response, caller, line, respond};
 use store::connections;
 
 use crate::{Deps, presence, status};
 
 /// Best effort on API Gateway's side, and so on ours: a row that stays falls to a 410 or to its TTL.
-pub(crate) async fn disconnect(deps: &Deps, event: &Event) -> Result<Response, Diagnostic> {
+pub(crate) async fn disconnect(deps: &Deps, event: &InvocationEvent) -> Result<Response, Diagnostic> {
     let caller = caller(&event.payload)?;
     let mut line = line(event, &caller, deps.clock.now());
     let forget = connections::forget(&deps.store, &caller.user, &caller.connection);

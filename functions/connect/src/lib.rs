@@ -9,8 +9,8 @@ mod watch;
 
 use deliver::Fanout;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
-    sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
+    count, env, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, Refusal, Reply};
@@ -54,7 +54,7 @@ impl Deps {
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error.
-pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     // Not by route: a client can put any route's name into its frame.
     match event.payload.request_context.event_type.as_deref() {
         Some("CONNECT") => connect::connect(deps, &event).await,

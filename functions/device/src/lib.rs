@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use domain::Filled;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
-    sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
+    count, env, sdk_config,
 };
 use push::Phones;
 use store::{Store, WarmTable, warm_up};
@@ -75,7 +75,7 @@ impl Deps {
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
-pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, _: &mut EventLine| {
         let Action::Device(request) = action else { return Err(Refusal::UnknownAction.into()) };
         let device = caller.device.as_ref();

@@ -6,8 +6,8 @@ mod ping;
 
 use deliver::Fanout;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
-    sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
+    count, env, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, Refusal};
@@ -41,7 +41,7 @@ impl Deps {
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
-pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
         Action::Drain(request) => drain::drain(deps, caller, &request, line).await,
         Action::Ack(request) => ack::ack(deps, caller, &request, line).await,

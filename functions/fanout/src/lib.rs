@@ -13,7 +13,7 @@ use deliver::Fanout;
 use domain::{Failure, is_channel};
 use futures_util::{StreamExt as _, stream as futures};
 use lambda::{
-    BadVariable, BatchAnswer, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config,
+    BadVariable, BatchResponse, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config,
 };
 use store::stream::{self, Batch};
 use store::{Store, WarmTable, warm_up};
@@ -51,7 +51,7 @@ impl Deps {
 ///
 /// # Errors
 /// None: what fails is in the answer.
-pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswer, Diagnostic> {
+pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchResponse, Diagnostic> {
     let (started, until) = (deps.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(&event.context.request_id, "fanout", started);
     let (records, mut unreadable) = stream::groups(event.payload);
@@ -89,7 +89,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswe
         None => line.info("ok", "answered"),
         Some((_, failure)) => line.error("partial", failure, "some of the batch failed"),
     }
-    Ok(BatchAnswer::again_from(again.map(|(_, number)| number.as_str())))
+    Ok(BatchResponse::again(again.map(|(_, number)| number.as_str())))
 }
 
 /// Brings one group's members along; of a channel, tells who looks at it.

@@ -14,8 +14,8 @@ use change::{add, change};
 use deliver::Fanout;
 use domain::{Failure, GroupChange, is_channel};
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
-    rate, sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
+    count, env, rate, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{
@@ -56,7 +56,7 @@ impl Deps {
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
-pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| act(deps, caller, action, line).await;
     answer(&deps.clock, &deps.limiter, event, act).await
 }

@@ -10,9 +10,10 @@ use deliver::Fanout;
 use domain::{Failure, Rate};
 use futures_util::future::join_all;
 use lambda::{
-    BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, millis_between, sdk_config,
+    BadVariable, BatchResponse, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, millis_between,
+    sdk_config,
 };
-use queue::{Answer, Batch, DeadLetters, Record};
+use queue::{Batch, DeadLetters, Record};
 use store::{Store, WarmTable, warm_up};
 use tokio::time::{Instant, timeout_at};
 use wire::{SendRequest, ServiceMessage, Target, Timestamp};
@@ -56,12 +57,12 @@ pub fn limits() -> SendLimits {
 ///
 /// # Errors
 /// None: what fails is in the answer.
-pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<Answer, Diagnostic> {
+pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchResponse, Diagnostic> {
     let began = Instant::now();
     let request_id = &event.context.request_id;
     let groups = event.payload.groups();
     let again = join_all(groups.iter().map(|group| in_order(deps, request_id, began, group))).await;
-    Ok(Answer::again(again.into_iter().flatten().copied()))
+    Ok(BatchResponse::again(again.into_iter().flatten().map(|record| record.message_id.as_str())))
 }
 
 /// Takes the messages of a group, one after another. Those that are to come again, from the first that failed on: the next ones must

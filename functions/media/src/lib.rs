@@ -11,8 +11,8 @@ mod uploaded;
 
 use domain::Rate;
 use lambda::{
-    BadVariable, BatchAnswer, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, LambdaEvent, Limiter,
-    NotFromApiGateway, Response, WebSocketEvent, answer, count, env, rate, sdk_config,
+    BadVariable, BatchResponse, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, LambdaEvent,
+    Limiter, NotFromApiGateway, Response, WebSocketEvent, answer, count, env, rate, sdk_config,
 };
 use objects::Objects;
 use serde::Serialize;
@@ -65,7 +65,7 @@ const MIB: u64 = 1024 * 1024;
 #[serde(untagged)]
 pub enum Answered {
     Client(Response),
-    Batch(BatchAnswer),
+    Batch(BatchResponse),
 }
 
 /// Answers one event on the routes `upload`, `uploaded` and `download`, or a batch of the stream.
@@ -86,7 +86,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Answered, 
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway.
-pub async fn act(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+pub async fn act(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
         Action::Upload(request) => upload::upload(deps, &caller.user, request, line).await,
         Action::Uploaded(request) => uploaded::uploaded(deps, &caller.user, request).await,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::Failure;
 use futures_util::{StreamExt as _, stream as futures};
-use lambda::{BatchAnswer, EventLine};
+use lambda::{BatchResponse, EventLine};
 use store::media;
 use store::stream::{self, Batch, Removed};
 use tokio::time::{Instant, timeout_at};
@@ -17,7 +17,7 @@ const BATCH_TIMEOUT: Duration = Duration::from_secs(15);
 const AT_ONCE_MAX: usize = 16;
 
 /// Each as often as it comes: what is removed is removed. Lambda hands on again all from the first that failed.
-pub(crate) async fn sweep(deps: &Deps, request_id: &str, batch: Batch) -> BatchAnswer {
+pub(crate) async fn sweep(deps: &Deps, request_id: &str, batch: Batch) -> BatchResponse {
     let (started, until) = (deps.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(request_id, "sweep", started);
     let (removed, unreadable) = stream::removed(batch);
@@ -42,7 +42,7 @@ pub(crate) async fn sweep(deps: &Deps, request_id: &str, batch: Batch) -> BatchA
         Some((_, failure)) => line.error("partial", failure, "some of the batch failed"),
     }
     let again = failed.as_ref().and_then(|(place, _)| removed.get(*place));
-    BatchAnswer::again_from(again.map(|row| row.sequence_number.as_str()))
+    BatchResponse::again(again.map(|row| row.sequence_number.as_str()))
 }
 
 /// A URL that was signed for the object may still be good, or a PUT under way that began in time: then a row stays behind whose end

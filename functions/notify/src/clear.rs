@@ -6,7 +6,7 @@ use domain::{Device, Notification};
 use futures_util::{StreamExt as _, stream};
 use store::connections::{self, Freshness};
 use store::devices;
-use store::stream::Change;
+use store::stream::RowChange;
 use tokio::time::{Instant, timeout_at};
 use wire::{ConversationId, Seq, UserId};
 
@@ -15,11 +15,11 @@ use crate::tally::{Cause, Tally};
 use crate::{AT_ONCE_MAX, Deps};
 
 /// Has the phones of each such record's user clear it.
-pub(crate) async fn clear(deps: &Deps, changes: &[Change], until: Instant, tally: &mut Tally) {
+pub(crate) async fn clear(deps: &Deps, changes: &[RowChange], until: Instant, tally: &mut Tally) {
     let read = changes.iter().enumerate().filter_map(|(index, change)| Some((index, change, change.read?)));
     let badges = &Badges::default();
     let clears = read.map(async |(index, change, seq)| {
-        let Change { user_id, conversation_id, .. } = change;
+        let RowChange { user_id, conversation_id, .. } = change;
         (index, timeout_at(until, clear_one(deps, badges, user_id, conversation_id, seq)).await)
     });
     let mut cleared = stream::iter(clears).buffer_unordered(AT_ONCE_MAX);

@@ -10,7 +10,7 @@ mod tally;
 
 use std::time::Duration;
 
-use lambda::{BadVariable, BatchAnswer, Clock, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
+use lambda::{BadVariable, BatchResponse, Clock, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
 use push::Phones;
 use store::Store;
 use store::stream::{self, Batch};
@@ -49,7 +49,7 @@ impl Deps {
 ///
 /// # Errors
 /// None: what fails is in the answer.
-pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswer, Diagnostic> {
+pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchResponse, Diagnostic> {
     let (started, until) = (deps.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(&event.context.request_id, "notify", started);
     let (changes, unreadable) = stream::changes(event.payload);
@@ -60,7 +60,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchAnswe
     ring::ring(deps, &changes, until, &mut tally).await;
     line.ended(deps.clock.now());
     let failed = tally.first_failure().and_then(|index| changes.get(index));
-    let answer = BatchAnswer::again_from(failed.map(|change| change.sequence_number.as_str()));
+    let answer = BatchResponse::again(failed.map(|change| change.sequence_number.as_str()));
     tally.write(line);
     Ok(answer)
 }

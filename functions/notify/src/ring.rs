@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 use lambda::millis_between;
 use store::connections::{self, Freshness};
 use store::inbox::{self, Marked, ROWS_MAX};
-use store::stream::{Change, Said};
+use store::stream::{RowChange, Said};
 use store::{devices, messages};
 use tokio::time::{Instant, sleep, timeout_at};
 use wire::{ConversationId, Seq, Timestamp, UserId, When};
@@ -42,7 +42,7 @@ type Rows = HashMap<(UserId, ConversationId), Membership>;
 
 /// Rings for each new message of the batch that its recipient still lacks. Who is connected has until the end of the grace to
 /// acknowledge it; nobody waits for them.
-pub(crate) async fn ring(deps: &Deps, changes: &[Change], until: Instant, tally: &mut Tally) {
+pub(crate) async fn ring(deps: &Deps, changes: &[RowChange], until: Instant, tally: &mut Tally) {
     let mut rings = newest(changes);
     tally.rings = rings.len() as u64;
     let mut rows = still_due(deps, &mut rings, tally).await;
@@ -68,11 +68,11 @@ pub(crate) async fn ring(deps: &Deps, changes: &[Change], until: Instant, tally:
 }
 
 /// Of each member's conversation the newest message: it says what the others would.
-fn newest(changes: &[Change]) -> Vec<Ring> {
+fn newest(changes: &[RowChange]) -> Vec<Ring> {
     let mut newest = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
         let Some(Said { seq, at }) = change.news else { continue };
-        let Change { user_id: user, conversation_id: conversation, .. } = change.clone();
+        let RowChange { user_id: user, conversation_id: conversation, .. } = change.clone();
         let member = (user.clone(), conversation.clone());
         let ring = Ring { user, conversation, seq, at, index, devices: vec![], left: Duration::ZERO };
         if newest.get(&member).is_none_or(|known: &Ring| known.seq < seq) {

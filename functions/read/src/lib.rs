@@ -5,8 +5,8 @@ mod settings;
 
 use deliver::Fanout;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
-    sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
+    count, env, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, Refusal};
@@ -40,7 +40,7 @@ impl Deps {
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
-pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
         Action::Read(request) => read::read(deps, caller, request, line).await,
         Action::Settings(request) => settings::settings(deps, caller, request, line).await,

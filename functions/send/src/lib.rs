@@ -13,8 +13,8 @@ use actions::{Appended, SendLimits, tell_appended};
 use change::{apply, delete, edit, react};
 use deliver::Fanout;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, Event, EventLine, Limiter, Response, answer, count, env,
-    millis_between, rate, sdk_config,
+    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
+    count, env, millis_between, rate, sdk_config,
 };
 use store::{Store, WarmTable, warm_up};
 use wire::{Action, DeleteResult, EditResult, ReactResult, Refusal, SendResult, Timestamp};
@@ -53,7 +53,7 @@ impl Deps {
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
-pub async fn handle(deps: &Deps, event: Event) -> Result<Response, Diagnostic> {
+pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
         Action::Send(request) => send::send(deps, caller, request, line).await,
         Action::Edit(request) => Ok(EditResult(apply(deps, caller, edit(request), line).await?).into()),

@@ -9,7 +9,7 @@ use deliver::Fanout;
 use device::Applications;
 use domain::{ConnectionId, Rate};
 use lambda::{
-    Clock, ConnectionsApi, Context, Diagnostic, Event, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
+    Clock, ConnectionsApi, Context, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
 };
 use media::UploadLimits;
 use objects::Objects;
@@ -212,7 +212,7 @@ impl InProcess {
     }
 
     /// What the function of that action answers, or of that file of `events/`.
-    pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
+    pub async fn handle(&self, action: &str, event: InvocationEvent) -> Result<Response, Diagnostic> {
         let function = ACTIONS.iter().find(|spec| spec.name == action).map_or("connect", |spec| spec.function);
         // Boxed: a test of many steps would have the states of all of them on its stack.
         match function {
@@ -314,7 +314,7 @@ impl InProcess {
     }
 
     /// An event of `events/`, from this user, connected now.
-    pub fn event(&self, file: &str, user: &str) -> Event {
+    pub fn event(&self, file: &str, user: &str) -> InvocationEvent {
         let mut event = file_event(file);
         event["requestContext"]["authorizer"]["principalId"] = json!(user);
         event["requestContext"]["connectionId"] = json!(format!("{user}="));
@@ -362,13 +362,13 @@ pub fn file_event(file: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-pub fn to_event(event: Value) -> Event {
+pub fn to_event(event: Value) -> InvocationEvent {
     let payload: WebSocketEvent = serde_json::from_value(event).expect("the event parses");
     LambdaEvent::new(payload, Context::default())
 }
 
 /// A frame of this user's, as an event.
-pub fn message(user: &str, body: &str) -> Event {
+pub fn message(user: &str, body: &str) -> InvocationEvent {
     let mut event = file_event("send");
     event["requestContext"]["authorizer"]["principalId"] = json!(user);
     event["requestContext"]["connectionId"] = json!(format!("{user}="));

@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use lambda::{Diagnostic, Event, LogKey, Response};
+use lambda::{Diagnostic, InvocationEvent, LogKey, Response};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
@@ -67,7 +67,7 @@ impl Workbench {
     }
 
     /// What the function of that action answers, or of that file of `events/`.
-    pub async fn handle(&self, action: &str, event: Event) -> Result<Response, Diagnostic> {
+    pub async fn handle(&self, action: &str, event: InvocationEvent) -> Result<Response, Diagnostic> {
         self.started().handle(action, event).await
     }
 
@@ -137,7 +137,7 @@ impl Workbench {
     }
 
     /// An event of `events/`, from this user, connected now.
-    pub fn event(&self, file: &str, user: &str) -> Event {
+    pub fn event(&self, file: &str, user: &str) -> InvocationEvent {
         self.started().event(file, user)
     }
 

@@ -10,7 +10,7 @@ use wire::{AckEntry, ConversationId, DrainRequest, DrainResult, InboxRequest, In
 use super::requests::Errand;
 use super::{Session, State};
 use crate::Event;
-use crate::storage::Change;
+use crate::storage::StorageChange;
 
 /// What is stored at the same time can become visible in another order than that of its times.
 const SINCE_OVERLAP: Duration = Duration::from_secs(60);
@@ -251,7 +251,7 @@ impl Session {
             && let Some(newest) = newest
         {
             self.catch_up.since = Some(newest);
-            self.save(Change::CaughtUp(newest));
+            self.save(StorageChange::CaughtUp(newest));
         }
     }
 }

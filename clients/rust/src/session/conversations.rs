@@ -16,7 +16,7 @@ use super::requests::Errand;
 use super::{Session, jitter};
 use crate::Event;
 use crate::group::{Turn, is_group, turn_of};
-use crate::storage::Change;
+use crate::storage::StorageChange;
 
 /// Repairs under way at once: after a long absence there can be one for each conversation.
 const REPAIRS_MAX: usize = 4;
@@ -138,7 +138,7 @@ impl Session {
         if seq > conversation.held {
             conversation.held = seq;
             let unacked = seq > conversation.acked;
-            self.save(Change::Held { conversation_id: conversation_id.clone(), seq });
+            self.save(StorageChange::Held { conversation_id: conversation_id.clone(), seq });
             if unacked && !self.catch_up.will_acknowledge(conversation_id, seq) {
                 self.reports.acknowledge(conversation_id, seq);
             }
@@ -186,7 +186,7 @@ impl Session {
         conversation.shown = Some(after);
         (conversation.held, conversation.acked) = (after, conversation.acked.max(after));
         // Saved, so that what is shown from here on and not held is found missing after a restart.
-        self.save(Change::Held { conversation_id: id.clone(), seq: after });
+        self.save(StorageChange::Held { conversation_id: id.clone(), seq: after });
         self.forget_sent(id);
     }
 

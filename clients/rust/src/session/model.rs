@@ -495,7 +495,7 @@ impl World {
                     self.dialing = self.dialing.filter(|dialing| *dialing != link);
                 }
                 Output::Event(event) => self.events.push_back(event),
-                Output::Answer(answer) => answer.tell(),
+                Output::Complete(completion) => completion.tell(),
                 Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
                 Output::Abort { client_msg_id } => self.puts.retain(|(id, _)| *id != client_msg_id),
             }
@@ -546,7 +546,7 @@ impl World {
             media: Some(Box::new(upload)),
         };
         let queued = Queued { client_msg_id, outgoing };
-        self.saved.apply(&Change::Queued(queued.clone()));
+        self.saved.apply(&StorageChange::Queued(queued.clone()));
         self.session.send(queued, None, self.now);
     }
 
@@ -575,7 +575,7 @@ impl World {
             let outgoing =
                 Outgoing::Message { target, body: "hi".to_owned(), reply_to: None, mentions: vec![], media: None };
             let queued = Queued { client_msg_id, outgoing };
-            self.saved.apply(&Change::Queued(queued.clone()));
+            self.saved.apply(&StorageChange::Queued(queued.clone()));
             return self.session.send(queued, None, self.now);
         }
         let message = self.server.append(&channel(), "bob", &id, Kind::Text, "news");
@@ -683,7 +683,7 @@ impl World {
             (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None },
         };
         let queued = Queued { client_msg_id, outgoing };
-        self.saved.apply(&Change::Queued(queued.clone()));
+        self.saved.apply(&StorageChange::Queued(queued.clone()));
         self.session.send(queued, None, self.now);
     }
 

@@ -7,7 +7,7 @@ use super::requests::{Errand, readable};
 use super::uploads::Uploading;
 use super::{Session, Waiter};
 use crate::group::{NewGroup, is_channel, is_group};
-use crate::storage::{Change, Outgoing, Queued};
+use crate::storage::{Outgoing, Queued, StorageChange};
 use crate::{Error, Event};
 use serde_json::Value;
 use wire::{
@@ -41,12 +41,12 @@ enum LaneKey {
 
 #[derive(Default)]
 struct Lane {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Waiting>,
     /// One, unless two lanes turned out to be for the same conversation.
     under_way: usize,
 }
 
-pub(super) struct Entry {
+pub(super) struct Waiting {
     /// Their order over all lanes.
     order: u64,
     pub(super) queued: Queued,
@@ -59,7 +59,7 @@ pub(super) struct Entry {
     told: bool,
 }
 
-impl Entry {
+impl Waiting {
     pub(super) fn set_unsent(&mut self) {
         (self.under_way, self.acked_before, self.tries) = (false, None, 0);
     }
@@ -86,7 +86,7 @@ impl Outbox {
         self.last_order += 1;
         let lane = self.lane_of(&queued.outgoing);
         let order = self.last_order;
-        let entry = Entry { order, queued, waiter, under_way: false, acked_before: None, tries, told: false };
+        let entry = Waiting { order, queued, waiter, under_way: false, acked_before: None, tries, told: false };
         if entry.queued.outgoing.upload().is_some() {
             return self.uploads.push_back(Uploading::new(entry));
         }
@@ -111,7 +111,7 @@ impl Outbox {
     /// What waits for an answer, oldest first.
     pub(super) fn waiting(&self) -> Vec<Queued> {
         let in_lanes = self.lanes.values().flat_map(|lane| &lane.entries);
-        let mut entries: Vec<&Entry> = in_lanes.chain(self.uploads.iter().map(|upload| &upload.entry)).collect();
+        let mut entries: Vec<&Waiting> = in_lanes.chain(self.uploads.iter().map(|upload| &upload.entry)).collect();
         entries.sort_by_key(|entry| entry.order);
         entries.into_iter().map(|entry| entry.queued.clone()).collect()
     }
@@ -147,7 +147,7 @@ impl Outbox {
         self.ready.insert(key);
     }
 
-    fn remove(&mut self, queued: &Queued) -> Option<Entry> {
+    fn remove(&mut self, queued: &Queued) -> Option<Waiting> {
         let key = self.lane_of(&queued.outgoing);
         let lane = self.lanes.get_mut(&key)?;
         let at = lane.entries.iter().position(|entry| entry.queued.client_msg_id == queued.client_msg_id)?;
@@ -272,7 +272,7 @@ impl Session {
             if let Outgoing::Leave { conversation_id } = &queued.outgoing {
                 self.watch_left(conversation_id);
             }
-            return self.save(Change::Done(queued.client_msg_id));
+            return self.save(StorageChange::Done(queued.client_msg_id));
         };
         if is_channel(&stored.conversation_id) {
             return self.stored_in_channel(queued, stored, added, now);
@@ -297,7 +297,7 @@ impl Session {
 
     /// Of a channel nothing is acknowledged, or begins.
     fn stored_in_channel(&mut self, queued: Queued, stored: SendResult, added: Vec<UserId>, now: Instant) {
-        self.save(Change::Done(queued.client_msg_id.clone()));
+        self.save(StorageChange::Done(queued.client_msg_id.clone()));
         if matches!(queued.outgoing, Outgoing::React { .. }) {
             // It is counted, and no entry: the answer is about the message.
             return self.tell(Event::Reacted { queued });
@@ -309,7 +309,7 @@ impl Session {
     /// What was answered in this conversation need not be remembered any longer.
     pub(super) fn forget_sent(&mut self, conversation_id: &ConversationId) {
         for client_msg_id in self.outbox.answered_early.remove(conversation_id).into_iter().flatten() {
-            self.save(Change::Done(client_msg_id));
+            self.save(StorageChange::Done(client_msg_id));
         }
     }
 
@@ -323,9 +323,9 @@ impl Session {
         self.failed(entry, error);
     }
 
-    pub(super) fn failed(&mut self, Entry { queued, waiter, .. }: Entry, error: Error) {
+    pub(super) fn failed(&mut self, Waiting { queued, waiter, .. }: Waiting, error: Error) {
         self.stats.failed += 1;
-        self.save(Change::Done(queued.client_msg_id.clone()));
+        self.save(StorageChange::Done(queued.client_msg_id.clone()));
         if let Some(waiter) = waiter {
             self.answer(waiter, Err(error.clone()));
         }

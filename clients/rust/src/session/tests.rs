@@ -105,8 +105,8 @@ fn more_downloads_than_a_frame_holds_are_refused_before_they_are_asked_for() {
 
 fn tell_all(session: &mut Session) {
     for output in session.take_outputs() {
-        if let Output::Answer(answer) = output {
-            answer.tell();
+        if let Output::Complete(completion) = output {
+            completion.tell();
         }
     }
 }
@@ -124,8 +124,8 @@ fn a_cursor_that_no_frame_holds_is_refused_before_it_is_sent() {
             .filter_map(|output| if let Output::Frame { text, .. } = output { Some(text.len()) } else { None })
             .collect();
         for output in outputs {
-            if let Output::Answer(answer) = output {
-                answer.tell();
+            if let Output::Complete(completion) = output {
+                completion.tell();
             }
         }
         (frames, answer_rx)

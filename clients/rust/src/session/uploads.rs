@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use wire::{ClientMsgId, CopyOf, MediaId, NewUpload, Problem, UploadRequest, UploadResult};
 
-use super::outbox::Entry;
+use super::outbox::Waiting;
 use super::requests::Errand;
 use super::{Output, Session, jitter};
 use crate::media::{Put, PutEnd, Source, Upload};
-use crate::storage::{Change, Outgoing, Queued};
+use crate::storage::{Outgoing, Queued, StorageChange};
 use crate::{Error, Event};
 
 /// Uploads under way at once.
@@ -20,7 +20,7 @@ const REFUSED_MAX: u32 = 3;
 const PUT_RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Uploading {
-    pub entry: Entry,
+    pub entry: Waiting,
     step: Step,
     /// It was announced in an earlier run, so the message may have been sent, and its answer lost.
     pub may_be_sent: bool,
@@ -43,7 +43,7 @@ enum Step {
 }
 
 impl Uploading {
-    pub(super) fn new(entry: Entry) -> Self {
+    pub(super) fn new(entry: Waiting) -> Self {
         let may_be_sent = entry.queued.outgoing.upload().is_some_and(|upload| upload.media_id.is_some());
         Self { entry, step: Step::Begin(None), may_be_sent, was_there: false, fails: 0, refused: 0 }
     }
@@ -241,14 +241,14 @@ impl Session {
     }
 
     /// The message was not sent, and what it carries has ended: from the beginning.
-    pub(super) fn upload_anew(&mut self, mut entry: Entry) {
+    pub(super) fn upload_anew(&mut self, mut entry: Waiting) {
         let client_msg_id = entry.queued.client_msg_id.clone();
         if let Some(upload) = entry.queued.outgoing.upload_mut() {
             upload.media_id = None;
         }
         entry.set_unsent();
         self.outbox.uploads.push_back(Uploading::new(entry));
-        self.save(Change::Uploading { client_msg_id, media_id: None });
+        self.save(StorageChange::Uploading { client_msg_id, media_id: None });
     }
 
     fn upload_failed(&mut self, client_msg_id: &ClientMsgId, error: Error) {
@@ -266,6 +266,6 @@ impl Session {
         upload.media_id = media_id.cloned();
         *may_be_sent = false;
         let (client_msg_id, media_id) = (client_msg_id.clone(), media_id.cloned());
-        self.save(Change::Uploading { client_msg_id, media_id });
+        self.save(StorageChange::Uploading { client_msg_id, media_id });
     }
 }

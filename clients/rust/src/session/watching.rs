@@ -17,7 +17,7 @@ const POLL_MAX: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Watching(BTreeMap<ConversationId, Watch>);
 
 struct Watch {
-    stage: Stage,
+    stage: WatchState,
     /// The app does not want it any more: nothing is told.
     is_ending: bool,
     /// Told up to here. `None`: it begins where the server says that the channel ends.
@@ -38,7 +38,7 @@ struct Watch {
 
 /// Of two requests about the same channel, the second waits: at once, they could be applied the other way round.
 #[derive(Clone, Copy, PartialEq)]
-enum Stage {
+enum WatchState {
     /// Not watched on the newest connection.
     New,
     Asked,
@@ -48,7 +48,7 @@ enum Stage {
 impl Watch {
     fn new(shown: Option<Seq>, now: Instant) -> Self {
         Self {
-            stage: Stage::New,
+            stage: WatchState::New,
             is_ending: false,
             shown,
             missed: Seq::ZERO,
@@ -64,7 +64,7 @@ impl Watch {
 
     /// When the history has to be asked for.
     fn page_at(&self) -> Option<Instant> {
-        let may_ask = self.stage == Stage::Watched && !self.is_ending && !self.is_page_asked;
+        let may_ask = self.stage == WatchState::Watched && !self.is_ending && !self.is_page_asked;
         may_ask.then(|| self.gap_at.map_or(self.poll_at, |at| at.min(self.poll_at)))
     }
 
@@ -99,8 +99,8 @@ impl Session {
         if watch.is_ending {
             *watch = Watch { stage: watch.stage, ..Watch::new(after, now) };
         }
-        if watch.stage == Stage::Watched {
-            watch.stage = Stage::New;
+        if watch.stage == WatchState::Watched {
+            watch.stage = WatchState::New;
         }
         watch.waiters.push(waiter);
         self.send_due(now);
@@ -110,7 +110,7 @@ impl Session {
     pub(crate) fn unwatch(&mut self, id: &ConversationId, now: Instant) {
         self.unwatch_quietly(id);
         // Without a connection there is nothing to end.
-        self.watching.0.retain(|_, watch| !watch.is_ending || watch.stage != Stage::New);
+        self.watching.0.retain(|_, watch| !watch.is_ending || watch.stage != WatchState::New);
         self.send_due(now);
     }
 
@@ -126,28 +126,28 @@ impl Session {
     /// There is a new connection, which watches nothing yet.
     pub(super) fn watch_again(&mut self) {
         self.watching.0.retain(|_, watch| !watch.is_ending);
-        self.watching.0.values_mut().for_each(|watch| watch.stage = Stage::New);
+        self.watching.0.values_mut().for_each(|watch| watch.stage = WatchState::New);
     }
 
     pub(super) fn watch_due(&mut self, now: Instant) {
         let mut errands = Vec::new();
         for (id, watch) in &mut self.watching.0 {
             match watch.stage {
-                Stage::New => {
-                    watch.stage = Stage::Asked;
+                WatchState::New => {
+                    watch.stage = WatchState::Asked;
                     errands.push(Errand::Watch(id.clone()));
                 }
-                Stage::Watched if watch.is_ending => {
-                    watch.stage = Stage::Asked;
+                WatchState::Watched if watch.is_ending => {
+                    watch.stage = WatchState::Asked;
                     errands.push(Errand::Unwatch(id.clone()));
                 }
-                Stage::Watched if watch.page_at().is_some_and(|at| at <= now) => {
+                WatchState::Watched if watch.page_at().is_some_and(|at| at <= now) => {
                     watch.is_page_asked = true;
                     let side = Side::After(watch.shown.unwrap_or_default());
                     let request = HistoryRequest { conversation_id: id.clone(), side, limit: HISTORY_LIMIT_MAX };
                     errands.push(Errand::Page(request));
                 }
-                Stage::Asked | Stage::Watched => {}
+                WatchState::Asked | WatchState::Watched => {}
             }
         }
         for errand in errands {
@@ -158,7 +158,7 @@ impl Session {
     pub(super) fn watched(&mut self, id: &ConversationId, answer: &WatchResult, now: Instant) {
         let gap_retry = self.timing.gap_retry;
         let Some(watch) = self.watching.0.get_mut(id) else { return };
-        watch.stage = Stage::Watched;
+        watch.stage = WatchState::Watched;
         watch.missed = answer.last_seq;
         watch.poll = Duration::from_millis(answer.poll_ms).clamp(gap_retry.min(POLL_MAX), POLL_MAX);
         watch.poll_at = now + watch.poll;
@@ -179,7 +179,7 @@ impl Session {
         self.watching.0.retain(|known, watch| known != id || !watch.is_ending);
         // Wanted again meanwhile.
         if let Some(watch) = self.watching.0.get_mut(id) {
-            watch.stage = Stage::New;
+            watch.stage = WatchState::New;
         }
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use wire::{ConversationId, UserId};
 
-use super::{Change, Saved, Storage};
+use super::{Saved, Storage, StorageChange};
 
 /// So many lines that don't count are no reason to write the file anew.
 const STALE_LINES_MIN: usize = 1000;
@@ -74,7 +74,7 @@ impl FileStorage {
         Ok(storage)
     }
 
-    fn append(&mut self, changes: &[Change]) -> io::Result<()> {
+    fn append(&mut self, changes: &[StorageChange]) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Err(io::Error::other("the file is not open")) };
         let mut lines = Vec::new();
         for change in changes {
@@ -82,8 +82,9 @@ impl FileStorage {
         }
         file.write_all(&lines)?;
         // What a message carries is part of what it is known by: under another name it would be another message.
-        let must_last =
-            |change: &Change| matches!(change, Change::Queued(_) | Change::Uploading { media_id: Some(_), .. });
+        let must_last = |change: &StorageChange| {
+            matches!(change, StorageChange::Queued(_) | StorageChange::Uploading { media_id: Some(_), .. })
+        };
         if changes.iter().any(must_last) {
             file.sync_data()?;
         }
@@ -118,7 +119,7 @@ impl Storage for FileStorage {
         self.set_aside.as_ref().map(|path| path.display().to_string())
     }
 
-    fn write(&mut self, changes: &[Change]) -> io::Result<()> {
+    fn write(&mut self, changes: &[StorageChange]) -> io::Result<()> {
         if self.file.is_none() {
             self.compact()?;
         }
@@ -139,17 +140,17 @@ impl Storage for FileStorage {
     }
 }
 
-fn line(out: &mut impl Write, change: &Change) -> io::Result<()> {
+fn line(out: &mut impl Write, change: &StorageChange) -> io::Result<()> {
     serde_json::to_writer(&mut *out, change)?;
     out.write_all(b"\n")
 }
 
 /// The changes that lead to this and to nothing else.
-fn live(saved: &Saved) -> Vec<Change> {
+fn live(saved: &Saved) -> Vec<StorageChange> {
     let Saved { outbox, held, caught_up } = saved;
-    let held = held.iter().map(|(id, seq)| Change::Held { conversation_id: id.clone(), seq: *seq });
-    let caught_up = caught_up.iter().map(|at| Change::CaughtUp(*at));
-    outbox.iter().cloned().map(Change::Queued).chain(held).chain(caught_up).collect()
+    let held = held.iter().map(|(id, seq)| StorageChange::Held { conversation_id: id.clone(), seq: *seq });
+    let caught_up = caught_up.iter().map(|at| StorageChange::CaughtUp(*at));
+    outbox.iter().cloned().map(StorageChange::Queued).chain(held).chain(caught_up).collect()
 }
 
 /// Everything before the first line that is not whole.
@@ -244,23 +245,23 @@ mod tests {
         ConversationId::parse(id).unwrap()
     }
 
-    fn queued(id: &str) -> Change {
+    fn queued(id: &str) -> StorageChange {
         let target = Target::User(UserId::parse("bob").unwrap());
         let outgoing =
             Outgoing::Message { target, body: format!("body\nof {id}"), reply_to: None, mentions: vec![], media: None };
-        Change::Queued(Queued { client_msg_id: msg(id), outgoing })
+        StorageChange::Queued(Queued { client_msg_id: msg(id), outgoing })
     }
 
-    fn held(id: &str, seq: u64) -> Change {
-        Change::Held { conversation_id: conversation(id), seq: Seq::new(seq).unwrap() }
+    fn held(id: &str, seq: u64) -> StorageChange {
+        StorageChange::Held { conversation_id: conversation(id), seq: Seq::new(seq).unwrap() }
     }
 
-    fn changes() -> Vec<Change> {
-        let caught_up = Change::CaughtUp(Timestamp::parse("2026-11-20T10:00:06.123Z").unwrap());
-        vec![queued("a"), held("c", 3), queued("b"), Change::Done(msg("a")), held("c", 2), caught_up]
+    fn changes() -> Vec<StorageChange> {
+        let caught_up = StorageChange::CaughtUp(Timestamp::parse("2026-11-20T10:00:06.123Z").unwrap());
+        vec![queued("a"), held("c", 3), queued("b"), StorageChange::Done(msg("a")), held("c", 2), caught_up]
     }
 
-    fn state(changes: &[Change]) -> Saved {
+    fn state(changes: &[StorageChange]) -> Saved {
         let mut saved = Saved::default();
         for change in changes {
             saved.apply(change);
@@ -400,14 +401,14 @@ mod tests {
                 r#""react":{"conversation_id":"dm_ab","seq":4,"emoji":null}"#,
             ),
         ] {
-            let change = Change::Queued(Queued { client_msg_id: msg("a"), outgoing });
+            let change = StorageChange::Queued(Queued { client_msg_id: msg("a"), outgoing });
             let mut text = Vec::new();
             line(&mut text, &change).unwrap();
             assert_eq!(
                 String::from_utf8(text.clone()).unwrap(),
                 format!("{{\"queued\":{{\"client_msg_id\":\"a\",{expected}}}}}\n")
             );
-            assert_eq!(serde_json::from_slice::<Change>(&text).unwrap(), change);
+            assert_eq!(serde_json::from_slice::<StorageChange>(&text).unwrap(), change);
         }
     }
 

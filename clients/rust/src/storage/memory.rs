@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Change, Saved, Storage};
+use super::{Saved, Storage, StorageChange};
 
 /// Remembers as long as the process lives. Its clones are the same storage, so a client can be stopped and another one
 /// started with what the first has left.
@@ -22,7 +22,7 @@ impl Storage for MemoryStorage {
         Ok(self.saved())
     }
 
-    fn write(&mut self, changes: &[Change]) -> io::Result<()> {
+    fn write(&mut self, changes: &[StorageChange]) -> io::Result<()> {
         let mut saved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
             saved.apply(change);

@@ -18,7 +18,7 @@ import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State, Why } from "../events.ts";
 import type { ReadResult, WatchResult } from "../frames.ts";
 import { type Incoming, isChannel, parseFrame } from "../protocol.ts";
-import type { Change, Queued, Saved } from "../storage/storage.ts";
+import type { Queued, Saved, StorageChange } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
 import { Channels } from "./channels.ts";
@@ -45,7 +45,7 @@ export type Output =
   | { do: "send"; link: LinkId; frame: string }
   | { do: "close"; link: LinkId }
   | { do: "tell"; event: ClientEvent }
-  | { do: "save"; change: Change }
+  | { do: "save"; change: StorageChange }
   /** Bytes of what the message with this `clientMsgId` carries go out, one such at a time; and they go no further. */
   | { do: "put"; id: string; put: Put }
   | { do: "abort"; id: string }
@@ -304,7 +304,7 @@ export class Session {
     this.tell({ type: "state", ...state });
   }
 
-  save(change: Change): void {
+  save(change: StorageChange): void {
     this.output({ do: "save", change });
   }
 

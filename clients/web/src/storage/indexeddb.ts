@@ -2,7 +2,7 @@
 // for the marks, one for the rest.
 
 import { PigeonholeError } from "../errors.ts";
-import { type Change, fileOf, type Queued, type Saved, type Storage, withMediaId } from "./storage.ts";
+import { fileOf, type Queued, type Saved, type Storage, type StorageChange, withMediaId } from "./storage.ts";
 
 const VERSION = 3;
 const STORES = ["outbox", "held", "rest", "files"];
@@ -38,10 +38,10 @@ class IndexedDbStorage implements Storage {
     }
   }
 
-  async write(changes: Change[]): Promise<void> {
+  async write(changes: StorageChange[]): Promise<void> {
     // What is queued must survive a power failure, and what a message carries, which is part of what it is known by; if the rest is lost, a
     // message comes again at most.
-    const mustLast = (change: Change) =>
+    const mustLast = (change: StorageChange) =>
       "queued" in change || ("uploading" in change && change.uploading.mediaId !== undefined);
     const durability = changes.some(mustLast) ? "strict" : "relaxed";
     const database = await this.#open();
@@ -134,7 +134,7 @@ function withFile(queued: Queued, file: Blob | undefined): Queued {
     : queued;
 }
 
-function put(transaction: IDBTransaction, change: Change): void {
+function put(transaction: IDBTransaction, change: StorageChange): void {
   const store = (name: string) => transaction.objectStore(name);
   if ("queued" in change) {
     const { queued } = change;

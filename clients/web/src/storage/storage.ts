@@ -83,7 +83,7 @@ export interface QueuedUpdate extends InConversation {
 export type QueuedGroupChange = QueuedAdd | QueuedRemove | QueuedLeave | QueuedRole | QueuedUpdate;
 
 /** One thing to remember. */
-export type Change =
+export type StorageChange =
   /** This waits, after what waits already. A storage that can't keep bytes passes over what carries some. */
   | { queued: Queued }
   /** What the message with this `clientMsgId` carries is called so from now on; without `mediaId` it is to be uploaded anew. */
@@ -114,7 +114,7 @@ export interface Storage {
    * Remembers these, in this order, all or none. Where one of them is `queued`, all are safe once this is done. If it
    * fails they are written again with the next ones; what is `queued` is refused instead.
    */
-  write(changes: Change[]): Promise<void>;
+  write(changes: StorageChange[]): Promise<void>;
   /** The client is closed: another one may use what is kept. */
   close?(): Promise<void>;
 }
@@ -129,7 +129,7 @@ export function copy({ outbox, held, ...rest }: Saved): Saved {
 }
 
 /** Applies one change. */
-export function apply(saved: Saved, change: Change): void {
+export function apply(saved: Saved, change: StorageChange): void {
   if ("queued" in change) {
     saved.outbox.push(change.queued);
   } else if ("uploading" in change) {

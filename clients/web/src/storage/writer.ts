@@ -1,11 +1,11 @@
 import { PigeonholeError } from "../errors.ts";
-import type { Change, Storage } from "./storage.ts";
+import type { Storage, StorageChange } from "./storage.ts";
 
 /** Writes to the storage, one write after the other, and keeps what could not be written for the next one. */
 export class StorageWriter {
   #storage: Storage;
   /** What could not be written. */
-  #unsaved: Change[] = [];
+  #unsaved: StorageChange[] = [];
   /** The last write. It never fails. */
   #last: Promise<void> = Promise.resolve();
 
@@ -14,7 +14,7 @@ export class StorageWriter {
   }
 
   /** Rejects if these can't be written. */
-  save(changes: Change[]): Promise<void> {
+  save(changes: StorageChange[]): Promise<void> {
     return this.#next(async () => {
       try {
         await this.#write(changes);
@@ -25,7 +25,7 @@ export class StorageWriter {
   }
 
   /** Keeps these for the next write if they can't be written. */
-  saveSoon(changes: Change[]): Promise<void> {
+  saveSoon(changes: StorageChange[]): Promise<void> {
     return this.#next(async () => {
       try {
         await this.#write(changes);
@@ -39,7 +39,7 @@ export class StorageWriter {
     return this.#next(async () => this.#storage.close?.());
   }
 
-  async #write(changes: Change[]): Promise<void> {
+  async #write(changes: StorageChange[]): Promise<void> {
     await this.#storage.write([...this.#unsaved, ...changes]);
     this.#unsaved = [];
   }

@@ -26,13 +26,13 @@ use crate::lock;
 const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// What the function answered, or how it failed.
-type Answer = Result<Vec<u8>, FunctionError>;
+type InvocationResult = Result<Vec<u8>, FunctionError>;
 
 struct Invocation {
     request_id: String,
     deadline_ms: i128,
     payload: Bytes,
-    answer_tx: oneshot::Sender<Answer>,
+    answer_tx: oneshot::Sender<InvocationResult>,
 }
 
 pub struct RuntimeApi {
@@ -42,7 +42,7 @@ pub struct RuntimeApi {
     offered: Mutex<Option<Invocation>>,
     offer_made: Notify,
     /// The events that were fetched and not answered yet, by request id: one, unless a process misbehaves.
-    running: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
+    running: Mutex<HashMap<String, oneshot::Sender<InvocationResult>>>,
     init_error: Mutex<Option<FunctionError>>,
 }
 
@@ -96,7 +96,7 @@ impl RuntimeApi {
     }
 
     /// Gives the function its next event, which it has that long to answer.
-    pub fn offer(&self, payload: impl Into<Bytes>, time_max: Duration) -> oneshot::Receiver<Answer> {
+    pub fn offer(&self, payload: impl Into<Bytes>, time_max: Duration) -> oneshot::Receiver<InvocationResult> {
         let (answer_tx, answer_rx) = oneshot::channel();
         let deadline = OffsetDateTime::now_utc() + time_max;
         *lock(&self.offered) = Some(Invocation {
@@ -122,7 +122,7 @@ impl RuntimeApi {
         }
     }
 
-    fn finish(&self, request_id: &str, answer: Answer) -> StatusCode {
+    fn finish(&self, request_id: &str, answer: InvocationResult) -> StatusCode {
         match lock(&self.running).remove(request_id) {
             Some(answer_tx) => {
                 // Whoever asked may have stopped waiting; the function need not know.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct AuthorizerResponse {
     principal_id: String,
     policy_document: PolicyDocument,
     #[serde(default)]
@@ -49,7 +49,7 @@ pub(super) enum Verdict {
 }
 
 pub(super) fn evaluate(answer: &[u8], method_arn: &str) -> Verdict {
-    let Ok(Answer { principal_id, policy_document, context }) = serde_json::from_slice(answer) else {
+    let Ok(AuthorizerResponse { principal_id, policy_document, context }) = serde_json::from_slice(answer) else {
         return Verdict::Malformed;
     };
     let mut authorizer = Map::from_iter([("principalId".to_owned(), json!(principal_id))]);

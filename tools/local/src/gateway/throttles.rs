@@ -9,11 +9,11 @@ use tokio::time::Instant;
 /// A bucket of tokens for each route, full at first.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
-    buckets: Mutex<HashMap<String, Bucket>>,
+    buckets: Mutex<HashMap<String, TokenBucket>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct TokenBucket {
     tokens: f64,
     filled_at: Instant,
 }
@@ -24,9 +24,9 @@ impl Throttles {
         let Some(Throttle { per_second, burst }) = throttle else { return true };
         let (per_second, burst, now) = (f64::from(per_second), f64::from(burst), Instant::now());
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.entry(route.to_owned()).or_insert(Bucket { tokens: burst, filled_at: now });
+        let bucket = buckets.entry(route.to_owned()).or_insert(TokenBucket { tokens: burst, filled_at: now });
         let filled = (now - bucket.filled_at).as_secs_f64() * per_second;
-        *bucket = Bucket { tokens: (bucket.tokens + filled).min(burst), filled_at: now };
+        *bucket = TokenBucket { tokens: (bucket.tokens + filled).min(burst), filled_at: now };
         let admitted = bucket.tokens >= 1.0;
         if admitted {
             bucket.tokens -= 1.0;

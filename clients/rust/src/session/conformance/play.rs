@@ -19,7 +19,7 @@ use super::script::{
 };
 use crate::media::{Put, PutEnd};
 use crate::session::{Call, LinkId, Output, Session, Waiter};
-use crate::storage::{Change, Queued, Saved};
+use crate::storage::{Queued, Saved, StorageChange};
 use crate::{Error, Event, Timing, TokenNeed, Why};
 
 /// Gives the answer to a call, once it is there.
@@ -112,7 +112,7 @@ impl Play {
                     self.closes.push_back(link);
                 }
                 Output::Event(event) => self.events.push_back(event),
-                Output::Answer(answer) => answer.tell(),
+                Output::Complete(completion) => completion.tell(),
                 Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
                 Output::Abort { client_msg_id } => self.aborts.push_back(client_msg_id),
             }
@@ -295,7 +295,7 @@ impl Play {
     }
 
     fn send(&mut self, queued: Queued) {
-        self.saved.apply(&Change::Queued(queued.clone()));
+        self.saved.apply(&StorageChange::Queued(queued.clone()));
         let waiter = self.waiter(queued.client_msg_id.as_str());
         self.session.send(queued, Some(waiter), self.now);
     }
