@@ -6,8 +6,8 @@
 //! `PIGEONHOLE_SCHEDULE=send-read:0,1,1,0!killed cargo test -p tests --test explorer -- --nocapture`.
 //!
 //! `PIGEONHOLE_RUNS_MAX` bounds the runs of each kind in each scenario, which go through every order of what touches the same
-//! thing. With 0 they go through every state that can be reached, up to a bound meant for more than two functions at once, and to a
-//! lower one in groups.
+//! thing. With 0 they go through every state that can be reached, up to a bound, which is lower in groups and
+//! with three functions at once.
 //! `PIGEONHOLE_SCENARIO` names the only one to run.
 #![recursion_limit = "256"]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
@@ -36,8 +36,8 @@ const RUNS_MAX: usize = 30;
 const GROUP_FAULT_RUNS_MAX: usize = 10;
 /// With two functions at once, every state is seen in fewer.
 const EVERY_STATE_RUNS_MAX: usize = 30_000;
-/// In a group there are too many states to see them all: a run takes some 50 ms, and hardly a scenario ends before its bound.
-const GROUP_EVERY_STATE_RUNS_MAX: usize = 500;
+/// In a group, or with three functions at once, there are too many states to see them all.
+const LARGE_EVERY_STATE_RUNS_MAX: usize = 500;
 
 const KINDS: [(Faults, &str); 5] = [
     (Faults::None, "as it is"),
@@ -78,7 +78,7 @@ fn bounds(scenario: Scenario, faults: Faults) -> Bounds {
     let told = std::env::var("PIGEONHOLE_RUNS_MAX").ok().map(|max| max.parse().expect("a number of runs"));
     let fewer = scenario.is_of_group() && matches!(faults, Faults::Kill | Faults::Conflict | Faults::Failure);
     match told {
-        Some(0) if scenario.is_of_group() => Bounds { runs_max: GROUP_EVERY_STATE_RUNS_MAX, every_state: true },
+        Some(0) if scenario.is_large() => Bounds { runs_max: LARGE_EVERY_STATE_RUNS_MAX, every_state: true },
         Some(0) => Bounds { runs_max: EVERY_STATE_RUNS_MAX, every_state: true },
         Some(runs_max) => Bounds { runs_max, every_state: false },
         None => Bounds { runs_max: if fewer { GROUP_FAULT_RUNS_MAX } else { RUNS_MAX }, every_state: false },

@@ -189,6 +189,11 @@ impl Scenario {
         self.name.starts_with("g-")
     }
 
+    /// Whether it has more states than can be gone through.
+    pub(crate) fn is_large(&self) -> bool {
+        self.is_of_group() || self.at_once.len() > 2
+    }
+
     /// Whether there are entries that nobody was told of.
     pub(crate) fn dies(&self) -> bool {
         self.before.iter().any(|doing| matches!(doing, Dying(_)))
