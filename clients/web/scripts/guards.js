@@ -30,8 +30,18 @@ export function guards({ definitions }) {
       want(nameOf(result?.$ref ?? $ref));
     }
   }
-  const objects = [...wanted].filter((name) => definitions[name].type === "object").sort();
-  return [HELPERS, ...objects.map((name) => guard(name, definitions))].join("\n");
+  const guarded = [...wanted].filter((name) => isGuarded(definitions[name])).sort();
+  return [HELPERS, ...guarded.map((name) => guard(name, definitions))].join("\n");
+}
+
+function isGuarded(definition) {
+  return definition.type === "object" || tagOf(definition) !== undefined;
+}
+
+/** The field by which the alternatives of a choice between objects differ. */
+function tagOf({ type, anyOf = [] }) {
+  const isTag = (name) => anyOf.every(({ properties }) => properties?.[name]?.const !== undefined);
+  return type === undefined && anyOf.length > 0 ? Object.keys(anyOf[0].properties ?? {}).find(isTag) : undefined;
 }
 
 function nameOf(reference) {
@@ -48,18 +58,28 @@ function references(schema) {
 }
 
 function guard(name, definitions) {
-  const all = ["return isObject(value)", ...conditions(definitions[name], "value", definitions)].join(" &&\n    ");
+  const all = ["return isObject(value)", ...conditions(definitions[name], definitions)].join(" &&\n    ");
   return `export function is${name}(value: unknown): value is ${name} {\n  ${all};\n}\n`;
 }
 
 /** What must be true of an object's fields. */
-function conditions({ properties = {}, required = [], anyOf = [] }, value, definitions) {
+function conditions(definition, definitions) {
+  const { properties = {}, required = [], anyOf = [] } = definition;
   const fields = Object.entries(properties).map(([name, schema]) => {
-    const field = `${value}.${name}`;
+    const field = `value.${name}`;
     const condition = check(schema, field, definitions);
     return required.includes(name) ? condition : `(${field} === undefined || ${condition})`;
   });
-  const alternatives = anyOf.map((one) => `(${conditions(one, value, definitions).join(" && ")})`);
+  const tag = tagOf(definition);
+  // What happened to a group: a later server knows other events, which are passed on.
+  if (tag) {
+    const each = anyOf.map(({ properties: { [tag]: only, ...properties }, required }) => {
+      const all = conditions({ properties, required }, definitions);
+      return all.length > 0 && `(value.${tag} !== ${JSON.stringify(only.const)} || (${all.join(" && ")}))`;
+    });
+    return [`typeof value.${tag} === "string"`, ...each.filter(Boolean)];
+  }
+  const alternatives = anyOf.map((one) => `(${conditions(one, definitions).join(" && ")})`);
   return alternatives.length > 0 ? [...fields, `(${alternatives.join(" || ")})`] : fields;
 }
 
@@ -70,7 +90,7 @@ function check(schema, value, definitions) {
   }
   if (schema.$ref) {
     const name = nameOf(schema.$ref);
-    return definitions[name].type === "object" ? `is${name}(${value})` : check(definitions[name], value, definitions);
+    return isGuarded(definitions[name]) ? `is${name}(${value})` : check(definitions[name], value, definitions);
   }
   if (schema.const !== undefined) {
     return `${value} === ${JSON.stringify(schema.const)}`;
@@ -79,10 +99,6 @@ function check(schema, value, definitions) {
     schema.oneOf ??
     schema.anyOf ??
     (Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : []);
-  // What happens to a group: a later server knows other events, which are passed on.
-  if (alternatives.length > 0 && alternatives.every(({ type }) => type === "object")) {
-    return `isObject(${value})`;
-  }
   if (alternatives.length > 0) {
     const each = alternatives.map((one) => check(one, value, definitions));
     return each.length === 1 ? each[0] : `(${each.join(" || ")})`;
@@ -100,8 +116,7 @@ function check(schema, value, definitions) {
       return `isObject(${value})`;
     case "array": {
       const name = nameOf(schema.items.$ref);
-      const isObjects = definitions[name].type === "object";
-      return `isListOf(${value}, ${isObjects ? `is${name}` : `(item) => ${check(definitions[name], "item", definitions)}`})`;
+      return `isListOf(${value}, ${isGuarded(definitions[name]) ? `is${name}` : `(item) => ${check(definitions[name], "item", definitions)}`})`;
     }
     default:
       throw new Error(`no guard for ${value}: ${JSON.stringify(schema)}`);

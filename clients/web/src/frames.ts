@@ -2175,7 +2175,7 @@ export function isLastMessage(value: unknown): value is LastMessage {
     typeof value.sender_id === "string" &&
     typeof value.sent_at === "string" &&
     Number.isSafeInteger(value.seq) &&
-    (value.system === undefined || isObject(value.system));
+    (value.system === undefined || isSystem(value.system));
 }
 
 export function isLeaveResult(value: unknown): value is LeaveResult {
@@ -2235,7 +2235,7 @@ export function isMessage(value: unknown): value is Message {
     typeof value.sender_id === "string" &&
     typeof value.sent_at === "string" &&
     Number.isSafeInteger(value.seq) &&
-    (value.system === undefined || isObject(value.system)) &&
+    (value.system === undefined || isSystem(value.system)) &&
     (value.target_seq === undefined || Number.isSafeInteger(value.target_seq)) &&
     (value.version === undefined || Number.isSafeInteger(value.version));
 }
@@ -2351,6 +2351,16 @@ export function isSettingsEvent(value: unknown): value is SettingsEvent {
 
 export function isSettingsResult(value: unknown): value is SettingsResult {
   return isObject(value);
+}
+
+export function isSystem(value: unknown): value is System {
+  return isObject(value) &&
+    typeof value.event === "string" &&
+    (value.event !== "created" || (isListOf(value.members, (item) => typeof item === "string") && typeof value.title === "string")) &&
+    (value.event !== "members.added" || (isListOf(value.members, (item) => typeof item === "string"))) &&
+    (value.event !== "members.removed" || (isListOf(value.members, (item) => typeof item === "string"))) &&
+    (value.event !== "role.changed" || (typeof value.role === "string" && typeof value.user_id === "string")) &&
+    (value.event !== "info.changed" || ((value.add === undefined || typeof value.add === "string") && (value.history === undefined || typeof value.history === "string") && (value.join === undefined || typeof value.join === "string") && (value.post === undefined || typeof value.post === "string") && (value.title === undefined || typeof value.title === "string")));
 }
 
 export function isTypingEvent(value: unknown): value is TypingEvent {

@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import * as frames from "../src/frames.ts";
-import { isMember, limits } from "../src/frames.ts";
+import { isMember, isSystem, limits } from "../src/frames.ts";
 import { fail, isValid, type Json, schema } from "./script.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: as much of JSON Schema as ours is written in.
@@ -92,7 +92,7 @@ interface Place {
 
 /** Every required field in this value, however deep. */
 function requiredFields(part: Schema, value: unknown): Place[] {
-  const { properties = {}, required = [], items } = resolved(part);
+  const { type, anyOf = [], properties = {}, required = [], items } = resolved(part);
   if (Array.isArray(value)) {
     return value.flatMap((item) => requiredFields(items, item));
   }
@@ -100,6 +100,11 @@ function requiredFields(part: Schema, value: unknown): Place[] {
     return [];
   }
   const object = value as Json;
+  // What happened to a group, by its `event`. Another event is one of a later server.
+  const happened = anyOf.find(({ properties }: Schema) => properties?.event?.const === object.event);
+  if (type === undefined && happened) {
+    return requiredFields({ ...happened, properties: { ...happened.properties, event: { type: "string" } } }, value);
+  }
   return Object.entries(properties).flatMap(([name, field]) => {
     const inside = name in object ? requiredFields(field, object[name]) : [];
     return required.includes(name) ? [{ object, name, field }, ...inside] : inside;
@@ -152,7 +157,7 @@ for (const { definition, guard } of guards) {
     fc.assert(property);
   });
 
-  if (part.required) {
+  if (part.required || definition === "System") {
     it(`is${definition} fails what lacks a required field, or has one of another type`, () => {
       const wrong = fc.option(fc.constantFrom(...wrongs), { nil: undefined });
       const property = fc.property(values(part), fc.nat(), wrong, (value, pick, wrong) => {
@@ -173,6 +178,14 @@ it("a number that JavaScript can't hold is none", () => {
   const member = { user_id: "bob", delivered_seq: limits.SEQ_MAX, read_seq: 0 };
   expect(isMember(member)).toBe(true);
   expect(isMember({ ...member, delivered_seq: limits.SEQ_MAX + 1 })).toBe(false);
+});
+
+it("what happened to a group is checked if it is known, and passed on if it is not", () => {
+  expect(isSystem({ event: "members.added", members: ["bob"] })).toBe(true);
+  expect(isSystem({ event: "members.added" })).toBe(false);
+  expect(isSystem({ event: "members.added", members: [5] })).toBe(false);
+  expect(isSystem({ event: "photo.changed" })).toBe(true);
+  expect(isSystem({})).toBe(false);
 });
 
 it("has a guard for everything that the client relies on", () => {
