@@ -1,41 +1,73 @@
 //! Every action of the protocol, once. Routes, dispatch, the contract, cold starts and the tables in the docs are made from this
-//! list or checked against it.
+//! list or checked against it. A file of each says what its request may say, how it is read, and what it answers.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::actions::ack::{AckRequest, AckResult};
-use crate::actions::add::{AddRequest, AddResult};
-use crate::actions::channels::{ChannelsRequest, ChannelsResult};
-use crate::actions::create::{CreateRequest, CreateResult};
-use crate::actions::delete::{DeleteRequest, DeleteResult};
-use crate::actions::device::{DeviceRequest, DeviceResult};
-use crate::actions::download::{DownloadRequest, DownloadResult};
-use crate::actions::drain::{DrainRequest, DrainResult};
-use crate::actions::edit::{EditRequest, EditResult};
-use crate::actions::history::{HistoryRequest, HistoryResult};
-use crate::actions::inbox::{InboxRequest, InboxResult};
-use crate::actions::join::{JoinRequest, JoinResult};
-use crate::actions::leave::{LeaveRequest, LeaveResult};
-use crate::actions::members::{MembersRequest, MembersResult};
-use crate::actions::ping::{PingRequest, PingResult};
-use crate::actions::presence::{PresenceRequest, PresenceResult};
-use crate::actions::react::{ReactRequest, ReactResult};
-use crate::actions::reactions::{ReactionsRequest, ReactionsResult};
-use crate::actions::read::{ReadRequest, ReadResult};
-use crate::actions::receipts::{ReceiptsRequest, ReceiptsResult};
-use crate::actions::remove::{RemoveRequest, RemoveResult};
-use crate::actions::role::{RoleRequest, RoleResult};
-use crate::actions::send::{SendRequest, SendResult};
-use crate::actions::settings::{Settings, SettingsResult};
-use crate::actions::typing::TypingRequest;
-use crate::actions::unwatch::{UnwatchRequest, UnwatchResult};
-use crate::actions::update::{UpdateRequest, UpdateResult};
-use crate::actions::upload::{UploadRequest, UploadResult};
-use crate::actions::uploaded::{UploadedRequest, UploadedResult};
-use crate::actions::watch::{WatchRequest, WatchResult};
 use crate::fields::Fields;
 use crate::refusal::Refusal;
+
+mod ack;
+mod add;
+mod channels;
+mod create;
+mod delete;
+mod device;
+mod download;
+mod drain;
+mod edit;
+mod history;
+mod inbox;
+mod join;
+mod leave;
+mod members;
+mod ping;
+mod presence;
+mod react;
+mod reactions;
+mod read;
+mod receipts;
+mod remove;
+mod role;
+mod send;
+mod settings;
+mod typing;
+mod unwatch;
+mod update;
+mod upload;
+mod uploaded;
+mod watch;
+
+pub use ack::*;
+pub use add::*;
+pub use channels::*;
+pub use create::*;
+pub use delete::*;
+pub use device::*;
+pub use download::*;
+pub use drain::*;
+pub use edit::*;
+pub use history::*;
+pub use inbox::*;
+pub use join::*;
+pub use leave::*;
+pub use members::*;
+pub use ping::*;
+pub use presence::*;
+pub use react::*;
+pub use reactions::*;
+pub use read::*;
+pub use receipts::*;
+pub use remove::*;
+pub use role::*;
+pub use send::*;
+pub use settings::*;
+pub use typing::*;
+pub use unwatch::*;
+pub use update::*;
+pub use upload::*;
+pub use uploaded::*;
+pub use watch::*;
 
 /// An action, for whoever has to do something for each of them.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::actions::settings::MutedUntil;
+use crate::actions::MutedUntil;
 use crate::group::{AllowedTo, HistoryFrom, JoinBy, Role, System};
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::message::Kind;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::actions::settings::Settings;
+use crate::actions::Settings;
 use crate::frame::to_json;
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::message::Message;

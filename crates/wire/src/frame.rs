@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::actions::Reply;
 use crate::event::ServerEvent;
 use crate::ids::RequestId;
 use crate::refusal::Refusal;
-use crate::registry::Reply;
 
 /// The frame that answers a request that succeeded.
 pub fn reply_frame(action: &str, id: Option<&RequestId>, result: &Reply) -> String {

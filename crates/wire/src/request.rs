@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::actions::Action;
 use crate::fields::Fields;
 use crate::frame::to_json;
 use crate::ids::RequestId;
 use crate::limits::{FRAME_BYTES_MAX, REQUEST_ID_CHARS_MAX};
 use crate::refusal::Refusal;
-use crate::registry::Action;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Request {

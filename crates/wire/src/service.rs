@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::actions::send::{Empty, body};
+use crate::actions::{Empty, body};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, UserId};
 use crate::limits::FRAME_BYTES_MAX;

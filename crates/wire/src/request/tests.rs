@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::limits::{BODY_BYTES_MAX, SEQ_MAX};
 use crate::{
@@ -431,8 +433,25 @@ fn presence_is_of_one_to_twenty_users() {
     assert_eq!(refusal(&json!({"action": "typing"})), "bad_request · conversation_id: is missing");
 }
 
-/// Any JSON a client could come up with.
+/// The names of all fields in a value, at any depth.
+fn names_in(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            names.extend(fields.keys().cloned());
+            fields.values().for_each(|value| names_in(value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|value| names_in(value, names)),
+        _ => {}
+    }
+}
+
+/// Any JSON a client could come up with, with the names that requests have.
 fn any_json() -> impl Strategy<Value = Value> {
+    let mut names = BTreeSet::from(["cursor", "after_seq", "reply_to"].map(str::to_owned));
+    for action in ACTIONS {
+        names_in(&serde_json::from_str(action.example).unwrap(), &mut names);
+    }
+    let names: Vec<String> = names.into_iter().collect();
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -442,34 +461,11 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop::sample::select(ACTIONS.iter().map(|action| action.name).chain(["text"]).collect::<Vec<_>>())
             .prop_map(Value::from),
     ];
-    leaf.prop_recursive(4, 40, 6, |inner| {
-        let names = prop::sample::select(vec![
-            "action",
-            "id",
-            "to",
-            "conversation_id",
-            "client_msg_id",
-            "kind",
-            "body",
-            "up_to",
-            "ack",
-            "seq",
-            "limit",
-            "cursor",
-            "since",
-            "before_seq",
-            "after_seq",
-            "platform",
-            "token",
-            "when",
-            "reply_to",
-            "emoji",
-            "user_ids",
-        ]);
+    leaf.prop_recursive(4, 40, 6, move |inner| {
+        let names = prop::sample::select(names.clone());
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            prop::collection::btree_map(names, inner, 0..12)
-                .prop_map(|map| Value::Object(map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())),
+            prop::collection::btree_map(names, inner, 0..12).prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }
