@@ -9,7 +9,6 @@ use pigeonhole_client::{
     TimelineEntry, Timestamp,
 };
 
-use crate::groups::is_group;
 use crate::user::{Shown, User};
 
 /// One action in so many is a change.
@@ -55,7 +54,7 @@ pub(crate) fn is_number(message: &Message, number: u64) -> bool {
 impl User {
     /// Changes some message, if there is one; whether there was.
     pub(crate) async fn change(&mut self) -> bool {
-        let known = self.conversations.iter().filter(|(id, shown)| !is_group(id) && !shown.said.is_empty());
+        let known = self.conversations.iter().filter(|(id, shown)| !id.is_group() && !shown.said.is_empty());
         let known: Vec<ConversationId> = known.map(|(id, _)| id.clone()).collect();
         if known.is_empty() {
             return false;
@@ -78,7 +77,7 @@ impl User {
             }
             (true, 5..7) => client.delete(id, *seq).await,
             // Who may is another question.
-            (false, 0) if is_group(id) => client.delete(id, *seq).await,
+            (false, 0) if id.is_group() => client.delete(id, *seq).await,
             (_, any) => {
                 let emoji = EMOJIS.get(any % (EMOJIS.len() + 1)).and_then(|emoji| Emoji::parse(emoji).ok());
                 client.react(id, *seq, emoji).await
@@ -92,7 +91,7 @@ impl User {
     /// It will never be stored. A change of what was deleted meanwhile, or edited too often, rightly so.
     pub(crate) fn refused(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
         if let Some(Target::Conversation(id)) = outgoing.target()
-            && is_group(&id)
+            && id.is_group()
         {
             if let Some(shown) = self.conversations.get_mut(&id) {
                 shown.timeline.failed(client_msg_id, error.to_string());
@@ -133,7 +132,7 @@ impl User {
     /// Compares what is shown of each conversation with what the server has of it, which is nothing of what was deleted.
     pub(crate) async fn check_views(&mut self) {
         while self.looking.join_next().await.is_some() {}
-        for (id, shown) in self.conversations.iter().filter(|(id, _)| !is_group(id)) {
+        for (id, shown) in self.conversations.iter().filter(|(id, _)| !id.is_group()) {
             let log = whole(&self.app.client, id).await;
             let deleted = self.counts.deleted.lock().expect("nobody has panicked");
             let found = log.iter().filter_map(|entry| mark(&entry.body)).filter(|mark| deleted.contains(*mark)).count();

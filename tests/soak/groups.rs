@@ -40,10 +40,6 @@ pub(crate) struct Groups {
     number: u64,
 }
 
-pub(crate) fn is_group(id: &ConversationId) -> bool {
-    id.as_str().starts_with("gr_")
-}
-
 fn user(name: &str) -> UserId {
     UserId::parse(name).expect("a name")
 }

@@ -13,7 +13,6 @@ use testkit::{PATIENCE, TestServer};
 use tokio::time::timeout;
 
 use crate::changes::{mark, view};
-use crate::groups::is_group;
 use crate::user::{Counts, User};
 
 /// One message in so many is a picture.
@@ -109,7 +108,7 @@ impl User {
 
     /// Asks for every picture that it sees, and gives how many it can't have.
     async fn withheld(&self) -> u64 {
-        let open = self.conversations.iter().filter(|(id, shown)| !is_group(id) || !shown.timeline.is_closed());
+        let open = self.conversations.iter().filter(|(id, shown)| !id.is_group() || !shown.timeline.is_closed());
         let seen = open.flat_map(|(_, shown)| view(&shown.timeline));
         let ids: Vec<MediaId> = seen.filter_map(|message| message.media.map(|media| media.media_id)).collect();
         let mut withheld = 0;

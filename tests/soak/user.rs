@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::{CHANGE_ONE_IN, Said, is_number, is_numbered, text};
-use crate::groups::{Groups, is_group, joins};
+use crate::groups::{Groups, joins};
 use crate::media::Folder;
 use crate::phones;
 
@@ -188,7 +188,7 @@ impl User {
             };
             let message = match event {
                 Event::Message { message, .. } => message,
-                Event::ConversationChanged(row) if is_group(&row.conversation_id) => {
+                Event::ConversationChanged(row) if row.conversation_id.is_group() => {
                     if let Some(shown) = self.conversations.get_mut(&row.conversation_id) {
                         shown.timeline.row(&row);
                     }
@@ -201,7 +201,7 @@ impl User {
                 _ => continue,
             };
             self.show(&message);
-            if is_group(&message.conversation_id) && joins(&message, &self.name) {
+            if message.conversation_id.is_group() && joins(&message, &self.name) {
                 self.look_at(&message.conversation_id).await;
             }
             if message.sender_id != *self.name && self.rng.u32(..READ_ONE_IN) == 0 {
@@ -240,7 +240,7 @@ impl User {
         let shown = self.conversations.entry(message.conversation_id.clone()).or_insert_with(|| Shown::new(me));
         if message.seq <= shown.last_seq {
             // Of a time that was over before this device had it, told with its answer.
-            let is_late = is_group(&message.conversation_id) && message.sender_id == *me.as_str();
+            let is_late = message.conversation_id.is_group() && message.sender_id == *me.as_str();
             match message.client_msg_id.as_ref().filter(|_| is_late && shown.held.insert(message.seq.value())) {
                 Some(id) => self.no_longer_waits(id),
                 None => _ = self.counts.shown_twice.fetch_add(1, Relaxed),
@@ -249,7 +249,7 @@ impl User {
         }
         shown.held.insert(message.seq.value());
         shown.before = shown.last_seq;
-        if is_group(&message.conversation_id) {
+        if message.conversation_id.is_group() {
             shown.last_seq = message.seq;
             let own = message.sender_id == *self.name;
             let deleted = shown.fold(message, own);
@@ -311,7 +311,7 @@ impl User {
         }
         shown.last_seq = shown.before;
         shown.held.remove(&message.seq.value());
-        if is_group(&message.conversation_id) {
+        if message.conversation_id.is_group() {
             shown.said.retain(|said| !said.is(message.seq));
             self.counts.shown_in_groups.fetch_sub(1, Relaxed);
             if let Some(id) = message.client_msg_id.as_ref().filter(|_| message.sender_id == *self.name) {
@@ -332,7 +332,7 @@ impl User {
     /// Reads each conversation up to some message, and compares every badge with what was shown.
     pub(crate) async fn check_badges(&mut self) {
         let rows = self.app.client.inbox(None).await.expect("the inbox is there").conversations;
-        for (id, shown) in self.conversations.iter().filter(|(id, _)| !is_group(id)) {
+        for (id, shown) in self.conversations.iter().filter(|(id, _)| !id.is_group()) {
             let upto = Seq::new(self.rng.u64(1..=shown.last_seq.value())).expect("it is no larger");
             let left = self.app.client.read(id, upto).await.expect("it can be read").unread;
             let row = rows.iter().find(|row| row.conversation_id == *id);

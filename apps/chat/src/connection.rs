@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use crate::command::{Change, Command};
 use crate::group::{Act, titled};
 use crate::media::attachment;
-use crate::room::{Ask, Listing, News, Room, Wish, With, is_channel};
+use crate::room::{Ask, Listing, News, Room, Wish, With};
 
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
 const FETCH_WAIT: Duration = Duration::from_secs(10);
@@ -230,7 +230,7 @@ impl Talk {
 
     /// The user is writing.
     pub(crate) fn typing(&self) {
-        if let Some(id) = self.room.id().filter(|id| !is_channel(id) && !self.room.is_read_only()) {
+        if let Some(id) = self.room.id().filter(|id| !id.is_channel() && !self.room.is_read_only()) {
             self.client.typing(id);
         }
     }

@@ -6,8 +6,6 @@ use pigeonhole_client::{
     AllowedTo, ConversationId, EVERYBODY, GroupMember, HistoryFrom, Info, JoinBy, Role, System, Title, UserId,
 };
 
-use crate::room::is_channel;
-
 /// What can be done to groups.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Act {
@@ -99,7 +97,7 @@ pub(crate) fn apply(system: &System, sender: &UserId, members: &mut Members) {
 
 /// What happened to a conversation, in words; `None`: this version does not know.
 pub(crate) fn happened(system: &System, id: &ConversationId, sender: &UserId, me: &UserId) -> Option<String> {
-    let what = if is_channel(id) { "channel" } else { "group" };
+    let what = if id.is_channel() { "channel" } else { "group" };
     let who = |id: &UserId| if id == me { "you".to_owned() } else { id.to_string() };
     let all = |ids: &[UserId]| ids.iter().map(who).collect::<Vec<_>>().join(", ");
     let by = who(sender);

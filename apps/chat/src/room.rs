@@ -135,10 +135,10 @@ pub(crate) enum With {
 impl With {
     /// A user's id, or that of a group or a channel.
     pub(crate) fn parse(text: &str) -> Result<Self, pigeonhole_client::InvalidId> {
-        if text.starts_with(GROUP) || text.starts_with(CHANNEL) {
-            return ConversationId::parse(text).map(Self::Group);
+        match ConversationId::parse(text) {
+            Ok(id) if id.has_members() => Ok(Self::Group(id)),
+            Ok(_) | Err(_) => UserId::parse(text).map(Self::Peer),
         }
-        UserId::parse(text).map(Self::Peer)
     }
 }
 
@@ -158,18 +158,6 @@ const PROMPT: &str = "> ";
 const PROMPT_READ_ONLY: &str = "(read only) > ";
 /// Why not.
 const READ_ONLY: &str = "what a service tells is only read";
-
-/// The id of a group begins so, and that of a channel.
-const GROUP: &str = "gr_";
-const CHANNEL: &str = "ch_";
-
-pub(crate) fn is_channel(id: &ConversationId) -> bool {
-    id.as_str().starts_with(CHANNEL)
-}
-
-fn is_of_two(id: &ConversationId) -> bool {
-    !id.as_str().starts_with(GROUP) && !is_channel(id)
-}
 
 /// What a drain brought for one other conversation.
 struct Digest {
@@ -322,7 +310,7 @@ impl Room {
 
     /// The open channel, if it is one.
     fn channel(&self) -> Option<ConversationId> {
-        self.id.clone().filter(is_channel)
+        self.id.clone().filter(ConversationId::is_channel)
     }
 
     fn is_peer(&self, user_id: &UserId) -> bool {
@@ -350,7 +338,7 @@ impl Room {
             With::Peer(peer) => (Target::User(peer.clone()), Draft::new(body)),
             With::Group(id) => {
                 // In a channel nobody can be named.
-                let mentions = if is_channel(id) { vec![] } else { group::mentions(body, &self.members) };
+                let mentions = if id.is_channel() { vec![] } else { group::mentions(body, &self.members) };
                 (Target::Conversation(id.clone()), Draft::new(body).mentions(mentions))
             }
         }
@@ -500,7 +488,7 @@ impl Room {
 
     fn ask(&mut self, question: Question) {
         let With::Group(conversation_id) = self.with.clone() else { return self.no_group() };
-        if question == Question::Seen && is_channel(&conversation_id) {
+        if question == Question::Seen && conversation_id.is_channel() {
             return self.news.push(News::Notice("a channel does not say who has read it".to_owned()));
         }
         self.questions.push(question);
@@ -846,7 +834,7 @@ impl Room {
     fn ask_group(&mut self) {
         if let With::Group(id) = &self.with {
             let conversation_id = id.clone();
-            if is_channel(id) {
+            if id.is_channel() {
                 return self.asks.push(Ask::Channels(Listing::Open, None));
             }
             self.members.clear();
@@ -860,9 +848,9 @@ impl Room {
         let mine = message.client_msg_id.as_ref().is_some_and(|id| self.waiting.remove(id));
         // The prefix tells a direct conversation from any other kind that both may be members of; that it is a message, from
         // those in which a service has deleted one.
-        let is_told = message.kind.counts() && is_of_two(&message.conversation_id);
+        let is_told = message.kind.counts() && !message.conversation_id.has_members();
         let direct = is_told && self.is_peer(&message.sender_id);
-        let mine = mine && is_of_two(&message.conversation_id);
+        let mine = mine && !message.conversation_id.has_members();
         if self.id.is_none() && (mine || direct) {
             self.open(&message.conversation_id);
         }
@@ -1133,7 +1121,7 @@ fn not_done(outgoing: &Outgoing) -> String {
 /// Why a message or change will never be stored, in the user's words where they are known.
 fn reason(outgoing: &Outgoing, error: &Error) -> String {
     let is_of_two = matches!(outgoing.target(), Some(Target::User(_)))
-        || matches!(outgoing.target(), Some(Target::Conversation(id)) if is_of_two(&id));
+        || matches!(outgoing.target(), Some(Target::Conversation(id)) if !id.has_members());
     match error {
         Error::Refused { code, .. } if code == "forbidden" && is_of_two && outgoing.target_seq().is_none() => {
             "it can't be delivered".to_owned()

@@ -8,6 +8,8 @@ import {
   type Draft,
   type GroupInfo,
   type HistoryResult,
+  hasMembers,
+  isChannel,
   isService,
   limits,
   type MediaDraft,
@@ -28,7 +30,6 @@ import {
 } from "@pigeonhole/client";
 import { fileOf } from "./carried.ts";
 import { Chat, type Newest } from "./chat.ts";
-import { isChannel, isShared } from "./group.ts";
 
 /** How much of a conversation is asked for at once. */
 const PAGE = 50;
@@ -134,7 +135,7 @@ export class Chats {
         continue;
       }
       const { target } = queued;
-      if ("conversation_id" in target && isShared(target.conversation_id)) {
+      if ("conversation_id" in target && hasMembers(target.conversation_id)) {
         this.#queued(this.group(target.conversation_id), queued);
         continue;
       }
@@ -732,7 +733,7 @@ export class Chats {
 
   #chatOf(message: Message): Chat | undefined {
     const { conversation_id, sender_id, client_msg_id } = message;
-    if (isShared(conversation_id)) {
+    if (hasMembers(conversation_id)) {
       return this.#made(conversation_id, this.#sent.get(client_msg_id ?? ""));
     }
     // A service that says nothing has deleted what others said.

@@ -20,20 +20,6 @@ export interface Group {
 
 export const UNKNOWN: Group = { title: "", role: "member", memberCount: undefined, asOf: {} };
 
-/** Whether a conversation's id is that of a group. */
-export function isGroup(conversation: string): boolean {
-  return conversation.startsWith("gr_");
-}
-
-export function isChannel(conversation: string): boolean {
-  return conversation.startsWith("ch_");
-}
-
-/** Whether it is of any number of members, rather than with one other. */
-export function isShared(conversation: string): boolean {
-  return isGroup(conversation) || isChannel(conversation);
-}
-
 export function moderates(role: OwnRole): boolean {
   return role === "owner" || role === "admin";
 }

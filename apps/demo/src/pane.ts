@@ -1,9 +1,8 @@
 // A user on the page: a client, and the views that show what it tells.
 
-import { connect, indexedDbStorage, type Message } from "@pigeonhole/client";
+import { connect, hasMembers, indexedDbStorage, type Message } from "@pigeonhole/client";
 import type { Chat } from "./chat.ts";
 import { Chats } from "./chats.ts";
-import { isShared } from "./group.ts";
 import { local } from "./local.ts";
 import { Network } from "./network.ts";
 import { Phone } from "./phone.ts";
@@ -57,7 +56,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   const storage = await takeStorage(user);
   const lockScreen = new LockScreen(user, (id, title) => {
     turnOn(true);
-    turnTo(chats.of(id) ?? (isShared(id) ? chats.group(id) : chats.with(title)));
+    turnTo(chats.of(id) ?? (hasMembers(id) ? chats.group(id) : chats.with(title)));
     conversation.focus();
   });
   const phone = new Phone(user, storage, (shown) => lockScreen.show(shown));
@@ -218,7 +217,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     chats.with(peer);
   }
   const last = opened.get() ?? (isOpen ? peer : undefined);
-  turnTo(last ? (isShared(last) ? chats.group(last) : chats.with(last)) : undefined);
+  turnTo(last ? (hasMembers(last) ? chats.group(last) : chats.with(last)) : undefined);
   // A server without phones refuses it, and the page works all the same.
   phone.register(client).catch(() => {});
   await chats.run();

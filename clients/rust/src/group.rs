@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
 use wire::{
-    AllowedTo, ConversationId, ConversationKind, HistoryFrom, JoinBy, Message, Seq, System, Title, UserId, body_fits,
-    mentions_fit,
+    AllowedTo, ConversationKind, HistoryFrom, JoinBy, Message, Seq, System, Title, UserId, body_fits, mentions_fit,
 };
 
 use crate::Error;
@@ -151,14 +150,6 @@ pub(crate) fn check_users(field: &'static str, users: &[UserId], min: usize, max
         return Err(Error::Invalid { field, problem });
     }
     Ok(())
-}
-
-pub(crate) fn is_group(conversation_id: &ConversationId) -> bool {
-    conversation_id.as_str().starts_with("gr_")
-}
-
-pub(crate) fn is_channel(conversation_id: &ConversationId) -> bool {
-    conversation_id.as_str().starts_with("ch_")
 }
 
 /// What an entry of a group says of who is in it.

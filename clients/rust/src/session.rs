@@ -41,7 +41,6 @@ use typing::Typing;
 use watching::Watching;
 
 use crate::config::{Timing, TokenNeed};
-use crate::group::is_channel;
 use crate::media::Put;
 use crate::storage::{Queued, Saved, StorageChange};
 use crate::{Error, Event, ReceiptKind, State, Stats};
@@ -161,7 +160,7 @@ impl Session {
         match event {
             ServerEvent::MessagesNew { messages, .. } => {
                 for message in messages {
-                    if is_channel(&message.conversation_id) {
+                    if message.conversation_id.is_channel() {
                         self.channel_entry(message, now);
                     } else {
                         self.arrived(message, false, now);

@@ -15,7 +15,7 @@ use wire::{
 };
 
 use crate::ReceiptKind;
-use crate::group::{EVERYBODY, Turn, is_channel, is_group, turn_of};
+use crate::group::{EVERYBODY, Turn, turn_of};
 use crate::storage::{Outgoing, Queued};
 use changes::{Changes, foresee, keep_text};
 pub use members::Readers;
@@ -281,9 +281,9 @@ impl Timeline {
             self.writing.remove(&message.sender_id);
         }
         self.last_seq = self.last_seq.max(message.seq);
-        if is_channel(&message.conversation_id) {
+        if message.conversation_id.is_channel() {
             self.is(ConversationKind::Channel);
-        } else if is_group(&message.conversation_id) {
+        } else if message.conversation_id.is_group() {
             self.is(ConversationKind::Group);
         }
         if self.is_channel() && self.is_own(&message) && message.kind.counts() {

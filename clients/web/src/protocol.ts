@@ -169,6 +169,11 @@ export function isChannel(conversation: string): boolean {
   return conversation.startsWith("ch_");
 }
 
+/** Whether its members are a list that changes: a group's or a channel's. */
+export function hasMembers(conversation: string): boolean {
+  return isGroup(conversation) || isChannel(conversation);
+}
+
 /** Those who join a group with this entry. */
 export function joiners({ system }: Pick<Message, "system">): readonly string[] {
   return system?.event === "created" || system?.event === "members.added" ? system.members : [];

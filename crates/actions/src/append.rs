@@ -1,9 +1,6 @@
 //! A message, appended to a conversation.
 
-use domain::{
-    Audience, Content, Draft, Failure, Follows, Place, StoredMessage, direct_conversation_id, error_chain, has_members,
-    is_group,
-};
+use domain::{Audience, Content, Draft, Failure, Follows, Place, StoredMessage, direct_conversation_id, error_chain};
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, AppendOutcome, Entry, FirstMessage};
@@ -71,10 +68,10 @@ pub async fn append(
     let has_mentions = !mentions.is_empty();
     let content = Content::Message { kind, body, media, reply_to, mentions };
     let draft = Draft { conversation_id, sender_id: sender.clone(), client_msg_id, content };
-    if has_mentions && !is_group(&draft.conversation_id) {
+    if has_mentions && !draft.conversation_id.is_group() {
         return Err(Refusal::bad_request("mentions", "must be left out: this is no group").into());
     }
-    if has_members(&draft.conversation_id) {
+    if draft.conversation_id.has_members() {
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }

@@ -1,6 +1,6 @@
 //! A message, changed: edited, deleted, reacted to.
 
-use domain::{Audience, Change, Content, Draft, Failure, Follows, Membership, Place, Rights, has_members, is_channel};
+use domain::{Audience, Change, Content, Draft, Failure, Follows, Membership, Place, Rights};
 use futures_util::future::try_join_all;
 use store::message_append::{self, Entry};
 use store::message_change::{self, Alter};
@@ -37,12 +37,12 @@ pub async fn change(
     let Wanted { conversation_id, target, client_msg_id, change } = wanted;
     let content = Content::Change { target, change: change.clone() };
     let draft = Draft { conversation_id, sender_id: user.clone(), client_msg_id, content };
-    if is_channel(&draft.conversation_id)
+    if draft.conversation_id.is_channel()
         && let Change::React { emoji } = &change
     {
         return react(store, limits, now, draft, target, emoji.as_ref(), conflicts).await;
     }
-    if has_members(&draft.conversation_id) {
+    if draft.conversation_id.has_members() {
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::NotMember.into());
     }

@@ -1,6 +1,6 @@
 //! A message that an operator deletes, whoever wrote it.
 
-use domain::{Change, Content, Draft, Failure, Follows, Place, Rights, is_channel, is_group};
+use domain::{Change, Content, Draft, Failure, Follows, Place, Rights};
 use futures_util::future::try_join_all;
 use store::message_append::{self, Entry};
 use store::message_change::{self, Alter};
@@ -26,7 +26,7 @@ pub async fn delete_message(
     let change = Change::Delete;
     let content = Content::Change { target: seq, change: change.clone() };
     let draft = Draft { conversation_id, sender_id: operator.clone(), client_msg_id, content };
-    if is_group(&draft.conversation_id) || is_channel(&draft.conversation_id) {
+    if draft.conversation_id.has_members() {
         let writer = Writer { user: &operator, connection: None };
         let appended = append_to_group(store, limits, now, writer, draft, conflicts).await?;
         return appended.ok_or_else(|| Refusal::Gone.into());

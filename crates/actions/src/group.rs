@@ -2,7 +2,7 @@
 
 use domain::{
     Change, ChannelRow, ConnectionId, Content, Decided, Draft, Failure, Follows, GroupChange, Head, Place, Rights,
-    RosterRow, Rules, StoredMessage, channel_id, error_chain, group_id, is_channel, moderates,
+    RosterRow, Rules, StoredMessage, channel_id, error_chain, group_id, moderates,
 };
 use futures_util::future::try_join_all;
 use store::entry_append::{ChangeOf, GroupEntry};
@@ -154,7 +154,7 @@ async fn member(store: &Store, draft: &Draft) -> Result<Option<RosterRow>, Failu
     if draft.is_by_operator() {
         return Ok(Some(RosterRow::of_operator(user.clone())));
     }
-    if is_channel(conversation) {
+    if conversation.is_channel() {
         return Ok(channels::get(store, user, conversation).await?.as_ref().map(ChannelRow::as_member));
     }
     Ok(roster::get(store, conversation, user).await?.filter(RosterRow::is_member))

@@ -1,7 +1,7 @@
 //! A mark, raised: an ack raises the delivered mark, a read both.
 
 use deliver::Fanout;
-use domain::{Counted, Failure, Marks, Membership, is_channel, is_group};
+use domain::{Counted, Failure, Marks, Membership};
 use store::inbox::{self, Mark, Update};
 use store::{Store, messages};
 use wire::{ConversationId, Refusal, Seq, Timestamp, UserId};
@@ -33,10 +33,10 @@ pub async fn raise(
     seq: Seq,
     mark: Mark,
 ) -> Result<Raised, Failure> {
-    if is_channel(conversation) {
+    if conversation.is_channel() {
         return Err(Refusal::bad_request("up_to", "must be left out of a channel, where nothing is pending").into());
     }
-    let (mut known, mut is_touched) = (None::<Membership>, !is_group(conversation));
+    let (mut known, mut is_touched) = (None::<Membership>, !conversation.is_group());
     retry(&mut 0, async || {
         let before = known.take();
         let update = match &before {

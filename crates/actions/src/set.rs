@@ -1,7 +1,7 @@
 //! What a user sets for a conversation or for another user.
 
 use deliver::Fanout;
-use domain::{Failure, direct_conversation_id, is_channel, is_group};
+use domain::{Failure, direct_conversation_id};
 use store::settings::{self, Set};
 use store::{Store, channels, heads};
 use wire::{Refusal, Settings, Timestamp, UserId};
@@ -20,7 +20,7 @@ pub async fn set(
     let mut is_touched = false;
     retry(&mut 0, async || {
         let set = match wanted {
-            Settings::Conversation { conversation_id, set } if is_channel(conversation_id) => {
+            Settings::Conversation { conversation_id, set } if conversation_id.is_channel() => {
                 let head = heads::get(store, conversation_id).await?.ok_or(Refusal::NotMember)?;
                 channels::set(store, user, conversation_id, set, head.counted).await?
             }
@@ -41,7 +41,7 @@ pub async fn set(
             Set::Done => Ok(Attempt::Done(())),
             // Who has just joined a group may have no row of it yet.
             Set::NotMember => match wanted {
-                Settings::Conversation { conversation_id, .. } if is_group(conversation_id) && !is_touched => {
+                Settings::Conversation { conversation_id, .. } if conversation_id.is_group() && !is_touched => {
                     is_touched = true;
                     touch(store, fanout, now, user, conversation_id, None).await?;
                     Ok(Attempt::Again)

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use deliver::{Delivered, Delivery, FAN_OUT_TIMEOUT, Fanout};
 use domain::limits::RECEIPT_ENTRIES_MAX;
-use domain::{Audience, ConnectionId, Failure, Head, Membership, RosterRow, error_chain, is_channel, is_group};
+use domain::{Audience, ConnectionId, Failure, Head, Membership, RosterRow, error_chain};
 use futures_util::future;
 use store::{Store, heads, inbox, messages, roster};
 use tokio::time::timeout;
@@ -128,9 +128,9 @@ pub async fn tell_typing(
     conversation: &ConversationId,
     from: &ConnectionId,
 ) -> Result<Vec<Delivered>, Failure> {
-    let others = if is_channel(conversation) {
+    let others = if conversation.is_channel() {
         return Err(Refusal::bad_request("conversation_id", "must not be a channel's").into());
-    } else if is_group(conversation) {
+    } else if conversation.is_group() {
         others_in_small_group(store, user, conversation).await?
     } else {
         let row = inbox::get(store, user, conversation).await?.ok_or(Refusal::NotMember)?;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use domain::{Failure, Membership, has_members, is_channel};
+use domain::{Failure, Membership};
 use store::{Store, channels, heads, inbox, roster};
 use wire::{ConversationId, Refusal, Seq, UserId};
 
@@ -15,13 +15,13 @@ pub async fn visible(
     user: &UserId,
     conversation: &ConversationId,
 ) -> Result<RangeInclusive<Seq>, Failure> {
-    if !has_members(conversation) {
+    if !conversation.has_members() {
         let row = inbox::get(store, user, conversation).await?.ok_or(Refusal::NotMember)?;
         return Ok(Seq::FIRST..=row.end.seq);
     }
     // The head first: who is a member after that may see everything up to there.
     let head = heads::get(store, conversation).await?.ok_or(Refusal::NotMember)?;
-    if is_channel(conversation) {
+    if conversation.is_channel() {
         let own = channels::get(store, user, conversation).await?.ok_or(Refusal::NotMember)?;
         return Ok(own.first_seq..=head.end.seq);
     }

@@ -20,51 +20,28 @@ impl ConnectionId {
 
 /// The conversation of two people, or of one with themselves. Either side computes the same id, so no lookup stands before the
 /// first message, and two first messages at once meet in the same conversation.
-#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 is an id")]
 pub fn direct_conversation_id(one: &UserId, other: &UserId) -> ConversationId {
     let (first, second) = if one <= other { (one, other) } else { (other, one) };
-    let digest = Sha256::new().chain_update(first.as_str()).chain_update([0]).chain_update(second.as_str()).finalize();
-    let prefix: Vec<u8> = digest.into_iter().take(20).collect();
-    let id = format!("dm_{}", BASE32_NOPAD.encode(&prefix).to_ascii_lowercase());
-    ConversationId::parse(&id).expect("it is an id")
+    made_id(ConversationId::DIRECT_PREFIX, first.as_str(), second.as_str())
 }
 
 /// The group that this user makes with this idempotency key: whoever makes it again meets it.
 pub fn group_id(creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
-    made_id(GROUP, creator, client_msg_id)
+    made_id(ConversationId::GROUP_PREFIX, creator.as_str(), client_msg_id.as_str())
 }
 
 /// The channel that this user makes with it.
 pub fn channel_id(creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
-    made_id(CHANNEL, creator, client_msg_id)
+    made_id(ConversationId::CHANNEL_PREFIX, creator.as_str(), client_msg_id.as_str())
 }
 
 #[expect(clippy::expect_used, reason = "lower-case Base32 is an id")]
-fn made_id(kind: &str, creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
-    let digest =
-        Sha256::new().chain_update(creator.as_str()).chain_update([0]).chain_update(client_msg_id.as_str()).finalize();
-    let prefix: Vec<u8> = digest.into_iter().take(20).collect();
-    let id = format!("{kind}{}", BASE32_NOPAD.encode(&prefix).to_ascii_lowercase());
+fn made_id(prefix: &str, one: &str, other: &str) -> ConversationId {
+    let digest = Sha256::new().chain_update(one).chain_update([0]).chain_update(other).finalize();
+    let bytes: Vec<u8> = digest.into_iter().take(20).collect();
+    let id = format!("{prefix}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase());
     ConversationId::parse(&id).expect("it is an id")
 }
-
-/// Whether it is a group's id, if there is such a conversation: only the server makes ids.
-pub fn is_group(conversation: &ConversationId) -> bool {
-    conversation.as_str().starts_with(GROUP)
-}
-
-/// The same of a channel.
-pub fn is_channel(conversation: &ConversationId) -> bool {
-    conversation.as_str().starts_with(CHANNEL)
-}
-
-/// Whether its members are a list that changes: a group's or a channel's.
-pub fn has_members(conversation: &ConversationId) -> bool {
-    is_group(conversation) || is_channel(conversation)
-}
-
-const GROUP: &str = "gr_";
-const CHANNEL: &str = "ch_";
 
 /// The id of a message sent at `sent_at`: a UUIDv7 (RFC 9562) of that time, so that ids sort as time does. The random bytes need be
 /// unlikely to repeat within a millisecond, no more.
@@ -94,14 +71,14 @@ mod tests {
     fn a_group_that_is_made_again_has_the_same_id_and_nobody_elses() {
         let key = |id| ClientMsgId::parse(id).unwrap();
         let id = group_id(&user("alice"), &key("c1"));
-        assert!(is_group(&id) && !is_group(&direct_conversation_id(&user("alice"), &user("bob"))));
+        assert!(id.is_group() && !direct_conversation_id(&user("alice"), &user("bob")).has_members());
         assert_eq!(id, group_id(&user("alice"), &key("c1")));
         assert_ne!(id, group_id(&user("alice"), &key("c2")));
         assert_ne!(id, group_id(&user("bob"), &key("c1")));
         // Stored ids must survive every later version: this one is pinned.
         assert_eq!(id.as_str(), "gr_55o74ib2hlfhd75gvnl7lyzdv7s5mg5f");
         let channel = channel_id(&user("alice"), &key("c1"));
-        assert!(is_channel(&channel) && !is_group(&channel) && !is_channel(&id));
+        assert!(channel.is_channel() && !channel.is_group() && !id.is_channel());
     }
 
     #[test]

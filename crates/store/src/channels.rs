@@ -25,8 +25,6 @@ use crate::settings::{self, Set};
 use crate::transaction::{delete, put, update};
 use crate::{Error, Store, batch, roster};
 
-/// What channels' ids begin with.
-const PREFIX: &str = "ch_";
 /// Which row is one of a channel.
 const IS_MEMBER: &str = "attribute_exists(read_counted)";
 const IS_NONE: &str = "attribute_not_exists(read_counted)";
@@ -81,7 +79,7 @@ fn query(store: &Store, user: &UserId) -> QueryFluentBuilder {
     query
         .key_condition_expression("user_id = :user AND begins_with(conversation_id, :channel)")
         .expression_attribute_values(":user", text(user.as_str()))
-        .expression_attribute_values(":channel", text(PREFIX))
+        .expression_attribute_values(":channel", text(ConversationId::CHANNEL_PREFIX))
 }
 
 /// Makes the user a member, unless they are one. `false`: somebody is just writing there, who may add them, or not.

@@ -3,7 +3,7 @@
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use domain::{Change, Draft, Head, RosterRow, StoredMessage, is_channel};
+use domain::{Change, Draft, Head, RosterRow, StoredMessage};
 use wire::Timestamp;
 
 use crate::message_append::{AppendOutcome, FirstMessage, begin, commit, first_messages_update};
@@ -46,7 +46,7 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
     let GroupEntry { draft, entry, previous, head, roster, change, first_messages } = group;
     let mut writes = begin(store, draft, entry)?;
     writes.push(update(heads::head_update(store, *previous, head))?);
-    let of_channel = is_channel(&draft.conversation_id);
+    let of_channel = draft.conversation_id.is_channel();
     for row in *roster {
         writes.push(if of_channel {
             channels::row_write(store, head, row, &entry.place)?

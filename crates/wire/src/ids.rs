@@ -121,8 +121,32 @@ impl UserId {
 }
 
 text_id! {
-    /// Which conversation. Opaque.
+    /// Which conversation. Opaque, but for what it begins with.
     ConversationId, CONVERSATION_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
+}
+
+impl ConversationId {
+    /// What the id of a conversation of two, or of one with themselves, begins with.
+    pub const DIRECT_PREFIX: &str = "dm_";
+    /// What a group's begins with.
+    pub const GROUP_PREFIX: &str = "gr_";
+    /// What a channel's begins with.
+    pub const CHANNEL_PREFIX: &str = "ch_";
+
+    /// Whether it is a group's, if there is such a conversation.
+    pub fn is_group(&self) -> bool {
+        self.as_str().starts_with(Self::GROUP_PREFIX)
+    }
+
+    /// The same of a channel.
+    pub fn is_channel(&self) -> bool {
+        self.as_str().starts_with(Self::CHANNEL_PREFIX)
+    }
+
+    /// Whether its members are a list that changes: a group's or a channel's.
+    pub fn has_members(&self) -> bool {
+        self.is_group() || self.is_channel()
+    }
 }
 
 text_id! {

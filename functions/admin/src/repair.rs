@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actions::{Reconciled, reconcile_and_settle};
-use domain::{Failure, Head, error_chain, is_group};
+use domain::{Failure, Head, error_chain};
 use lambda::EventLine;
 use serde_json::{Value, json};
 use store::heads;
@@ -18,7 +18,7 @@ const BUDGET: Duration = Duration::from_secs(20);
 
 /// One group: its roster too, for which all of its log is read.
 pub(crate) async fn one(deps: &Deps, conversation: &ConversationId, line: &mut EventLine) -> Result<Value, Failure> {
-    if !is_group(conversation) {
+    if !conversation.is_group() {
         return Err(Refusal::bad_request("conversation_id", "must be the id of a group").into());
     }
     line.conversation_id = Some(conversation.clone());

@@ -1,7 +1,7 @@
 //! A user looks at a channel.
 
 use actions::{unwatch as end, watch as begin};
-use domain::{Failure, is_channel};
+use domain::Failure;
 use lambda::{Caller, EventLine};
 use store::connections::Connection;
 use wire::{Refusal, Reply, UnwatchRequest, UnwatchResult, WatchRequest};
@@ -16,7 +16,7 @@ pub(crate) async fn watch(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let channel = line.conversation_id.insert(request.conversation_id);
-    if !is_channel(channel) {
+    if !channel.is_channel() {
         return Err(Refusal::bad_request("conversation_id", "must be a channel's").into());
     }
     let Caller { user, connection, connected_at, token_expires_at, .. } = caller;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actions::{Reconciled, reconcile_and_settle, show};
 use deliver::Fanout;
-use domain::{Failure, is_channel};
+use domain::Failure;
 use futures_util::{StreamExt as _, stream as futures};
 use lambda::{
     BadVariable, BatchResponse, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config,
@@ -94,7 +94,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchRespo
 
 /// Brings one group's members along; of a channel, tells who looks at it.
 async fn one(deps: &Deps, group: &ConversationId) -> Result<Reconciled, Failure> {
-    if is_channel(group) {
+    if group.is_channel() {
         return show(&deps.store, &deps.fanout, || deps.clock.now(), group).await;
     }
     reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group).await

@@ -12,7 +12,7 @@ use std::time::Duration;
 use actions::{SendLimits, creation, join, leave};
 use change::{add, change};
 use deliver::Fanout;
-use domain::{Failure, GroupChange, is_channel};
+use domain::{Failure, GroupChange};
 use lambda::{
     BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
     count, env, rate, sdk_config,
@@ -72,7 +72,7 @@ async fn act(deps: &Deps, caller: &Caller, action: Action, line: &mut EventLine)
             let key = (conversation_id, client_msg_id);
             RemoveResult(change(deps, caller, key, GroupChange::Remove { user }, line).await?).into()
         }
-        Action::Leave(LeaveRequest { conversation_id, .. }) if is_channel(&conversation_id) => {
+        Action::Leave(LeaveRequest { conversation_id, .. }) if conversation_id.is_channel() => {
             leave(&deps.store, &caller.user, line.conversation_id.insert(conversation_id)).await?;
             LeaveResult { entry: None }.into()
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Failure, Membership, RosterRow, is_channel, is_group};
+use domain::{Failure, Membership, RosterRow};
 use lambda::{Caller, EventLine};
 use store::roster::Page;
 use store::{channels, heads, inbox, messages, roster, views};
@@ -24,7 +24,7 @@ pub(crate) async fn members(
     own_row(deps, caller, group).await?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let page = async |behind: Option<&UserId>| {
-        if is_channel(group) {
+        if group.is_channel() {
             channels::members(&deps.store, group, limit, behind).await
         } else {
             roster::page(&deps.store, group, limit, behind).await
@@ -89,7 +89,7 @@ pub(crate) async fn reactions(
     let ReactionsRequest { conversation_id, seq, limit, cursor } = request;
     let conversation = line.conversation_id.insert(conversation_id);
     not_of_channel(conversation)?;
-    let first_seq = if is_group(conversation) {
+    let first_seq = if conversation.is_group() {
         own_row(deps, caller, conversation).await?.from_seq
     } else {
         inbox::get(&deps.store, &caller.user, conversation).await?.ok_or(Refusal::NotMember)?.first_seq()
@@ -105,15 +105,15 @@ pub(crate) async fn reactions(
 /// How far the members of a channel have come, and who reacted, is nobody's to know.
 fn not_of_channel(conversation: &ConversationId) -> Result<(), Refusal> {
     let problem = || Refusal::bad_request("conversation_id", "must not be a channel's");
-    if is_channel(conversation) { Err(problem()) } else { Ok(()) }
+    if conversation.is_channel() { Err(problem()) } else { Ok(()) }
 }
 
 async fn own_row(deps: &Deps, caller: &Caller, group: &ConversationId) -> Result<RosterRow, Failure> {
-    if is_channel(group) {
+    if group.is_channel() {
         let row = channels::get(&deps.store, &caller.user, group).await?.ok_or(Refusal::NotMember)?;
         return Ok(row.as_member());
     }
-    let row = if is_group(group) { roster::get(&deps.store, group, &caller.user).await? } else { None };
+    let row = if group.is_group() { roster::get(&deps.store, group, &caller.user).await? } else { None };
     row.filter(RosterRow::is_member).ok_or_else(|| Refusal::NotMember.into())
 }
 

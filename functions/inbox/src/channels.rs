@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{ChannelRow, Failure, Head, StoredMessage, fit, is_channel};
+use domain::{ChannelRow, Failure, Head, StoredMessage, fit};
 use lambda::EventLine;
 use store::{channels, heads, messages};
 use wire::limits::CHANNELS_PER_USER_MAX;
@@ -22,7 +22,7 @@ pub(crate) async fn channels(
     line: &mut EventLine,
 ) -> Result<ChannelsResult, Failure> {
     let behind = request.cursor.as_ref();
-    if behind.is_some_and(|id| !is_channel(id)) {
+    if behind.is_some_and(|id| !id.is_channel()) {
         return Err(Refusal::bad_request("cursor", "must be a next_cursor, or left out").into());
     }
     let found = channels::list(&deps.store, user, PAGE_MAX, behind).await?;

@@ -1,7 +1,7 @@
 //! A part of a conversation.
 
 use actions::visible;
-use domain::{Failure, fit, fit_last, has_members, is_channel};
+use domain::{Failure, fit, fit_last};
 use futures_util::future::try_join_all;
 use lambda::EventLine;
 use store::messages::Listed;
@@ -17,7 +17,7 @@ pub(crate) async fn history(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let conversation_id = line.conversation_id.insert(request.conversation_id.clone());
-    let result = if has_members(conversation_id) {
+    let result = if conversation_id.has_members() {
         of_group(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
     } else {
         direct(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
@@ -73,7 +73,7 @@ async fn of_group(
     listed.messages.retain(|message| seen.contains(&message.place.seq));
     listed.unreadable.retain(|seq| seen.contains(seq));
     *unreadable = passed_over(&listed, 0);
-    if is_channel(group) {
+    if group.is_channel() {
         channel_reactions::with_own(&deps.store, user, &mut listed.messages).await?;
     }
     let (messages, more) = page(user, &listed, side, first_seq, last_seq);

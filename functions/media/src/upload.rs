@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use actions::{Attempt, conversation_for, retry, visible};
 use domain::limits::{PARTS_SHOWN_MAX, UPLOAD_TTL};
-use domain::{Failure, MediaRow, PartOf, Parts, check_parts, has_members, is_channel, media_id, parts_of, url_ttl};
+use domain::{Failure, MediaRow, PartOf, Parts, check_parts, media_id, parts_of, url_ttl};
 use lambda::EventLine;
 use objects::{Put, Validity};
 use store::{Written, channels, inbox, media, messages, roster};
@@ -147,8 +147,8 @@ async fn copy(
 
 /// Whether the user writes there at all. Everything else `send` decides, when it comes to it.
 async fn may_write(deps: &Deps, user: &UserId, target: &Target, conversation: &ConversationId) -> Result<(), Failure> {
-    if has_members(conversation) {
-        let is_member = if is_channel(conversation) {
+    if conversation.has_members() {
+        let is_member = if conversation.is_channel() {
             channels::get(&deps.store, user, conversation).await?.is_some()
         } else {
             roster::get(&deps.store, conversation, user).await?.is_some_and(|own| own.left_seq.is_none())

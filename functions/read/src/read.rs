@@ -1,7 +1,7 @@
 //! How far a user has read.
 
 use actions::{Mark, raise, read_channel, tell_own, tell_read};
-use domain::{Failure, Marks, is_channel};
+use domain::{Failure, Marks};
 use lambda::{Caller, EventLine};
 use wire::{ReadRequest, ReadResult, Receipt, Reply, ServerEvent};
 
@@ -18,7 +18,7 @@ pub(crate) async fn read(
     line.seq = Some(seq);
     let conversation_id = line.conversation_id.insert(conversation_id);
     let now = deps.clock.now();
-    if is_channel(conversation_id) {
+    if conversation_id.is_channel() {
         let (seq, unread) = read_channel(&deps.store, now, &caller.user, conversation_id, seq).await?;
         let now = deps.clock.now();
         let receipt = Receipt { conversation_id: conversation_id.clone(), user_id: caller.user.clone(), seq, at: now };

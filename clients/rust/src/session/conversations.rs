@@ -15,7 +15,7 @@ use wire::{AckEntry, Conversation as Row, ConversationId, HistoryRequest, Histor
 use super::requests::Errand;
 use super::{Session, jitter};
 use crate::Event;
-use crate::group::{Turn, is_group, turn_of};
+use crate::group::{Turn, turn_of};
 use crate::storage::StorageChange;
 
 /// Repairs under way at once: after a long absence there can be one for each conversation.
@@ -240,7 +240,7 @@ impl Session {
         for (message, missed) in next {
             if message.sender_id != self.me {
                 self.stats.received += 1;
-                if message.kind.counts() && !is_group(&message.conversation_id) {
+                if message.kind.counts() && !message.conversation_id.is_group() {
                     self.outbox.remember_direct(&message.sender_id, &message.conversation_id);
                 }
             } else if let Some(id) = &message.client_msg_id {
@@ -286,7 +286,7 @@ impl Session {
             let (side, limit) = match conversation.shown {
                 Some(shown) => (Side::After(shown), HISTORY_LIMIT_MAX),
                 // The history of a group does not say how far this user has come. What is pending does.
-                None if is_group(&id) => {
+                None if id.is_group() => {
                     conversation.drain_asked = true;
                     self.catch_up.drain_again();
                     continue;

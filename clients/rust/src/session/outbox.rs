@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::requests::{Errand, readable};
 use super::uploads::Uploading;
 use super::{Session, Waiter};
-use crate::group::{NewGroup, is_channel, is_group};
+use crate::group::NewGroup;
 use crate::storage::{Outgoing, Queued, StorageChange};
 use crate::{Error, Event};
 use serde_json::Value;
@@ -173,7 +173,7 @@ impl Outbox {
             self.uploads.iter().any(|it| it.may_be_sent && self.lane_of(&it.entry.queued.outgoing) == *key)
         };
         let is_sent = |key: &LaneKey| self.lanes.get(key).is_some_and(sent) || is_uploaded(key);
-        if is_group(conversation_id) {
+        if conversation_id.is_group() {
             // It may be the one that is being made here.
             return is_sent(&LaneKey::to_conversation(conversation_id)) || is_sent(&LaneKey::Create);
         }
@@ -274,7 +274,7 @@ impl Session {
             }
             return self.save(StorageChange::Done(queued.client_msg_id));
         };
-        if is_channel(&stored.conversation_id) {
+        if stored.conversation_id.is_channel() {
             return self.stored_in_channel(queued, stored, added, now);
         }
         if let Some(Target::User(user)) = queued.outgoing.target() {
@@ -379,7 +379,7 @@ pub(super) fn answer(outgoing: &Outgoing, result: Value) -> Option<AddResult> {
             readable::<AddResult>(result).filter(|answer| answer.entry.is_some() || answer.added.is_empty())
         }
         Outgoing::Leave { conversation_id } => readable::<LeaveResult>(result)
-            .filter(|answer| answer.entry.is_some() || is_channel(conversation_id))
+            .filter(|answer| answer.entry.is_some() || conversation_id.is_channel())
             .map(|answer| AddResult { entry: answer.entry, added: vec![], already: vec![] }),
         Outgoing::Message { .. }
         | Outgoing::Edit { .. }
