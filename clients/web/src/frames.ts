@@ -120,7 +120,7 @@ export type SendRequest1 =
       conversation_id: ConversationId;
     };
 /**
- * Which conversation. Opaque.
+ * Which conversation. Opaque, but for what it begins with.
  */
 export type ConversationId = string;
 /**
