@@ -65,6 +65,27 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
+fn is_read_as_the_schemas_say(frame: &Value) -> Result<(), String> {
+    let (read, allowed) = (Request::parse(&frame.to_string()), check_request(frame));
+    if read.is_ok() == allowed.is_ok() { Ok(()) } else { Err(format!("{frame}: {read:?}, {allowed:?}")) }
+}
+
+#[test]
+fn a_limit_of_a_field_is_the_same_in_both() {
+    let values = values();
+    for request in requests() {
+        for field in request.as_object().unwrap().keys().filter(|field| *field != "cursor") {
+            for value in &values {
+                let mut frame = request.clone();
+                frame[field] = value.clone();
+                if frame.to_string().len() <= FRAME_BYTES_MAX {
+                    is_read_as_the_schemas_say(&frame).unwrap();
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -81,7 +102,7 @@ proptest! {
             }
         }
         prop_assume!(frame.to_string().len() <= FRAME_BYTES_MAX);
-        let read = Request::parse(&frame.to_string());
-        prop_assert_eq!(read.is_ok(), check_request(&frame).is_ok(), "{:?} {:?}", read, check_request(&frame));
+        let same = is_read_as_the_schemas_say(&frame);
+        prop_assert!(same.is_ok(), "{same:?}");
     }
 }
