@@ -3,6 +3,7 @@
 import { expect } from "vitest";
 import { defaultTiming, type Timing } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
+import type { CallRequest } from "../src/session/calls.ts";
 import { type LinkId, type Output, Session, type Waiter } from "../src/session/session.ts";
 import type { Put } from "../src/session/uploads.ts";
 import { whyClosed } from "../src/socket.ts";
@@ -199,18 +200,6 @@ class Play {
     ) {
       const [[action = "", { client_msg_id, conversation_id, ...what }] = []] = Object.entries(does);
       this.#queue(queuedOf({ client_msg_id, conversation_id, [action]: what }));
-    } else if (does.members) {
-      session.call({ action: "members", ...does.members }, this.#waiter(as), this.#now);
-    } else if (does.receipts) {
-      session.call({ action: "receipts", ...does.receipts }, this.#waiter(as), this.#now);
-    } else if (does.reactions) {
-      session.call({ action: "reactions", ...does.reactions }, this.#waiter(as), this.#now);
-    } else if (does.join) {
-      session.call({ action: "join", ...does.join }, this.#waiter(as), this.#now);
-    } else if (does.channels) {
-      session.call({ action: "channels", ...does.channels }, this.#waiter(as), this.#now);
-    } else if (does.urls) {
-      session.call({ action: "download", ...does.urls }, this.#waiter(as), this.#now);
     } else if (does.cancel) {
       this.#answers.set(as, { ok: session.cancel(does.cancel.client_msg_id, this.#now) });
     } else if (does.watch) {
@@ -219,20 +208,13 @@ class Play {
       session.unwatch(does.unwatch.conversation_id, this.#now);
     } else if (does.typing) {
       session.type(does.typing.conversation_id, this.#now);
-    } else if (does.presence) {
-      session.call({ action: "presence", ...does.presence }, this.#waiter(as), this.#now);
     } else if (does.read) {
       session.read(does.read.conversation_id, does.read.seq, this.#waiter(as), this.#now);
     } else if (does.done) {
       session.handled(does.done.conversation_id, does.done.seq, this.#now);
-    } else if (does.history) {
-      session.call({ action: "history", ...does.history }, this.#waiter(as), this.#now);
-    } else if (does.register) {
-      session.call({ action: "device", ...does.register }, this.#waiter(as), this.#now);
-    } else if (does.settings) {
-      session.call({ action: "settings", ...does.settings }, this.#waiter(as), this.#now);
-    } else if (does.inbox) {
-      session.call({ action: "inbox", ...does.inbox }, this.#waiter(as), this.#now);
+    } else {
+      const [[action, fields] = fail("the app does something")] = Object.entries(does);
+      session.call({ action, ...fields } as CallRequest, this.#waiter(as), this.#now);
     }
   }
 

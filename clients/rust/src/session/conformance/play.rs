@@ -6,11 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use wire::{
-    ChannelsRequest, ClientMsgId, ConversationId, DeviceRequest, DownloadRequest, HistoryRequest, InboxRequest,
-    JoinRequest, MembersRequest, PresenceRequest, ReactionsRequest, ReceiptsRequest, Registration, Seq, Side, UserId,
-    When,
-};
+use wire::{Action, ClientMsgId, ConversationId, Request, Seq, UserId};
 
 use super::frames::{check_request, check_server_frame};
 use super::script::{
@@ -177,14 +173,10 @@ impl Play {
         if what == "wake" {
             return self.session.wake(self.now);
         }
-        let calls = ["send", "reply", "edit", "delete", "react", "typing", "presence", "read", "done", "history"];
-        let of_groups = ["create", "add", "remove", "leave", "role", "update", "members", "receipts", "reactions"];
-        let others = ["join", "channels", "watch", "unwatch", "urls", "cancel"];
-        let (call, fields) =
-            verb(what, &[&calls[..], &of_groups, &others, &["settings", "register", "inbox"]].concat());
+        let (does, fields) = what.as_object().and_then(|does| does.iter().next()).expect("the app does something");
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
-        let seq = |field: &str| read::<Seq>(&fields[field]);
-        match call {
+        let seq = || read::<Seq>(&fields["seq"]);
+        match does.as_str() {
             "send" => self.send(queued_of(fields)),
             "reply" => {
                 let mut message = fields.clone();
@@ -194,74 +186,47 @@ impl Play {
             "edit" | "delete" | "react" | "create" | "add" | "remove" | "leave" | "role" | "update" => {
                 let mut change =
                     json!({"client_msg_id": fields["client_msg_id"], "conversation_id": fields["conversation_id"]});
-                change[call] = fields.clone();
+                change[does] = fields.clone();
                 self.send(queued_of(&change));
             }
-            "members" | "receipts" | "reactions" => self.list(call, fields, name),
-            "join" | "channels" | "watch" | "unwatch" | "urls" | "cancel" => self.others(call, fields, name),
             "typing" => self.session.typing(conversation(), self.now),
-            "presence" => {
-                let waiter = self.waiter(name);
-                let request = PresenceRequest { user_ids: read(&fields["user_ids"]) };
-                self.session.call(Call::Presence(request, waiter), self.now);
-            }
             "read" => {
                 let waiter = self.waiter(name);
-                self.session.read(&conversation(), seq("seq"), waiter, self.now);
+                self.session.read(&conversation(), seq(), waiter, self.now);
             }
-            "done" => self.session.handled(&conversation(), seq("seq"), self.now),
-            "history" => {
-                let before =
-                    if fields.get("before_seq").is_some() { Side::Before(seq("before_seq")) } else { Side::Newest };
-                let side = if fields.get("after_seq").is_some() { Side::After(seq("after_seq")) } else { before };
-                let request = HistoryRequest { conversation_id: conversation(), side, limit: read(&fields["limit"]) };
-                let waiter = self.waiter(name);
-                self.session.call(Call::History(request, waiter), self.now);
-            }
-            "register" => {
-                let waiter = self.waiter(name);
-                let request = registration(fields);
-                self.session.call(Call::Device(request, waiter), self.now);
-            }
-            "settings" => {
-                let waiter = self.waiter(name);
-                self.session.call(Call::Settings(read(fields), waiter), self.now);
-            }
-            _ => {
-                let request = InboxRequest { limit: read(&fields["limit"]), cursor: None, since: None };
-                let waiter = self.waiter(name);
-                self.session.call(Call::Inbox(request, waiter), self.now);
-            }
-        }
-    }
-
-    fn others(&mut self, call: &str, fields: &Value, name: &str) {
-        let conversation = || read::<ConversationId>(&fields["conversation_id"]);
-        match call {
+            "done" => self.session.handled(&conversation(), seq(), self.now),
             "cancel" => {
                 let is_in_time = self.session.cancel(&read(&fields["client_msg_id"]), self.now);
                 self.answers.insert(name.to_owned(), Ok(json!(is_in_time)));
-            }
-            "join" => {
-                let waiter = self.waiter(name);
-                self.session.call(Call::Join(JoinRequest { conversation_id: conversation() }, waiter), self.now);
-            }
-            "urls" => {
-                let waiter = self.waiter(name);
-                let request = DownloadRequest { media_ids: read(&fields["media_ids"]) };
-                self.session.call(Call::Download(request, waiter), self.now);
-            }
-            "channels" => {
-                let waiter = self.waiter(name);
-                let request = ChannelsRequest { cursor: read(&fields["cursor"]) };
-                self.session.call(Call::Channels(request, waiter), self.now);
             }
             "watch" => {
                 let waiter = self.waiter(name);
                 self.session.watch(&conversation(), read(&fields["after_seq"]), waiter, self.now);
             }
-            _ => self.session.unwatch(&conversation(), self.now),
+            "unwatch" => self.session.unwatch(&conversation(), self.now),
+            action => self.call(action, fields, name),
         }
+    }
+
+    /// The app calls the action of that name.
+    fn call(&mut self, action: &str, fields: &Value, name: &str) {
+        let mut frame = fields.clone();
+        frame["action"] = action.into();
+        let call = match Request::parse(&frame.to_string()).expect("it is a request").action {
+            Action::Inbox(request) => Call::Inbox(request, self.waiter(name)),
+            Action::History(request) => Call::History(request, self.waiter(name)),
+            Action::Settings(request) => Call::Settings(request, self.waiter(name)),
+            Action::Device(request) => Call::Device(request, self.waiter(name)),
+            Action::Presence(request) => Call::Presence(request, self.waiter(name)),
+            Action::Members(request) => Call::Members(request, self.waiter(name)),
+            Action::Receipts(request) => Call::Receipts(request, self.waiter(name)),
+            Action::Reactions(request) => Call::Reactions(request, self.waiter(name)),
+            Action::Channels(request) => Call::Channels(request, self.waiter(name)),
+            Action::Join(request) => Call::Join(request, self.waiter(name)),
+            Action::Download(request) => Call::Download(request, self.waiter(name)),
+            other => panic!("no app calls it: {other:?}"),
+        };
+        self.session.call(call, self.now);
     }
 
     /// What becomes of a PUT.
@@ -278,20 +243,6 @@ impl Play {
         };
         self.put.remove(url);
         self.session.put_ended(&id, end, self.now);
-    }
-
-    fn list(&mut self, call: &str, fields: &Value, name: &str) {
-        let conversation_id = read(&fields["conversation_id"]);
-        let (limit, cursor) = (read(&fields["limit"]), read(&fields["cursor"]));
-        let call = match call {
-            "members" => Call::Members(MembersRequest { conversation_id, limit, cursor }, self.waiter(name)),
-            "receipts" => Call::Receipts(ReceiptsRequest { conversation_id, limit, cursor }, self.waiter(name)),
-            _ => {
-                let request = ReactionsRequest { conversation_id, seq: read(&fields["seq"]), limit, cursor };
-                Call::Reactions(request, self.waiter(name))
-            }
-        };
-        self.session.call(call, self.now);
     }
 
     fn send(&mut self, queued: Queued) {
@@ -341,19 +292,6 @@ impl Play {
             self.say(*link, &frame("reply", "result", &step["result"]));
         }
     }
-}
-
-fn registration(fields: &Value) -> DeviceRequest {
-    if fields["token"].is_null() {
-        return DeviceRequest::Off { token: () };
-    }
-    DeviceRequest::On(Registration {
-        platform: read(&fields["platform"]),
-        token: read(&fields["token"]),
-        preview: false,
-        badge: false,
-        when: When::Pending,
-    })
 }
 
 /// What the client must do about it.
