@@ -24,6 +24,8 @@ check: format lints
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
     python tools/scripts/advisories.py cargo
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+    @# What would be published, without a build of it: a release does that.
+    cargo publish --quiet --dry-run --no-verify --allow-dirty --locked --package pigeonhole-wire --package pigeonhole-client
 
 # Resolve the Python tools anew, with their hashes, after a change of an .in file
 pins: tools

@@ -267,8 +267,11 @@ export function checkRequest(request: Request): void {
   const bodyFits = (body: string) =>
     bytes(body) <= limits.BODY_BYTES_MAX && bytes(JSON.stringify(body)) <= limits.BODY_JSON_BYTES_MAX;
   const isTooLong = "body" in request && typeof request.body === "string" && !bodyFits(request.body);
-  if (isTooLong || bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
+  if (isTooLong) {
     throw new PigeonholeError("too_large", "a message has at most 16 KiB, and 24 KiB once written as JSON");
+  }
+  if (bytes(requestFrame(request, Number.MAX_SAFE_INTEGER)) > limits.FRAME_BYTES_MAX) {
+    throw new PigeonholeError("too_large", "a request has at most 32 KiB once written as JSON");
   }
 }
 

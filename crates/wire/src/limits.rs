@@ -1,96 +1,110 @@
 //! The limits that clients see, in one place. Units last.
 
-/// A WebSocket frame, either way: API Gateway closes the socket with 1009 above this
-/// (<https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-execution-service-websocket-limits-table.html>).
-pub const FRAME_BYTES_MAX: usize = 32 * 1024;
-/// A message body in UTF-8.
-pub const BODY_BYTES_MAX: usize = 16 * 1024;
-/// A message body once written as JSON: escapes grow it, and a frame must still hold it.
-pub const BODY_JSON_BYTES_MAX: usize = 24 * 1024;
-/// What the chat list shows of a message: Unicode scalar values, not bytes.
-pub const PREVIEW_CHARS_MAX: usize = 100;
+macro_rules! limits {
+    ($($(#[$doc:meta])* pub const $name:ident: $type:ty = $value:expr;)+) => {
+        $($(#[$doc])* pub const $name: $type = $value;)+
 
-pub const USER_ID_CHARS_MAX: usize = 128;
-pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
-pub const CLIENT_MSG_ID_CHARS_MAX: usize = 64;
-pub const DEVICE_ID_CHARS_MAX: usize = 64;
-/// What APNs or FCM calls a device: 64 and some 160 characters today, and neither promises a length.
-pub const DEVICE_TOKEN_CHARS_MAX: usize = 4096;
-/// The `id` that a request may carry and its answer echoes.
-pub const REQUEST_ID_CHARS_MAX: usize = 64;
-/// What an upload is called.
-pub const MEDIA_ID_CHARS_MAX: usize = 64;
-/// What somebody reacts with, in UTF-8. A flag of a country's part takes 28, a family of four 25.
-pub const EMOJI_BYTES_MAX: usize = 32;
-/// Larger integers lose precision in a JavaScript client (RFC 8259, section 6).
-pub const SEQ_MAX: u64 = (1 << 53) - 1;
+        /// All of them by their names, for clients in other languages.
+        #[cfg(feature = "schema")]
+        pub fn by_name() -> serde_json::Map<String, serde_json::Value> {
+            serde_json::Map::from_iter([$((stringify!($name).to_owned(), $name.into())),+])
+        }
+    };
+}
 
-/// Times that a message can be edited.
-pub const EDITS_MAX: u64 = 20;
-/// Members who can react to a message at a time.
-pub const REACTORS_MAX: usize = 100;
-/// Of the reactions to a message, those that a frame shows: the most frequent.
-pub const REACTIONS_SHOWN_MAX: usize = 20;
+limits! {
+    /// A WebSocket frame, either way: API Gateway closes the socket with 1009 above this
+    /// (<https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-execution-service-websocket-limits-table.html>).
+    pub const FRAME_BYTES_MAX: usize = 32 * 1024;
+    /// A message body in UTF-8.
+    pub const BODY_BYTES_MAX: usize = 16 * 1024;
+    /// A message body once written as JSON: escapes grow it, and a frame must still hold it.
+    pub const BODY_JSON_BYTES_MAX: usize = 24 * 1024;
+    /// What the chat list shows of a message: Unicode scalar values, not bytes.
+    pub const PREVIEW_CHARS_MAX: usize = 100;
 
-/// What a group is called: Unicode scalar values, and bytes of UTF-8.
-pub const TITLE_CHARS_MAX: usize = 64;
-pub const TITLE_BYTES_MAX: usize = 192;
-/// Members that one request adds to a group.
-pub const GROUP_CHANGE_MEMBERS_MAX: usize = 50;
-/// Members whom a message mentions.
-pub const MENTIONS_MAX: usize = 20;
-/// The list of them once written as JSON: a frame must hold it beside the largest body.
-pub const MENTIONS_JSON_BYTES_MAX: usize = 3 * 1024;
-/// Up to so many members, a group's ticks and who is writing are told as they happen.
-pub const SMALL_GROUP_MEMBERS_MAX: u64 = 32;
-/// Members in one page of a list of them.
-pub const MEMBERS_LIMIT_DEFAULT: u64 = 50;
-pub const MEMBERS_LIMIT_MAX: u64 = 100;
+    pub const USER_ID_CHARS_MAX: usize = 128;
+    pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
+    pub const CLIENT_MSG_ID_CHARS_MAX: usize = 64;
+    pub const DEVICE_ID_CHARS_MAX: usize = 64;
+    /// What APNs or FCM calls a device: 64 and some 160 characters today, and neither promises a length.
+    pub const DEVICE_TOKEN_CHARS_MAX: usize = 4096;
+    /// The `id` that a request may carry and its answer echoes.
+    pub const REQUEST_ID_CHARS_MAX: usize = 64;
+    /// What an upload is called.
+    pub const MEDIA_ID_CHARS_MAX: usize = 64;
+    /// What somebody reacts with, in UTF-8. A flag of a country's part takes 28, a family of four 25.
+    pub const EMOJI_BYTES_MAX: usize = 32;
+    /// Larger integers lose precision in a JavaScript client (RFC 8259, section 6).
+    pub const SEQ_MAX: u64 = (1 << 53) - 1;
 
-/// What one message carries. A deployment can allow less.
-pub const MEDIA_BYTES_MAX: u64 = 100 * 1024 * 1024;
-/// Up to so many bytes are uploaded at once, and more of them in parts of [`MEDIA_PART_BYTES`].
-pub const MEDIA_WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Each part but the last, which has what is left.
-pub const MEDIA_PART_BYTES: u64 = 8 * 1024 * 1024;
-/// Parts of one file.
-pub const MEDIA_PARTS_MAX: usize = 13;
-/// Downloads that one request asks for: a frame must hold their URLs.
-pub const DOWNLOADS_MAX: usize = 10;
-/// The name of a media type.
-pub const MIME_CHARS_MAX: usize = 100;
-/// What a file is called, in UTF-8: no file system takes longer ones.
-pub const FILE_NAME_BYTES_MAX: usize = 255;
-/// The width and the height of an image.
-pub const PIXELS_MAX: u64 = 65_535;
-/// A recording: a day.
-pub const DURATION_MS_MAX: u64 = 24 * 60 * 60 * 1000;
-pub const THUMBHASH_CHARS_MAX: usize = 44;
-pub const WAVEFORM_CHARS_MAX: usize = 100;
+    /// Times that a message can be edited.
+    pub const EDITS_MAX: u64 = 20;
+    /// Members who can react to a message at a time.
+    pub const REACTORS_MAX: usize = 100;
+    /// Of the reactions to a message, those that a frame shows: the most frequent.
+    pub const REACTIONS_SHOWN_MAX: usize = 20;
 
-/// Channels whose member a user is. Two who join at once can be a few above.
-pub const CHANNELS_PER_USER_MAX: usize = 200;
-/// Connections to which a channel's entries are sent as they are written.
-pub const WATCHERS_MAX: usize = 2_000;
-/// Channels that one connection watches.
-pub const WATCHED_MAX: usize = 8;
-/// How often whoever watches asks for the history: because too many watch already, or because an event can be lost.
-pub const POLL_MS: u64 = 10_000;
-pub const POLL_LIVE_MS: u64 = 60_000;
-/// Different reactions to a message of a channel.
-pub const CHANNEL_REACTIONS_MAX: usize = REACTIONS_SHOWN_MAX;
+    /// What a group is called: Unicode scalar values, and bytes of UTF-8.
+    pub const TITLE_CHARS_MAX: usize = 64;
+    pub const TITLE_BYTES_MAX: usize = 192;
+    /// Members that one request adds to a group.
+    pub const GROUP_CHANGE_MEMBERS_MAX: usize = 50;
+    /// Members whom a message mentions.
+    pub const MENTIONS_MAX: usize = 20;
+    /// The list of them once written as JSON: a frame must hold it beside the largest body.
+    pub const MENTIONS_JSON_BYTES_MAX: usize = 3 * 1024;
+    /// Up to so many members, a group's ticks and who is writing are told as they happen.
+    pub const SMALL_GROUP_MEMBERS_MAX: u64 = 32;
+    /// Members in one page of a list of them.
+    pub const MEMBERS_LIMIT_DEFAULT: u64 = 50;
+    pub const MEMBERS_LIMIT_MAX: u64 = 100;
 
-/// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
-pub const ACK_ENTRIES_MAX: usize = 25;
-/// Conversations in one page of the chat list.
-pub const INBOX_LIMIT_DEFAULT: u64 = 20;
-pub const INBOX_LIMIT_MAX: u64 = 50;
-/// Users whose presence is asked for at once.
-pub const PRESENCE_USERS_MAX: usize = 20;
-/// Who is writing says so no more often than this.
-pub const TYPING_PAUSE_MS: u64 = 4_000;
-/// And is shown as writing for so long.
-pub const TYPING_SHOWN_MS: u64 = 6_000;
-/// Messages in one page of a history.
-pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
-pub const HISTORY_LIMIT_MAX: u64 = 100;
+    /// What one message carries. A deployment can allow less.
+    pub const MEDIA_BYTES_MAX: u64 = 100 * 1024 * 1024;
+    /// Up to so many bytes are uploaded at once, and more of them in parts of [`MEDIA_PART_BYTES`].
+    pub const MEDIA_WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+    /// Each part but the last, which has what is left.
+    pub const MEDIA_PART_BYTES: u64 = 8 * 1024 * 1024;
+    /// Parts of one file.
+    pub const MEDIA_PARTS_MAX: usize = 13;
+    /// Downloads that one request asks for: a frame must hold their URLs.
+    pub const DOWNLOADS_MAX: usize = 10;
+    /// The name of a media type.
+    pub const MIME_CHARS_MAX: usize = 100;
+    /// What a file is called, in UTF-8: no file system takes longer ones.
+    pub const FILE_NAME_BYTES_MAX: usize = 255;
+    /// The width and the height of an image.
+    pub const PIXELS_MAX: u64 = 65_535;
+    /// A recording: a day.
+    pub const DURATION_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+    pub const THUMBHASH_CHARS_MAX: usize = 44;
+    pub const WAVEFORM_CHARS_MAX: usize = 100;
+
+    /// Channels whose member a user is. Two who join at once can be a few above.
+    pub const CHANNELS_PER_USER_MAX: usize = 200;
+    /// Connections to which a channel's entries are sent as they are written.
+    pub const WATCHERS_MAX: usize = 2_000;
+    /// Channels that one connection watches.
+    pub const WATCHED_MAX: usize = 8;
+    /// How often whoever watches asks for the history: because too many watch already, or because an event can be lost.
+    pub const POLL_MS: u64 = 10_000;
+    pub const POLL_LIVE_MS: u64 = 60_000;
+    /// Different reactions to a message of a channel.
+    pub const CHANNEL_REACTIONS_MAX: usize = REACTIONS_SHOWN_MAX;
+
+    /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
+    pub const ACK_ENTRIES_MAX: usize = 25;
+    /// Conversations in one page of the chat list.
+    pub const INBOX_LIMIT_DEFAULT: u64 = 20;
+    pub const INBOX_LIMIT_MAX: u64 = 50;
+    /// Users whose presence is asked for at once.
+    pub const PRESENCE_USERS_MAX: usize = 20;
+    /// Who is writing says so no more often than this.
+    pub const TYPING_PAUSE_MS: u64 = 4_000;
+    /// And is shown as writing for so long.
+    pub const TYPING_SHOWN_MS: u64 = 6_000;
+    /// Messages in one page of a history.
+    pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
+    pub const HISTORY_LIMIT_MAX: u64 = 100;
+}

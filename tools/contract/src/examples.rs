@@ -99,76 +99,91 @@ const GATEWAY_ERROR: &str =
     r#"{"message":"Internal server error","connectionId":"VbUM1cTcIAMCJQA=","requestId":"VbUN8HqYIAMFtDw="}"#;
 
 fn replies() -> Vec<Example> {
-    let (conversation_id, seq, sent_at) = (conversation_id(), seq(42), sent_at());
-    let member =
-        |user, read| Member { user_id: user, delivered_seq: seq, read_seq: Seq::new(read).unwrap_or_default() };
-    let history = HistoryResult {
+    let answered = ACTIONS.iter().filter(|action| action.replies).map(|action| (action.name, result_of(action.name)));
+    let all = answered.chain([("upload", upload_in_parts().into())]);
+    all.map(|(action, result)| (format!("{}Reply", pascal(action)), reply_frame(action, Some(&id()), &result)))
+        .collect()
+}
+
+/// What an action answers.
+fn result_of(action: &str) -> Reply {
+    let sent = sent();
+    match action {
+        "send" => sent.into(),
+        "edit" => EditResult(SendResult { version: Some(2), ..sent }).into(),
+        "delete" => DeleteResult(sent).into(),
+        "react" => ReactResult(sent).into(),
+        "ack" => AckResult {}.into(),
+        "drain" => DrainResult { messages: vec![message()], more: false }.into(),
+        "read" => ReadResult { unread: 0, mentions: None }.into(),
+        "inbox" => {
+            let conversations = vec![conversation(), muted_conversation(), quiet(), group()];
+            InboxResult { conversations, next_cursor: None }.into()
+        }
+        "history" => history().into(),
+        "settings" => SettingsResult {}.into(),
+        "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
+        "presence" => PresenceResult { users: vec![presence(true), presence(false)] }.into(),
+        "upload" => upload().into(),
+        "uploaded" => UploadedResult { media_id: media_id() }.into(),
+        "download" => DownloadResult { items: vec![download()], gone: vec![media_id()] }.into(),
+        "ping" => PingResult { pending: false, server_time: sent_at() }.into(),
+        other => result_of_members(other),
+    }
+}
+
+/// The same of the actions of groups and channels.
+fn result_of_members(action: &str) -> Reply {
+    let sent = sent();
+    match action {
+        "create" => CreateResult(sent).into(),
+        "add" => AddResult { entry: Some(sent), added: vec![bob()], already: vec![alice()] }.into(),
+        "remove" => RemoveResult(sent).into(),
+        "leave" => LeaveResult { entry: Some(sent) }.into(),
+        "role" => RoleResult(sent).into(),
+        "update" => UpdateResult(sent).into(),
+        "members" => {
+            let members = vec![GroupMember { user_id: bob(), role: Role::Member, joined_seq: seq(42) }];
+            MembersResult { members, next_cursor: Some(bob()) }.into()
+        }
+        "receipts" => {
+            let members = vec![member(bob(), 42)];
+            ReceiptsResult { delivered_seq: seq(42), read_seq: seq(42), members, next_cursor: None }.into()
+        }
+        "reactions" => {
+            ReactionsResult { reactions: vec![Reactor { user_id: bob(), emoji: emoji() }], next_cursor: None }.into()
+        }
+        "join" => JoinResult { last_seq: seq(42) }.into(),
+        "channels" => ChannelsResult { conversations: vec![channel(), new_channel()], next_cursor: None }.into(),
+        "watch" => WatchResult { live: true, last_seq: seq(42), poll_ms: wire::limits::POLL_LIVE_MS }.into(),
+        "unwatch" => UnwatchResult {}.into(),
+        other => unreachable!("{other} has no example of its answer yet: add one here"),
+    }
+}
+
+fn sent() -> SendResult {
+    SendResult {
+        conversation_id: conversation_id(),
+        seq: seq(42),
+        message_id: message_id(),
+        sent_at: sent_at(),
+        duplicate: false,
+        version: None,
+    }
+}
+
+fn history() -> HistoryResult {
+    HistoryResult {
         messages: vec![message()],
         more: false,
-        last_seq: seq,
+        last_seq: seq(42),
         first_seq: None,
         members: vec![member(alice(), 42), member(bob(), 41)],
-    };
-    let sent = SendResult { conversation_id, seq, message_id: message_id(), sent_at, duplicate: false, version: None };
-    ACTIONS
-        .iter()
-        .filter(|action| action.replies)
-        .map(|action| {
-            let result: Reply = match action.name {
-                "send" => sent.clone().into(),
-                "edit" => EditResult(SendResult { version: Some(2), ..sent.clone() }).into(),
-                "delete" => DeleteResult(sent.clone()).into(),
-                "react" => ReactResult(sent.clone()).into(),
-                "ack" => AckResult {}.into(),
-                "drain" => DrainResult { messages: vec![message()], more: false }.into(),
-                "read" => ReadResult { unread: 0, mentions: None }.into(),
-                "inbox" => InboxResult {
-                    conversations: vec![conversation(), muted_conversation(), quiet(), group()],
-                    next_cursor: None,
-                }
-                .into(),
-                "history" => history.clone().into(),
-                "settings" => SettingsResult {}.into(),
-                "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
-                "presence" => PresenceResult { users: vec![presence(true), presence(false)] }.into(),
-                "upload" => upload().into(),
-                "uploaded" => UploadedResult { media_id: media_id() }.into(),
-                "download" => DownloadResult { items: vec![download()], gone: vec![media_id()] }.into(),
-                "create" => CreateResult(sent.clone()).into(),
-                "add" => AddResult { entry: Some(sent.clone()), added: vec![bob()], already: vec![alice()] }.into(),
-                "remove" => RemoveResult(sent.clone()).into(),
-                "leave" => LeaveResult { entry: Some(sent.clone()) }.into(),
-                "role" => RoleResult(sent.clone()).into(),
-                "update" => UpdateResult(sent.clone()).into(),
-                "members" => MembersResult {
-                    members: vec![GroupMember { user_id: bob(), role: Role::Member, joined_seq: seq }],
-                    next_cursor: Some(bob()),
-                }
-                .into(),
-                "receipts" => ReceiptsResult {
-                    delivered_seq: seq,
-                    read_seq: seq,
-                    members: vec![member(bob(), 42)],
-                    next_cursor: None,
-                }
-                .into(),
-                "reactions" => {
-                    ReactionsResult { reactions: vec![Reactor { user_id: bob(), emoji: emoji() }], next_cursor: None }
-                        .into()
-                }
-                "join" => JoinResult { last_seq: seq }.into(),
-                "channels" => {
-                    ChannelsResult { conversations: vec![channel(), new_channel()], next_cursor: None }.into()
-                }
-                "watch" => WatchResult { live: true, last_seq: seq, poll_ms: wire::limits::POLL_LIVE_MS }.into(),
-                "unwatch" => UnwatchResult {}.into(),
-                "ping" => PingResult { pending: false, server_time: sent_at }.into(),
-                other => unreachable!("{other} has no example of its answer yet: add one here"),
-            };
-            (format!("{}Reply", pascal(action.name)), reply_frame(action.name, Some(&id()), &result))
-        })
-        .chain([("UploadReply".to_owned(), reply_frame("upload", Some(&id()), &upload_in_parts().into()))])
-        .collect()
+    }
+}
+
+fn member(user_id: UserId, read: u64) -> Member {
+    Member { user_id, delivered_seq: seq(42), read_seq: seq(read) }
 }
 
 /// One of each. A code that is missing here has no example, which a test notices.

@@ -47,66 +47,6 @@ pub fn schema() -> Value {
     frames.finish()
 }
 
-/// The limits by their names, for clients in other languages.
-fn limits() -> Value {
-    macro_rules! by_name {
-        ($($name:ident),+ $(,)?) => {
-            json!({ $(stringify!($name): limits::$name),+ })
-        };
-    }
-    by_name!(
-        ACK_ENTRIES_MAX,
-        BODY_BYTES_MAX,
-        BODY_JSON_BYTES_MAX,
-        CHANNELS_PER_USER_MAX,
-        CHANNEL_REACTIONS_MAX,
-        CLIENT_MSG_ID_CHARS_MAX,
-        CONVERSATION_ID_CHARS_MAX,
-        DEVICE_ID_CHARS_MAX,
-        DEVICE_TOKEN_CHARS_MAX,
-        DOWNLOADS_MAX,
-        DURATION_MS_MAX,
-        EDITS_MAX,
-        EMOJI_BYTES_MAX,
-        FILE_NAME_BYTES_MAX,
-        FRAME_BYTES_MAX,
-        GROUP_CHANGE_MEMBERS_MAX,
-        HISTORY_LIMIT_DEFAULT,
-        HISTORY_LIMIT_MAX,
-        INBOX_LIMIT_DEFAULT,
-        INBOX_LIMIT_MAX,
-        MEDIA_BYTES_MAX,
-        MEDIA_ID_CHARS_MAX,
-        MEDIA_PARTS_MAX,
-        MEDIA_PART_BYTES,
-        MEDIA_WHOLE_BYTES_MAX,
-        MEMBERS_LIMIT_DEFAULT,
-        MEMBERS_LIMIT_MAX,
-        MENTIONS_JSON_BYTES_MAX,
-        MENTIONS_MAX,
-        MIME_CHARS_MAX,
-        PIXELS_MAX,
-        PRESENCE_USERS_MAX,
-        POLL_LIVE_MS,
-        POLL_MS,
-        PREVIEW_CHARS_MAX,
-        REACTIONS_SHOWN_MAX,
-        REACTORS_MAX,
-        REQUEST_ID_CHARS_MAX,
-        SEQ_MAX,
-        SMALL_GROUP_MEMBERS_MAX,
-        THUMBHASH_CHARS_MAX,
-        TITLE_BYTES_MAX,
-        TITLE_CHARS_MAX,
-        TYPING_PAUSE_MS,
-        TYPING_SHOWN_MS,
-        USER_ID_CHARS_MAX,
-        WAVEFORM_CHARS_MAX,
-        WATCHED_MAX,
-        WATCHERS_MAX,
-    )
-}
-
 /// The definitions that a choice is between, such as `Request`.
 pub(crate) fn names(schema: &Value, choice: &str) -> Vec<String> {
     let choices = schema["definitions"][choice]["oneOf"].as_array().expect("it is a choice").iter();
@@ -203,7 +143,7 @@ impl Frames {
             "title": "Frames",
             "description": "Every frame of Pigeonhole's protocol, version 1. Generated from the types in crates/wire.",
             "oneOf": [{"$ref": "#/definitions/Request"}, {"$ref": "#/definitions/ServerFrame"}],
-            "limits": limits(),
+            "limits": limits::by_name(),
             "definitions": self.definitions,
         });
         tidy(&mut schema);
