@@ -174,6 +174,7 @@ class Copy:
         )
         self.work = Path(json.loads(metadata.stdout)["target_directory"]) / "mutants"
         self.tree = self.work / "tree"
+        self.commit = commit()
         self.env = dict(
             os.environ,
             CARGO_TARGET_DIR=str(self.work / "build"),
@@ -469,7 +470,7 @@ def run(mutants, due, copy, results):
             yield mutant, result
 
     def keep(mutant, result):
-        results[mutant.key] = {**result, "commit": commit()}
+        results[mutant.key] = {**result, "commit": copy.commit}
         of_now = {mutant.key: results[mutant.key] for mutant in mutants if mutant.key in results}
         RECORD.write_text(json.dumps(of_now, indent=1) + "\n")
 
