@@ -91,6 +91,40 @@ async fn one_line_says_what_came_of_an_event() {
     assert_eq!((&line["message"], &line["level"]), (&json!("answered"), &json!("INFO")));
 }
 
+/// Rows as a later version could write them, which this one can't read.
+fn spoil(bench: &Workbench, table: &str, spoil: impl Fn(&mut Value) -> bool) {
+    let mut rows = bench.aws.raw_rows(table);
+    rows.retain_mut(spoil);
+    bench.aws.put_rows(table, &rows);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_counted() {
+    let bench = Workbench::default();
+    let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
+    bench.ok("carol", message_to_bob("m1")).await;
+    let count = async |user: &str, request: Value| {
+        let (_, log) = logged(bench.ok(user, request)).await;
+        let line = lines(&log).into_iter().find(|line| line.get("outcome").is_some()).unwrap();
+        line["unreadable"].as_u64()
+    };
+    let drain = json!({"action": "drain"});
+    assert_eq!(count("bob", drain.clone()).await, None, "there is nothing to say");
+
+    spoil(&bench, "MessagesTable", |row| {
+        row["body"] = json!({"M": {}});
+        row["conversation_id"]["S"] == id
+    });
+    assert_eq!(count("bob", drain.clone()).await, Some(1));
+    assert_eq!(count("alice", json!({"action": "history", "conversation_id": id})).await, Some(1));
+    spoil(&bench, "InboxTable", |row| {
+        row["unread"] = json!({"S": "many"});
+        row["user_id"]["S"] == "bob"
+    });
+    assert_eq!(count("bob", drain).await, Some(2));
+    assert_eq!(count("bob", json!({"action": "inbox"})).await, Some(2));
+}
+
 #[tokio::test]
 async fn a_message_can_be_followed_by_the_lines_about_it() {
     let bench = Workbench::default();
