@@ -125,6 +125,32 @@ async fn a_connection_that_opens_beside_a_suspension_is_closed_or_refused() {
 }
 
 #[tokio::test]
+async fn a_suspension_is_there_before_anybody_is_looked_for() {
+    let bench = Workbench::default();
+    let look = bench.aws.hold_next("Query");
+    let connecting = async {
+        look.reached().await;
+        let status = connect(&bench, "bob").await;
+        look.release();
+        status
+    };
+    let (suspended, status) = tokio::join!(admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")), connecting);
+    assert_eq!((suspended, status), (json!({"result": {"closed": 0}}), 403));
+}
+
+#[tokio::test]
+async fn nothing_is_posted_to_a_socket_that_could_not_be_closed() {
+    let bench = Workbench::default();
+    bench.conversation(1).await;
+    bench.connected("bob").await;
+    bench.aws.fail_next("DeleteConnection", Fault::Status(500));
+    let told = admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")).await;
+    assert_eq!(told["error"]["code"], "unavailable");
+    bench.ok("alice", message_to_bob("m2")).await;
+    assert_eq!(bench.aws.posts("bob="), 0);
+}
+
+#[tokio::test]
 async fn it_shows_where_somebody_is_connected() {
     let bench = Workbench::default();
     bench.started().connected_at("bob", "a=", "phone").await;

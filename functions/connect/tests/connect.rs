@@ -131,6 +131,18 @@ async fn with_one_more_than_a_user_may_have_the_oldest_is_closed() {
 }
 
 #[tokio::test]
+async fn one_that_could_not_be_closed_gets_no_message_and_is_closed_by_the_next() {
+    let bench = Workbench::limited(Limits { connections: 1, ..Limits::default() });
+    bench.started().connected_at("bob", "a=", "first").await;
+    bench.aws.fail_next("DeleteConnection", Fault::Status(500));
+    bench.started().connected_at("bob", "b=", "second").await;
+    bench.ok("alice", message_to_bob("m1")).await;
+    // It was told twice that it is replaced, and nothing else.
+    assert_eq!((bench.aws.posts("a="), bench.aws.posts("b=")), (2, 1));
+    assert_eq!(bench.aws.closed(), ["a=", "a="]);
+}
+
+#[tokio::test]
 async fn whoever_is_closed_for_another_is_told_so() {
     let bench = Workbench::limited(Limits { connections: 1, ..Limits::default() });
     bench.started().connected_at("bob", "a=", "first").await;
