@@ -311,6 +311,27 @@ async fn of_two_who_write_at_once_one_comes_second() {
 }
 
 #[tokio::test]
+async fn a_first_view_that_comes_late_does_not_begin_it_anew() {
+    let bench = Workbench::default();
+    let hold = bench.aws.hold_next("UpdateItem");
+    let meanwhile = async {
+        hold.reached().await;
+        bench.fanout().await;
+        let group = row(&bench, "bob").await["conversation_id"].take();
+        bench.ok("bob", say(&group, "b1", "hi")).await;
+        for user in ["alice", "bob"] {
+            bench.ok(user, up_to("read", &group, 2)).await;
+        }
+        hold.release();
+    };
+    tokio::join!(group(&bench, &["bob"]), meanwhile);
+    for user in ["alice", "bob"] {
+        let row = row(&bench, user).await;
+        assert_eq!([&row["last_seq"], &row["read_seq"], &row["unread"]], [&json!(2), &json!(2), &json!(0)], "{user}");
+    }
+}
+
+#[tokio::test]
 async fn who_is_removed_between_the_head_and_the_roster_writes_nothing() {
     let bench = Workbench::default();
     let group = group(&bench, &["bob", "carol"]).await;
