@@ -311,6 +311,21 @@ async fn of_two_who_write_at_once_one_comes_second() {
 }
 
 #[tokio::test]
+async fn who_has_left_is_told_of_no_mark_though_the_roster_still_has_them() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob", "carol"]).await;
+    bench.connected("alice").await;
+    bench.connected("carol").await;
+    bench.ok("alice", say(&group, "a1", "hi")).await;
+    bench.ok("carol", say(&group, "c1", "bye")).await;
+    bench.ok("carol", frame("leave", &group, &json!({"client_msg_id": "l1"}))).await;
+    bench.ok("bob", up_to("read", &group, 4)).await;
+    let receipts =
+        |connection: &str| bench.aws.frames(connection).iter().filter(|frame| frame["type"] == "receipt.read").count();
+    assert_eq!((receipts("alice="), receipts("carol=")), (1, 0));
+}
+
+#[tokio::test]
 async fn a_first_view_that_comes_late_does_not_begin_it_anew() {
     let bench = Workbench::default();
     let hold = bench.aws.hold_next("UpdateItem");
