@@ -520,14 +520,19 @@ async fn a_member_who_reacts_on_two_devices_at_once_is_counted_once_and_nobody_a
     tokio::join!(bench.ok("bob", react("r1")), other);
     let page = bench.ok("bob", frame("history", &id, &json!({"limit": 1}))).await;
     assert_eq!(page["messages"][0]["reactions"], json!([{"emoji": "👍", "count": 2, "mine": true}]));
-    let hold = bench.aws.hold_next("TransactWriteItems");
-    let delete = async {
-        hold.reached().await;
-        bench.ok("alice", frame("delete", &id, &json!({"seq": 2, "client_msg_id": "d1"}))).await;
-        hold.release();
-    };
-    let (refused, ()) = tokio::join!(bench.refused("carol", react("r3")), delete);
-    assert_eq!(refused, "gone");
+    // Of one that has reactions, and of one that has none yet.
+    bench.ok("alice", say(&id, "m2", "well?")).await;
+    for (seq, key) in [(2, "d1"), (3, "d2")] {
+        let react = frame("react", &id, &json!({"seq": seq, "client_msg_id": format!("r-{key}"), "emoji": "👍"}));
+        let hold = bench.aws.hold_next("TransactWriteItems");
+        let delete = async {
+            hold.reached().await;
+            bench.ok("alice", frame("delete", &id, &json!({"seq": seq, "client_msg_id": key}))).await;
+            hold.release();
+        };
+        let (refused, ()) = tokio::join!(bench.refused("carol", react), delete);
+        assert_eq!(refused, "gone", "{seq}");
+    }
     assert!(bench.aws.rows("MessagesTable").iter().all(|row| row.get("reaction_counts").is_none()));
 }
 
