@@ -103,6 +103,7 @@ async fn what_cannot_be_read_is_counted() {
     let bench = Workbench::default();
     let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
     bench.ok("carol", message_to_bob("m1")).await;
+    let carols = bench.ok("carol", message_to_bob("m2")).await["conversation_id"].clone();
     let count = async |user: &str, request: Value| {
         let (_, log) = logged(bench.ok(user, request)).await;
         let line = lines(&log).into_iter().find(|line| line.get("outcome").is_some()).unwrap();
@@ -123,6 +124,8 @@ async fn what_cannot_be_read_is_counted() {
     });
     assert_eq!(count("bob", drain).await, Some(2));
     assert_eq!(count("bob", json!({"action": "inbox"})).await, Some(2));
+    let first = json!([{"conversation_id": carols, "seq": 1}]);
+    assert_eq!(count("bob", json!({"action": "ack", "up_to": first})).await, Some(1));
 }
 
 #[tokio::test]
