@@ -21,9 +21,10 @@ import sys
 import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from switched import Switched
+from switched import NUMBER, Switched
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests/mutations.toml"
@@ -251,22 +252,17 @@ class Copy:
                 return caught
         return {"outcome": "survived"}
 
-    def caught_by(self, suite, tests):
+    def caught_by(self, suite, tests, number=0):
         _, arguments, patience = SUITES[suite]
+        env = {**self.env, NUMBER: str(number)}
         for test, executable, folder in tests:
-            if failed := first_failed(suite, [executable, *arguments], folder, self.env, patience):
+            if failed := first_failed(suite, [executable, *arguments], folder, env, patience):
                 return {"outcome": "caught", "suite": suite, "by": failed, "of": test}
         return None
 
     def build(self, targets):
         """The tests' names, their executables, and the folder that each runs in; and what the compiler's errors are."""
-        command = ["cargo", "test", "--locked", "--no-run", "--message-format=json", *targets]
-        built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
-        said = [json.loads(line) for line in built.stdout.splitlines()]
-        errors = [line["message"] for line in said if line.get("message", {}).get("level") == "error"]
-        # A compiler that was killed says nothing about the mutant.
-        if built.returncode != 0 and (not errors or "(signal: " in built.stderr):
-            fail(built.stderr)
+        said, errors = self.compile(["test", "--no-run", *targets])
         tests = [
             (artifact["target"]["name"], artifact["executable"], Path(artifact["manifest_path"]).parent)
             for artifact in said
@@ -274,14 +270,24 @@ class Copy:
         ]
         return tests if tests or errors else fail(f"cargo test {' '.join(targets)} builds no tests"), errors
 
+    def compile(self, arguments):
+        """What Cargo says, and which of that are the compiler's errors."""
+        command = ["cargo", arguments[0], "--locked", "--message-format=json", *arguments[1:]]
+        built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
+        said = [json.loads(line) for line in built.stdout.splitlines()]
+        errors = [line["message"] for line in said if line.get("message", {}).get("level") == "error"]
+        # A compiler that was killed says nothing about the mutant.
+        if built.returncode != 0 and (not errors or "(signal: " in built.stderr):
+            fail(built.stderr)
+        return said, errors
+
 
 class Together:
     """The mutants that fit into one build, and the tests of that."""
 
     def __init__(self, copy, mutants):
         self.copy = copy
-        self.number = copy.work / "number"
-        self.switched = Switched(ROOT, mutants, self.number)
+        self.switched = Switched(ROOT, mutants)
         self.files, self.tests = set(), {}
 
     @property
@@ -290,19 +296,23 @@ class Together:
 
     def build(self):
         """What does not compile is left out, crate by crate."""
-        while not self.tests:
+        while True:
             texts, lines = self.switched.texts()
             self.copy.restore(self.files - set(texts))
             self.files |= set(texts)
             for file, text in texts.items():
                 self.copy.write(file, text.encode())
-            built = {name: self.copy.build(targets) for name, (targets, _, _) in SUITES.items()}
-            errors = [error for _, errors in built.values() for error in errors]
+            print(f"{len(self.mutants)} mutants in one build …", flush=True)
+            # Which takes a part of the time of a build.
+            _, errors = self.copy.compile(["check", "--workspace", "--lib", "--keep-going"])
             if not errors:
-                self.tests = {name: tests for name, (tests, _) in built.items()}
-            elif not self.switched.drop(errors, lines):
+                break
+            if not self.switched.drop(errors, lines):
                 fail("\n".join(error["rendered"] for error in errors))
-            print(f"{len(self.mutants)} mutants fit into one build.", flush=True)
+        for name, (targets, _, _) in SUITES.items():
+            self.tests[name], errors = self.copy.build(targets)
+            if errors:
+                fail("\n".join(error["rendered"] for error in errors))
 
     def check(self):
         """The tests pass without any of them."""
@@ -310,8 +320,7 @@ class Together:
         if (sound.read_text() if sound.exists() else "") == self.copy.state.hexdigest():
             return
         print("First, the tests as they are, which must pass …", flush=True)
-        self.number.write_text("0")
-        as_it_is = self.first_failure([], SUITES)
+        as_it_is = self.first_failure([], SUITES, 0)
         if as_it_is["outcome"] != "survived":
             fail(f"the tests fail without any mutation: {as_it_is}")
         sound.write_text(self.copy.state.hexdigest())
@@ -326,15 +335,14 @@ class Together:
         return self.run(mutant, [name for name in suites_of(mutant.texts) if name in SLOW])
 
     def run(self, mutant, names):
-        self.number.write_text(str(self.mutants[mutant]))
         started = time.monotonic()
-        return self.copy.note(mutant, self.first_failure(mutant.texts, names), started)
+        return self.copy.note(mutant, self.first_failure(mutant.texts, names, self.mutants[mutant]), started)
 
-    def first_failure(self, files, names):
+    def first_failure(self, files, names, number):
         near = self.copy.near(files)
         for name in names:
             tests = sorted(self.tests[name], key=lambda test: near.index(test[0]) if test[0] in near else len(near))
-            if caught := self.copy.caught_by(name, tests):
+            if caught := self.copy.caught_by(name, tests, number):
                 return caught
         return {"outcome": "survived"}
 
@@ -455,19 +463,25 @@ def report(mutants, results):
 
 
 def run(mutants, due, copy, results):
-    """First those of one build: all of them with what is quick, which takes seconds, then what is left with the rest,
-    which takes minutes. Then one after another. By hand before made."""
+    """First those of one build, several at once, since tests wait more than they compute: all of them with what is
+    quick, which takes seconds, then what is left with the rest, which takes minutes. Then one after another. By hand
+    before made."""
 
-    def said(runs):
+    def of_each(of_mutants, result_of, at_once):
         began = time.monotonic()
-        for n, (mutant, result_of) in enumerate(runs):
-            left = f", {(time.monotonic() - began) / n * (len(runs) - n) / 60:.0f} min left" if n else ""
-            print(f"[{n + 1}/{len(runs)}{left}] {mutant.name}", end=" … ", flush=True)
-            result = result_of(mutant)
-            expected = " (as explained)" if mutant.equivalent and result["outcome"] == "survived" else ""
-            by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
-            print(f"{result['outcome']}{by}{expected}, {result['seconds']} s", flush=True)
-            yield mutant, result
+        with ThreadPoolExecutor(at_once) as pool:
+            runs = {pool.submit(result_of, mutant): mutant for mutant in of_mutants}
+            try:
+                for n, ended in enumerate(as_completed(runs), 1):
+                    mutant, result = runs[ended], ended.result()
+                    left = (time.monotonic() - began) / n * (len(runs) - n) / 60
+                    expected = " (as explained)" if mutant.equivalent and result["outcome"] == "survived" else ""
+                    by = f" by {result['suite']}: {result['by']}" if "by" in result else ""
+                    became = f"{result['outcome']}{by}{expected}, {result['seconds']} s"
+                    print(f"[{n}/{len(runs)}, {left:.0f} min left] {mutant.name} … {became}", flush=True)
+                    yield mutant, result
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def keep(mutant, result):
         results[mutant.key] = {**result, "commit": copy.commit}
@@ -478,15 +492,15 @@ def run(mutants, due, copy, results):
     together.build()
     together.check()
     left = []
-    for mutant, result in said([(mutant, together.run_quick) for mutant in together.mutants]):
+    for mutant, result in of_each(together.mutants, together.run_quick, os.cpu_count()):
         if result["outcome"] == "survived":
             left.append(mutant)
         else:
             keep(mutant, result)
-    for mutant, result in said([(mutant, together.run_slow) for mutant in left]):
+    for mutant, result in of_each(left, together.run_slow, os.cpu_count()):
         keep(mutant, result)
     together.restore()
-    for mutant, result in said([(mutant, copy.run) for mutant in due if mutant not in together.mutants]):
+    for mutant, result in of_each([mutant for mutant in due if mutant not in together.mutants], copy.run, 1):
         keep(mutant, result)
 
 

@@ -1,10 +1,9 @@
-"""Many mutants in one build: each function has a body for each of its mutants, and a file says which one runs.
+"""Many mutants in one build: each function has a body for each of its mutants, and the environment says which one runs.
 
 A build for each mutant would take most of the time. What is outside functions, or in those that the compiler runs, is
 left to a build of its own, and so is a mutant that does not compile.
 """
 
-import json
 import re
 from itertools import chain
 
@@ -13,6 +12,21 @@ TOKEN = re.compile(
     |(?P<word>\w+)|(?P<mark>.)""",
     re.VERBOSE | re.DOTALL,
 )
+
+# The variable that says which one runs.
+NUMBER = "PIGEONHOLE_MUTANT"
+
+# The local server starts a function's program without its own environment, as AWS would.
+WHICH = f"""
+pub(crate) static MUTANT: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {{
+    let of_parent = || std::fs::read(format!("/proc/{{}}/environ", std::os::unix::process::parent_id())).ok();
+    let number = std::env::var("{NUMBER}").ok().or_else(|| {{
+        let environment = String::from_utf8(of_parent()?).ok()?;
+        environment.split('\\0').find_map(|line| line.strip_prefix("{NUMBER}=")).map(str::to_owned)
+    }});
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}});
+"""
 
 
 def bodies(text):
@@ -44,8 +58,8 @@ def bodies(text):
 class Switched:
     """The mutants that one build can hold, by number, and the texts that hold them."""
 
-    def __init__(self, root, mutants, number_file):
-        self.root, self.number_file = root, number_file
+    def __init__(self, root, mutants):
+        self.root = root
         self.originals, self.bodies = {}, {}
         fitting = (mutant for mutant in mutants if self.places(mutant))
         self.numbers = {mutant: number for number, mutant in enumerate(fitting, 1)}
@@ -93,13 +107,8 @@ class Switched:
             texts[file] = text + original[done:]
         for crate in {"/".join(file.split("/")[:2]) for file in texts}:
             lib = f"{crate}/src/lib.rs"
-            texts[lib] = texts.get(lib, (self.root / lib).read_text()) + self.which()
+            texts[lib] = texts.get(lib, (self.root / lib).read_text()) + WHICH
         return texts, lines
-
-    def which(self):
-        file = json.dumps(str(self.number_file))
-        number = f"std::fs::read_to_string({file}).map_or(0, |number| number.parse().unwrap_or(0))"
-        return f"\npub(crate) static MUTANT: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {number});\n"
 
     def drop(self, messages, lines):
         """Leaves out what the compiler's messages are about, and says how many."""
