@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # The kit that tests are written with has a name of its own among the tests.
 KIT = "tests/kit"
-# By room: the rooms that it may depend on.
+# By room: the rooms that it may depend on, or single folders of them.
 MAY = {
     "crates": {"crates"},
     "functions": {"crates"},
-    "clients": {"crates"},
+    "clients": {"crates/wire"},
     "apps": {"clients"},
     "tools": {"crates", "functions", "clients", "tools", KIT},
     "tests": {"crates", "functions", "clients", "apps", "tools", "tests", KIT},
@@ -44,7 +44,7 @@ def judged(who, whom, for_tests):
     room, other = room_of(who), room_of(whom)
     if room is None:
         return f"{who} is in none of the rooms {', '.join(MAY)}"
-    if who == whom or other in MAY[room] or (for_tests and whom in MAY_FOR_TESTS):
+    if who == whom or {other, whom} & MAY[room] or (for_tests and whom in MAY_FOR_TESTS):
         return None
     how = " for its tests" if for_tests else ""
     allowed = MAY[room] | (MAY_FOR_TESTS if for_tests else set())

@@ -1907,7 +1907,7 @@ export interface Problem {
   retryable: boolean;
 }
 /**
- * Messages were stored: to each member's connections, but the one that sent them.
+ * Messages were stored: to each member's connections, but the one that sent them; of a channel to those that watch it.
  */
 export interface MessagesNewEvent {
   conversation_id: ConversationId;

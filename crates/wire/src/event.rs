@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 #[serde(tag = "type")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ServerEvent {
-    /// Messages were stored: to each member's connections, but the one that sent them.
+    /// Messages were stored: to each member's connections, but the one that sent them; of a channel to those that watch it.
     #[serde(rename = "messages.new")]
     MessagesNew {
         conversation_id: ConversationId,

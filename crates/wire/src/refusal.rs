@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum Refusal {
     /// Not JSON, not an object, a missing field, a wrong type, a value out of its limits.
     BadRequest { field: String, problem: String },
-    /// A frame or a body over its limit.
+    /// A frame, a body, mentions, or what a message carries, over its limit.
     TooLarge { field: &'static str, problem: &'static str },
     /// No such action.
     UnknownAction,
@@ -33,7 +33,7 @@ pub enum Refusal {
     LimitReached,
     /// Too many requests, messages, first messages to strangers or uploads of this user. Accepted again after `retry_after_ms`.
     RateLimited { retry_after_ms: u64 },
-    /// Others wrote to the conversation at every one of the server's tries.
+    /// Others wrote the same at every one of the server's tries, or a `read` has only come a part of its way.
     Conflict,
     /// A service failed. Nothing is known to have been written.
     Unavailable,
@@ -99,7 +99,7 @@ impl fmt::Display for Refusal {
             }
             Self::LimitReached => f.write_str("there is no room for more"),
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
-            Self::Conflict => f.write_str("the conversation is busy; send the same request again"),
+            Self::Conflict => f.write_str("too much at once; send the same request again"),
             Self::Unavailable => f.write_str("a service failed; send the same request again"),
         }
     }
