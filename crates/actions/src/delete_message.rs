@@ -21,7 +21,8 @@ pub async fn delete_message(
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
     let operator = UserId::service_default();
-    let client_msg_id = ClientMsgId::parse(&format!("delete-{seq}"));
+    // Services have the same name: not what one of them would think of.
+    let client_msg_id = ClientMsgId::parse(&format!("operator:delete:{seq}"));
     let client_msg_id = client_msg_id.map_err(|invalid| Failure::Unavailable(invalid.into()))?;
     let change = Change::Delete;
     let content = Content::Change { target: seq, change: change.clone() };

@@ -93,17 +93,20 @@ pub(crate) async fn append_to_group(
                     None => plan.first_head()?,
                 };
                 let roster = plan.decided.as_ref().map(|decided| decided.roster.as_slice()).unwrap_or_default();
+                let mut first = None;
                 if head_after.is_channel() {
                     plan.entry.aside.counted = Some(head_after.counted);
-                    let joins = |row: &&RosterRow| row.left_seq.is_none() && row.joined_seq == place.seq;
-                    let joiners: Vec<UserId> = roster.iter().filter(joins).map(|row| row.user_id.clone()).collect();
-                    channels::list_members(store, conversation, &joiners, place.sent_at).await?;
+                    first = list_joiners(store, &draft, head.as_ref(), roster, &place).await?;
                 }
                 let change = plan.change_of(&draft, limits);
                 let (entry, previous, first_messages) = (&plan.entry, head.as_ref(), plan.first_messages);
                 let group =
                     GroupEntry { draft: &draft, entry, previous, head: &head_after, roster, change, first_messages };
-                match entry_append::append(store, &group).await? {
+                let outcome = match first {
+                    Some(first) => first,
+                    None => entry_append::append(store, &group).await?,
+                };
+                match outcome {
                     AppendOutcome::Stored => {
                         limits.count(writer.user, conversation, now);
                         unlist(store, conversation, &plan.removed).await;
@@ -146,6 +149,27 @@ pub(crate) async fn append_to_group(
 
 fn concerned(head: &Head) -> Concerned {
     if head.is_channel() { Concerned::Channel } else { Concerned::Group { member_count: head.group.member_count } }
+}
+
+/// Names who joins a channel in its directory: before they are members. With an id that was used before nobody joins, and a name in the
+/// directory would stay there: then this gives what was stored.
+async fn list_joiners(
+    store: &Store,
+    draft: &Draft,
+    head: Option<&Head>,
+    roster: &[RosterRow],
+    place: &Place,
+) -> Result<Option<AppendOutcome>, Failure> {
+    let joins = |row: &&RosterRow| row.left_seq.is_none() && row.joined_seq == place.seq;
+    let joiners: Vec<UserId> = roster.iter().filter(joins).map(|row| row.user_id.clone()).collect();
+    if !joiners.is_empty() && head.is_some() {
+        let first = message_append::find(store, draft).await?;
+        if first.is_some() {
+            return Ok(first);
+        }
+    }
+    channels::list_members(store, &draft.conversation_id, &joiners, place.sent_at).await?;
+    Ok(None)
 }
 
 /// The writer's row of the roster; in a channel that is their own row. An operator needs none.
@@ -254,7 +278,7 @@ async fn plan(
                 (subjects, limits.group_members_max)
             };
             let newcomers = change.newcomers(user, &subjects);
-            let met = meet(store, limits, user, &newcomers).await?;
+            let met = if newcomers.is_empty() { None } else { meet(store, limits, user, &newcomers).await? };
             let decided = change.decide(head, own, &subjects, place, members_max)?;
             if head.is_channel() {
                 everybody_has_room(store, &newcomers).await?;
@@ -284,7 +308,7 @@ async fn create(
         return Err(Refusal::IdReused.into());
     }
     let decided = GroupChange::create(&draft.sender_id, title, members, *rules, place);
-    // Others find themselves in it, whoever they are: it counts as a first message to one at least.
+    // Others find themselves in it, now or later, whoever they are: it counts as a first message to one at least.
     let met = meet(store, limits, &draft.sender_id, members).await?;
     let met = met.map(|met| Acquaintance { strangers: met.strangers.max(1), ..met });
     if decided.rules.join.is_some() {
@@ -333,9 +357,6 @@ async fn meet(
         return Err(Refusal::Forbidden.into());
     }
     let others: Vec<&UserId> = newcomers.iter().filter(|other| *other != user).collect();
-    if others.is_empty() {
-        return Ok(None);
-    }
     let met = inbox::acquaintance(store, user, &others, !limits.first_messages.is_unlimited()).await?;
     if met.blocked { Err(Refusal::Forbidden.into()) } else { Ok(Some(met)) }
 }

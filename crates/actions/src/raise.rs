@@ -9,6 +9,9 @@ use wire::{ConversationId, Refusal, Seq, Timestamp, UserId};
 use crate::reconcile::touch;
 use crate::retry::{Attempt, retry};
 
+/// Steps of a mark in one request: of a way that is longer, the next request goes on where this one ends.
+const STEPS_MAX: u32 = 5;
+
 /// A mark that stands where it was asked to, or above.
 #[derive(Clone, Debug)]
 pub struct Raised {
@@ -37,37 +40,46 @@ pub async fn raise(
         return Err(Refusal::bad_request("up_to", "must be left out of a channel, where nothing is pending").into());
     }
     let (mut known, mut is_touched) = (None::<Membership>, !conversation.is_group());
-    retry(&mut 0, async || {
-        let before = known.take();
-        let update = match &before {
-            None => inbox::catch_up(store, user, conversation, seq, mark, now).await?,
-            Some(row) => match marks_after(store, row, seq, mark).await? {
-                Some(marks) => inbox::advance(store, user, row, &marks, now).await?,
-                None => return Ok(Attempt::Done(Raised { row: row.clone(), from: mark_of(row, mark) })),
-            },
-        };
-        match (update, before) {
-            // What was there, without reading it before.
-            (Update::Done(was), None) => {
-                let from = mark_of(&was, mark);
-                let marks = was.caught_up(mark == Mark::Read);
-                Ok(Attempt::Done(Raised { row: Membership { marks, ..was }, from }))
+    let mut from = None;
+    for _ in 0..STEPS_MAX {
+        let raised = retry(&mut 0, async || {
+            let before = known.take();
+            let update = match &before {
+                None => inbox::catch_up(store, user, conversation, seq, mark, now).await?,
+                Some(row) => match marks_after(store, row, seq, mark).await? {
+                    Some(marks) => inbox::advance(store, user, row, &marks, now).await?,
+                    None => return Ok(Attempt::Done(Raised { row: row.clone(), from: mark_of(row, mark) })),
+                },
+            };
+            match (update, before) {
+                // What was there, without reading it before.
+                (Update::Done(was), None) => {
+                    let from = mark_of(&was, mark);
+                    let marks = was.caught_up(mark == Mark::Read);
+                    Ok(Attempt::Done(Raised { row: Membership { marks, ..was }, from }))
+                }
+                (Update::Done(row), Some(was)) => Ok(Attempt::Done(Raised { row, from: mark_of(&was, mark) })),
+                (Update::Refused(row), _) => {
+                    let is_behind = row.as_ref().is_none_or(|row| seq > row.end.seq);
+                    known = if is_behind && !is_touched {
+                        is_touched = true;
+                        touch(store, fanout, now, user, conversation, row).await?
+                    } else {
+                        row
+                    };
+                    if known.is_some() { Ok(Attempt::Again) } else { Err(Refusal::NotMember.into()) }
+                }
+                (Update::Busy, _) => Ok(Attempt::AgainAfterPause),
             }
-            (Update::Done(row), Some(was)) => Ok(Attempt::Done(Raised { row, from: mark_of(&was, mark) })),
-            (Update::Refused(row), _) => {
-                let is_behind = row.as_ref().is_none_or(|row| seq > row.end.seq);
-                known = if is_behind && !is_touched {
-                    is_touched = true;
-                    touch(store, fanout, now, user, conversation, row).await?
-                } else {
-                    row
-                };
-                if known.is_some() { Ok(Attempt::Again) } else { Err(Refusal::NotMember.into()) }
-            }
-            (Update::Busy, _) => Ok(Attempt::AgainAfterPause),
+        })
+        .await?;
+        let from = *from.get_or_insert(raised.from);
+        if mark_of(&raised.row, mark) >= seq.min(raised.row.end.seq) {
+            return Ok(Raised { from, ..raised });
         }
-    })
-    .await
+        known = Some(raised.row);
+    }
+    Err(Refusal::Conflict.into())
 }
 
 fn mark_of(row: &Membership, mark: Mark) -> Seq {

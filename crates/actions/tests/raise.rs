@@ -1,7 +1,7 @@
 //! Raising a mark, by `ack` and by `read`: one write where nothing is in the way, and the truth where something is.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{Fault, Workbench, up_to};
 
 #[tokio::test]
@@ -12,6 +12,39 @@ async fn the_last_message_is_acked_and_read_in_one_write_each() {
     assert_eq!(bench.operations(), ["UpdateItem", "Query"], "the write, then where alice is");
     assert_eq!(bench.ok("bob", up_to("read", &id, 3)).await, json!({"unread": 0}));
     assert_eq!(bench.operations(), ["UpdateItem", "Query", "Query"], "the write, then where both are");
+}
+
+#[tokio::test]
+async fn several_marks_of_one_conversation_are_one() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    let id = bench.conversation(3).await;
+    let entry = |seq: u64| json!({"conversation_id": id, "seq": seq});
+    let again: Vec<Value> = (0..25).map(|number| entry(number % 3 + 1)).collect();
+    bench.ok("bob", json!({"action": "ack", "up_to": again})).await;
+    assert_eq!(bench.operations().iter().filter(|operation| *operation == "UpdateItem").count(), 1);
+    assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
+    assert_eq!(bench.row("bob")["delivered_seq"], 3);
+}
+
+/// Where all that lies between was deleted, or never counted: the row alone says how far it goes.
+#[tokio::test]
+async fn a_long_way_is_read_in_steps_and_what_a_request_does_not_come_to_by_the_next() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    let id = bench.conversation(1).await;
+    let mut rows = bench.aws.raw_rows("InboxTable");
+    rows.retain(|row| row["user_id"]["S"] == "bob");
+    rows[0]["last_seq"] = json!({"N": "20000"});
+    bench.aws.put_rows("InboxTable", &rows);
+    let read_seq = || bench.row("bob")["read_seq"].as_u64().unwrap();
+    for (seq, upto) in [(9_000, 5_000), (9_000, 9_000), (11_000, 11_000)] {
+        let answer = bench.run("bob", up_to("read", &id, seq)).await;
+        assert_eq!(answer["error"]["code"], if seq == upto { Value::Null } else { json!("conflict") });
+        assert_eq!(read_seq(), upto);
+    }
+    assert_eq!(bench.row("bob")["unread"], 0);
+    assert_eq!(bench.posted("alice"), ["receipt.read", "receipt.read"]);
 }
 
 #[tokio::test]

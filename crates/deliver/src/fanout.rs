@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt, future, stream};
 use lambda::{ConnectionsApi, Posted};
 use store::Store;
 use store::connections::{self, Connection, Connections, Freshness};
-use wire::{ServerEvent, Timestamp, UserId};
+use wire::{ConversationId, ServerEvent, Timestamp, UserId};
 
 /// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.
 pub const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -40,6 +40,13 @@ pub struct Delivery<'a> {
 pub struct Delivered {
     pub user: UserId,
     pub frames: Frames,
+}
+
+/// A connection that was closed, and the channels that it watched. Who closes it there has to forget that, as far as it may.
+#[derive(Debug)]
+pub struct Closed {
+    pub connection: ConnectionId,
+    pub watched: Vec<ConversationId>,
 }
 
 /// The way from users to their connections, made once per process. It remembers which connections took a frame: the next one
@@ -170,40 +177,43 @@ impl Fanout {
     /// Closes those that have ended, and the oldest of more than a user may have, each of which is told why. Whoever lists connections
     /// does so: of two that open at once, the one could not close the other. A few of them, those just beyond what is allowed: of hundreds
     /// that open at once, each lists most of the others.
-    pub async fn tidy(&self, now: Timestamp, user: &UserId, listed: &Connections) {
-        self.close_all(now, user, few(&listed.ended)).await;
+    pub async fn tidy(&self, now: Timestamp, user: &UserId, listed: &Connections) -> Vec<Closed> {
+        let mut closed = self.close_all(now, user, few(&listed.ended)).await;
         let oldest = listed.over_limit();
         let oldest = few(&oldest);
         let frame = &ServerEvent::ConnectionReplaced {}.to_frame();
         let posts = oldest.iter().map(|connection| self.connections.post(&connection.id, frame));
         future::join_all(posts).await;
-        self.close_all(now, user, oldest).await;
+        closed.extend(self.close_all(now, user, oldest).await);
+        closed
     }
 
-    /// Closes connections, removes their rows, and says how many of them are gone now. What fails is left to the next one, and to the
+    /// Closes connections, removes their rows, and says which of them are gone now. What fails is left to the next one, and to the
     /// TTL; so is one that is still being set up, whose socket would open and could not be found.
-    pub async fn close_all(&self, now: Timestamp, user: &UserId, connections: &[Connection]) -> u64 {
+    pub async fn close_all(&self, now: Timestamp, user: &UserId, connections: &[Connection]) -> Vec<Closed> {
         let close = async |connection: &Connection| {
             self.forget(user, connection);
             match self.connections.close(&connection.id).await {
-                Ok(false) if now.since(connection.connected_at) < CONNECTION_YOUNG => 0,
+                Ok(false) if now.since(connection.connected_at) < CONNECTION_YOUNG => None,
                 Ok(_) => {
-                    self.forget_row(user, connection).await;
-                    1
+                    let watched = self.forget_row(user, connection).await;
+                    Some(Closed { connection: connection.id.clone(), watched })
                 }
                 Err(error) => {
                     tracing::warn!(error = error_chain(&*error), "a connection was not closed");
-                    0
+                    None
                 }
             }
         };
-        future::join_all(connections.iter().map(close)).await.into_iter().sum()
+        future::join_all(connections.iter().map(close)).await.into_iter().flatten().collect()
     }
 
-    async fn forget_row(&self, user: &UserId, connection: &Connection) {
-        if let Err(error) = connections::forget(&self.store, user, &connection.id).await {
+    /// The channels that it watched.
+    async fn forget_row(&self, user: &UserId, connection: &Connection) -> Vec<ConversationId> {
+        connections::forget(&self.store, user, &connection.id).await.unwrap_or_else(|error| {
             tracing::warn!(error = error_chain(&error), "a connection that is gone keeps its row until its TTL");
-        }
+            vec![]
+        })
     }
 
     async fn post(&self, now: Timestamp, user: &UserId, frame: &str, known: Known) -> Posted {

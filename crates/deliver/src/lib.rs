@@ -4,4 +4,4 @@
 
 mod fanout;
 
-pub use fanout::{Delivered, Delivery, FAN_OUT_TIMEOUT, Fanout, USERS_REMEMBERED_MAX};
+pub use fanout::{Closed, Delivered, Delivery, FAN_OUT_TIMEOUT, Fanout, USERS_REMEMBERED_MAX};

@@ -45,6 +45,8 @@ pub const CONNECTION_TTL: Duration = Duration::from_mins(2 * 60 + 5);
 pub const CONNECTIONS_PER_DEVICE_MAX: usize = 2;
 /// As many rows of the chat list as a page may read beyond its own to be in the exact order.
 pub const CHAT_LIST_READ_MAX: usize = 200;
+/// Entries that one step of a read mark may go over, where it does not go to the end: they are counted.
+pub const COUNTED_MAX: u64 = 1_000;
 /// A conversation moves up the chat list's index at most this often.
 pub const ACTIVE_AT_STEP: Duration = Duration::from_mins(1);
 /// Members of a small group of whom one is told how far the others have come: the authors of what was covered last.

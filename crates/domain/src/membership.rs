@@ -13,7 +13,7 @@ use wire::{
 use crate::audience::Audience;
 use crate::cursor::Position;
 use crate::group::{GroupInfo, Rules};
-use crate::limits::ACTIVE_AT_STEP;
+use crate::limits::{ACTIVE_AT_STEP, COUNTED_MAX};
 
 /// One member's row for one conversation: membership, chat-list entry, unread counter, marks and pending marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,9 +269,12 @@ impl Membership {
             .then(|| raised(&self.marks, self.end.seq, seq, self.marks.read_seq, Counted::of(&self.marks)))
     }
 
-    /// The read mark on its way to `seq`, or `None` if everything up to there was read before.
+    /// The read mark on its way to `seq`, or `None` if everything up to there was read before. Where more than [`COUNTED_MAX`]
+    /// entries would have to be counted, it comes so far.
     pub fn reading(&self, seq: Seq) -> Option<Reading> {
         let (last, read, seq) = (self.end.seq, self.marks.read_seq, seq.min(self.end.seq));
+        let is_far = last.above(seq).min(seq.above(read)) > COUNTED_MAX;
+        let seq = if is_far { Seq::new(read.value() + COUNTED_MAX).unwrap_or(seq) } else { seq };
         let count = if seq <= read {
             return None;
         } else if seq == last {
@@ -466,6 +469,21 @@ pub(crate) mod tests {
         assert_eq!(row.reading(seq(5)).unwrap().range(), None);
         let next = Place::following(Some(row.end), Timestamp::from_millis(0), [0; 10]);
         assert_eq!((next.seq.value(), next.sent_at.millis()), (6, 2_000_001));
+    }
+
+    #[test]
+    fn a_long_way_is_read_in_steps() {
+        let far = row(5_000, 0, 0, 5_000, Some(1));
+        let step = |row: &Membership, to| row.reading(seq(to)).unwrap();
+        assert_eq!(step(&far, 3_000).range(), Some(&(1..=1_000)));
+        let marks = step(&far, 3_000).marks(Counted { messages: 1_000, mentions: 0 });
+        assert_eq!((marks.delivered_seq, marks.read_seq, marks.unread), (seq(1_000), seq(1_000), 4_000));
+        assert_eq!(marks.pending_from, Some(seq(1_001)));
+        // From one of the ends it is not far.
+        assert_eq!(step(&far, 1_000).range(), Some(&(1..=1_000)));
+        assert_eq!(step(&far, 4_000).range(), Some(&(4_001..=5_000)));
+        assert_eq!(step(&far, 5_000).range(), None);
+        assert_eq!(step(&far, 3_999).range(), Some(&(1..=1_000)));
     }
 
     #[test]

@@ -101,8 +101,8 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
 async fn kick(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {
     let listed = connections::list(&deps.store, user, now, Freshness::Strong).await?;
     let all: Vec<_> = listed.open.into_iter().map(|open| open.connection).chain(listed.ended).collect();
-    let closed = deps.fanout.close_all(now, user, &all).await;
-    if closed < all.len() as u64 {
+    let closed = deps.fanout.close_all(now, user, &all).await.len();
+    if closed < all.len() {
         return Err(Failure::Unavailable(format!("{closed} of {} connections were closed", all.len()).into()));
     }
     Ok(json!({ "closed": closed }))

@@ -1,5 +1,7 @@
 //! A socket that opens.
 
+use actions::forget_watched;
+use deliver::Closed;
 use domain::Failure;
 use lambda::{Caller, Diagnostic, InvocationEvent, Response, caller, line, respond};
 use store::connections::{self, Connection, Freshness};
@@ -41,7 +43,10 @@ async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent) -> Result<(
         connections::forget(&deps.store, user, id).await?;
         return Err(Refusal::Forbidden.into());
     }
-    deps.fanout.tidy(now, user, &listed).await;
+    for Closed { connection, watched } in deps.fanout.tidy(now, user, &listed).await {
+        // Its `$disconnect` finds no row any more that says so.
+        forget_watched(&deps.store, &connection, &watched).await;
+    }
     presence::note(deps, user).await;
     Ok(())
 }

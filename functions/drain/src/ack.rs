@@ -28,12 +28,19 @@ pub(crate) struct Acked {
     pub(crate) outcome: Result<(), Failure>,
 }
 
-/// Raises the marks side by side: the entries are about different rows. If any is refused the answer is that error, and the others
+/// Raises the marks side by side, one for each conversation: of several entries about one, the highest says what the others do. If any is refused the answer is that error, and the others
 /// stand. A row that can't be read is passed over: the device asks again for as long as it is refused, and would get nothing else.
 pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry], line: &mut EventLine) -> Acked {
     let now = deps.clock.now();
-    let each = entries.iter().map(|entry| {
-        raise(&deps.store, &deps.fanout, now, &caller.user, &entry.conversation_id, entry.seq, Mark::Delivered)
+    let mut marks: Vec<AckEntry> = vec![];
+    for entry in entries {
+        match marks.iter_mut().find(|mark| mark.conversation_id == entry.conversation_id) {
+            Some(mark) => mark.seq = mark.seq.max(entry.seq),
+            None => marks.push(entry.clone()),
+        }
+    }
+    let each = marks.iter().map(|AckEntry { conversation_id, seq }| {
+        raise(&deps.store, &deps.fanout, now, &caller.user, conversation_id, *seq, Mark::Delivered)
     });
     let (mut acked, mut unreadable) = (Acked { raised: vec![], outcome: Ok(()) }, 0);
     for result in join_all(each).await {

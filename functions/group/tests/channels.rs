@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Fault, Workbench, up_to};
+use testkit::{Fault, Limits, Workbench, up_to};
 
 /// A frame about a channel.
 fn frame(action: &str, channel: &Value, more: &Value) -> Value {
@@ -264,6 +264,32 @@ async fn a_dead_connection_watches_no_more_nor_does_one_that_has_ended_or_closed
     bench.ok("alice", say(&id, "m2", "hi")).await;
     bench.fanout().await;
     assert_eq!((watchers().len(), told(&bench, "carol=")), (0, vec![2]));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_replaced_leaves_its_place_among_the_watchers() {
+    let bench = Workbench::limited(Limits { connections: 1, ..Limits::default() });
+    let id = open(&bench).await;
+    bench.connected("bob").await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("bob", about("watch", &id)).await;
+    assert_eq!(bench.aws.rows("WatchersTable").len(), 1);
+    bench.started().connected_at("bob", "another=", "second").await;
+    assert_eq!(bench.aws.closed(), ["bob="]);
+    assert_eq!(bench.aws.rows("WatchersTable"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn an_add_that_is_refused_leaves_no_names_in_the_directory() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    let add = |members: &[String]| frame("add", &id, &json!({"client_msg_id": "a1", "members": members}));
+    bench.ok("alice", add(&["bob".to_owned()])).await;
+    for round in 0..3 {
+        let strangers: Vec<String> = (0..50).map(|number| format!("u{round}-{number}")).collect();
+        assert_eq!(bench.refused("alice", add(&strangers)).await, "id_reused");
+    }
+    assert_eq!(bench.aws.rows("MembersTable").len(), 2);
 }
 
 #[tokio::test]

@@ -151,6 +151,18 @@ async fn strangers_who_are_brought_into_a_group_count_as_first_messages_to_them(
 }
 
 #[tokio::test]
+async fn a_group_without_others_counts_too_since_they_can_be_added() {
+    let bench = bench(0, 1);
+    bench.ok("bob", to("alice")).await;
+    let group = bench.ok("alice", create("c1", &[])).await["conversation_id"].take();
+    bench.ok("alice", add(&group, "a1", &["bob"])).await;
+    let mut channel = create("c2", &["alice"]);
+    channel["kind"] = json!("channel");
+    assert_eq!(wait_of(&bench, channel).await, 180_000);
+    assert_eq!(bench.ok("alice", create("c1", &[])).await["duplicate"], true);
+}
+
+#[tokio::test]
 async fn strangers_who_are_brought_into_a_channel_count_as_in_a_group() {
     let bench = bench(0, 3);
     let mut news = create("c1", &["bob"]);
