@@ -9,11 +9,15 @@ import 'package:web_socket_channel/web_socket_channel.dart';
 
 typedef Fields = Map<String, dynamic>;
 
+// Not the time of day, which the user can set.
+final _clock = Stopwatch()..start();
+Duration _now() => _clock.elapsed;
+
 class _Asked {
   _Asked(this.request);
   final Fields request;
-  DateTime? since = DateTime.now(); // null: put off, so no reply is owed
-  DateTime at = DateTime.now(); // when it was last said
+  Duration? since = _now(); // null: put off, so no reply is owed
+  Duration at = _now(); // when it was last said
   int wait = 5; // seconds
 }
 
@@ -21,7 +25,7 @@ class _Conversation {
   int? shown; // up to here; null: new on this device, and nobody has said yet where it begins
   int last = 0; // the server has messages up to here
   final early = <int, Fields>{}; // what came before its turn
-  DateTime askAt = DateTime(0); // not before this for what is missing
+  Duration askAt = Duration.zero; // not before this for what is missing
   int pause = 1; // seconds
   bool get isWhole => (shown ?? -1) >= last;
 }
@@ -46,8 +50,8 @@ class Pigeonhole {
   int _attempt = 0;
   bool _isReplaced = false; // one connection too many: the next one is the user's to open
   Completer<void> _woken = Completer();
-  DateTime _heardAt = DateTime.now();
-  DateTime _pingAt = DateTime.now();
+  Duration _heardAt = _now();
+  Duration _pingAt = _now();
 
   // Keep these three, of the conversations what is `shown`, where a restart finds them.
   final _outbox = <String, Fields>{};
@@ -78,7 +82,7 @@ class Pigeonhole {
   void wake() {
     _isReplaced = false;
     if (!_woken.isCompleted) _woken.complete();
-    _pingAt = DateTime.now();
+    _pingAt = _now();
     _everySecond();
   }
 
@@ -111,8 +115,8 @@ class Pigeonhole {
   }
 
   void _opened() {
-    _heardAt = DateTime.now();
-    _pingAt = _heardAt.add(const Duration(minutes: 5));
+    _heardAt = _now();
+    _pingAt = _heardAt + const Duration(minutes: 5);
     _asked.remove('inbox'); // The chat list is read anew, after the drain.
     for (final it in _asked.values) {
       it.since = _heardAt;
@@ -124,19 +128,19 @@ class Pigeonhole {
   }
 
   void _everySecond() {
-    final now = DateTime.now();
+    final now = _now();
     _repair();
     if (!_asked.containsKey('ack') && _unacked.isNotEmpty) _ask('ack', 'ack', {'up_to': _marks()});
     _reads.forEach((id, seq) => _ask('read', 'read $id', {'conversation_id': id, 'seq': seq}));
-    if (!now.isBefore(_pingAt)) {
-      _pingAt = now.add(const Duration(minutes: 5));
+    if (now >= _pingAt) {
+      _pingAt = now + const Duration(minutes: 5);
       _ask('ping', 'ping');
     }
-    for (final it in _asked.values.where((it) => now.difference(it.at).inSeconds >= it.wait)) {
+    for (final it in _asked.values.where((it) => (now - it.at).inSeconds >= it.wait)) {
       it.wait = min(2 * it.wait, 40);
       _say(it);
     }
-    bool isLongAgo(DateTime at) => now.difference(at).inSeconds >= 15;
+    bool isLongAgo(Duration at) => (now - at).inSeconds >= 15;
     if (isLongAgo(_heardAt) && _asked.values.any((it) => isLongAgo(it.since ?? now))) _socket?.sink.close();
   }
 
@@ -146,7 +150,7 @@ class Pigeonhole {
   }
 
   void _say(_Asked it) {
-    it.at = DateTime.now();
+    it.at = _now();
     it.since ??= it.at;
     _socket?.sink.add(jsonEncode(it.request));
   }
@@ -175,7 +179,7 @@ class Pigeonhole {
   void _repair() {
     if (_asked.containsKey('drain')) return; // Which is likely to bring what is missing.
     _conversations.forEach((id, it) {
-      if (it.isWhole || DateTime.now().isBefore(it.askAt) || it.shown == null && _outbox.isNotEmpty) return;
+      if (it.isWhole || _now() < it.askAt || it.shown == null && _outbox.isNotEmpty) return;
       final Fields side = it.shown == null ? {'limit': 1} : {'after_seq': it.shown, 'limit': 100};
       _ask('history', id, {...side, 'conversation_id': id});
     });
@@ -192,7 +196,7 @@ class Pigeonhole {
   }
 
   void _onFrame(Fields frame) {
-    _heardAt = DateTime.now();
+    _heardAt = _now();
     switch (frame['type']) {
       case 'messages.new':
         _objects(frame['messages']).forEach(_arrived);
@@ -205,7 +209,9 @@ class Pigeonhole {
         _isReplaced = true;
         _socket?.sink.close();
       case 'error':
-        _refused(frame['id'] as String?, frame['error'] as Fields);
+        final error = frame['error'] as Fields;
+        _refused(frame['id'] as String?, error);
+        if (error['code'] == 'token_expired') return; // Where each token is, it is dialled later each time.
       default:
         return; // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
     }
@@ -244,8 +250,8 @@ class Pigeonhole {
       final it = _asked[id];
       if (it == null) return;
       // Later each time, and not before the server wishes.
-      it.at = DateTime.now();
-      it.wait = max(min(2 * it.wait, 40), ((error['retry_after_ms'] as int? ?? 0) / 1000).ceil());
+      it.at = _now();
+      it.wait = max(min(2 * it.wait, 40), min(((error['retry_after_ms'] as int? ?? 0) / 1000).ceil(), 300));
       it.since = null;
       return;
     }
@@ -313,7 +319,7 @@ class Pigeonhole {
     _skipTo(it, result['first_seq'] as int? ?? 1);
     if (isAfter) _objects(result['messages']).forEach(_arrived);
     final isProgress = it.shown != before;
-    it.askAt = isProgress ? DateTime(0) : DateTime.now().add(Duration(seconds: it.pause));
+    it.askAt = isProgress ? Duration.zero : _now() + Duration(seconds: it.pause);
     it.pause = isProgress ? 1 : min(2 * it.pause, 30);
     _repair();
   }

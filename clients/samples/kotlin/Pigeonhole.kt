@@ -188,7 +188,11 @@ class Pigeonhole(
                 isReplaced = true
                 socket?.cancel()
             }
-            "error" -> refused(frame.optString("id"), frame.getJSONObject("error"))
+            "error" -> {
+                val error = frame.getJSONObject("error")
+                refused(frame.optString("id"), error)
+                if (error.getString("code") == "token_expired") return // Where each token is, it is dialled later each time.
+            }
             else -> return // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
         }
         attempt = 0
@@ -222,7 +226,7 @@ class Pigeonhole(
             // Later each time, and not before the server wishes.
             asked[id]?.let {
                 it.at = now()
-                it.wait = maxOf(minOf(2 * it.wait, 40_000), error.optLong("retry_after_ms"))
+                it.wait = maxOf(minOf(2 * it.wait, 40_000), minOf(error.optLong("retry_after_ms"), 300_000))
                 it.since = null
             }
             return

@@ -2,14 +2,17 @@
 
 import Foundation
 
+/// Not the time of day, which the user can set.
+private func uptime() -> TimeInterval { ProcessInfo.processInfo.systemUptime }
+
 @MainActor
 final class Pigeonhole {
     typealias Fields = [String: Any]
 
     private struct Asked {
         let request: Fields
-        var since: Date? = Date() // nil: put off, so no reply is owed
-        var at = Date() // when it was last said
+        var since: TimeInterval? = uptime() // nil: put off, so no reply is owed
+        var at = uptime() // when it was last said
         var wait = 5.0
     }
 
@@ -17,7 +20,7 @@ final class Pigeonhole {
         var shown: Int? // up to here; nil: new on this device, and nobody has said yet where it begins
         var last = 0 // the server has messages up to here
         var early: [Int: Fields] = [:] // what came before its turn
-        var askAt = Date.distantPast // not before this for what is missing
+        var askAt: TimeInterval = 0 // not before this for what is missing
         var pause = 1.0
         var isWhole: Bool { (shown ?? -1) >= last }
     }
@@ -34,8 +37,8 @@ final class Pigeonhole {
     private var tasks: [Task<Void, Never>] = []
     private var attempt = 0
     private var isReplaced = false // one connection too many: the next one is the user's to open
-    private var heardAt = Date()
-    private var pingAt = Date()
+    private var heardAt = uptime()
+    private var pingAt = uptime()
 
     // Keep these three, of the conversations what is `shown`, where a restart finds them.
     private var outbox: [(id: String, message: Fields)] = []
@@ -81,7 +84,7 @@ final class Pigeonhole {
     /// The app is in the foreground again, where timers have stood still.
     func wake() {
         isReplaced = false
-        pingAt = Date()
+        pingAt = uptime()
         everySecond()
     }
 
@@ -116,11 +119,11 @@ final class Pigeonhole {
 
     /// What is sent before the handshake is over waits for it.
     private func onOpen() {
-        heardAt = Date()
-        pingAt = Date() + 300
+        heardAt = uptime()
+        pingAt = uptime() + 300
         asked["inbox"] = nil // The chat list is read anew, after the drain.
         for id in asked.keys {
-            asked[id]?.since = Date()
+            asked[id]?.since = uptime()
             asked[id]?.wait = 5
             say(id)
         }
@@ -129,7 +132,7 @@ final class Pigeonhole {
     }
 
     private func everySecond() {
-        let now = Date()
+        let now = uptime()
         repair()
         if asked["ack"] == nil, let ack = marks() { ask("ack", id: "ack", ["up_to": ack]) }
         for (id, seq) in reads { ask("read", id: "read \(id)", ["conversation_id": id, "seq": seq]) }
@@ -153,8 +156,8 @@ final class Pigeonhole {
 
     private func say(_ id: String) {
         guard let request = asked[id]?.request, let json = try? JSONSerialization.data(withJSONObject: request) else { return }
-        asked[id]?.at = Date()
-        asked[id]?.since = asked[id]?.since ?? Date()
+        asked[id]?.at = uptime()
+        asked[id]?.since = asked[id]?.since ?? uptime()
         socket?.send(.string(String(decoding: json, as: UTF8.self))) { _ in } // receive() throws as well.
     }
 
@@ -178,7 +181,7 @@ final class Pigeonhole {
 
     private func repair() {
         if asked["drain"] != nil { return } // Which is likely to bring what is missing.
-        for (id, it) in conversations where !it.isWhole && Date() >= it.askAt {
+        for (id, it) in conversations where !it.isWhole && uptime() >= it.askAt {
             if let shown = it.shown {
                 ask("history", id: id, ["conversation_id": id, "after_seq": shown, "limit": 100])
             } else if outbox.isEmpty {
@@ -194,7 +197,7 @@ final class Pigeonhole {
     }
 
     private func onFrame(_ text: String) {
-        heardAt = Date()
+        heardAt = uptime()
         guard let frame = try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? Fields else { return }
         let id = frame["id"] as? String ?? ""
         switch frame["type"] as? String {
@@ -211,7 +214,9 @@ final class Pigeonhole {
             isReplaced = true
             socket?.cancel(with: .goingAway, reason: nil)
         case "error":
-            if let error = frame["error"] as? Fields { refused(id, error) }
+            guard let error = frame["error"] as? Fields else { return }
+            refused(id, error)
+            if error["code"] as? String == "token_expired" { return } // Where each token is, it is dialled later each time.
         default:
             return // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
         }
@@ -251,8 +256,8 @@ final class Pigeonhole {
         if error["retryable"] as? Bool == true {
             guard let it = asked[id] else { return }
             // Later each time, and not before the server wishes.
-            asked[id]?.at = Date()
-            asked[id]?.wait = max(min(2 * it.wait, 40), (error["retry_after_ms"] as? Double ?? 0) / 1000)
+            asked[id]?.at = uptime()
+            asked[id]?.wait = max(min(2 * it.wait, 40), min((error["retry_after_ms"] as? Double ?? 0) / 1000, 300))
             asked[id]?.since = nil
             return
         }
@@ -315,7 +320,7 @@ final class Pigeonhole {
         skip(it, to: result["first_seq"] as? Int ?? 1)
         if isAfter { for message in result["messages"] as? [Fields] ?? [] { arrived(message) } }
         let isProgress = it.shown != before
-        it.askAt = isProgress ? .distantPast : Date() + it.pause
+        it.askAt = isProgress ? 0 : uptime() + it.pause
         it.pause = isProgress ? 1 : min(2 * it.pause, 30)
         repair()
     }
