@@ -256,6 +256,66 @@ test("a voice message is spoken, and played by the other", async () => {
   await play.waitFor();
 });
 
+test("a voice message whose address is forgotten is played from another one", async () => {
+  const visitor = await stage.arrive();
+  await visitor.context.grantPermissions(["microphone"], { origin: new URL(stage.server.url).origin });
+  await visitor.context.addInitScript(() => {
+    const all: HTMLAudioElement[] = [];
+    const Own = class extends Audio {
+      constructor() {
+        super();
+        all.push(this);
+      }
+    };
+    Object.assign(window, { Audio: Own, allAudio: all });
+  });
+  // What is lost is lost on purpose, and the console says so.
+  visitor.mayFail = true;
+  const page = await visitor.open("?user=kit&user=lea");
+  const [kit, lea] = await inOneChat(page, "kit", "lea");
+  await kit.root.getByRole("button", { name: "Record a voice message" }).click();
+  await kit.root.getByRole("timer").getByText("0:01").waitFor();
+  await kit.root.getByRole("button", { name: "Send the recording" }).click();
+  const play = lea.root.getByRole("button", { name: "Play the voice message from kit" });
+  await play.click();
+  await lea.root.locator(".wave .played").first().waitFor();
+  await play.waitFor();
+  await page.evaluate(() => {
+    const gone = URL.createObjectURL(new Blob());
+    URL.revokeObjectURL(gone);
+    for (const audio of (window as unknown as { allAudio: HTMLAudioElement[] }).allAudio) {
+      audio.src = gone;
+    }
+  });
+  await play.click();
+  await lea.root.locator(".wave .played").first().waitFor();
+  expect(await lea.root.getByText("Can’t be played").count()).toBe(0);
+});
+
+test("without a microphone, and with what can't be read, the chat says why; a photo that can't be drawn goes as a file", async () => {
+  const visitor = await stage.arrive();
+  await visitor.context.grantPermissions(["microphone"], { origin: new URL(stage.server.url).origin });
+  const page = await visitor.open("?user=mia&user=nedda");
+  const [mia, nedda] = await inOneChat(page, "mia", "nedda");
+  await page.evaluate(() => {
+    const no = () => Promise.reject(new DOMException("no", "NotAllowedError"));
+    OfflineAudioContext.prototype.decodeAudioData = no;
+    OffscreenCanvas.prototype.convertToBlob = no;
+  });
+  await mia.root.getByRole("button", { name: "Record a voice message" }).click();
+  await mia.root.getByRole("timer").getByText("0:01").waitFor();
+  await mia.root.getByRole("button", { name: "Send the recording" }).click();
+  await mia.isSet("Not sent: what was recorded is no sound that this browser can read");
+  await mia.attach([photo, report]);
+  await nedda.root.getByRole("button", { name: "Save lake.png, from mia" }).waitFor();
+  await nedda.root.getByRole("button", { name: "Save Report <1>.html, from mia" }).waitFor();
+  await page.evaluate(() => {
+    navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("no", "NotAllowedError"));
+  });
+  await mia.root.getByRole("button", { name: "Record a voice message" }).click();
+  await mia.isSet("Not recorded: there is no microphone, or this page may not use it");
+});
+
 test("a picture on a phone", async () => {
   const visitor = await stage.arrive({ viewport: { width: 390, height: 780 }, deviceScaleFactor: 2, hasTouch: true });
   const page = await visitor.open("?user=kit&user=lem");

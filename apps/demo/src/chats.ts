@@ -69,6 +69,8 @@ export class Chats {
   #became = new Map<string, Chat>();
   #nextPage: string | null | undefined;
   #isListing = false;
+  /** The list has changed: it is asked for from its beginning, also where the answer to an earlier question is on its way. */
+  #isListStale = false;
   /** Settings of other devices are told to those only that are connected. */
   #mayHaveMissed = false;
   /** The chats of the messages and changes sent from here, by `client_msg_id`. */
@@ -230,6 +232,12 @@ export class Chats {
     this.#watcher.changed();
   }
 
+  /** What the user wanted to send there is not, and why. */
+  refuse(chat: Chat, why: string): void {
+    chat.refused = why;
+    this.#watcher.changed();
+  }
+
   cancel(clientMsgId: string): void {
     this.#client.cancel(clientMsgId);
   }
@@ -369,7 +377,7 @@ export class Chats {
     }
     ignore(this.listChannels());
     if (open?.isWatched && open.id !== undefined) {
-      const page = await this.#page(open, open.id, {});
+      const page = await this.#page(open, open.id, {}).catch(() => undefined);
       if (page) {
         open.addPage(page);
         this.#watcher.changed();
@@ -551,11 +559,18 @@ export class Chats {
   }
 
   /** The next page of the list. */
-  async listMore(): Promise<void> {
-    if (this.#isListing || this.#nextPage === null) {
-      return;
+  listMore(): void {
+    if (!this.#isListing && (this.#nextPage !== null || this.#isListStale)) {
+      ignore(this.#list());
     }
+  }
+
+  async #list(): Promise<void> {
     this.#isListing = true;
+    if (this.#isListStale) {
+      this.#isListStale = false;
+      this.#nextPage = undefined;
+    }
     try {
       const { conversations, next_cursor } = await this.#client.inbox(this.#nextPage);
       this.#nextPage = next_cursor;
@@ -567,6 +582,9 @@ export class Chats {
       }
     } finally {
       this.#isListing = false;
+      if (this.#isListStale) {
+        this.listMore();
+      }
     }
     this.#watcher.changed();
   }
@@ -585,6 +603,8 @@ export class Chats {
       if (page) {
         chat.addPage(page);
       }
+    } catch {
+      // Asked again when the user scrolls on.
     } finally {
       chat.isLoading = false;
     }
@@ -705,7 +725,7 @@ export class Chats {
     const chat = this.#chatOf(message);
     if (!chat) {
       // Sent by another device, or deleted by an operator, in a conversation that is new here: it says itself with whom.
-      this.#findPeer(message.conversation_id);
+      ignore(this.#findPeer(message.conversation_id));
       return;
     }
     this.#name(chat, message.conversation_id);
@@ -793,9 +813,8 @@ export class Chats {
       this.#peers.set(conversation, chat.peer);
     }
     if (isNew && chat === this.open) {
-      if (!chat.isKnown || chat.isGroup) {
-        this.#refresh();
-      }
+      // A receipt can come before the answer that says which conversation it is of.
+      this.#refresh();
       this.askPresence();
     }
   }
@@ -814,12 +833,16 @@ export class Chats {
   }
 
   #listAnew(): void {
-    this.#nextPage = undefined;
+    this.#isListStale = true;
     this.listMore();
   }
 
   /** The end of the open chat, what is missing of it, and its members' marks: receipts are not kept for who was offline. */
-  async #refresh(): Promise<void> {
+  #refresh(): void {
+    ignore(this.#lookAtEnd());
+  }
+
+  async #lookAtEnd(): Promise<void> {
     const chat = this.open;
     if (chat?.id === undefined) {
       return;

@@ -127,7 +127,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       await chats.join(channel);
       conversation.focus();
     },
-    more: () => void chats.listMore(),
+    more: () => chats.listMore(),
   });
   const where = new Confirm();
   const forward = async (message: Message) => {
@@ -150,6 +150,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       }
     },
     voice: (chat, draft) => void chats.sendMedia(chat, draft),
+    refuse: (chat, why) => chats.refuse(chat, why),
     cancel: (id) => chats.cancel(id),
     retry: (chat, failed) => chats.retry(chat, failed),
     fetch: (message) => chats.fetch(message),

@@ -12,18 +12,13 @@ const QUALITY = 0.85;
 const PHOTOS = ["image/jpeg", "image/png", "image/webp", "image/avif", "image/gif"];
 
 export async function draftOf(file: File): Promise<MediaDraft> {
-  const picture = PHOTOS.includes(file.type) ? await pictureOf(file) : undefined;
-  // One that the browser can't read is a file.
-  return picture ?? { blob: file, kind: "file", name: file.name || "file" };
+  const whole: MediaDraft = { blob: file, kind: "file", name: file.name || "file" };
+  // One that the browser can't read, or can't draw, is a file.
+  return PHOTOS.includes(file.type) ? pictureOf(file).catch(() => whole) : whole;
 }
 
-async function pictureOf(file: File): Promise<MediaDraft | undefined> {
-  let bitmap: ImageBitmap;
-  try {
-    bitmap = await createImageBitmap(file);
-  } catch {
-    return undefined;
-  }
+async function pictureOf(file: File): Promise<MediaDraft> {
+  const bitmap = await createImageBitmap(file);
   const { width, height } = bitmap;
   try {
     const small = drawn(bitmap, THUMB_SIDE_MAX);

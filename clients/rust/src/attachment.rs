@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use wire::limits::{DURATION_MS_MAX, MEDIA_BYTES_MAX, PIXELS_MAX};
-use wire::{FileName, Kind, MimeType};
+use wire::{FileName, Kind, MimeType, Target};
 
 use crate::media::About;
 use crate::{Draft, Error};
+
+/// What the server takes as an image.
+const IMAGE_TYPES: [&str; 5] = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/avif"];
 
 /// A picture, a voice note or any other file that is to be sent: a file of the app's, which must stay as it is until the message is
 /// stored. What is not said here is not known to the others: the client looks at no file's inside.
@@ -63,8 +66,19 @@ impl Attachment {
         self
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        self.draft.check()?;
+    /// What can be said before all of the file is read.
+    pub(crate) fn check(&self, target: &Target) -> Result<(), Error> {
+        self.draft.check(target)?;
+        let problem = match self.kind {
+            Kind::Image if !IMAGE_TYPES.contains(&self.mime.as_str()) => {
+                Some(format!("must be {}; send others as a file", IMAGE_TYPES.join(" or ")))
+            }
+            Kind::Voice if !self.mime.as_str().starts_with("audio/") => Some("must begin with audio/".to_owned()),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(Error::Invalid { field: "mime", problem });
+        }
         let About { width, height, duration_ms, .. } = self.about;
         for (field, value, max) in [
             ("width", width, PIXELS_MAX),
@@ -85,4 +99,25 @@ pub(crate) fn check_length(path: &Path, bytes: u64) -> Result<(), Error> {
     }
     let problem = format!("of {} must be 1 to {MEDIA_BYTES_MAX}", path.display());
     Err(Error::Invalid { field: "bytes", problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_image_or_voice_note_is_refused_before_it_is_read() {
+        let mime = |text: &str| MimeType::parse(text).unwrap();
+        let target = Target::User(wire::UserId::parse("bob").unwrap());
+        let problem = |attachment: Attachment| attachment.check(&target).err().map(|error| error.to_string());
+        assert_eq!(problem(Attachment::image("a", mime("image/avif"), 1, 1)), None);
+        assert_eq!(problem(Attachment::voice("a", mime("audio/webm"), 1)), None);
+        assert_eq!(problem(Attachment::file("a", mime("image/svg+xml"), FileName::parse("a").unwrap())), None);
+        let image = problem(Attachment::image("a", mime("image/svg+xml"), 1, 1)).unwrap();
+        assert!(image.starts_with("mime must be image/jpeg or image/png or "), "{image}");
+        let voice = problem(Attachment::voice("a", mime("video/webm"), 1));
+        assert_eq!(voice.as_deref(), Some("mime must begin with audio/"));
+        let empty = check_length(Path::new("a"), 0).unwrap_err();
+        assert!(matches!(empty, Error::Invalid { field: "bytes", .. }));
+    }
 }

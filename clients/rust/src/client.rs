@@ -83,7 +83,7 @@ impl Client {
     /// be sent.
     pub async fn send(&self, target: Target, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
-        draft.check()?;
+        draft.check(&target)?;
         self.queue(Outgoing::message(target, draft, None)).await
     }
 
@@ -93,10 +93,11 @@ impl Client {
     /// All of the file is read before this is done. It must stay as it is until the message is stored.
     ///
     /// # Errors
-    /// [`Error::File`]: it can't be read. [`Error::Invalid`]: it is empty, or above 100 MiB. Else as those of [`send`](Self::send).
+    /// [`Error::File`]: it can't be read. [`Error::Invalid`]: it is empty, above 100 MiB, or by its media type no image or voice note.
+    /// Else as those of [`send`](Self::send).
     #[cfg(feature = "media")]
     pub async fn send_media(&self, target: Target, attachment: Attachment) -> Result<Sent, Error> {
-        attachment.check()?;
+        attachment.check(&target)?;
         let draft = attachment.draft.clone();
         let upload = crate::transfer::announce(attachment).await?;
         self.queue(Outgoing::message(target, draft, Some(upload))).await
@@ -109,7 +110,7 @@ impl Client {
     /// [`Error::Invalid`]: the message carries nothing. Else as those of [`send`](Self::send).
     pub async fn forward(&self, target: Target, message: &Message, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
-        draft.check()?;
+        draft.check(&target)?;
         let Some(media) = &message.media else {
             return Err(Error::Invalid {
                 field: "media",
@@ -137,8 +138,8 @@ impl Client {
                 problem: "is missing: the message carries nothing".to_owned(),
             });
         };
+        let http = crate::transfer::http().map_err(|error| Error::File(error.to_string()))?;
         let mut fetch = Fetch::new(media, &to).map_err(unwritable)?;
-        let http = crate::transfer::http();
         let mut url = self.url_of(&media.media_id).await?;
         for tries in 1.. {
             match fetch.try_once(&http, &url).await? {

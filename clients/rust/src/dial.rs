@@ -1,9 +1,10 @@
 //! One connection: opened, copied to and from, closed.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
@@ -48,7 +49,10 @@ impl Dialer {
     }
 
     async fn dial(&self, need: TokenNeed) -> Result<(Socket, Option<Duration>), Why> {
-        let token = (self.token)(need).await.map_err(|error| Why::NoToken(error.to_string()))?;
+        // The app's own code: without a report of how the try ended, there would be no other.
+        let token = AssertUnwindSafe(async { (self.token)(need).await }).catch_unwind().await;
+        let token = token.map_err(|_| Why::NoToken("the token function has panicked".to_owned()))?;
+        let token = token.map_err(|error| Why::NoToken(error.to_string()))?;
         let unusable = |error: tungstenite::Error| Why::Unreachable(error.to_string());
         let mut request = self.url.as_str().into_client_request().map_err(unusable)?;
         let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))

@@ -243,8 +243,9 @@ enum PutNews {
 /// Files on their way. They end with this.
 struct Puts {
     put_tx: UnboundedSender<PutNews>,
+    /// `None` until something is put: it can't be made where there are no certificates, and text needs none.
     #[cfg(feature = "media")]
-    http: reqwest::Client,
+    http: Option<reqwest::Client>,
     #[cfg(feature = "media")]
     tasks: JoinSet<()>,
     under_way: BTreeMap<ClientMsgId, AbortHandle>,
@@ -253,14 +254,19 @@ struct Puts {
 impl Puts {
     #[cfg(feature = "media")]
     fn new(put_tx: UnboundedSender<PutNews>) -> Self {
-        Self { put_tx, http: crate::transfer::http(), tasks: JoinSet::new(), under_way: BTreeMap::new() }
+        Self { put_tx, http: None, tasks: JoinSet::new(), under_way: BTreeMap::new() }
     }
 
     #[cfg(feature = "media")]
     fn begin(&mut self, client_msg_id: ClientMsgId, put: Put) {
         while self.tasks.try_join_next().is_some() {}
-        let (http, put_tx, id) = (self.http.clone(), self.put_tx.clone(), client_msg_id.clone());
-        // If the client has ended, nobody needs the news.
+        let (put_tx, id) = (self.put_tx.clone(), client_msg_id.clone());
+        let Some(http) = self.http.clone().or_else(|| crate::transfer::http().ok()) else {
+            // If the client has ended, nobody needs the news.
+            let _ = put_tx.send(PutNews::Ended(client_msg_id, PutEnd::Lost));
+            return;
+        };
+        self.http = Some(http.clone());
         let progress_tx = put_tx.clone();
         let progress = move |bytes| drop(progress_tx.send(PutNews::Progress(id.clone(), bytes)));
         let ended_id = client_msg_id.clone();

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
 use wire::{
-    AllowedTo, ConversationKind, HistoryFrom, JoinBy, Message, Seq, System, Title, UserId, body_fits, mentions_fit,
+    AllowedTo, ConversationKind, HistoryFrom, JoinBy, Message, Seq, System, Target, Title, UserId, body_fits,
+    mentions_fit,
 };
 
 use crate::Error;
@@ -48,9 +49,16 @@ impl Draft {
         self
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self, target: &Target) -> Result<(), Error> {
         if !body_fits(&self.body) {
             return Err(Error::TooLarge);
+        }
+        if !self.mentions.is_empty()
+            && let Target::Conversation(id) = target
+            && id.is_channel()
+        {
+            let problem = "must be left out: this is a channel".to_owned();
+            return Err(Error::Invalid { field: "mentions", problem });
         }
         check_users("mentions", &self.mentions, 0, MENTIONS_MAX)?;
         if mentions_fit(&self.mentions) {

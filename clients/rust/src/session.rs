@@ -17,6 +17,7 @@ mod catch_up;
 mod conversations;
 mod links;
 mod outbox;
+mod reading;
 mod reports;
 mod requests;
 mod typing;
@@ -35,6 +36,7 @@ use catch_up::CatchUp;
 use conversations::Conversations;
 use links::Links;
 use outbox::Outbox;
+use reading::read_frame;
 use reports::Reports;
 use requests::Requests;
 use typing::Typing;
@@ -142,7 +144,7 @@ impl Session {
 
     /// A frame, from a connection that is open or was until now.
     pub(crate) fn received(&mut self, link: LinkId, text: &str, now: Instant) {
-        let frame = ServerFrame::parse(text);
+        let frame = read_frame(text);
         self.frame_arrived(link, is_service(&frame), now);
         match frame {
             ServerFrame::Reply { id, result } => self.answered(id.as_deref(), result, now),

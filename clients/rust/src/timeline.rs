@@ -326,7 +326,9 @@ impl Timeline {
         }
         // What a channel tells as it is written is without reactions. Its pages have them, and the last one holds.
         let has_reactions = !self.is_channel() || from_page || !message.reactions.is_empty();
+        let is_named = self.is_named(&message);
         let changes = self.changes.entry(seq).or_default();
+        changes.named_viewer |= is_named;
         if has_reactions {
             changes.page(&message);
         }
@@ -593,7 +595,7 @@ impl Timeline {
         match self.row {
             Some(row) if missing > 0 => {
                 // It can be fewer than are held: the row may know of a delete that is missing here.
-                let known = row.unread.saturating_sub(self.deleted_since(row.last_seq, mark));
+                let known = row.unread.saturating_sub(self.deleted_since(row.last_seq, mark).count() as u64);
                 (known + of_others(mark.max(row.last_seq))).min(held + missing)
             }
             _ => held,
@@ -603,12 +605,17 @@ impl Timeline {
     /// How many of those name the user, as far as known.
     pub fn mentions(&self) -> u64 {
         let mark = self.own_read();
-        let naming = |mark| self.above(mark).filter(|message| self.awaits_reading(message) && self.is_named(message));
-        let held = naming(mark).count() as u64;
+        let naming = |mark| {
+            let naming = self.above(mark).filter(|message| self.awaits_reading(message) && self.is_named(message));
+            naming.count() as u64
+        };
+        let held = naming(mark);
         let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
         match self.row.and_then(|row| Some((row.last_seq, row.mentions?))) {
             Some((last_seq, known)) if missing > 0 => {
-                (known + naming(mark.max(last_seq)).count() as u64).clamp(held, held + missing).min(self.unread())
+                let named = |target: &Seq| self.changes.get(target).is_some_and(|changes| changes.named_viewer);
+                let known = known.saturating_sub(self.deleted_since(last_seq, mark).filter(named).count() as u64);
+                (known + naming(mark.max(last_seq))).min(held + missing)
             }
             _ => held,
         }
@@ -618,20 +625,18 @@ impl Timeline {
         message.mentions.iter().any(|id| *id == self.user_id || *id == EVERYBODY)
     }
 
-    /// How many messages of others, unread and not above `last_seq`, were deleted by entries above it.
-    fn deleted_since(&self, last_seq: Seq, mark: Seq) -> u64 {
+    /// The messages of others, unread and not above `last_seq`, that were deleted by entries above it.
+    fn deleted_since(&self, last_seq: Seq, mark: Seq) -> impl Iterator<Item = Seq> {
         // A channel counts them until they are read.
-        if self.is_channel() {
-            return 0;
-        }
+        let counts_them = self.is_channel();
         // In groups others may delete what one wrote oneself. Whose a target was that is not held is not known: its author's.
-        let is_others = |entry: &&Message| {
+        let is_others = move |entry: &&Message| {
             let target = entry.target_seq.and_then(|target| self.held.get(&target));
             !self.is_own(target.unwrap_or(entry))
         };
         let deletes = self.above(last_seq).filter(|entry| entry.kind == Kind::Delete).filter(is_others);
         let targets = deletes.filter_map(|entry| entry.target_seq);
-        targets.filter(|target| *target > mark && *target <= last_seq).count() as u64
+        targets.filter(move |target| *target > mark && *target <= last_seq && !counts_them)
     }
 
     /// What to report with `read` when the user has seen all that is shown: the last message of others that is not deleted and

@@ -1,7 +1,7 @@
 //! The bytes of what messages carry: read, hashed, put and fetched.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,10 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
-/// What S3 is spoken to with. One that can't be made is made again, and says why, at its first request. A limit of silence would count
-/// the time in which a request goes out: [`put`] has its own.
-pub(crate) fn http() -> reqwest::Client {
-    reqwest::Client::builder().connect_timeout(CONNECT_WAIT).build().unwrap_or_default()
+/// What S3 is spoken to with. It can't be made where there are no certificates. A limit of silence would count the time in which a
+/// request goes out: [`put`] has its own.
+pub(crate) fn http() -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder().connect_timeout(CONNECT_WAIT).build()
 }
 
 /// SHA-256 as the protocol has it: of the whole, or above 16 MiB of the digests of its parts.
@@ -108,8 +108,9 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
     let read = spawn_blocking(move || read_range(&path, offset, bytes)).await;
     let chunks = match read {
         Ok(Ok(chunks)) => chunks,
-        Ok(Err(error)) => return PutEnd::Unreadable(error.to_string()),
-        Err(_) => return PutEnd::Lost,
+        Ok(Err(error)) if is_final(&error) => return PutEnd::Unreadable(error.to_string()),
+        // No more files can be open, the disk is away, the device is locked: that passes.
+        Ok(Err(_)) | Err(_) => return PutEnd::Lost,
     };
     let (sent_tx, sent_rx) = watch::channel(0);
     let progress = Arc::new(progress);
@@ -138,6 +139,11 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
     }
 }
 
+/// The file is gone, or shorter than it was; or the server asks for what no server may.
+fn is_final(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput)
+}
+
 /// Until nothing at all has gone out for too long.
 async fn silence(mut sent_rx: watch::Receiver<u64>) {
     while let Ok(Ok(())) = timeout(SILENCE_MAX, sent_rx.changed()).await {}
@@ -148,7 +154,8 @@ async fn silence(mut sent_rx: watch::Receiver<u64>) {
 /// In chunks. It is as long as a part at most, which a phone can hold.
 fn read_range(path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<Vec<u8>>> {
     if bytes > MEDIA_WHOLE_BYTES_MAX {
-        return Err(io::Error::other("the server wants more at once than the protocol allows"));
+        let problem = "the server wants more at once than the protocol allows";
+        return Err(io::Error::new(ErrorKind::InvalidInput, problem));
     }
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset))?;
@@ -349,15 +356,31 @@ mod tests {
         std::fs::write(&path, b"some bytes and more").unwrap();
         let headers = vec![("If-None-Match".to_owned(), "*".to_owned())];
         let one = Put { path: path.clone(), offset: 5, bytes: 5, url: url.clone(), headers };
-        assert_eq!(put(http(), one.clone(), |_| {}).await, PutEnd::Status(412));
+        assert_eq!(put(http().unwrap(), one.clone(), |_| {}).await, PutEnd::Status(412));
         let asked = serving.await.unwrap().remove(0);
         assert!(asked.starts_with("put /object ") && asked.ends_with("\r\n\r\nbytes"), "{asked}");
         assert!(asked.contains("if-none-match: *") && asked.contains("content-length: 5"), "{asked}");
         assert!(!asked.contains("transfer-encoding"), "{asked}");
-        assert_eq!(put(http(), one.clone(), |_| {}).await, PutEnd::Lost, "nobody is there");
-        let beyond = Put { bytes: 50, ..one };
-        assert!(matches!(put(http(), beyond, |_| {}).await, PutEnd::Unreadable(_)));
+        assert_eq!(put(http().unwrap(), one.clone(), |_| {}).await, PutEnd::Lost, "nobody is there");
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_a_file_that_is_gone_or_shorter_will_never_be_read() {
+        let path = place("unread");
+        std::fs::write(&path, b"some bytes").unwrap();
+        let one =
+            Put { path: path.clone(), offset: 5, bytes: 5, url: "http://127.0.0.1:1/".to_owned(), headers: vec![] };
+        let end = async |one: Put| put(http().unwrap(), one, |_| {}).await;
+        assert!(matches!(end(Put { bytes: 50, ..one.clone() }).await, PutEnd::Unreadable(_)));
+        let too_much = Put { bytes: MEDIA_WHOLE_BYTES_MAX + 1, ..one.clone() };
+        assert!(matches!(end(too_much).await, PutEnd::Unreadable(_)));
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(end(one.clone()).await, PutEnd::Unreadable(_)));
+        // What stands for any other error: it can be opened or not, and not be read.
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(end(one).await, PutEnd::Lost);
+        std::fs::remove_dir(path).unwrap();
     }
 
     #[tokio::test]
@@ -374,7 +397,7 @@ mod tests {
             names.filter(|name| name.to_string_lossy().starts_with(&*to.to_string_lossy())).collect::<Vec<_>>()
         };
         let mut fetch = Fetch::new(&hello(), &to).unwrap();
-        let http = http();
+        let http = http().unwrap();
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::Broken(_))));
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::UrlEnded)));
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));

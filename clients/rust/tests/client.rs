@@ -1,13 +1,14 @@
 //! What an app sees of the client where there is no server.
 #![allow(clippy::unwrap_used, reason = "a panic is the test's report")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use data_encoding::BASE64URL_NOPAD;
 use pigeonhole_client::limits::BODY_BYTES_MAX;
 use pigeonhole_client::{
-    Client, Config, ConversationId, Emoji, Error, Event, Events, FileStorage, MemoryStorage, Outgoing, Seq, State,
-    Target, Timing, TokenNeed, UserId, Why,
+    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, MemoryStorage, Outgoing, Seq,
+    State, Target, Timing, TokenNeed, UserId, Why,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -116,6 +117,10 @@ async fn what_can_never_be_sent_is_refused_at_once() {
     assert_eq!(client.send_to("bob", too_large.clone()).await.unwrap_err(), Error::TooLarge);
     assert_eq!(client.edit(&id, Seq::default(), too_large.clone()).await.unwrap_err(), Error::TooLarge);
     assert_eq!(client.reply(&id, Seq::default(), too_large).await.unwrap_err(), Error::TooLarge);
+    let channel = || Target::Conversation(ConversationId::parse("ch_n").unwrap());
+    let to_bob = || Draft::new("hi").mentions(vec![UserId::parse("bob").unwrap()]);
+    let refused = client.send(channel(), to_bob()).await.unwrap_err();
+    assert_eq!(refused.to_string(), "mentions must be left out: this is a channel");
     let everybody = vec![UserId::parse("bob").unwrap(); 21];
     let refused = client.presence(everybody).await.unwrap_err();
     assert_eq!(refused.to_string(), "user_ids must have at most 20");
@@ -131,6 +136,46 @@ async fn a_client_that_is_woken_tries_again_at_once() {
         until_offline(&mut events).await;
         client.wake();
     }
+}
+
+#[tokio::test]
+async fn a_token_function_that_panics_is_asked_again() {
+    let (asked_tx, mut asked_rx) = unbounded_channel();
+    let panics = AtomicBool::new(true);
+    let token = move |_| {
+        let _ = asked_tx.send(());
+        assert!(!panics.swap(false, Ordering::Relaxed), "once");
+        std::future::ready(Err("no network".into()))
+    };
+    let soon = Timing { reconnect_first: Duration::ZERO, ..Timing::default() };
+    let config = Config::new("wss://127.0.0.1:1/v1", "alice", token).timing(soon);
+    let (_client, mut events) = Client::connect(config).await.unwrap();
+    for _ in 0..2 {
+        timeout(PATIENCE, asked_rx.recv()).await.unwrap().unwrap();
+    }
+    while let Some(event) = timeout(PATIENCE, events.next()).await.unwrap() {
+        if let Event::State(State::Offline { why, .. }) = event {
+            assert_eq!(why, Why::NoToken("the token function has panicked".to_owned()));
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_only_writes_text_needs_no_certificates() {
+    const NOWHERE: &str = "/nowhere/at/all";
+    const CERTIFICATES: &str = "SSL_CERT_FILE";
+    // Where they are is said to a process as it starts.
+    if std::env::var(CERTIFICATES).is_ok_and(|file| file == NOWHERE) {
+        let (client, _events) = Client::connect(offline().0).await.unwrap();
+        client.send_to("bob", "hi").await.unwrap();
+        assert_eq!(outbox(&client).await, ["hi"]);
+        return;
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", "who_only_writes_text_needs_no_certificates"]).env(CERTIFICATES, NOWHERE);
+    let ended = again.env_remove("SSL_CERT_DIR").output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
 }
 
 #[tokio::test]

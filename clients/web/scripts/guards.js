@@ -1,10 +1,15 @@
 // Guards for what the server sends, as TypeScript. One that passes has every field that the type says, of the right type. Fields
-// that the schema does not have, lengths and formats are not looked at: those are the server's to keep.
+// that the schema does not have, lengths and formats other than that of a time are not looked at: those are the server's to keep.
 
 const HELPERS = `type Fields = Record<string, unknown>;
 
 function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+// A text that is none makes what computes with times throw, far from here.
+export function isTimestamp(value: unknown): value is string {
+  return typeof value === "string" && /^\\d{4}-\\d\\d-\\d\\dT/.test(value) && !Number.isNaN(Date.parse(value));
 }
 
 function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
@@ -107,8 +112,9 @@ function check(schema, value, definitions) {
     case "null":
       return `${value} === null`;
     case "string":
+      return schema.format === "date-time" ? `isTimestamp(${value})` : `typeof ${value} === "string"`;
     case "boolean":
-      return `typeof ${value} === "${schema.type}"`;
+      return `typeof ${value} === "boolean"`;
     case "integer":
       return `Number.isSafeInteger(${value})`;
     // A map of texts.

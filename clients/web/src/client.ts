@@ -107,8 +107,7 @@ export class Client {
    * @throws `too_large`, `bad_request`, `storage` or `closed`: it is not in the outbox, and will not be sent.
    */
   send(target: Target, draft: Draft): Promise<Sent> {
-    const said = typeof draft === "string" ? { body: draft } : draft;
-    return this.#queue({ clientMsgId: uuid(), target, ...said });
+    return this.#queue({ clientMsgId: uuid(), target, ...saidBy(draft) });
   }
 
   /**
@@ -132,15 +131,15 @@ export class Client {
     });
   }
 
-  /** Sends what a message carries once more, with this caption. The bytes are copied where they are. Otherwise as `sendMedia`. */
-  async forward(target: Target, message: Message, body = ""): Promise<Sent> {
+  /** Sends what a message carries once more, with this as its caption. The bytes are copied where they are. Otherwise as `sendMedia`. */
+  async forward(target: Target, message: Message, draft: Draft = ""): Promise<Sent> {
     const { kind, media, conversation_id, seq } = message;
     if (!media || !isMediaKind(kind)) {
       throw new PigeonholeError("bad_request", "media: is missing; the message carries nothing");
     }
     const { media_id: _, ...info } = media;
     const source = { copy_of: { conversation_id, seq } };
-    return this.#queue({ clientMsgId: uuid(), target, body, media: { source, kind, ...info } });
+    return this.#queue({ clientMsgId: uuid(), target, ...saidBy(draft), media: { source, kind, ...info } });
   }
 
   /**
@@ -171,8 +170,8 @@ export class Client {
   }
 
   /** As `send`, of an answer to the message with this `seq`. */
-  reply(conversation: string, seq: number, body: string): Promise<Sent> {
-    return this.send({ conversation_id: conversation }, { body, replyTo: seq });
+  reply(conversation: string, seq: number, draft: Draft): Promise<Sent> {
+    return this.send({ conversation_id: conversation }, { ...saidBy(draft), replyTo: seq });
   }
 
   /**
@@ -468,4 +467,8 @@ export class Events implements AsyncIterableIterator<ClientEvent> {
     this.#isOver = true;
     this.#wake();
   }
+}
+
+function saidBy(draft: Draft): Exclude<Draft, string> {
+  return typeof draft === "string" ? { body: draft } : draft;
 }

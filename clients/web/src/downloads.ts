@@ -26,7 +26,8 @@ export class Downloads {
       throw new PigeonholeError("gone", "the message carries nothing");
     }
     const fetched = new Fetch(media.bytes);
-    let { url } = await this.#place(media.media_id);
+    const place = () => unless(signal, this.#place(media.media_id));
+    let { url } = await place();
     for (let tries = 1; ; tries += 1) {
       const end = await fetched.tryOnce(url, signal);
       if (end === "all") {
@@ -37,9 +38,9 @@ export class Downloads {
         throw new PigeonholeError("file", `the bytes can't be fetched: ${why}`);
       }
       // A URL was too old, perhaps. If the next one is no better, it is not scanned yet.
-      await pause(end === "url_ended" ? tries - 1 : tries);
+      await unless(signal, pause(end === "url_ended" ? tries - 1 : tries));
       if (end === "url_ended") {
-        ({ url } = await this.#place(media.media_id));
+        ({ url } = await place());
       }
     }
     const { bytes } = fetched;
@@ -81,6 +82,18 @@ export class Downloads {
       }
     }
   }
+}
+
+/** What is waited for. @throws What the signal is aborted with, at once. */
+function unless<T>(signal: AbortSignal | undefined, wait: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal?.reason);
+    if (signal?.aborted) {
+      abort();
+    }
+    signal?.addEventListener("abort", abort);
+    wait.then(resolve, reject).finally(() => signal?.removeEventListener("abort", abort));
+  });
 }
 
 function pause(seconds: number): Promise<void> {

@@ -2028,6 +2028,11 @@ function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+// A text that is none makes what computes with times throw, far from here.
+export function isTimestamp(value: unknown): value is string {
+  return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+}
+
 function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
   return Array.isArray(value) && value.every(isItem);
 }
@@ -2043,7 +2048,7 @@ export function isAddResult(value: unknown): value is AddResult {
     (value.conversation_id === undefined || typeof value.conversation_id === "string") &&
     (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
     (value.message_id === undefined || typeof value.message_id === "string") &&
-    (value.sent_at === undefined || typeof value.sent_at === "string") &&
+    (value.sent_at === undefined || isTimestamp(value.sent_at)) &&
     (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
     (value.version === undefined || Number.isSafeInteger(value.version));
 }
@@ -2059,7 +2064,7 @@ export function isChannel(value: unknown): value is Channel {
     value.kind === "channel" &&
     (value.last_message === undefined || isLastMessage(value.last_message)) &&
     Number.isSafeInteger(value.last_seq) &&
-    (value.muted_until === undefined || (typeof value.muted_until === "string" || value.muted_until === "forever")) &&
+    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
     typeof value.post === "string" &&
     Number.isSafeInteger(value.read_seq) &&
     typeof value.role === "string" &&
@@ -2092,7 +2097,7 @@ export function isConversation(value: unknown): value is Conversation {
     Number.isSafeInteger(value.last_seq) &&
     (value.member_count === undefined || Number.isSafeInteger(value.member_count)) &&
     (value.mentions === undefined || Number.isSafeInteger(value.mentions)) &&
-    (value.muted_until === undefined || (typeof value.muted_until === "string" || value.muted_until === "forever")) &&
+    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
     (value.peer_id === undefined || typeof value.peer_id === "string") &&
     (value.post === undefined || typeof value.post === "string") &&
     Number.isSafeInteger(value.read_seq) &&
@@ -2104,7 +2109,7 @@ export function isConversation(value: unknown): value is Conversation {
 export function isConversationSettings(value: unknown): value is ConversationSettings {
   return isObject(value) &&
     (value.archived === undefined || typeof value.archived === "boolean") &&
-    (value.muted_until === undefined || ((typeof value.muted_until === "string" || value.muted_until === "forever") || value.muted_until === null));
+    (value.muted_until === undefined || ((isTimestamp(value.muted_until) || value.muted_until === "forever") || value.muted_until === null));
 }
 
 export function isDeviceResult(value: unknown): value is DeviceResult {
@@ -2115,7 +2120,7 @@ export function isDeviceResult(value: unknown): value is DeviceResult {
 
 export function isDownload(value: unknown): value is Download {
   return isObject(value) &&
-    typeof value.expires_at === "string" &&
+    isTimestamp(value.expires_at) &&
     typeof value.media_id === "string" &&
     typeof value.url === "string";
 }
@@ -2173,7 +2178,7 @@ export function isLastMessage(value: unknown): value is LastMessage {
     typeof value.kind === "string" &&
     typeof value.preview === "string" &&
     typeof value.sender_id === "string" &&
-    typeof value.sent_at === "string" &&
+    isTimestamp(value.sent_at) &&
     Number.isSafeInteger(value.seq) &&
     (value.system === undefined || isSystem(value.system));
 }
@@ -2183,7 +2188,7 @@ export function isLeaveResult(value: unknown): value is LeaveResult {
     (value.conversation_id === undefined || typeof value.conversation_id === "string") &&
     (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
     (value.message_id === undefined || typeof value.message_id === "string") &&
-    (value.sent_at === undefined || typeof value.sent_at === "string") &&
+    (value.sent_at === undefined || isTimestamp(value.sent_at)) &&
     (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
     (value.version === undefined || Number.isSafeInteger(value.version));
 }
@@ -2220,9 +2225,9 @@ export function isMessage(value: unknown): value is Message {
     typeof value.body === "string" &&
     (value.client_msg_id === undefined || typeof value.client_msg_id === "string") &&
     typeof value.conversation_id === "string" &&
-    (value.deleted_at === undefined || typeof value.deleted_at === "string") &&
+    (value.deleted_at === undefined || isTimestamp(value.deleted_at)) &&
     (value.deleted_by === undefined || typeof value.deleted_by === "string") &&
-    (value.edited_at === undefined || typeof value.edited_at === "string") &&
+    (value.edited_at === undefined || isTimestamp(value.edited_at)) &&
     (value.emoji === undefined || typeof value.emoji === "string") &&
     (value.emoji_before === undefined || typeof value.emoji_before === "string") &&
     typeof value.kind === "string" &&
@@ -2233,7 +2238,7 @@ export function isMessage(value: unknown): value is Message {
     (value.reactions_seq === undefined || Number.isSafeInteger(value.reactions_seq)) &&
     (value.reply_to === undefined || Number.isSafeInteger(value.reply_to)) &&
     typeof value.sender_id === "string" &&
-    typeof value.sent_at === "string" &&
+    isTimestamp(value.sent_at) &&
     Number.isSafeInteger(value.seq) &&
     (value.system === undefined || isSystem(value.system)) &&
     (value.target_seq === undefined || Number.isSafeInteger(value.target_seq)) &&
@@ -2259,12 +2264,12 @@ export function isPart(value: unknown): value is Part {
 export function isPingResult(value: unknown): value is PingResult {
   return isObject(value) &&
     typeof value.pending === "boolean" &&
-    typeof value.server_time === "string";
+    isTimestamp(value.server_time);
 }
 
 export function isPresence(value: unknown): value is Presence {
   return isObject(value) &&
-    (typeof value.last_seen_at === "string" || value.last_seen_at === null) &&
+    (isTimestamp(value.last_seen_at) || value.last_seen_at === null) &&
     typeof value.online === "boolean" &&
     typeof value.user_id === "string";
 }
@@ -2309,7 +2314,7 @@ export function isReadResult(value: unknown): value is ReadResult {
 
 export function isReceiptDeliveredEvent(value: unknown): value is ReceiptDeliveredEvent {
   return isObject(value) &&
-    typeof value.at === "string" &&
+    isTimestamp(value.at) &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.seq) &&
     value.type === "receipt.delivered" &&
@@ -2318,7 +2323,7 @@ export function isReceiptDeliveredEvent(value: unknown): value is ReceiptDeliver
 
 export function isReceiptReadEvent(value: unknown): value is ReceiptReadEvent {
   return isObject(value) &&
-    typeof value.at === "string" &&
+    isTimestamp(value.at) &&
     typeof value.conversation_id === "string" &&
     Number.isSafeInteger(value.seq) &&
     value.type === "receipt.read" &&
@@ -2338,7 +2343,7 @@ export function isSendResult(value: unknown): value is SendResult {
     typeof value.conversation_id === "string" &&
     typeof value.duplicate === "boolean" &&
     typeof value.message_id === "string" &&
-    typeof value.sent_at === "string" &&
+    isTimestamp(value.sent_at) &&
     Number.isSafeInteger(value.seq) &&
     (value.version === undefined || Number.isSafeInteger(value.version));
 }
@@ -2365,7 +2370,7 @@ export function isSystem(value: unknown): value is System {
 
 export function isTypingEvent(value: unknown): value is TypingEvent {
   return isObject(value) &&
-    typeof value.at === "string" &&
+    isTimestamp(value.at) &&
     typeof value.conversation_id === "string" &&
     value.type === "typing" &&
     typeof value.user_id === "string";
@@ -2377,7 +2382,7 @@ export function isUnwatchResult(value: unknown): value is UnwatchResult {
 
 export function isUploadResult(value: unknown): value is UploadResult {
   return isObject(value) &&
-    typeof value.expires_at === "string" &&
+    isTimestamp(value.expires_at) &&
     (value.headers === undefined || isObject(value.headers)) &&
     typeof value.media_id === "string" &&
     (value.parts === undefined || isListOf(value.parts, isPart)) &&

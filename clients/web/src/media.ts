@@ -49,7 +49,8 @@ export function infoOf(draft: MediaDraft): Omit<MediaInfo, "sha256"> {
   const mime = mimeOf(blob);
   const name = draft.name ?? ("name" in blob && typeof blob.name === "string" ? blob.name : undefined);
   if (blob.size < 1 || blob.size > limits.MEDIA_BYTES_MAX) {
-    throw new PigeonholeError("too_large", `bytes: must be 1 to ${limits.MEDIA_BYTES_MAX}`);
+    const code = blob.size < 1 ? "bad_request" : "too_large";
+    throw new PigeonholeError(code, `bytes: must be 1 to ${limits.MEDIA_BYTES_MAX}`);
   }
   if (kind === "image" ? !IMAGES.includes(mime) : kind === "voice" && !mime.startsWith("audio/")) {
     throw new PigeonholeError("bad_request", `mime: ${mime} is no ${kind}; send it as a file`);

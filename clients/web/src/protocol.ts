@@ -4,19 +4,28 @@ import { PigeonholeError } from "./errors.ts";
 import {
   type AckEntry,
   type AddRequest,
+  type ChannelsResult,
   type ConversationSettings,
   type CreateRequest,
   type DeleteRequest,
   type DeviceRequest1,
+  type DrainResult,
   type EditRequest,
+  type HistoryResult,
   type InboxResult,
+  isChannel as isChannelRow,
+  isChannelsResult,
   isConnectionReplacedEvent,
+  isConversation,
+  isDrainResult,
   isErrorFrame,
+  isHistoryResult,
   isInboxResult,
-  isMessagesNewEvent,
+  isMessage,
   isReceiptDeliveredEvent,
   isReceiptReadEvent,
   isSettingsEvent,
+  isSystem,
   isTypingEvent,
   type LeaveRequest,
   limits,
@@ -316,8 +325,8 @@ export function parseFrame(text: string): Incoming {
   if (isErrorFrame(frame)) {
     return { is: "error", id: frame.id, problem: frame.error };
   }
-  if (isMessagesNewEvent(frame)) {
-    return { is: "messages", messages: frame.messages };
+  if (type === "messages.new") {
+    return { is: "messages", messages: readMessages(field(frame, "messages")) ?? [] };
   }
   if (isReceiptDeliveredEvent(frame) || isReceiptReadEvent(frame)) {
     const { conversation_id, user_id, seq, at } = frame;
@@ -338,22 +347,71 @@ export function parseFrame(text: string): Incoming {
   return { is: "unknown" };
 }
 
+// The entries and rows of a page are read one by one. What a later version writes in another way is left out, and holds up nothing
+// else.
+
+/** A page of what is pending. `undefined`: it can't be read. */
+export function readDrain(result: unknown): DrainResult | undefined {
+  const page = { ...fieldsOf(result), messages: readMessages(field(result, "messages")) };
+  return isDrainResult(page) ? page : undefined;
+}
+
+/** A page of a conversation. `undefined`: it can't be read. */
+export function readHistory(result: unknown): HistoryResult | undefined {
+  const page = { ...fieldsOf(result), messages: readMessages(field(result, "messages")) };
+  return isHistoryResult(page) ? page : undefined;
+}
+
 /** A page of the chat list, without conversations of kinds that this version does not know. `undefined`: it can't be read. */
 export function readInbox(result: unknown): InboxResult | undefined {
+  const known = (row: unknown) => ["direct", "group"].includes(String(field(row, "kind")));
+  const page = {
+    ...fieldsOf(result),
+    conversations: readRows(result)?.filter((row) => known(row) && isConversation(row)),
+  };
+  return isInboxResult(page) ? page : undefined;
+}
+
+/** A page of the list of channels. `undefined`: it can't be read. */
+export function readChannels(result: unknown): ChannelsResult | undefined {
+  const page = { ...fieldsOf(result), conversations: readRows(result)?.filter(isChannelRow) };
+  return isChannelsResult(page) ? page : undefined;
+}
+
+/** A row's line loses what happened to the group, if that can't be read: the row is the only way to the conversation. */
+function readRows(result: unknown): unknown[] | undefined {
   const rows = field(result, "conversations");
   if (!Array.isArray(rows)) {
     return undefined;
   }
-  const page = { ...(result as object), conversations: rows.filter((row) => isKind(field(row, "kind"))) };
-  return isInboxResult(page) ? page : undefined;
+  return rows.map((row) => {
+    const { system, ...rest } = fieldsOf(field(row, "last_message"));
+    return system === undefined || isSystem(system) ? row : { ...row, last_message: rest };
+  });
 }
 
-function isKind(kind: unknown): boolean {
-  return kind === "direct" || kind === "group";
+function readMessages(entries: unknown): Message[] | undefined {
+  return Array.isArray(entries) ? entries.flatMap((entry) => readMessage(entry) ?? []) : undefined;
+}
+
+/** An entry with those of its fields that can be read. `undefined`: it lacks one that all have. */
+function readMessage(entry: unknown): Message | undefined {
+  if (isMessage(entry)) {
+    return entry;
+  }
+  const { conversation_id, seq, message_id, sender_id, kind, sent_at, ...others } = fieldsOf(entry);
+  const base = { conversation_id, seq, message_id, sender_id, kind, sent_at, body: "" };
+  const more = Object.entries(others).filter(([name, value]) => isMessage({ ...base, [name]: value }));
+  const message = { ...base, ...Object.fromEntries(more) };
+  return isMessage(message) ? message : undefined;
 }
 
 function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+  return fieldsOf(value)[name];
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function parse(text: string): unknown {

@@ -117,6 +117,10 @@ export class Link {
     };
     socket.onerror = (event: { message?: unknown }) => {
       this.#detail = typeof event.message === "string" ? event.message : "";
+      // Node's own sockets end with it: no close event follows a failed try.
+      if (!this.#isOpen) {
+        this.#closed(1006);
+      }
     };
     socket.onclose = ({ code }: { code: number }) => this.#closed(code);
   }

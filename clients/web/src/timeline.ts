@@ -365,9 +365,9 @@ export class Timeline {
     return oldest && oldest.seq > this.#first.seq ? { before_seq: oldest.seq } : undefined;
   }
 
-  /** The user is no longer a member of the group, so nothing can be said in it, nor will anything come. */
+  /** The user is no longer a member of the group, so nothing can be said in it, nor will anything come. Of a channel it is never said. */
   isClosed(): boolean {
-    return this.#roster.get(this.#userId)?.isMember === false;
+    return !this.#isChannel && this.#roster.get(this.#userId)?.isMember === false;
   }
 
   /** Who of the others has this message, as far as known, of those who were there when it was written. */

@@ -21,7 +21,8 @@ export async function put(request: PutRequest): Promise<PutEnd> {
   const part = file.slice(offset, offset + bytes);
   // fetch says nothing of an upload until it is over.
   const way = typeof XMLHttpRequest === "undefined" ? putByFetch : putByXhr;
-  const status = await way(request, part, sent);
+  // A URL or a header that the platform does not take throws. No answer comes then, either.
+  const status = await way(request, part, sent).catch(() => 0);
   if (status > 0) {
     return status;
   }
@@ -36,17 +37,14 @@ export async function put(request: PutRequest): Promise<PutEnd> {
   return isReadable ? "lost" : "unreadable";
 }
 
-/** HTTP's status; 0: there was no answer. */
+/** HTTP's status. @throws If there is no answer. */
 async function putByFetch({ put, signal }: PutRequest, body: Blob, headers: [string, string][]): Promise<number> {
-  try {
-    const options = { method: "PUT", headers, body, signal, credentials: "omit" } as const;
-    const { status } = await fetch(put.url, { ...options, redirect: "error" });
-    return status;
-  } catch {
-    return 0;
-  }
+  const options = { method: "PUT", headers, body, signal, credentials: "omit" } as const;
+  const { status } = await fetch(put.url, { ...options, redirect: "error" });
+  return status;
 }
 
+/** HTTP's status; 0: there was no answer. */
 function putByXhr({ put, signal, progress }: PutRequest, body: Blob, headers: [string, string][]): Promise<number> {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();

@@ -1,6 +1,7 @@
 // The client over real sockets: what the session's scripts leave out.
 
 import { afterEach, beforeEach, expect, it } from "vitest";
+import type { Socket } from "../src/config.ts";
 import {
   type Client,
   type ClientEvent,
@@ -173,7 +174,7 @@ it("makes a group and changes it, in the order of the calls, and looks it up", a
   expect(await made.stored).toMatchObject({ conversation_id: "gr_ab", seq: 1 });
 
   const added = await client.add("gr_ab", ["carol", "bob"]);
-  await client.send({ conversation_id: "gr_ab" }, { body: "hi @carol", replyTo: 1, mentions: ["carol"] });
+  await client.reply("gr_ab", 1, { body: "hi @carol", mentions: ["carol"] });
   const renamed = await client.update("gr_ab", { title: "Sea" });
   await server.answer("add", { ...message(2, "gr_ab"), duplicate: false, added: ["carol"], already: ["bob"] });
   expect(await added.stored).toMatchObject({ seq: 2, added: ["carol"], already: ["bob"] });
@@ -402,6 +403,25 @@ it("asks for a token with `unsure` where the platform does not say why a try fai
   const client = await start({ webSocket, token });
   expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "unreachable" } });
   await until(client, isState("offline"));
+  expect(needs).toEqual(["connect", "unsure"]);
+});
+
+it("knows at once that a try failed where the socket only says so by an error, as in Node", async () => {
+  const message = "Received network error or non-101 status code.";
+  const needs: TokenNeed[] = [];
+  const token = (need: TokenNeed) => {
+    needs.push(need);
+    return "a.b.c";
+  };
+  const webSocket = () => {
+    const socket: Socket = { onopen: null, onmessage: null, onerror: null, onclose: null, send() {}, close() {} };
+    setTimeout(() => socket.onerror?.({ message } as never));
+    return socket;
+  };
+  const client = await start({ webSocket, token });
+  const offline = { why: { reason: "unreachable", detail: message } };
+  expect(await until(client, isState("offline"))).toMatchObject(offline);
+  expect(await until(client, isState("offline"))).toMatchObject(offline);
   expect(needs).toEqual(["connect", "unsure"]);
 });
 

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { createServer, type Server as HttpServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import {
   type Client,
   type ClientEvent,
@@ -87,6 +87,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  vi.unstubAllGlobals();
   await Promise.all(clients.splice(0).map((client) => client.close()));
   await server.stop();
   await bytes.end();
@@ -181,6 +182,22 @@ it("what is not taken is put again where the server says then, and 412 means tha
   await server.asked("uploaded");
 });
 
+it("a header that the platform does not take is a lost try, and the next place is asked for", async () => {
+  const strict = class {
+    upload = {};
+    open() {}
+    setRequestHeader() {
+      throw new SyntaxError("no header");
+    }
+  };
+  vi.stubGlobal("XMLHttpRequest", strict);
+  const client = await start({ timing: { retryFirst: 1 } });
+  await client.sendMedia({ to: "bob" }, picture);
+  const place = { media_id: "m_1", url: bytes.at("/m_1"), headers, expires_at: later };
+  await server.answer("upload", place);
+  expect(await server.asked("upload")).toMatchObject({ media_id: "m_1" });
+});
+
 it("more than 16 MiB go in parts, each of which is put again alone", async () => {
   const client = await start();
   const part = limits.MEDIA_PART_BYTES;
@@ -269,7 +286,7 @@ it("a refused upload fails, and one that is cancelled is not sent", async () => 
 it("what is forwarded is copied where it is", async () => {
   const client = await start();
   const message = { ...stored, sender_id: "bob", kind: "image", body: "us", media: { media_id: "m_1", ...media } };
-  await client.forward({ conversation_id: "gr_a" }, message, "look");
+  await client.forward({ conversation_id: "gr_a" }, message, { body: "look", replyTo: 3, mentions: ["bob"] });
   const copied = await server.answer("upload", { media_id: "m_2", expires_at: later });
   fits("Request", copied);
   const copy_of = { conversation_id: "dm_ab", seq: 5 };
@@ -277,6 +294,8 @@ it("what is forwarded is copied where it is", async () => {
   expect(await server.asked("send")).toMatchObject({
     kind: "image",
     body: "look",
+    reply_to: 3,
+    mentions: ["bob"],
     media: { media_id: "m_2", ...media },
   });
 });
@@ -288,7 +307,7 @@ it("what can't be sent is refused at once, with the field", async () => {
     return sent.catch(({ code, message }) => `${code} ${message}`);
   };
   const empty = new Blob([], { type: "image/png" });
-  expect(await refused({ blob: empty })).toMatch(/^too_large bytes/);
+  expect(await refused({ blob: empty })).toMatch(/^bad_request bytes/);
   expect(await refused({ blob: new Blob(["<svg/>"], { type: "image/svg+xml" }) })).toMatch(/^bad_request mime/);
   expect(await refused({ width: 0 })).toMatch(/^bad_request width/);
   expect(await refused({ kind: "file" })).toMatch(/^bad_request name/);
@@ -340,6 +359,23 @@ it("a download is checked, asked for once more, and never a page", async () => {
   await server.answer("download", place("m_one"));
   (await bytes.asked()).answer(200, "eno");
   await expect(again).rejects.toMatchObject({ code: "file" });
+});
+
+it("a download ends when its signal does, also while there is no connection, and between two tries", async () => {
+  const client = await start();
+  const media = { media_id: "m_1", mime: "image/png", bytes: 5, sha256: "" };
+  const place = { items: [{ media_id: "m_1", url: bytes.at("/m_1"), expires_at: later }], gone: [] };
+  const end = new AbortController();
+  const pausing = client.download({ kind: "image", media }, end.signal);
+  await server.answer("download", place);
+  (await bytes.asked()).answer(500);
+  await server.stop();
+  const waiting = client.download({ kind: "image", media }, end.signal);
+  end.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+  await expect(pausing).rejects.toThrow("enough");
+  await expect(client.download({ kind: "image", media }, end.signal)).rejects.toThrow("enough");
+  server = await Server.start();
 });
 
 it("a download that breaks off goes on where it was, and begins again where all of it comes", async () => {

@@ -4,8 +4,10 @@ import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
 import type { PigeonholeError } from "../src/errors.ts";
 import type { Why } from "../src/events.ts";
+import { readInbox } from "../src/protocol.ts";
 import { type Output, Session } from "../src/session/session.ts";
 import { nothingSaved } from "../src/storage/storage.ts";
+import { message } from "./server.ts";
 
 const { reconnectFirst, lifetime, lifetimeJitter, silenceMax, pingEvery } = defaultTiming;
 
@@ -58,6 +60,7 @@ it("waits up to 5 min for a server that is overloaded, or perhaps is, as browser
     { reason: "refused", status: 429 },
     { reason: "refused", status: 503 },
     { reason: "unreachable" },
+    { reason: "unreachable", detail: "Received network error or non-101 status code." },
   ]) {
     expect(waits(12, 1, notOpened(why as Why)).slice(5)).toEqual([16000, 32000, 64000, 128000, 256000, 300000, 300000]);
   }
@@ -104,7 +107,7 @@ it("replaces a connection up to 55 minutes before its time", () => {
           return session.now;
         }
         if (output.do === "send") {
-          reply(session, JSON.parse(output.frame).id, { pending: false, server_time: "" });
+          reply(session, JSON.parse(output.frame).id, { pending: false, server_time: "2026-11-20T10:00:00.000Z" });
         }
       }
     }
@@ -118,7 +121,7 @@ it("sends a ping at once when it is woken", () => {
   session.wake(1000);
   session.wake(1001);
   expect(frames(session.takeOutputs())).toEqual([{ action: "ping", id: "3" }]);
-  reply(session, "3", { pending: false, server_time: "" }, 1100);
+  reply(session, "3", { pending: false, server_time: "2026-11-20T10:00:00.000Z" }, 1100);
   expect(session.nextTick()).toBe(1000 + pingEvery);
   // Without an answer, the connection is closed soon.
   session.wake(2000);
@@ -187,4 +190,59 @@ it("waits before it replaces a connection again whose replacement broke", () => 
   expect(session.takeOutputs().some((output) => output.do === "dial")).toBe(false);
   session.tick(lifetime + reconnectFirst);
   expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 3, need: "connect" });
+});
+
+it("asks for all of the chat list where what a storage kept of the last one is no time", () => {
+  const saved = { ...nothingSaved(), caughtUp: "x" };
+  const session = new Session({ me: "alice", timing: defaultTiming, saved, random: () => 1, now: 0 });
+  session.tick(0);
+  session.opened(1, 0);
+  reply(session, "1", { messages: [], more: false });
+  expect(frames(session.takeOutputs()).at(-1)).toEqual({ action: "inbox", limit: 50, id: "2" });
+});
+
+const of = (seq: number, more: object) => ({ ...message(seq), ...more });
+
+it("hands over what can be read of an entry of a later version, and lacks one that says no place or no time", () => {
+  const session = online();
+  const entries = [
+    message(1),
+    of(2, { kind: "system", body: "", system: { event: "role.changed", role: 5 } }),
+    of(3, { kind: "sealed", body: undefined, media: { media_id: "m_1" }, mentions: ["bob"], reply_to: 1, later: [] }),
+    of(4, { reactions: "many" }),
+    of(5, { sent_at: "now" }),
+    { kind: "none" },
+    null,
+  ];
+  session.received(1, JSON.stringify({ type: "messages.new", conversation_id: "dm_ab", messages: entries }), 0);
+  const told = session
+    .takeOutputs()
+    .flatMap((output) => (output.do === "tell" && output.event.type === "message" ? [output.event.message] : []));
+  expect(told).toEqual([
+    message(1),
+    of(2, { kind: "system", body: "" }),
+    of(3, { kind: "sealed", body: "", mentions: ["bob"], reply_to: 1, later: [] }),
+    message(4),
+  ]);
+});
+
+it("ends a drain with a page of which it can read nothing: the next one would be the same", () => {
+  const session = start(() => 0);
+  session.opened(1, 0);
+  reply(session, "1", { messages: [{ kind: "none" }], more: true });
+  expect(frames(session.takeOutputs())).toMatchObject([{ action: "drain" }, { action: "inbox" }]);
+});
+
+it("shows a row whose line it can't read all of, and not one without a line", () => {
+  const line = { seq: 1, sender_id: "bob", kind: "system", preview: "", sent_at: "2026-11-20T10:00:01.000Z" };
+  const row = { kind: "group", unread: 0, delivered_seq: 1, read_seq: 1, last_seq: 1 };
+  const later = { ...line, system: { event: "members.added", members: "all" } };
+  const page = {
+    conversations: [
+      { ...row, conversation_id: "gr_a", last_message: later },
+      { ...row, conversation_id: "gr_b", last_message: 5 },
+    ],
+    next_cursor: null,
+  };
+  expect(readInbox(page)?.conversations).toEqual([{ ...row, conversation_id: "gr_a", last_message: line }]);
 });

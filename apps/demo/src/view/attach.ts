@@ -8,7 +8,13 @@ import { h, icon } from "./dom.ts";
 export interface AttachActions {
   files(files: File[]): void;
   /** For the chat that is open now: what was recorded goes there, whatever is opened until it is ready. */
-  voice(): (draft: MediaDraft) => void;
+  voice(): Voice;
+}
+
+export interface Voice {
+  send(draft: MediaDraft): void;
+  /** There is nothing to send, and why. */
+  refuse(why: string): void;
 }
 
 export class Attach {
@@ -113,6 +119,7 @@ export class Attach {
     }
     const beginning = { isOver: false };
     this.#beginning = beginning;
+    const voice = this.#actions.voice();
     try {
       const recording = await Recording.begin();
       if (beginning.isOver) {
@@ -121,7 +128,7 @@ export class Attach {
       }
       this.#recording = recording;
     } catch {
-      this.microphone.title = "There is no microphone, or this page may not use it";
+      voice.refuse("Not recorded: there is no microphone, or this page may not use it");
       return;
     } finally {
       this.#beginning = undefined;
@@ -138,13 +145,13 @@ export class Attach {
 
   async #end(): Promise<void> {
     const recording = this.#recording;
-    const send = this.#actions.voice();
+    const voice = this.#actions.voice();
     this.#over();
     if (recording) {
       try {
-        send(await recording.end());
+        voice.send(await recording.end());
       } catch {
-        this.microphone.title = "Nothing was recorded";
+        voice.refuse("Not sent: what was recorded is no sound that this browser can read");
       }
     }
     this.microphone.focus();

@@ -17,6 +17,8 @@ export interface ConversationActions extends GroupActions {
   send(chat: Chat, draft: Exclude<Draft, string>): void;
   files(chat: Chat, files: File[], caption: string): void;
   voice(chat: Chat, draft: MediaDraft): void;
+  /** What the user wanted to send there is not, and why. */
+  refuse(chat: Chat, why: string): void;
   cancel(clientMsgId: string): void;
   retry(chat: Chat, failed: Queued): void;
   fetch(message: Message): Promise<Blob>;
@@ -96,11 +98,14 @@ export class Conversation {
       },
       voice: () => {
         const chat = this.#chat;
-        return (draft) => {
-          if (chat === this.#chat) {
-            this.#messages.goToEnd();
-          }
-          chat && actions.voice(chat, draft);
+        return {
+          send: (draft) => {
+            if (chat === this.#chat) {
+              this.#messages.goToEnd();
+            }
+            chat && actions.voice(chat, draft);
+          },
+          refuse: (why) => chat && actions.refuse(chat, why),
         };
       },
       edit: (seq, body) => this.#chat && actions.edit(this.#chat, seq, body),

@@ -151,13 +151,28 @@ function voiceNote({ media, by, url }: Shown): HTMLElement {
     put(play, "aria-label", name);
     play.replaceChildren(icon(audio.paused ? "play" : "pause"));
   };
+  const begin = async () => {
+    if (audio.error) {
+      audio.removeAttribute("src");
+    }
+    const src = audio.src || (await url());
+    if (src !== undefined && audio.src === "") {
+      audio.src = src;
+    }
+    await audio.play();
+  };
   const start = async () => {
+    const wasKept = audio.src !== "";
     try {
-      const src = audio.src || (await url());
-      if (src !== undefined && audio.src === "") {
-        audio.src = src;
+      try {
+        await begin();
+      } catch (error) {
+        // What was kept for long may have been forgotten since, and its address with it.
+        if (!wasKept || !audio.error) {
+          throw error;
+        }
+        await begin();
       }
-      await audio.play();
     } catch {
       time.textContent = "Can’t be played";
     }

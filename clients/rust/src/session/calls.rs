@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use serde::Deserialize;
 use serde_json::Value;
 use wire::limits::{DOWNLOADS_MAX, FRAME_BYTES_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, ChannelsRequest, ChannelsResult, ConversationKind, DeviceRequest, DeviceResult, DownloadRequest,
-    DownloadResult, HistoryRequest, HistoryResult, InboxRequest, InboxResult, JoinRequest, JoinResult, MembersRequest,
-    MembersResult, Presence, PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult, ReceiptsRequest,
-    ReceiptsResult, Settings, SettingsResult,
+    Action, ChannelsRequest, ChannelsResult, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult,
+    HistoryRequest, HistoryResult, InboxRequest, InboxResult, JoinRequest, JoinResult, MembersRequest, MembersResult,
+    Presence, PresenceRequest, PresenceResult, ReactionsRequest, ReactionsResult, ReceiptsRequest, ReceiptsResult,
+    Settings, SettingsResult,
 };
 
+use super::reading::{read_channels, read_inbox, readable};
 use super::requests::Errand;
 use super::{Session, Waiter};
 use crate::{Error, Event};
@@ -131,35 +131,34 @@ impl Session {
     }
 
     pub(super) fn call_answered(&mut self, call: Call, result: Value) {
-        let unreadable = |_| Error::Unreadable;
         match call {
             Call::Inbox(_, waiter) => {
-                let page = read_inbox(result).map_err(unreadable);
+                let page = read_inbox(result).ok_or(Error::Unreadable);
                 self.outbox.remember_rows(page.as_ref().map_or(&[], |page| &page.conversations));
                 self.answer(waiter, page);
             }
-            Call::History(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
-            Call::Settings(settings, waiter) => match serde_json::from_value(result) {
-                Ok(SettingsResult {}) => {
+            Call::History(_, waiter) => self.answer(waiter, readable(result).ok_or(Error::Unreadable)),
+            Call::Settings(settings, waiter) => match readable(result) {
+                Some(SettingsResult {}) => {
                     self.tell(Event::SettingsChanged(settings));
                     self.answer(waiter, Ok(()));
                 }
-                Err(error) => self.answer(waiter, Err(unreadable(error))),
+                None => self.answer(waiter, Err(Error::Unreadable)),
             },
             Call::Device(_, waiter) => {
-                let read = serde_json::from_value(result).map(|DeviceResult { .. }| ());
-                self.answer(waiter, read.map_err(unreadable));
+                let read = readable(result).map(|DeviceResult { .. }| ());
+                self.answer(waiter, read.ok_or(Error::Unreadable));
             }
             Call::Presence(_, waiter) => {
-                let read = serde_json::from_value(result).map(|PresenceResult { users }| users);
-                self.answer(waiter, read.map_err(unreadable));
+                let read = readable(result).map(|PresenceResult { users }| users);
+                self.answer(waiter, read.ok_or(Error::Unreadable));
             }
-            Call::Members(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
-            Call::Receipts(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
-            Call::Reactions(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
-            Call::Channels(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
-            Call::Join(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
-            Call::Download(_, waiter) => self.answer(waiter, serde_json::from_value(result).map_err(unreadable)),
+            Call::Members(_, waiter) => self.answer(waiter, readable(result).ok_or(Error::Unreadable)),
+            Call::Receipts(_, waiter) => self.answer(waiter, readable(result).ok_or(Error::Unreadable)),
+            Call::Reactions(_, waiter) => self.answer(waiter, readable(result).ok_or(Error::Unreadable)),
+            Call::Channels(_, waiter) => self.answer(waiter, read_channels(result).ok_or(Error::Unreadable)),
+            Call::Join(_, waiter) => self.answer(waiter, readable(result).ok_or(Error::Unreadable)),
+            Call::Download(_, waiter) => self.answer(waiter, readable(result).ok_or(Error::Unreadable)),
         }
     }
 
@@ -177,13 +176,4 @@ impl Session {
             Call::Download(_, waiter) => self.answer(waiter, Err(error)),
         }
     }
-}
-
-/// A page of the chat list, without conversations of kinds that this version does not know.
-pub(super) fn read_inbox(mut result: Value) -> serde_json::Result<InboxResult> {
-    if let Some(Value::Array(rows)) = result.get_mut("conversations") {
-        let is_known = |kind: &Value| ConversationKind::deserialize(kind).is_ok();
-        rows.retain(|row| row.get("kind").is_some_and(is_known));
-    }
-    serde_json::from_value(result)
 }

@@ -125,7 +125,9 @@ impl Session {
                 let new = marks.iter().filter_map(|(id, seq)| self.conversations.to_acknowledge(id, *seq));
                 // What doesn't fit comes again on the next page, and is acknowledged then.
                 let ack: Vec<AckEntry> = new.take(ACK_ENTRIES_MAX).collect();
-                if ack.is_empty() && marks.keys().any(|id| self.conversations.is_stuck(id)) {
+                // Nothing of it can be read, or be shown.
+                let is_of_no_use = marks.is_empty() || marks.keys().any(|id| self.conversations.is_stuck(id));
+                if ack.is_empty() && is_of_no_use {
                     // The next page would be this one again.
                     self.drain_ended(now);
                     return self.drain_on(now);

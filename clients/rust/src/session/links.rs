@@ -156,10 +156,14 @@ impl Session {
 
     /// The connection has ended, and not because it was closed here.
     pub(crate) fn lost(&mut self, link: LinkId, why: Why, now: Instant) {
+        let is_newest = self.links.current() == Some(link);
         if self.links.open.remove(&link).is_none() {
             return;
         }
         self.forget_asked_on(link, now);
+        if is_newest {
+            self.watch_again();
+        }
         if self.links.dialing.is_some() {
             if self.links.open.is_empty() {
                 self.tell_state(State::Connecting);

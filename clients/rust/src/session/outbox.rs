@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use super::requests::{Errand, readable};
+use super::reading::readable;
+use super::requests::Errand;
 use super::uploads::Uploading;
 use super::{Session, Waiter};
 use crate::group::NewGroup;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::{
     AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DrainRequest, HistoryRequest, InboxRequest, MediaId,
@@ -11,8 +10,9 @@ use wire::{
     UploadRequest, UploadedRequest, UploadedResult, WatchRequest,
 };
 
-use super::calls::{Call, read_inbox};
+use super::calls::Call;
 use super::outbox;
+use super::reading::{read_inbox, readable};
 use super::{LinkId, Output, Session, jitter};
 use crate::storage::Queued;
 use crate::{Error, Timing};
@@ -176,7 +176,7 @@ impl Session {
                 Errand::Listing(_) => self.listing_lost(now),
                 Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
                 Errand::Upload(id, _) | Errand::Uploaded(id, _) => self.upload_lost(&id),
-                // The next connection watches anew.
+                // `watch_again` has it watched by another connection.
                 Errand::Watch(_) | Errand::Unwatch(_) => {}
                 Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
                 Errand::Call(call) => self.calls.again(call),
@@ -220,7 +220,7 @@ impl Session {
                 self.pinged(pending);
             }
             Errand::Listing(request) => {
-                let Ok(page) = read_inbox(result) else { return Err(Errand::Listing(request)) };
+                let Some(page) = read_inbox(result) else { return Err(Errand::Listing(request)) };
                 self.listed(page, now);
             }
             Errand::Repair(request) => {
@@ -296,8 +296,4 @@ impl Session {
 /// Twice as long each time: at a fixed interval, a slow server would get ever more requests.
 fn answer_wait(timing: &Timing, attempts: u32) -> Duration {
     timing.answer_wait.saturating_mul(1 << attempts.min(ANSWER_WAIT_DOUBLINGS_MAX))
-}
-
-pub(super) fn readable<T: DeserializeOwned>(result: Value) -> Option<T> {
-    serde_json::from_value(result).ok()
 }

@@ -150,3 +150,13 @@ fn an_answer_to_a_call_that_makes_no_sense_is_told() {
     tell_all(&mut session);
     assert_eq!(answer_rx.try_recv().unwrap().unwrap_err(), Error::Unreadable);
 }
+
+#[test]
+fn a_drained_page_of_which_nothing_can_be_read_is_the_last() {
+    let now = Instant::now();
+    let mut session = online(now);
+    // The drain of the connect is request 1.
+    session.received(1, r#"{"type":"reply","action":"drain","id":"1","result":{"messages":[7],"more":true}}"#, now);
+    let outputs = session.take_outputs();
+    assert!(matches!(&outputs[..], [Output::Frame { text, .. }] if text.contains("inbox")), "{outputs:?}");
+}

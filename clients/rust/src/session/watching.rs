@@ -123,7 +123,7 @@ impl Session {
         self.tell_own_left(id);
     }
 
-    /// There is a new connection, which watches nothing yet.
+    /// Another connection is the newest now, by which nothing is watched yet, as far as known.
     pub(super) fn watch_again(&mut self) {
         self.watching.0.retain(|_, watch| !watch.is_ending);
         self.watching.0.values_mut().for_each(|watch| watch.stage = WatchState::New);

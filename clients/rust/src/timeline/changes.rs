@@ -13,6 +13,8 @@ use crate::storage::Outgoing;
 pub(super) struct Changes {
     text: Option<Text>,
     deleted: Option<(Timestamp, UserId)>,
+    /// It names the viewer, or did before it was deleted: a row can count that still.
+    pub named_viewer: bool,
     /// Of the page with the highest of these: the last reaction that is in it, and what all had reacted with.
     page: (Option<Seq>, Vec<Reaction>),
     /// The reactions above that.

@@ -12,10 +12,8 @@ import {
   type HistoryResult,
   type InboxRequest,
   type InboxResult,
-  isChannelsResult,
   isDeviceResult,
   isDownloadResult,
-  isHistoryResult,
   isJoinResult,
   isMembersResult,
   isPresenceResult,
@@ -34,7 +32,7 @@ import {
   type ReceiptsResult,
   type SettingsRequest,
 } from "../frames.ts";
-import { checkRequest, readInbox } from "../protocol.ts";
+import { checkRequest, readChannels, readHistory, readInbox } from "../protocol.ts";
 import type { Session, Waiter } from "./session.ts";
 
 /** What each of them is answered with. */
@@ -156,8 +154,10 @@ function read({ action }: CallRequest, result: unknown): { is: unknown } | undef
       return isSettingsResult(result) ? { is: undefined } : undefined;
     case "device":
       return isDeviceResult(result) ? { is: undefined } : undefined;
-    case "history":
-      return isHistoryResult(result) ? { is: result } : undefined;
+    case "history": {
+      const page = readHistory(result);
+      return page && { is: page };
+    }
     case "members":
       return isMembersResult(result) ? { is: result } : undefined;
     case "receipts":
@@ -166,8 +166,10 @@ function read({ action }: CallRequest, result: unknown): { is: unknown } | undef
       return isReactionsResult(result) ? { is: result } : undefined;
     case "join":
       return isJoinResult(result) ? { is: result } : undefined;
-    case "channels":
-      return isChannelsResult(result) ? { is: result } : undefined;
+    case "channels": {
+      const page = readChannels(result);
+      return page && { is: page };
+    }
     case "download":
       return isDownloadResult(result) ? { is: result } : undefined;
   }

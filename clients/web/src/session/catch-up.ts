@@ -1,8 +1,8 @@
 // After a connect: first what is pending, page by page; then, by the chat list, what other devices of this user took
 // meanwhile. And pings, which find what was posted and did not arrive.
 
-import { type DrainResult, type InboxResult, isDrainResult, isPingResult, limits } from "../frames.ts";
-import { type Mark, readInbox } from "../protocol.ts";
+import { type DrainResult, type InboxResult, isPingResult, isTimestamp, limits } from "../frames.ts";
+import { type Mark, readDrain, readInbox } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 type Drain =
@@ -28,7 +28,8 @@ export class CatchUp {
 
   constructor(session: Session, since: string | undefined) {
     this.#session = session;
-    this.#since = since;
+    // What a storage has kept may be damaged. Without it all of the chat list is asked for.
+    this.#since = isTimestamp(since) ? since : undefined;
   }
 
   isDrainAsked(): boolean {
@@ -110,12 +111,12 @@ export class CatchUp {
     this.#drain = { is: "asked" };
     this.#session.requests.ask(ack.length > 0 ? { action: "drain", ack } : { action: "drain" }, {
       answered: (result) => {
-        const readable = isDrainResult(result);
-        if (readable) {
+        const page = readDrain(result);
+        if (page) {
           this.#session.reports.acknowledged(ack);
-          this.#drained(result);
+          this.#drained(page);
         }
-        return readable;
+        return page !== undefined;
       },
       refused: () => this.#refused(ack),
       lost: () => {
@@ -142,7 +143,8 @@ export class CatchUp {
     const news = marks.flatMap(([conversation, seq]) => conversations.toAcknowledge(conversation, seq));
     // What doesn't fit comes again on the next page, and is acknowledged then.
     const ack = news.slice(0, limits.ACK_ENTRIES_MAX);
-    if (ack.length === 0 && marks.some(([conversation]) => conversations.isStuck(conversation))) {
+    const isOfNoUse = marks.length === 0 || marks.some(([conversation]) => conversations.isStuck(conversation));
+    if (ack.length === 0 && isOfNoUse) {
       // The next page would be this one again.
       this.#drainEnded();
       return this.#nextAck();

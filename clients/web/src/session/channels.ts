@@ -7,14 +7,13 @@
 import { PigeonholeError } from "../errors.ts";
 import {
   type HistoryResult,
-  isHistoryResult,
   isUnwatchResult,
   isWatchResult,
   limits,
   type Message,
   type WatchResult,
 } from "../frames.ts";
-import { checkRequest } from "../protocol.ts";
+import { checkRequest, readHistory } from "../protocol.ts";
 import type { LinkId, Session, Waiter } from "./session.ts";
 
 /** The history is asked for no less often than this, whatever the server says. */
@@ -255,14 +254,14 @@ export class Channels {
       { action: "history", conversation_id: id, after_seq, limit: limits.HISTORY_LIMIT_MAX },
       {
         answered: (result) => {
-          const readable = isHistoryResult(result);
-          if (readable) {
+          const page = readHistory(result);
+          if (page) {
             view.isHistoryAsked = false;
           }
-          if (readable && isCurrent()) {
-            this.#onPage(view, result);
+          if (page && isCurrent()) {
+            this.#onPage(view, page);
           }
-          return readable;
+          return page !== undefined;
         },
         refused: (error) => {
           view.isHistoryAsked = false;

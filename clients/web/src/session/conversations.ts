@@ -4,8 +4,8 @@
 //            the server   the app    handed
 //            knows        is done    to the app
 
-import { type HistoryResult, isHistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
-import { counts, isGroup, isService, joiners, type Mark } from "../protocol.ts";
+import { type HistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
+import { counts, isGroup, isService, joiners, type Mark, readHistory } from "../protocol.ts";
 import type { Session } from "./session.ts";
 
 /** Repairs under way at once: after a long absence there can be one for each conversation. */
@@ -332,12 +332,12 @@ export class Conversations {
       { action: "history", conversation_id: id, ...part },
       {
         answered: (result) => {
-          const readable = isHistoryResult(result);
-          if (readable) {
+          const page = readHistory(result);
+          if (page) {
             ended();
-            this.#repaired(id, after, result);
+            this.#repaired(id, after, page);
           }
-          return readable;
+          return page !== undefined;
         },
         refused: () => {
           ended();

@@ -253,8 +253,8 @@ export class Links {
   }
 
   #isOverloaded({ reason, status = 0, detail = "" }: Why): boolean {
-    // Browsers say neither a status nor anything else.
-    const isUnknown = reason === "unreachable" && detail === "";
+    // Browsers say nothing. Others say that there was no answer 101, be it for a status or for the network.
+    const isUnknown = reason === "unreachable" && (detail === "" || /\b101 (status|response)/.test(detail));
     return status === 429 || status >= 500 || (isUnknown && this.#attempt >= UNKNOWN_FAILURES_MAX);
   }
 }
