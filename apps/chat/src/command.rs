@@ -10,8 +10,45 @@ use pigeonhole_client::{
 use crate::group::{Act, Question, names_in, title_and_names};
 use crate::media::path_and_rest;
 
+/// What can be asked for, in words.
+pub(crate) const COMMANDS: &str = "\
+Commands, each on a line of its own; a message that begins with a slash begins with two.
+Without a number, the first two are about your last message, the others about theirs:
+  /edit [7] TEXT          says something else
+  /delete [7]             deletes it for both
+  /react [7] [EMOJI]      reacts to it, or takes that back
+  /reply [7] TEXT         answers it
+  /send PATH [TEXT]       sends a picture or another file, with a text beside it; a path with spaces stands in quotes
+  /cancel                 ends the upload that you began last
+  /save [7] [PATH]        saves what a message carries; without a path, here and by its name
+  /who                    whether they are online, or when they were
+  /mute, /unmute          whether this conversation may notify you
+  /archive, /unarchive    whether it is out of sight, until its next message
+  /block, /unblock        whether the two of you can write to each other
+  /help                   this list
+  /list                   your conversations, with what is new in them
+  /open NUMBER, NAME      opens one of them, or the one with somebody
+  /group TITLE NAMES…     makes a group and opens it; a title of several words stands in quotes
+Of what a service tells, such as @orders, nothing but /mute, /archive and /save can be used.
+In a group, where @name names a member, and @all everybody:
+  /add NAMES…             adds members
+  /remove NAME            removes one
+  /role NAME ROLE         makes one an admin or a member; with owner, hands the group over
+  /title TEXT             calls the group so
+  /members                who is in it
+  /seen                   who has read your last message
+  /leave                  leaves it
+In a channel, which its admins write and any number read:
+  /channel TITLE NAMES…   makes one that everybody may join, and opens it
+  /join ID                joins one and opens it
+  /channels               yours, with what is new in them; /open opens them, too
+  /add, /remove, /role, /title, /members, /leave as in a group
+  /ring TOKEN, /ring off  has the phone with this token of Firebase's rung while you are away, or no longer;
+                          with the local server any word will do, and /phones?user=YOU shows what it shows";
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
+    Help,
     Set(Setting),
     Change(Change),
     /// A file, with a text beside it.
@@ -143,6 +180,7 @@ impl Command {
     /// Nothing may stand beside these.
     fn of_line(line: &str) -> Option<Self> {
         Some(match line {
+            "/help" => Self::Help,
             "/who" => Self::Who,
             "/cancel" => Self::Cancel,
             "/leave" => Self::Group(Act::Leave),
@@ -253,6 +291,16 @@ mod tests {
         }
         for line in ["/edit", "/edit 12", "/reply", "/reply #12", "/delete this", "/react two words"] {
             assert!(matches!(Command::parse(line), Some(Command::Usage(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_command_that_is_told_is_one() {
+        let told = COMMANDS.split_whitespace().map(|word| word.trim_end_matches([',', ';']));
+        let names: Vec<&str> = told.filter(|word| is_word(word)).collect();
+        assert!(names.len() > 25 && names.contains(&"/help"), "{names:?}");
+        for name in names {
+            assert_ne!(Command::parse(name), Some(Command::Unknown), "{name}");
         }
     }
 

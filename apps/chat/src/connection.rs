@@ -92,7 +92,7 @@ impl Talk {
     pub(crate) async fn news(&mut self) -> Result<Vec<News>> {
         tokio::select! {
             biased;
-            Some(error) = self.give_up_rx.recv() => return Err(error),
+            Some(error) = self.give_up_rx.recv() => return Err(self.given_up(error)),
             Some(event) = self.events.next() => self.on_event(event)?,
             Some(answer) = self.answers.next() => match answer {
                 Reply::Inbox(inbox) => self.room.listed(inbox),
@@ -250,7 +250,7 @@ impl Talk {
         let event = match event {
             Event::State(State::Offline { why, retry_at }) => {
                 if let Some(error) = hopeless(&self.endpoint, &why) {
-                    return Err(error);
+                    return Err(self.given_up(error));
                 }
                 Event::State(State::Offline { why: explain(&self.endpoint, why), retry_at })
             }
@@ -262,6 +262,20 @@ impl Talk {
         };
         self.room.event(event);
         Ok(())
+    }
+
+    /// The end, with what it leaves behind: nothing of that is kept.
+    fn given_up(&self, error: anyhow::Error) -> anyhow::Error {
+        match self.room.unanswered() {
+            0 => error,
+            unanswered => error.context(format!("left with {unanswered} of your messages unanswered")),
+        }
+    }
+
+    /// The user wants to see what is older than all that is here.
+    pub(crate) fn look_back(&mut self) {
+        self.room.look_back();
+        self.ask_all();
     }
 
     fn ask_all(&mut self) {
@@ -293,7 +307,7 @@ impl Talk {
                 let presence = self.client.presence(vec![of.clone()]);
                 presence.map(|presence| Reply::Presence(of, presence)).boxed()
             }
-            Ask::List => self.client.inbox(None).map(Reply::List).boxed(),
+            Ask::List { cursor } => self.client.inbox(cursor).map(Reply::List).boxed(),
             Ask::Members { conversation_id, cursor } => {
                 let page = self.client.members(&conversation_id, MEMBERS_AT_ONCE, cursor);
                 page.map(|page| Reply::Members(conversation_id, page)).boxed()

@@ -24,6 +24,7 @@ use pigeonhole_client::{InvalidId, UserId};
 use reqwest::Url;
 use time::UtcOffset;
 
+use crate::command::COMMANDS;
 use crate::connection::{Endpoint, Talk, Token};
 use crate::room::With;
 use crate::transcript::Transcript;
@@ -34,7 +35,7 @@ use crate::transcript::Transcript;
 /// … waiting, ✓ stored, ✓✓ delivered, and ✓✓ in blue once read. Each has its number, such as #7.
 /// When the connection breaks it comes back by itself, and nothing is lost or sent twice.
 #[derive(Parser)]
-#[command(name = "chat", verbatim_doc_comment, after_help = AFTER_HELP)]
+#[command(name = "chat", verbatim_doc_comment, after_help = after_help())]
 struct Args {
     /// Who you are
     #[arg(value_parser = user_id)]
@@ -50,46 +51,14 @@ struct Args {
     token: Option<String>,
 }
 
-const AFTER_HELP: &str = "\
+const KEYS: &str = "\
 Keys:
   Enter            send
   Enter alone      try to connect now
-  Page up, down    look back
-  Esc, Ctrl-C      leave
+  Page up, down    look back, also to what is older than what was loaded
+  Esc, Ctrl-C      leave";
 
-Commands, each on a line of its own; a message that begins with a slash begins with two.
-Without a number, the first two are about your last message, the others about theirs:
-  /edit [7] TEXT          says something else
-  /delete [7]             deletes it for both
-  /react [7] [EMOJI]      reacts to it, or takes that back
-  /reply [7] TEXT         answers it
-  /send PATH [TEXT]       sends a picture or another file, with a text beside it; a path with spaces stands in quotes
-  /cancel                 ends the upload that you began last
-  /save [7] [PATH]        saves what a message carries; without a path, here and by its name
-  /who                    whether they are online, or when they were
-  /mute, /unmute          whether this conversation may notify you
-  /archive, /unarchive    whether it is out of sight, until its next message
-  /block, /unblock        whether the two of you can write to each other
-  /list                   your conversations, with what is new in them
-  /open NUMBER, NAME      opens one of them, or the one with somebody
-  /group TITLE NAMES…     makes a group and opens it; a title of several words stands in quotes
-Of what a service tells, such as @orders, nothing but /mute, /archive and /save can be used.
-In a group, where @name names a member, and @all everybody:
-  /add NAMES…             adds members
-  /remove NAME            removes one
-  /role NAME ROLE         makes one an admin or a member; with owner, hands the group over
-  /title TEXT             calls the group so
-  /members                who is in it
-  /seen                   who has read your last message
-  /leave                  leaves it
-In a channel, which its admins write and any number read:
-  /channel TITLE NAMES…   makes one that everybody may join, and opens it
-  /join ID                joins one and opens it
-  /channels               yours, with what is new in them; /open opens them, too
-  /add, /remove, /role, /title, /members, /leave as in a group
-  /ring TOKEN, /ring off  has the phone with this token of Firebase's rung while you are away, or no longer;
-                          with the local server any word will do, and /phones?user=YOU shows what it shows
-
+const EXAMPLES: &str = "\
 Examples:
   Two terminals, beside a local server (`cargo run`):
     cargo run --bin chat -- alice bob
@@ -98,6 +67,10 @@ Examples:
     PIGEONHOLE_TOKEN=… cargo run --bin chat -- alice bob --url wss://….amazonaws.com/v1
   In a script, where each line of standard input is a message, none a command, and each event is a line:
     echo 'good morning' | cargo run -q --bin chat -- alice bob";
+
+fn after_help() -> String {
+    format!("{KEYS}\n\n{COMMANDS}\n\n{EXAMPLES}")
+}
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {

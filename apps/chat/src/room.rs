@@ -14,12 +14,12 @@ use pigeonhole_client::{
     TimelineEntry, Timestamp, UserId, When,
 };
 
-use crate::command::{Change, Command, Setting};
+use crate::command::{COMMANDS, Change, Command, Setting};
 use crate::group::{self, Act, Members, Question};
 use crate::media;
 
-/// How much of the conversation is shown at the start.
-const HISTORY_AT_START: u64 = 50;
+/// How much of the conversation is shown at the start, and how much more each time that the user looks back beyond it.
+const HISTORY_AT_ONCE: u64 = 50;
 
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are messages, and none is kept")]
@@ -99,8 +99,10 @@ pub(crate) enum Ask {
         conversation_id: ConversationId,
         cursor: Option<UserId>,
     },
-    /// The chat list, for the user.
-    List,
+    /// A page of the chat list, for the user.
+    List {
+        cursor: Option<String>,
+    },
     /// A page of the list of channels.
     Channels(Listing, Option<ConversationId>),
     Join(ConversationId),
@@ -414,6 +416,7 @@ impl Room {
     /// The user wants this; what is to be sent for it, if anything is.
     pub(crate) fn command(&mut self, command: Command) -> Option<Wish> {
         match command {
+            Command::Help => self.news.extend(COMMANDS.lines().map(|line| News::Told(line.to_owned()))),
             Command::Who | Command::Send(..) | Command::Change(_) | Command::Set(Setting::Block | Setting::Unblock)
                 if self.is_read_only() =>
             {
@@ -423,7 +426,10 @@ impl Room {
                 Some(peer) => self.asks.push(Ask::Presence(peer)),
                 None => self.ask(Question::Members),
             },
-            Command::List => self.asks.push(Ask::List),
+            Command::List => {
+                self.list.clear();
+                self.asks.push(Ask::List { cursor: None });
+            }
             Command::Send(path, caption) => return Some(Wish::Send(path, caption)),
             Command::Cancel => match self.uploading() {
                 Some(client_msg_id) => return Some(Wish::Cancel(client_msg_id)),
@@ -456,7 +462,7 @@ impl Room {
                 when: When::default(),
             }))),
             Command::Unknown => {
-                let text = "not sent: no command is written so. `chat --help` has them all; begin a message with //";
+                let text = "not sent: no command is written so. /help has them all; begin a message with //";
                 self.news.push(News::Notice(text.to_owned()));
             }
             Command::Usage(usage) => self.news.push(News::Notice(format!("it is written: {usage}"))),
@@ -583,17 +589,16 @@ impl Room {
         }
     }
 
-    /// The chat list that the user has asked for.
+    /// A page of the chat list that the user has asked for.
     pub(crate) fn told_list(&mut self, inbox: Result<InboxResult, Error>) {
-        let rows = match inbox {
-            Ok(inbox) => inbox.conversations,
+        let InboxResult { conversations, next_cursor } = match inbox {
+            Ok(page) => page,
             Err(error) => return self.notice(&error),
         };
-        self.list.clear();
-        if rows.is_empty() {
+        if conversations.is_empty() && next_cursor.is_none() && self.list.is_empty() {
             self.news.push(News::Told("there are no conversations yet".to_owned()));
         }
-        for row in rows {
+        for row in conversations {
             self.remember_title(&row);
             let (with, name) = match (&row.peer_id, &row.title) {
                 (Some(peer), _) => (With::Peer(peer.clone()), peer.to_string()),
@@ -606,6 +611,9 @@ impl Room {
             let named = mentions.map(|mentions| format!(", {mentions} for you")).unwrap_or_default();
             let unread = if row.unread > 0 { format!(" ({} new{named})", row.unread) } else { String::new() };
             self.news.push(News::Told(format!("{} {name}{unread}", self.list.len())));
+        }
+        if next_cursor.is_some() {
+            self.asks.push(Ask::List { cursor: next_cursor });
         }
     }
 
@@ -959,13 +967,26 @@ impl Room {
     }
 
     fn ask_history(&mut self) {
-        let Some(conversation_id) = self.id.clone() else { return };
-        if std::mem::replace(&mut self.asked.history, true) {
-            return;
-        }
         // Later on it is asked for nothing but how far its members are.
-        let (side, limit) = self.shown.map_or((Side::Newest, HISTORY_AT_START), |shown| (Side::After(shown), 1));
-        self.asks.push(Ask::History { conversation_id, side, limit });
+        let (side, limit) = self.shown.map_or((Side::Newest, HISTORY_AT_ONCE), |shown| (Side::After(shown), 1));
+        self.ask_part(side, limit);
+    }
+
+    /// The user wants to see what is older than all that is here.
+    pub(crate) fn look_back(&mut self) {
+        // Before that, the first history is on its way.
+        if self.shown.is_some()
+            && let Some(side) = self.timeline.more_before()
+        {
+            self.ask_part(side, HISTORY_AT_ONCE);
+        }
+    }
+
+    fn ask_part(&mut self, side: Side, limit: u64) {
+        let Some(conversation_id) = self.id.clone() else { return };
+        if !std::mem::replace(&mut self.asked.history, true) {
+            self.asks.push(Ask::History { conversation_id, side, limit });
+        }
     }
 
     /// A page of the chat list, in search of the peer.

@@ -33,8 +33,7 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
     let mut inputs = EventStream::new();
     // Twice a second, so that a countdown by seconds skips none.
     let mut clock = tokio::time::interval(Duration::from_millis(500));
-    let mut is_asked = false;
-    let mut screen = Screen { transcript, editor: Editor::default(), scrolled: 0 };
+    let mut screen = Screen::new(transcript);
     loop {
         screen.draw(&talk.room, size()?)?;
         tokio::select! {
@@ -50,8 +49,8 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
                 match screen.input(input?) {
                     KeyAction::None => {}
                     // What is not sent is here alone.
-                    KeyAction::Leave if talk.room.unanswered() > 0 && !is_asked => {
-                        is_asked = true;
+                    KeyAction::Leave if talk.room.unanswered() > 0 && !screen.is_asked => {
+                        screen.is_asked = true;
                         screen.apply(talk.room.ask_to_stay());
                     }
                     KeyAction::Leave => return Ok(()),
@@ -61,6 +60,7 @@ pub(crate) async fn run(transcript: Transcript, talk: &mut Talk) -> Result<()> {
                         None => screen.apply(talk.say(command::message(body)).await),
                     },
                     KeyAction::Wake => talk.wake(),
+                    KeyAction::LookBack => talk.look_back(),
                 }
             }
             _ = terminate.recv() => return Ok(()),
@@ -106,17 +106,26 @@ enum KeyAction {
     /// The user is writing a message.
     Typing,
     Wake,
+    /// To what is older than all that is here.
+    LookBack,
     Leave,
 }
 
 struct Screen {
     transcript: Transcript,
     editor: Editor,
-    /// Rows below the visible ones.
+    /// Rows below the visible ones, and how many there can be.
     scrolled: usize,
+    scrolled_max: usize,
+    /// Whether to leave what is not sent: the last key was to leave.
+    is_asked: bool,
 }
 
 impl Screen {
+    fn new(transcript: Transcript) -> Self {
+        Self { transcript, editor: Editor::default(), scrolled: 0, scrolled_max: 0, is_asked: false }
+    }
+
     fn apply(&mut self, news: Vec<News>) {
         for news in news {
             self.transcript.apply(news);
@@ -125,8 +134,13 @@ impl Screen {
 
     fn input(&mut self, input: Input) -> KeyAction {
         match input {
-            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            Input::Key(key) if key.kind != KeyEventKind::Release => {
+                let action = self.key(key);
+                self.is_asked &= matches!(action, KeyAction::Leave);
+                action
+            }
             Input::Paste(text) => {
+                self.is_asked = false;
                 self.editor.insert(&text.replace("\r\n", "\n").replace('\r', "\n"));
                 KeyAction::None
             }
@@ -153,7 +167,10 @@ impl Screen {
             KeyCode::Right => self.editor.right(),
             KeyCode::Home => self.editor.home(),
             KeyCode::End => self.editor.end(),
-            KeyCode::PageUp => self.scrolled += 10,
+            KeyCode::PageUp => {
+                self.scrolled += 10;
+                return if self.scrolled > self.scrolled_max { KeyAction::LookBack } else { KeyAction::None };
+            }
             KeyCode::PageDown => self.scrolled = self.scrolled.saturating_sub(10),
             KeyCode::Enter => {
                 self.scrolled = 0;
@@ -170,7 +187,8 @@ impl Screen {
         let width = usize::from(columns);
         let height = lines.saturating_sub(2);
         let rows = self.transcript.rows(timeline, width);
-        self.scrolled = self.scrolled.min(rows.len().saturating_sub(usize::from(height)));
+        self.scrolled_max = rows.len().saturating_sub(usize::from(height));
+        self.scrolled = self.scrolled.min(self.scrolled_max);
         let end = rows.len() - self.scrolled;
         let visible = rows.get(end.saturating_sub(usize::from(height))..end).unwrap_or_default();
 
@@ -199,5 +217,39 @@ impl Screen {
         let mut stdout = io::stdout().lock();
         stdout.write_all(&out)?;
         stdout.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::UtcOffset;
+
+    use super::*;
+    use crate::room::tests::user;
+
+    fn screen() -> Screen {
+        Screen::new(Transcript::new(user("alice"), "bob".to_owned(), UtcOffset::UTC))
+    }
+
+    fn press(screen: &mut Screen, code: KeyCode) -> KeyAction {
+        screen.input(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+    }
+
+    #[test]
+    fn whoever_goes_on_is_asked_once_more_before_leaving() {
+        let mut screen = screen();
+        screen.is_asked = true;
+        assert!(matches!(press(&mut screen, KeyCode::Esc), KeyAction::Leave));
+        assert!(screen.is_asked);
+        press(&mut screen, KeyCode::Char('x'));
+        assert!(!screen.is_asked);
+    }
+
+    #[test]
+    fn page_up_asks_for_more_only_at_the_top() {
+        let mut screen = screen();
+        screen.scrolled_max = 10;
+        assert!(matches!(press(&mut screen, KeyCode::PageUp), KeyAction::None));
+        assert!(matches!(press(&mut screen, KeyCode::PageUp), KeyAction::LookBack));
     }
 }

@@ -325,13 +325,16 @@ async fn a_refused_token_is_said_plainly_and_not_tried_again() -> Result<()> {
 #[tokio::test]
 async fn a_given_token_that_expires_is_the_end() -> Result<()> {
     let (listener, address) = listen().await?;
-    let chat = Chat::start(address, Some("old"))?;
+    let mut chat = Chat::start(address, Some("old"))?;
     let mut server = Server::accept(&listener, "old").await?;
     let request = server.request("drain").await?;
+    chat.say("one").await?;
+    server.request("send").await?;
     let error = json!({"code":"token_expired","message":"the token has expired","retryable":false});
     server.push(json!({"type":"error","action":"drain","id":request.get("id"),"error":error})).await?;
     let (status, said) = chat.end().await?;
     assert_eq!(status.code(), Some(1));
+    assert!(said.contains("left with 1 of your messages unanswered: the token has expired"), "{said}");
     assert!(said.contains("start again with a fresh --token"), "{said}");
     Ok(())
 }

@@ -116,7 +116,7 @@ fn a_start_shows_history_before_what_was_missed_and_others_as_one_line_each() {
     let two_unread = Conversation { unread: 2, read_seq: number(2), last_seq: number(4), ..row("dm_ab", "bob") };
     room.event(Event::ConversationChanged(two_unread));
     room.event(Event::State(State::CaughtUp));
-    let ask = Ask::History { conversation_id: conversation("dm_ab"), side: Side::Newest, limit: HISTORY_AT_START };
+    let ask = Ask::History { conversation_id: conversation("dm_ab"), side: Side::Newest, limit: HISTORY_AT_ONCE };
     assert_eq!(room.take_asks(), [Ask::Outbox, ask]);
     room.remembered(Ok(history(1..=4, 2)));
     assert_eq!(told(&mut room), ["Online", "carol 2", "1 false", "2 false", "3 true", "4 true", "UpToDate"]);
@@ -163,6 +163,50 @@ fn ticks_only_rise_and_reading_is_more_than_delivery() {
     assert!(receipt(ReceiptKind::Read, "bob", 3).is_empty());
     // What alice reads on another device is no tick for her.
     assert!(receipt(ReceiptKind::Read, "alice", 9).is_empty());
+}
+
+#[test]
+fn looking_back_asks_for_what_is_older_as_long_as_there_is_some() {
+    let mut room = Room::new(user("alice"), With::Peer(user("bob")));
+    room.event(Event::State(State::Online));
+    room.event(Event::ConversationChanged(row("dm_ab", "bob")));
+    room.event(Event::State(State::CaughtUp));
+    room.look_back();
+    room.take_asks();
+    room.remembered(Ok(history(51..=100, 100)));
+    told(&mut room);
+    for _ in 0..2 {
+        room.look_back();
+    }
+    let side = Side::Before(number(51));
+    let ask = Ask::History { conversation_id: conversation("dm_ab"), side, limit: HISTORY_AT_ONCE };
+    assert_eq!(room.take_asks(), [ask]);
+    room.remembered(Ok(HistoryResult { last_seq: number(100), ..history(1..=50, 100) }));
+    assert_eq!(told(&mut room), Vec::<String>::new());
+    let shown = room.timeline().entries(|_| ()).into_iter();
+    assert_eq!(shown.filter(|entry| matches!(entry, TimelineEntry::Message { .. })).count(), 100);
+    room.look_back();
+    assert_eq!(room.take_asks(), []);
+}
+
+#[test]
+fn the_chat_list_is_told_to_its_end_and_so_are_the_commands() {
+    let mut room = caught_up(1);
+    for _ in 0..2 {
+        room.command(Command::List);
+        assert_eq!(room.take_asks(), [Ask::List { cursor: None }]);
+        let page = |id, peer, next: Option<&str>| InboxResult {
+            conversations: vec![row(id, peer)],
+            next_cursor: next.map(str::to_owned),
+        };
+        room.told_list(Ok(page("dm_ab", "bob", Some("c"))));
+        assert_eq!(room.take_asks(), [Ask::List { cursor: Some("c".to_owned()) }]);
+        room.told_list(Ok(page("dm_ac", "carol", None)));
+        assert_eq!(room.take_asks(), []);
+        assert_eq!(told_texts(&mut room), ["1 bob (1 new)", "2 carol (1 new)"]);
+    }
+    room.command(Command::parse("/help").unwrap());
+    assert!(told_texts(&mut room).iter().any(|line| line.contains("/list ")));
 }
 
 #[test]
@@ -494,7 +538,7 @@ fn the_list_names_groups_and_opens_them() {
     };
     let read = Conversation { unread: 0, ..row("dm_ab", "bob") };
     room.command(Command::parse("/list").unwrap());
-    assert_eq!(room.take_asks(), [Ask::List]);
+    assert_eq!(room.take_asks(), [Ask::List { cursor: None }]);
     room.told_list(Ok(InboxResult { conversations: vec![group, read], next_cursor: None }));
     assert_eq!(told_texts(&mut room), ["1 Trip (3 new, 1 for you)", "2 bob"]);
     let opened = |room: &mut Room, line: &str| match room.command(Command::parse(line).unwrap()) {
