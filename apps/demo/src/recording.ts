@@ -19,7 +19,12 @@ export class Recording {
   /** Asks for the microphone. */
   static async begin(): Promise<Recording> {
     const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
-    return new Recording(stream);
+    try {
+      return new Recording(stream);
+    } catch (error) {
+      switchOff(stream);
+      throw error;
+    }
   }
 
   private constructor(stream: MediaStream) {
@@ -46,8 +51,13 @@ export class Recording {
 
   cancel(): void {
     this.#recorder.stop();
-    for (const track of this.#recorder.stream.getTracks()) {
-      track.stop();
-    }
+    switchOff(this.#recorder.stream);
+  }
+}
+
+/** Else the browser shows that the page listens. */
+function switchOff(microphone: MediaStream): void {
+  for (const track of microphone.getTracks()) {
+    track.stop();
   }
 }
