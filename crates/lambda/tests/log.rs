@@ -129,6 +129,48 @@ async fn what_cannot_be_read_is_counted() {
 }
 
 #[tokio::test]
+async fn a_batch_of_notifications_says_what_came_of_each() {
+    let bench = Workbench::ringing();
+    let numbers = async |notified: &str| {
+        let (_, log) = logged(bench.notify()).await;
+        let line = lines(&log).into_iter().find(|line| line["route"] == "notify").unwrap();
+        assert_eq!(line["duration_ms"], 0, "{notified}");
+        ["rings", "spared", "muted", "no_device", "pushed", "cleared", "gone", "failed", "waited_ms", "age_ms"]
+            .map(|name| line[name].as_u64())
+    };
+    let some = |numbers: [u64; 9], age_ms: Option<u64>| -> Vec<Option<u64>> {
+        numbers.into_iter().map(Some).chain([age_ms]).collect()
+    };
+    for (user, token) in [("bob", "aa01"), ("bob", "aa02"), ("dave", "bb01"), ("erin", "cc01"), ("frank", "dd01")] {
+        bench.register(user, token, json!({})).await;
+    }
+    let to =
+        |user: &str, id: &str| json!({"action": "send", "to": user, "client_msg_id": id, "kind": "text", "body": "hi"});
+    let mut ids = HashMap::new();
+    for user in ["bob", "carol", "dave", "erin", "frank"] {
+        ids.insert(user, bench.ok("alice", to(user, "m1")).await["conversation_id"].clone());
+    }
+    let read = |user: &str, seq: u64| json!({"action": "read", "conversation_id": ids[user], "seq": seq});
+    for user in ["dave", "frank"] {
+        let mute = json!({"action": "settings", "conversation_id": ids[user], "set": {"muted_until": "forever"}});
+        bench.ok(user, mute).await;
+    }
+    bench.ok("erin", read("erin", 1)).await;
+    bench.clock.advance(Duration::from_millis(1_500));
+    // Bob's two phones ring; carol has none; dave and frank are not to be disturbed; erin has read it.
+    assert_eq!(numbers("rung").await.to_vec(), some([5, 1, 2, 1, 2, 0, 0, 0, 0], Some(1_500)));
+    bench.ok("bob", read("bob", 1)).await;
+    assert_eq!(numbers("cleared").await.to_vec(), some([0, 0, 0, 0, 0, 2, 0, 0, 0], None));
+    bench.aws.with_sns(|sns| sns.kill("aa01"));
+    bench.ok("alice", to("bob", "m2")).await;
+    assert_eq!(numbers("dead").await.to_vec(), some([1, 0, 0, 0, 1, 0, 1, 0, 0], Some(0)));
+    bench.ok("alice", to("bob", "m3")).await;
+    bench.ok("alice", to("erin", "m2")).await;
+    bench.aws.fail_always("BatchGetItem", Fault::Status(500));
+    assert_eq!(numbers("failed").await.to_vec(), some([2, 0, 0, 0, 0, 0, 0, 2, 0], None));
+}
+
+#[tokio::test]
 async fn a_message_can_be_followed_by_the_lines_about_it() {
     let bench = Workbench::default();
     let mut id = String::new();

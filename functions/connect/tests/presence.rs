@@ -45,6 +45,32 @@ async fn who_is_writing_is_told_to_the_others_and_nothing_is_stored() {
 }
 
 #[tokio::test]
+async fn in_a_small_group_it_is_told_to_the_other_members_and_by_nobody_else() {
+    let bench = Workbench::default();
+    let create = |id: &str, members: Vec<String>| json!({"action": "create", "client_msg_id": id, "title": "x", "members": members});
+    let group =
+        bench.ok("alice", create("c1", vec!["bob".to_owned(), "carol".to_owned()])).await["conversation_id"].take();
+    for user in ["alice", "bob", "carol"] {
+        bench.connected(user).await;
+    }
+    // Whether it is small may be read as of a moment ago.
+    let write = async |user: &str, id: &Value| {
+        let event = testkit::message(user, &typing(id).to_string());
+        assert_eq!(bench.handle("typing", event).await.unwrap().body, None);
+    };
+    write("bob", &group).await;
+    write("mallory", &group).await;
+    assert_eq!((bench.posted("alice"), bench.posted("carol")), (vec!["typing".to_owned()], vec!["typing".to_owned()]));
+    assert!(bench.posted("bob").is_empty());
+    // In a large one to nobody.
+    let many: Vec<String> = (0..32).map(|number| format!("u{number}")).collect();
+    let large = bench.ok("alice", create("c2", many)).await["conversation_id"].take();
+    bench.connected("u1").await;
+    write("alice", &large).await;
+    assert!(bench.posted("u1").is_empty());
+}
+
+#[tokio::test]
 async fn who_writes_on_and_on_is_told_once_in_four_seconds() {
     let bench = Workbench::default();
     let id = bench.conversation(1).await;

@@ -295,6 +295,42 @@ fn rules(row: &Value) -> (&str, &str, &str) {
 }
 
 #[tokio::test]
+async fn members_their_marks_and_reactions_come_in_pages() {
+    let bench = Workbench::default();
+    let group = group(&bench, &["bob", "carol", "dave"]).await;
+    bench.ok("alice", say(&group, "m1", "hi")).await;
+    for user in ["dave", "bob", "carol"] {
+        let react = json!({"seq": 2, "client_msg_id": "r1", "emoji": "👍"});
+        bench.ok(user, frame("react", &group, &react)).await;
+    }
+    let others = ["bob", "carol", "dave"];
+    for (action, list, of) in [
+        ("members", "members", json!({})),
+        ("receipts", "members", json!({})),
+        ("reactions", "reactions", json!({"seq": 2})),
+    ] {
+        let page = async |limit: u64, cursor: &Value| {
+            let mut request = frame(action, &group, &of);
+            request["limit"] = json!(limit);
+            request["cursor"] = cursor.clone();
+            let page = bench.ok("alice", request).await;
+            let users: Vec<Value> = page[list].as_array().unwrap().iter().map(|one| one["user_id"].clone()).collect();
+            (users, page["next_cursor"].clone())
+        };
+        let all: Vec<&str> = if action == "members" { vec!["alice", "bob", "carol", "dave"] } else { others.to_vec() };
+        let (mut users, cursor) = page(2, &Value::Null).await;
+        assert_eq!(users, all[..2], "{action}");
+        users.extend(page(2, &cursor).await.0);
+        assert_eq!(users, all, "{action}");
+        // Where no more is known to come there is no cursor.
+        assert_eq!(page(all.len() as u64 + 1, &Value::Null).await, (users, Value::Null), "{action}");
+    }
+    let whole = async |action, of| bench.ok("alice", frame(action, &group, &of)).await["next_cursor"].clone();
+    assert_eq!(whole("receipts", json!({"limit": 3})).await, Value::Null);
+    assert_eq!(whole("reactions", json!({"seq": 2, "limit": 3})).await, Value::Null);
+}
+
+#[tokio::test]
 async fn of_two_who_write_at_once_one_comes_second() {
     let bench = Workbench::default();
     let group = group(&bench, &["bob"]).await;
