@@ -447,7 +447,8 @@ pub(crate) const SCENARIOS: [Scenario; 137] = [
     scenario("s-publish-read", &[BOB, Publish(&["o1", "o2"])], &[Publish(&["o3"]), Read("bob", 1)]),
     // The visibility of a batch has ended while it is still under way.
     scenario("s-publish-publish", &[BOB], &[Publish(&["o1", "o2"]), Publish(&["o1", "o2"])]),
-    scenario("s-publish-rest", &[BOB], &[Publish(&["o1", "o2", "o3"]), Publish(&["o2", "o3"])]),
+    // The queue hands on what is behind a message only once that is stored: then the run that stored it may be at work still.
+    scenario("s-publish-rest", &[BOB, Publish(&["o1"])], &[Publish(&["o1", "o2", "o3"]), Publish(&["o2", "o3"])]),
     scenario("s-publish-tell-ack", &[BOB, Publish(&["o1"])], &[Publish(&["o2"]), Tell("t1"), Ack("bob", 1)]),
     scenario("s-tell-retry", &[BOB], &[Tell("t1"), Tell("t1")]),
     scenario("s-moderate-publish", &[BOB, Publish(&["o1"])], &[Moderate(1), Publish(&["o2"])]),
