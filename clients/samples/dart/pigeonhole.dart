@@ -210,8 +210,11 @@ class Pigeonhole {
         _socket?.sink.close();
       case 'error':
         final error = frame['error'] as Fields;
+        if (error['code'] == 'token_expired') {
+          _socket?.sink.close();
+          return; // Where each token is, it is dialled later each time.
+        }
         _refused(frame['id'] as String?, error);
-        if (error['code'] == 'token_expired') return; // Where each token is, it is dialled later each time.
       default:
         return; // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
     }
@@ -243,9 +246,6 @@ class Pigeonhole {
   }
 
   void _refused(String? id, Fields error) {
-    final isExpired = error['code'] == 'token_expired';
-    if (isExpired) _socket?.sink.close();
-    if (isExpired) return;
     if (error['retryable'] == true) {
       final it = _asked[id];
       if (it == null) return;

@@ -190,8 +190,11 @@ class Pigeonhole(
             }
             "error" -> {
                 val error = frame.getJSONObject("error")
+                if (error.getString("code") == "token_expired") {
+                    socket?.cancel()
+                    return // Where each token is, it is dialled later each time.
+                }
                 refused(frame.optString("id"), error)
-                if (error.getString("code") == "token_expired") return // Where each token is, it is dialled later each time.
             }
             else -> return // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
         }
@@ -220,8 +223,6 @@ class Pigeonhole(
     }
 
     private fun refused(id: String, error: JSONObject) {
-        if (error.getString("code") == "token_expired") socket?.cancel()
-        if (error.getString("code") == "token_expired") return
         if (error.getBoolean("retryable")) {
             // Later each time, and not before the server wishes.
             asked[id]?.let {

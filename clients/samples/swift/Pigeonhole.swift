@@ -215,8 +215,11 @@ final class Pigeonhole {
             socket?.cancel(with: .goingAway, reason: nil)
         case "error":
             guard let error = frame["error"] as? Fields else { return }
+            if error["code"] as? String == "token_expired" {
+                socket?.cancel(with: .goingAway, reason: nil)
+                return // Where each token is, it is dialled later each time.
+            }
             refused(id, error)
-            if error["code"] as? String == "token_expired" { return } // Where each token is, it is dialled later each time.
         default:
             return // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
         }
@@ -250,9 +253,6 @@ final class Pigeonhole {
     }
 
     private func refused(_ id: String, _ error: Fields) {
-        let isExpired = error["code"] as? String == "token_expired"
-        if isExpired { socket?.cancel(with: .goingAway, reason: nil) }
-        if isExpired { return }
         if error["retryable"] as? Bool == true {
             guard let it = asked[id] else { return }
             // Later each time, and not before the server wishes.

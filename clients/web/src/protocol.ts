@@ -352,14 +352,21 @@ export function parseFrame(text: string): Incoming {
 
 /** A page of what is pending. `undefined`: it can't be read. */
 export function readDrain(result: unknown): DrainResult | undefined {
-  const page = { ...fieldsOf(result), messages: readMessages(field(result, "messages")) };
-  return isDrainResult(page) ? page : undefined;
+  return readPage(result, isDrainResult);
 }
 
 /** A page of a conversation. `undefined`: it can't be read. */
 export function readHistory(result: unknown): HistoryResult | undefined {
+  return readPage(result, isHistoryResult);
+}
+
+/** One by one only where they can't be read together, as they nearly always can. */
+function readPage<T>(result: unknown, isPage: (page: unknown) => page is T): T | undefined {
+  if (isPage(result)) {
+    return result;
+  }
   const page = { ...fieldsOf(result), messages: readMessages(field(result, "messages")) };
-  return isHistoryResult(page) ? page : undefined;
+  return isPage(page) ? page : undefined;
 }
 
 /** A page of the chat list, without conversations of kinds that this version does not know. `undefined`: it can't be read. */

@@ -248,14 +248,18 @@ impl MimeType {
     /// The type of what a message of that kind carries.
     pub(crate) fn of(fields: &Fields, kind: &Kind) -> Result<Self, Refusal> {
         let mime = fields.required("mime", Self::parse)?;
-        let problem = match kind {
-            Kind::Image if !IMAGE_TYPES.contains(&mime.as_str()) => {
+        mime.problem_in(kind).map_or(Ok(mime), |problem| Err(fields.wrong("mime", problem)))
+    }
+
+    /// Why it can't be the type of what a message of that kind carries, if so.
+    pub fn problem_in(&self, kind: &Kind) -> Option<&'static str> {
+        match kind {
+            Kind::Image if !IMAGE_TYPES.contains(&self.as_str()) => {
                 Some("must be image/jpeg, image/png, image/webp, image/gif or image/avif; send others as a file")
             }
-            Kind::Voice if !mime.as_str().starts_with("audio/") => Some("must begin with audio/"),
+            Kind::Voice if !self.as_str().starts_with("audio/") => Some("must begin with audio/"),
             _ => None,
-        };
-        problem.map_or(Ok(mime), |problem| Err(fields.wrong("mime", problem)))
+        }
     }
 }
 

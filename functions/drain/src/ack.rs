@@ -28,8 +28,8 @@ pub(crate) struct Acked {
     pub(crate) outcome: Result<(), Failure>,
 }
 
-/// Raises the marks side by side, one for each conversation: of several entries about one, the highest says what the others do. If any is refused the answer is that error, and the others
-/// stand. A row that can't be read is passed over: the device asks again for as long as it is refused, and would get nothing else.
+/// Raises the marks side by side, one for each conversation: of several entries about one, the highest says what the others do. If any
+/// is refused the answer is that error, and the others stand. A row that can't be read is passed over: the device asks again for as long as it is refused, and would get nothing else.
 pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry], line: &mut EventLine) -> Acked {
     let now = deps.clock.now();
     let mut marks: Vec<AckEntry> = vec![];

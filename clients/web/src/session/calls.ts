@@ -144,20 +144,16 @@ export class Calls {
 /** What the app is answered; `undefined`: it can't be read. */
 function read({ action }: CallRequest, result: unknown): { is: unknown } | undefined {
   switch (action) {
-    case "inbox": {
-      const page = readInbox(result);
-      return page && { is: page };
-    }
+    case "inbox":
+      return found(readInbox(result));
     case "presence":
       return isPresenceResult(result) ? { is: result.users } : undefined;
     case "settings":
       return isSettingsResult(result) ? { is: undefined } : undefined;
     case "device":
       return isDeviceResult(result) ? { is: undefined } : undefined;
-    case "history": {
-      const page = readHistory(result);
-      return page && { is: page };
-    }
+    case "history":
+      return found(readHistory(result));
     case "members":
       return isMembersResult(result) ? { is: result } : undefined;
     case "receipts":
@@ -166,10 +162,8 @@ function read({ action }: CallRequest, result: unknown): { is: unknown } | undef
       return isReactionsResult(result) ? { is: result } : undefined;
     case "join":
       return isJoinResult(result) ? { is: result } : undefined;
-    case "channels": {
-      const page = readChannels(result);
-      return page && { is: page };
-    }
+    case "channels":
+      return found(readChannels(result));
     case "download":
       return isDownloadResult(result) ? { is: result } : undefined;
   }
@@ -186,4 +180,8 @@ function subject(request: CallRequest): string {
       // These only ask.
       return "";
   }
+}
+
+function found(page: object | undefined): { is: unknown } | undefined {
+  return page && { is: page };
 }
