@@ -3,6 +3,10 @@ export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 export AWS_DEFAULT_REGION := env("AWS_DEFAULT_REGION", "us-east-1")
 export SAM_CLI_TELEMETRY := "0"
 pip := ".venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes"
+# A package's install script would run with your rights, and none that is needed has one.
+npm_ci := "npm ci --ignore-scripts --no-audit --no-fund"
+# Scripts that query a stack need less than the tools, so they have an environment of their own.
+asks_aws := "python3 tools/scripts/install.py aws && .venv/aws/bin/python"
 
 [private]
 default:
@@ -13,26 +17,32 @@ tools:
     @python3 tools/scripts/install.py
 
 # Before each commit: what changes usually break. Two minutes after a build
-quick: format lints
+quick: format lints clippy
     @# All but the package `tests`, whose tests take minutes: a minute of processor time. With the features of the workspace.
     cargo test --locked --workspace --exclude tests --quiet
 
 # Everything that must hold, without the tests. From nothing eight minutes of processor time, seven of them Clippy's
-check: format lints
+check: format lints clippy static rustdoc
+
+[private]
+static: tools docs
     cfn-lint template.yaml
     sam validate --lint
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
     python tools/scripts/advisories.py cargo
+    @# The packages as they would be published, without a build of them: a release builds them.
+    cargo publish --quiet --dry-run --no-verify --allow-dirty --locked --package pigeonhole-wire --package pigeonhole-core --package pigeonhole-store --package pigeonhole-client
+
+# The documentation of the crates: every link in it has a target
+rustdoc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
-    @# What would be published, without a build of it: a release does that.
-    cargo publish --quiet --dry-run --no-verify --allow-dirty --locked --package pigeonhole-wire --package pigeonhole-client
 
 # Resolve the Python tools anew, with their hashes, after a change of an .in file
 pins: tools
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
-    for pins in tools/scripts/requirements tools/scripts/cargo-lambda tools/scripts/node tools/ministack/requirements; do \
+    {{pip}} --requirement tools/scripts/pins.txt
+    for pins in scripts/requirements scripts/cargo-lambda scripts/node scripts/samples scripts/aws scripts/docs scripts/pins ministack/requirements; do \
         .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-            --custom-compile-command "just pins" $pins.in --output-file $pins.txt || exit 1; \
+            --custom-compile-command "just pins" tools/$pins.in --output-file tools/$pins.txt || exit 1; \
     done
 
 [private]
@@ -47,11 +57,24 @@ lints: tools
     python tools/scripts/mutants.py --check
     python tools/scripts/rooms.py
     python tools/scripts/alarms.py --check
+    python tools/scripts/house.py --check
     cargo shear --locked --check-test-targets --deny-warnings
-    @# Not --all-targets, which checks every library twice, also those that have no tests.
-    cargo clippy --locked --workspace --lib --bins --tests --examples -- -D warnings
 
-# Write docs/contract/, from the types
+[private]
+clippy:
+    @# Not --all-targets, which checks every library twice, also those that have no tests.
+    cargo clippy --locked --workspace --lib --bins --tests --test hostile --examples -- -D warnings
+
+# Count what keeps the tree readable, beside the ceilings of tools/house.toml
+house:
+    @python3 tools/scripts/house.py
+
+# Build the documentation site into target/docs/site; a broken link or anchor fails
+docs:
+    python3 tools/scripts/install.py docs
+    python3 tools/scripts/docs.py
+
+# Write docs/contract/ and template.yaml, from the types and stack/
 contract:
     cargo run --bin contract
 
@@ -61,14 +84,18 @@ test:
 
 # Build the page that `cargo run` serves: two people chat in the browser. Needs Node 20.19 or later
 demo:
-    cd apps/demo && npm ci --no-audit --no-fund && npm run build
+    cd apps/demo && {{npm_ci}} && npm run build
 
-# The contract by AsyncAPI's validation, checks and tests of the web client and the demo, the demo also in a browser
-web-check: node chromium
+# The contract by AsyncAPI's validation, checks and tests of the web client and the demo
+web-check: node
     python tools/scripts/advisories.py npm clients/web apps/demo
     cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
     cd apps/demo && npm run check && npm test && npm run build
-    @# What the browser's tests start, so that they don't wait for it.
+
+# The demo in a browser, against the local server
+browser: node chromium
+    cd apps/demo && npm run build
+    @# The browser's tests start these programs, and don't wait for a build.
     cargo build --workspace --bins
     cd apps/demo && npm run browser
 
@@ -81,8 +108,8 @@ samples-check: tools
 node: tools
     @# Here and not among the tools, because nothing else needs it.
     npm --version >/dev/null 2>&1 || {{pip}} --requirement tools/scripts/node.txt
-    cd clients/web && npm ci --no-audit --no-fund
-    cd apps/demo && npm ci --no-audit --no-fund
+    cd clients/web && {{npm_ci}}
+    cd apps/demo && {{npm_ci}}
 
 # Install Debian's Chromium, unless CHROMIUM names another browser like it
 [private]
@@ -97,7 +124,7 @@ bench *ARGS:
     cargo build --release --workspace --bins
     target/release/bench {{ARGS}}
 
-# What people who chat notice of one attacker after another, and what those cost: all, or --attack NAME. A quarter of an hour
+# Attack after attack: how much slower other chats get, and what each attack costs: all, or --attack NAME. Half an hour
 attack *ARGS:
     @# Two ends of each of 2,000 sockets are open files.
     ulimit -Sn 8192 && cargo run --profile optimised --bin bench -- --only attack {{ARGS}}
@@ -110,18 +137,38 @@ explore:
 soak messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
-# Break each rule of the code once, and see which test fails (docs/mutants.md): all, or those with PATTERN in their names
+# AWS fails for one user, row or object in each stream: what all others notice. Minutes
+hostile users="200":
+    PIGEONHOLE_USERS={{users}} cargo test --workspace --test hostile -- --nocapture
+
+# Break each rule of the code once, and see which test fails (target/mutants/report.md): all, or those with PATTERN in their names
 mutants *PATTERN: tools
     @# Here and not among the tools, because nothing else needs it. Compiled without optimisation: it runs for a second.
     command -v cargo-mutants || CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --debug --no-track --root .venv cargo-mutants@27.1.0
     python tools/scripts/mutants.py "{{PATTERN}}"
+
+# Fail where a dependency has a known vulnerability, and where the databases of them are unreachable
+advisories: tools
+    python tools/scripts/advisories.py --strict cargo
+    python tools/scripts/advisories.py --strict npm clients/web apps/demo docs/examples tools/scripts/kotlin
+
+# Every check that takes too long for the gate, each night with another seed. A part that fails ends no other part: hours
+nightly:
+    #!/usr/bin/env bash
+    set -u
+    failed=()
+    for part in advisories rustdoc package-check samples-check "deploy-check --all" hostile attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
+        echo "== $part"
+        just $part || failed+=("$part")
+    done
+    [ ${#failed[@]} -eq 0 ] || { printf 'failed: %s\n' "${failed[@]}" >&2; exit 1; }
 
 # Format the code
 fmt: tools
     cargo fmt --all
     ruff format tools
 
-# Build the functions for AWS, and show the size of each one's zip
+# Build the functions for AWS, and show the size of each function's zip
 package: tools
     @# Here and not among the tools, because it brings a cross compiler along, which nothing else needs.
     command -v cargo-lambda || {{pip}} --requirement tools/scripts/cargo-lambda.txt
@@ -151,9 +198,9 @@ invoke-check: tools
 drills: tools
     cargo test --workspace --test e2e -- --ignored drills
 
-# Deploy to MiniStack, an AWS on this machine, test end to end, update, delete
-deploy-check: tools
-    .venv/bin/python tools/ministack/check.py
+# Deploy to MiniStack, an AWS on this machine, test each route, update, delete. With --all, test end to end
+deploy-check *ARGS: tools
+    .venv/bin/python tools/ministack/check.py {{ARGS}}
 
 # Deploy to MiniStack and leave it running, to be tried out
 deploy-local port="4566": tools
@@ -170,8 +217,7 @@ admin request function="":
     if [ -n "{{function}}" ]; then
         aws lambda invoke --function-name {{quote(function)}} --cli-binary-format raw-in-base64-out --payload {{quote(request)}} /dev/stdout --query FunctionError
     else
-        curl --silent --show-error --json {{quote(request)}} "${PIGEONHOLE_ADMIN:-http://127.0.0.1:3001/local/admin}"
-        echo
+        python3 tools/scripts/admin.py {{quote(request)}}
     fi
 
 # Have a service write to a user of the local server (see docs/backend.md): `just publish bob "Your parcel is on its way"`
@@ -180,15 +226,19 @@ publish user text service="@shop":
 
 # The SDKs of docs/examples, which a test runs against the local server
 examples: tools node
-    cd docs/examples && npm ci --no-audit --no-fund
+    cd docs/examples && {{npm_ci}}
 
 # Where is a message? Its way by the logs, of the local server or of a stack (see docs/operating.md): `just trace dm_… 42 STACK`
-trace conversation seq *STACK: tools
-    python tools/scripts/message_trace.py {{quote(conversation)}} {{quote(seq)}} {{STACK}}
+trace conversation seq *STACK:
+    {{ if STACK == "" { "python3" } else { asks_aws } }} tools/scripts/message_trace.py {{quote(conversation)}} {{quote(seq)}} {{STACK}}
 
 # Bring members of groups along who were left behind, in one group or in all (see docs/operating.md): `just repair gr_… --stack STACK`
-repair *ARGS: tools
-    python tools/scripts/repair.py {{ARGS}}
+repair *ARGS:
+    {{ if ARGS =~ "--stack" { asks_aws } else { "python3" } }} tools/scripts/repair.py {{ARGS}}
+
+# Have `notify` or `media` do what they gave up, once more (see docs/operating.md): `just replay notify --stack STACK`
+replay *ARGS:
+    {{asks_aws}} tools/scripts/replay.py {{ARGS}}
 
 # Fuzz a parser for some seconds: frame, event or token. Needs `cargo install cargo-fuzz`
 fuzz target seconds="60":

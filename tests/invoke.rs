@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use template::{Template, workspace_root};
-use testkit::{PATIENCE, TestServer, events_tell_one_story, functions};
+use testkit::{PATIENCE, TestServer, events_tell_one_story, programs};
 use tokio::process::{Child, Command};
 
 /// Where aws-sam-cli keeps it.
@@ -31,7 +31,7 @@ fn environment(server: &TestServer) -> BTreeMap<String, String> {
     assert!(!file.contains("docker"), "{file}");
     let parameters = serde_json::from_str::<Value>(&file).unwrap()["Parameters"].take();
     let mut variables: BTreeMap<String, String> = serde_json::from_value(parameters).unwrap();
-    // As `sam local invoke` sets them where nobody has others.
+    // As `sam local invoke` sets them by default.
     for (name, value) in
         [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "defaultkey"), ("AWS_SECRET_ACCESS_KEY", "defaultsecret")]
     {
@@ -55,9 +55,9 @@ fn free_address() -> String {
 async fn invoke(server: &TestServer, template: &Template, file: &str) -> Value {
     let event = std::fs::read_to_string(workspace_root().join(format!("events/{file}.json"))).unwrap();
     let route = serde_json::from_str::<Value>(&event).unwrap()["requestContext"]["routeKey"].clone();
-    let binaries = functions();
+    let programs = programs();
     // The authorizer is asked by a route that is another function's.
-    let binary = if binaries.contains_key(file) {
+    let binary = if programs.join(file).exists() {
         file
     } else {
         &template.functions[&template.api.routes[route.as_str().unwrap()].function].binary
@@ -65,7 +65,7 @@ async fn invoke(server: &TestServer, template: &Template, file: &str) -> Value {
     let address = free_address();
     let emulator = Command::new(emulator())
         .args(["--runtime-interface-emulator-address", &address, "--runtime-api-address", &free_address()])
-        .arg(&binaries[binary])
+        .arg(programs.join(binary))
         .env_clear()
         .envs(environment(server))
         .stdin(Stdio::null())

@@ -1,13 +1,12 @@
-// Tells a user something, from a server of your own: `node backend.mjs bob "Your parcel is on its way"`.
+// Sends a user a message from your own server: `node backend.mjs bob "Your parcel is on its way"`.
 //
-// QUEUE_URL is the stack's output BackendQueueUrl. For `cargo run` it is the queue_url of GET http://127.0.0.1:3001/local, and
-// AWS_ENDPOINT_URL_SQS is http://127.0.0.1:3001/sqs.
+// QUEUE_URL is the stack's output BackendQueueUrl. docs/backend.md has the environment for `cargo run`.
 
 import { SQSClient, SendMessageCommand } from "@aws-sdk/client-sqs";
 
 const sqs = new SQSClient({});
 
-// The same id again is the same message: so whoever dies in between, or gets no answer, just calls it again.
+// After a crash or a lost reply, call this again: the same id is the same message.
 export async function tell(user, messageId, text, service = "@orders") {
   const message = { to: user, from: service, client_msg_id: messageId, kind: "text", body: text };
   await sqs.send(

@@ -1,19 +1,19 @@
-"""Tells a user something, from a server of your own: `python backend.py bob "Your parcel is on its way"`.
+"""Sends a user a message from your own server: `python backend.py bob "Your parcel is on its way"`.
 
-QUEUE_URL is the stack's output BackendQueueUrl. For `cargo run` it is the queue_url of GET http://127.0.0.1:3001/local, and
-AWS_ENDPOINT_URL_SQS is http://127.0.0.1:3001/sqs."""
+QUEUE_URL is the stack's output BackendQueueUrl. docs/backend.md has the environment for `cargo run`."""
 
 import json
 import os
 import sys
 
 import boto3
+from botocore.exceptions import EndpointConnectionError
 
 sqs = boto3.client("sqs")
 
 
 def tell(user: str, message_id: str, text: str, service: str = "@orders") -> None:
-    """The same `message_id` again is the same message: so whoever dies in between, or gets no answer, just calls it again."""
+    """Sends a message. After a crash or a lost reply, call it again: the same `message_id` is the same message."""
     message = {
         "to": user,
         "from": service,
@@ -32,7 +32,7 @@ def tell(user: str, message_id: str, text: str, service: str = "@orders") -> Non
 def tell_many(
     messages: list[tuple[str, str, str]], service: str = "@orders"
 ) -> list[tuple[str, str, str]]:
-    """Ten at once, for a tenth of the price. What it gives back was not taken: call it again with that."""
+    """Sends ten messages per call, for a tenth of the price. Returns the rejected messages: call it again with these."""
     left = []
     for start in range(0, len(messages), 10):
         part = messages[start : start + 10]
@@ -62,7 +62,10 @@ def tell_many(
 
 if __name__ == "__main__":
     to, body = sys.argv[1:]
-    tell(to, "order-1234-shipped", body)
+    try:
+        tell(to, "order-1234-shipped", body)
+    except EndpointConnectionError:
+        sys.exit(f"no server at {sqs.meta.endpoint_url}")
     left = tell_many(
         [
             (to, f"order-{number}-shipped", f"{body} ({number})")

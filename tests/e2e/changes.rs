@@ -15,7 +15,7 @@ fn react(id: &str, seq: u64, key: &str, emoji: Option<&str>) -> Value {
     json!({"action": "react", "conversation_id": id, "seq": seq, "client_msg_id": key, "emoji": emoji})
 }
 
-/// The next entry that the phone is told of.
+/// Returns the next entry in an event to the phone.
 async fn told(phone: &mut Phone) -> Value {
     phone.event("messages.new").await["messages"][0].take()
 }
@@ -109,7 +109,7 @@ async fn a_second_device_has_the_change_and_so_has_the_writers_other_one() {
     alice.expect_silence().await;
     home.ack(&id, 2).await;
     assert!(work.drain().await.is_empty());
-    // One that was away meanwhile finds it behind what it has.
+    // A device that was offline finds the change behind its last entry.
     let after = json!({"action": "history", "conversation_id": id, "after_seq": 1});
     let page = server.phone("bob").await.ok(after).await;
     assert_eq!((&page["messages"][0]["kind"], &page["messages"][0]["body"]), (&json!("edit"), &json!("hello")));

@@ -99,7 +99,8 @@ async fn a_channel_is_open_or_admins_add() {
     let mut alice = server.phone("alice").await;
     let channel = create(&mut alice, "admins").await;
     let mut bob = server.phone("bob").await;
-    assert_eq!(bob.refused(only("join", &channel)).await, "forbidden");
+    // A closed channel looks like one that does not exist.
+    assert_eq!(bob.refused(only("join", &channel)).await, "not_member");
     assert_eq!(bob.refused(only("join", "ch_x")).await, "not_member");
     for action in ["history", "watch", "members"] {
         assert_eq!(bob.refused(only(action, &channel)).await, "not_member");
@@ -171,15 +172,15 @@ async fn whoever_reads_sees_everything_while_the_stream_is_held() {
     let mut bob = joined(&server, "bob", &channel).await;
     bob.ok(only("watch", &channel)).await;
     server.groups_settled().await;
-    server.group_stream().hold().await;
+    server.channel_stream().hold().await;
     for number in 2..=4 {
         alice.ok(say(&channel, &format!("m{number}"), "hi")).await;
     }
     assert_eq!(row(&mut bob).await["unread"], 3);
     assert_eq!(seqs(&bob.history(&channel).await["messages"]), [2, 3, 4]);
     bob.expect_silence().await;
-    server.group_stream().duplicate(true);
-    server.group_stream().release();
+    server.channel_stream().duplicate(true);
+    server.channel_stream().release();
     server.groups_settled().await;
     assert_eq!(seqs(&bob.event("messages.new").await["messages"]), [2, 3, 4], "at once, and once");
     bob.expect_silence().await;
@@ -205,7 +206,7 @@ async fn a_fanout_that_is_killed_tells_who_watches_all_the_same() {
     }
     server.groups_settled().await;
     for phone in &mut phones {
-        // One may come twice.
+        // An event may come twice.
         let mut told = BTreeSet::new();
         while told.len() < 5 {
             told.extend(seqs(&phone.event("messages.new").await["messages"]));

@@ -1,4 +1,4 @@
-//! Who may connect, and how.
+//! Admission: which users may connect, and how.
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A drill for each alarm of `template.yaml`: what it is for happens, it rings, what its section of `docs/operating.md` says is
+//! A drill for each alarm of `template.yaml`: what it is for happens, it rings, what its section of `docs/runbook.md` says is
 //! done, it ends. In each drill the first period is a calm one, so that `..!!.` is: calm, two bad ones, and after the repair two
 //! good ones; two bad ones of three ring.
 
@@ -13,7 +13,7 @@ use drill::{Drill, MESSAGES, ask};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use template::Template;
-use testkit::{ConnectError, Fault, Network, PATIENCE, Phone, TestServer};
+use testkit::{AwsCall, ConnectError, Fault, Network, PATIENCE, Phone, TestServer};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use crate::backend::{publish, queue, settled, sqs};
 use crate::failures::serve_keys;
 
-/// What rings from the second bad period on, until the second good one.
+/// An alarm that fires from the second bad period until the second good one.
 const RANG: &str = "..!!.";
 
 #[tokio::test]
@@ -109,12 +109,12 @@ async fn posts_failed() {
         drill.server.local().configure(function, "CONNECTIONS_ENDPOINT", Some(&nowhere));
     }
     drill.periods(1).await;
-    drill.assert_logged("message", "a frame was not posted; it is pending").await;
+    drill.assert_logged("message", "post to a connection failed").await;
     drill.assert_logged("error", "connect").await;
     for function in posting {
         drill.server.local().configure(function, "CONNECTIONS_ENDPOINT", Some(&endpoint));
     }
-    // A role that somebody changed, and a load balancer, whose answer names no error.
+    // An operator has changed a role, and a load balancer replies without naming an error.
     let mut answers = [Fault::Status(403), Fault::Status(503)].into_iter().cycle();
     drill.break_calls(move |_, call| (call.operation() == "PostToConnection").then(|| answers.next().unwrap()));
     drill.periods(1).await;
@@ -220,7 +220,7 @@ async fn clients_throttled() {
         drill.periods(1).await;
     }
 
-    // Whose the busiest socket of these minutes is, the table says.
+    // The table has the user of the busiest socket of these minutes.
     let mut requests: BTreeMap<String, u32> = BTreeMap::new();
     for line in drill.lines().await.iter().skip(calm) {
         if let Some(connection) = line["connection_id"].as_str() {
@@ -247,7 +247,7 @@ async fn clients_throttled() {
 #[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
 async fn silence() {
     let mut drill = Drill::start().await;
-    // The way by which everybody comes is gone; who is there stays.
+    // New connections fail; existing ones stay.
     let way = Network::to(&drill.server).await;
     let address = way.url().trim_start_matches("ws://").split('/').next().unwrap().to_owned();
     drop(way);
@@ -289,7 +289,7 @@ async fn issuer_unreachable() {
         if period == 2 {
             let listener = TcpListener::bind(address).await.unwrap();
             tokio::spawn(serve_keys(listener, keys.clone()));
-            // A process without keys refuses everybody for two seconds before it asks again.
+            // A process without keys refuses all users for two seconds before its next request.
             let admitted = async {
                 while drill.connect("carol").await.is_err() {
                     sleep(Duration::from_millis(250)).await;
@@ -309,6 +309,63 @@ async fn issuer_unreachable() {
         ("issuer-unreachable", ".!!.."),
         ("unavailable", RANG),
     ]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn floods() {
+    let rate = ("RequestRate".to_owned(), "1000+10/1s".to_owned());
+    let mut drill = Drill::start_with(|options| options.parameters.extend([rate])).await;
+    for period in 0..2 {
+        for number in 0..7 {
+            let user = format!("mallory-{period}-{number}");
+            let mut phone = drill.server.phone(&user).await;
+            // As if most of what they ask for went to other processes.
+            drill.server.store_samples(&user).await;
+            assert_eq!(phone.flood(r#"{"action":"ping"}"#).await, Some(CloseCode::Normal));
+        }
+        drill.periods(1).await;
+    }
+    drill.assert_logged("message", "a user is suspended for a flood of requests").await;
+    // "An operator ends a suspension with `unsuspend`."
+    assert_eq!(drill.connect("mallory-0-0").await.err(), Some(ConnectError(403)));
+    drill.admin(json!({"op": "unsuspend", "user_id": "mallory-0-0"})).await;
+    assert_eq!(drill.connect("mallory-0-0").await.err(), None);
+
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("floods", ".!!..")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn posts_paced() {
+    let mut drill = Drill::start().await;
+    let members: Vec<String> = (0..30).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Club", "members": members});
+    let group = ask(&mut drill.alice, create).await["result"]["conversation_id"].take();
+    for member in &members[..30] {
+        for number in 0..14 {
+            drill.server.store_connection(member, &format!("{member}-{number}="), "4102444800000").await;
+        }
+    }
+    // The posts to bob and alice are on time.
+    drill.break_calls(|_, call| {
+        let AwsCall::Post { connection, .. } = call else { return None };
+        connection.starts_with('u').then_some(Fault::Delayed(Duration::from_secs(2)))
+    });
+    for period in 0..2 {
+        for number in 0..3 {
+            let answer = ask(&mut drill.alice, say(&group, &format!("m{period}-{number}"))).await;
+            assert_eq!(answer["type"], "reply", "it is stored");
+        }
+        drill.periods(1).await;
+    }
+    let lines = drill.lines().await;
+    assert!(lines.iter().any(|line| line["route"] == "send" && line["paced"].is_u64()));
+
+    drill.repair_calls();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("outage", RANG), ("posts-failed", RANG), ("posts-paced", RANG)]);
 }
 
 #[tokio::test]
@@ -431,15 +488,24 @@ async fn pushes_failed() {
     }
     // The credentials that SNS has for Google have ended.
     enable_fcm(&drill, false).await;
-    for period in ["first", "second"] {
+    let server = Arc::clone(&drill.server);
+    let given_up = server.local().queue("NotifyFailures").unwrap();
+    for (number, period) in ["first", "second"].into_iter().enumerate() {
         for user in &users {
             drill.alice.send(user, period, "hi").await;
         }
         timeout(PATIENCE, until_pushes_failed(&drill, period)).await.expect("phones are not rung");
+        let all_given_up = async {
+            while given_up.len() < (number + 1) * users.len() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, all_given_up).await.expect("each is tried, and given up");
         if period == "second" {
             drill.assert_logged("cause", "PlatformApplicationDisabled").await;
-            // "Enable the application": what was handed on again meanwhile goes.
+            // "Enable the application", and check the failed events again.
             enable_fcm(&drill, true).await;
+            replay_notifications(&server).await;
             for user in &users {
                 assert_eq!(drill.server.phones(user).await[0]["notifications"][0]["seq"], 2, "{user}");
             }
@@ -447,7 +513,49 @@ async fn pushes_failed() {
         drill.periods(1).await;
     }
     drill.all_is_well(2).await;
-    drill.assert_rang(&[("pushes-failed", RANG)]);
+    drill.assert_rang(&[("notify-given-up", ".!..."), ("pushes-failed", RANG)]);
+}
+
+/// What `just replay notify` does.
+async fn replay_notifications(server: &TestServer) {
+    assert!(server.local().replay("NotifyFunction", "PendingStream", "NotifyFailures").await.unwrap());
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn notify_given_up() {
+    let mut drill = Drill::start_with(|options| TestServer::ringing(options, 0)).await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.pending_stream();
+    let mut phone = server.device("dave", "pixel").await;
+    phone.ok(json!({"action": "device", "platform": "fcm", "token": "dave"})).await;
+    phone.leave().await;
+    // The table answers notify nothing.
+    drill.break_calls(|function, call| {
+        (function == "NotifyFunction" && call.operation() == "BatchGetItem").then_some(Fault::Status(500))
+    });
+    stream.behind(Duration::from_secs(61));
+    drill.alice.send("dave", "m1", "hi").await;
+    until_partial(&drill, "notify").await;
+    drill.periods(1).await;
+    // The first may have begun in the period before, and its age is of when it began.
+    until_partial(&drill, "notify").await;
+    until_partial(&drill, "notify").await;
+    // An hour has passed.
+    stream.behind(Duration::from_hours(1) + Duration::from_secs(61));
+    timeout(PATIENCE, stream.settled()).await.unwrap();
+    drill.periods(1).await;
+    let given_up = stream.given_up();
+    assert!(!given_up.is_empty());
+    assert!(!given_up[0].to_string().contains("dave"), "where in the stream, and no more");
+    drill.repair_calls();
+    stream.behind(Duration::ZERO);
+
+    // "Look once more at what was given up."
+    replay_notifications(&server).await;
+    assert_eq!(server.phones("dave").await[0]["notifications"][0]["seq"], 1);
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("notify-behind", RANG), ("notify-given-up", "..!..")]);
 }
 
 #[tokio::test]
@@ -459,7 +567,7 @@ async fn notify_behind() {
     let mut phone = server.device("dave", "pixel").await;
     phone.ok(json!({"action": "device", "platform": "fcm", "token": "dave"})).await;
     phone.leave().await;
-    // Somebody has switched the mapping off, and on again, for more than a minute each time.
+    // An operator has disabled the mapping for more than a minute, twice.
     stream.behind(Duration::from_secs(61));
     for period in ["first", "second"] {
         stream.hold().await;
@@ -523,7 +631,7 @@ async fn fanout_behind() {
     let server = Arc::clone(&drill.server);
     let stream = server.group_stream();
     let (group, mut member) = large_group(&mut drill).await;
-    // Somebody has switched the mapping off, and on again, for more than ten seconds.
+    // An operator has disabled the mapping for more than ten seconds, twice.
     stream.behind(Duration::from_secs(11));
     stream.hold().await;
     ask(&mut drill.alice, say(&group, "m1")).await;
@@ -534,7 +642,7 @@ async fn fanout_behind() {
     assert_eq!(told(&mut member).await, 2, "late, but it comes");
     drill.periods(1).await;
     // Then a table refuses what fanout asks for.
-    refuse_fanout(&drill);
+    break_fanout(&drill, Fault::Status(500));
     ask(&mut drill.alice, say(&group, "m2")).await;
     until_partial(&drill, "fanout").await;
     drill.assert_logged("cause", "InboxTable").await;
@@ -550,12 +658,35 @@ async fn fanout_behind() {
 
 #[tokio::test]
 #[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn members_left_behind() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    let (group, mut member) = large_group(&mut drill).await;
+    // One user's partition has no room for more.
+    drill.break_calls(|_, call| (call.is_about("InboxTable", "u7") && call.writes()).then_some(Fault::Full));
+    ask(&mut drill.alice, say(&group, "m1")).await;
+    assert_eq!(told(&mut member).await, 2, "nobody else notices");
+    server.groups_settled().await;
+    drill.assert_logged("error", "ItemCollectionSizeLimitExceeded").await;
+    drill.periods(1).await;
+
+    // Their rows are removed, and the members brought along.
+    drill.repair_calls();
+    let repaired = drill.admin(json!({"op": "repair", "conversation_id": group})).await;
+    assert_eq!((&repaired["moved"], &repaired["left_behind"]), (&json!(1), &json!(0)));
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("members-left-behind", ".!..")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
 async fn fanout_given_up() {
     let mut drill = Drill::start().await;
     let server = Arc::clone(&drill.server);
     let stream = server.group_stream();
     let (group, mut member) = large_group(&mut drill).await;
-    refuse_fanout(&drill);
+    // The table replies to no call in time. The group fails as a whole, and no member is left behind.
+    break_fanout(&drill, Fault::Delayed(Duration::from_mins(1)));
     stream.behind(Duration::from_secs(11));
     ask(&mut drill.alice, say(&group, "m1")).await;
     until_partial(&drill, "fanout").await;
@@ -573,7 +704,8 @@ async fn fanout_given_up() {
     stream.behind(Duration::ZERO);
     drill.repair_calls();
     let mut other = server.phone("u3").await;
-    assert_eq!(other.drain().await.len(), 1, "nobody has told them of the second");
+    let waits = other.ok(json!({"action": "drain"})).await;
+    assert_eq!(waits["messages"].as_array().unwrap().len(), 1, "nobody has told them of the second");
 
     // "Repair the groups in which something was written since then", and empty the queue.
     let since = &given_up[0]["DDBStreamBatchInfo"]["approximateArrivalOfFirstRecord"];
@@ -599,7 +731,7 @@ async fn dead_letters() {
     settled(queue(&server)).await;
     drill.periods(1).await;
 
-    // "What is refused says why": it is mended, and sent again; then the queue is emptied.
+    // "The reason names the cause": the operator fixes it, sends the messages again, and empties the queue.
     let letters = dead.messages();
     assert_eq!(letters[0].1["detail"]["StringValue"], "client_msg_id: is missing");
     // With another id for SQS, for which the old one is done.
@@ -617,7 +749,7 @@ async fn backend_behind() {
     let mut drill = Drill::start().await;
     let server = Arc::clone(&drill.server);
     let mut dave = server.phone("dave").await;
-    // Somebody has switched the mapping off, and six minutes have passed.
+    // An operator has disabled the mapping, and six minutes have passed.
     queue(&server).pause(true);
     queue(&server).behind(Duration::from_mins(6));
     publish(&server, "dave", "m1", "hi").await;
@@ -637,7 +769,7 @@ async fn media_behind() {
     let server = Arc::clone(&drill.server);
     let stream = server.local().mapping("MediaStream").unwrap();
     let (first, second) = (picture(&mut drill, "p1").await, picture(&mut drill, "p2").await);
-    // Somebody has switched the mapping off, and on again, for more than a minute.
+    // An operator has disabled the mapping for more than a minute.
     stream.behind(Duration::from_secs(61));
     stream.hold().await;
     delete(&mut drill, &first).await;
@@ -649,8 +781,10 @@ async fn media_behind() {
     timeout(PATIENCE, stream.settled()).await.unwrap();
     assert_eq!(fetched(&drill, &first).await, 404);
     drill.periods(1).await;
-    // Then S3 fails.
-    refuse_removals(&drill);
+    // And once more, while S3 is out of reach.
+    drill.break_calls(|_, call| {
+        ["DeleteObject", "HeadObject"].contains(&call.operation()).then_some(Fault::Status(500))
+    });
     delete(&mut drill, &second).await;
     until_partial(&drill, "sweep").await;
     drill.assert_logged("cause", "DeleteObject failed").await;
@@ -669,33 +803,28 @@ async fn media_behind() {
 async fn media_given_up() {
     let mut drill = Drill::start().await;
     let server = Arc::clone(&drill.server);
-    let stream = server.local().mapping("MediaStream").unwrap();
-    let carried = picture(&mut drill, "p1").await;
-    refuse_removals(&drill);
-    stream.behind(Duration::from_secs(61));
-    delete(&mut drill, &carried).await;
-    until_partial(&drill, "sweep").await;
-    drill.periods(1).await;
-    // The first may have begun in the period before, and its age is of when it began.
-    until_partial(&drill, "sweep").await;
-    until_partial(&drill, "sweep").await;
-    // A day has passed.
-    stream.behind(Duration::from_hours(24) + Duration::from_secs(61));
-    timeout(PATIENCE, stream.settled()).await.unwrap();
-    drill.periods(1).await;
-    let given_up = stream.given_up();
+    let (first, second) = (picture(&mut drill, "p1").await, picture(&mut drill, "p2").await);
+    // S3 refuses to remove one of them, and no other.
+    let refused = first.media_id.as_str().unwrap().to_owned();
+    drill.break_calls(move |_, call| {
+        let is_it = call.operation() == "DeleteObject" && call.body().to_string().contains(&refused);
+        is_it.then_some(Fault::Status(500))
+    });
+    delete(&mut drill, &first).await;
+    delete(&mut drill, &second).await;
+    timeout(PATIENCE, server.local().mapping("MediaStream").unwrap().settled()).await.unwrap();
+    assert_eq!(fetched(&drill, &second).await, 404, "nobody waits for it");
+    let given_up = server.local().queue("MediaFailures").unwrap();
     assert_eq!(given_up.len(), 1);
-    assert!(!given_up[0].to_string().contains("m_"), "where in the stream, and no more");
+    drill.assert_logged("cause", "DeleteObject failed").await;
+    drill.periods(1).await;
     drill.repair_calls();
-    stream.behind(Duration::ZERO);
 
-    // "What is left over is in the list of the bucket and not in the table: delete it", and empty the queue.
-    let key = format!("media/image/{}", carried.media_id.as_str().unwrap());
-    assert_eq!(server.local().objects().keys(), std::slice::from_ref(&key));
-    server.local().objects().remove(&key);
-    stream.purge_given_up();
-    drill.all_is_well(2).await;
-    drill.assert_rang(&[("media-behind", RANG), ("media-given-up", "..!..")]);
+    // "Have what was given up removed."
+    assert!(server.local().replay("MediaFunction", "MediaStream", "MediaFailures").await.unwrap());
+    assert_eq!(server.local().objects().keys(), Vec::<String>::new());
+    drill.all_is_well(3).await;
+    drill.assert_rang(&[("media-given-up", ".!...")]);
 }
 
 #[tokio::test]
@@ -800,15 +929,11 @@ async fn fetched(drill: &Drill, picture: &Picture) -> u16 {
     drill.server.http.get(&picture.url).send().await.unwrap().status().as_u16()
 }
 
-fn refuse_removals(drill: &Drill) {
-    drill.break_calls(|_, call| (call.operation() == "DeleteObject").then_some(Fault::Status(500)));
-}
-
 fn say(group: &Value, id: &str) -> Value {
     json!({"action": "send", "conversation_id": group, "client_msg_id": id, "kind": "text", "body": "hi"})
 }
 
-/// One whose members the stream brings along, and a member's phone that has its first entry.
+/// Creates a group whose members the stream updates. Returns it with a member's phone, which has the first entry.
 async fn large_group(drill: &mut Drill) -> (Value, Phone) {
     let mut member = drill.server.phone("u1").await;
     let members: Vec<String> = (0..40).map(|number| format!("u{number}")).collect();
@@ -819,15 +944,15 @@ async fn large_group(drill: &mut Drill) -> (Value, Phone) {
     (group, member)
 }
 
-/// The next entry that the phone is told of.
+/// Returns the next entry in an event to the phone.
 async fn told(phone: &mut Phone) -> u64 {
     phone.event("messages.new").await["messages"][0]["seq"].as_u64().unwrap()
 }
 
 /// Members' rows can't be read by whoever brings them along.
-fn refuse_fanout(drill: &Drill) {
-    drill.break_calls(|function, call| {
-        (function == "FanoutFunction" && call.operation() == "BatchGetItem").then_some(Fault::Status(500))
+fn break_fanout(drill: &Drill, fault: Fault) {
+    drill.break_calls(move |function, call| {
+        (function == "FanoutFunction" && call.operation() == "BatchGetItem").then_some(fault)
     });
 }
 

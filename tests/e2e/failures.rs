@@ -20,7 +20,7 @@ async fn a_socket_that_died_unseen_is_found_gone_forgotten_and_its_message_pends
     let (mut alice, bob) = (server.phone("alice").await, server.phone("bob").await);
     bob.cut();
     server.age_connections("bob").await;
-    // The gateway may take a moment to notice; until then it accepts frames for nobody, as AWS does.
+    // The gateway may notice late. Until then it accepts frames for the dead connection, as AWS does.
     let mut sent = 0;
     while server.connections("bob") == 1 {
         sent += 1;
@@ -38,7 +38,7 @@ async fn a_young_connection_that_is_gone_keeps_its_row() {
     bob.cut();
     alice.send("bob", "m1", "hi").await;
     alice.send("bob", "m2", "hi").await;
-    // It could be one that is still being set up, and answers 410 for that.
+    // The connection could be one that is still opening, which returns 410 too.
     assert_eq!(server.connections("bob"), 1);
 }
 
@@ -98,7 +98,7 @@ async fn after_the_commit_nothing_fails_a_send() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     server.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
-    // Nobody can be found, and still the message is stored and answered.
+    // Connections can't be listed, and still the server stores the message and replies.
     assert_eq!(alice.send("bob", "m1", "hi").await["seq"], 1);
     assert_eq!(bob.drain().await.len(), 1);
     assert!(!bob.pending().await, "an ack counts though nobody could be told");
@@ -110,7 +110,7 @@ async fn without_its_row_a_connection_is_refused() {
     let log = Arc::default();
     let server = TestServer::with(|options| options.logs = Logs::Keep(Arc::clone(&log))).await;
     server.tables().delete_table().table_name("ConnectionsTable").send().await.unwrap();
-    // Whoever is connected must be found by senders.
+    // Senders must find every open connection.
     assert_eq!(server.connect(&server.token("alice")).await.err(), Some(ConnectError(503)));
     until_logged(&log, &["ConnectionsTable", "ResourceNotFoundException"]).await;
 }
@@ -154,7 +154,7 @@ async fn while_the_issuer_is_down_nobody_connects_and_who_is_there_stays() {
     let mut alice = connect("alice").await.unwrap();
     serving.abort();
     assert!(serving.await.unwrap_err().is_cancelled());
-    // One that has the keys would go on with them.
+    // A process with the keys would continue with them.
     for pid in server.local().sandboxes("AuthorizeFunction") {
         Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
     }
@@ -163,7 +163,7 @@ async fn while_the_issuer_is_down_nobody_connects_and_who_is_there_stays() {
 
     let listener = TcpListener::bind(address).await.unwrap();
     let _serving = tokio::spawn(serve_keys(listener, issuer.jwks().to_string()));
-    // A process without keys refuses everybody for two seconds before it asks again.
+    // A process without keys refuses all users for two seconds before its next request.
     let connected = async {
         loop {
             match connect("bob").await {

@@ -20,12 +20,13 @@ async fn create(phone: &mut Phone, members: &[&str]) -> String {
     phone.ok(frame).await["conversation_id"].as_str().unwrap().to_owned()
 }
 
-/// The next entry that the phone is told of.
+/// Returns the next entry in an event to the phone.
 async fn told(phone: &mut Phone) -> Value {
     phone.event("messages.new").await["messages"][0].take()
 }
 
-/// The entry of this number. What the sender's function tells, the stream's may tell once more, also to who comes in between.
+/// Returns the entry with this number. The sender's function and the stream's may both send an event, also to new
+/// members.
 async fn told_of(phone: &mut Phone, seq: &Value) -> Value {
     let is_it = |frame: &Value| frame["type"] == "messages.new" && frame["messages"][0]["seq"] == *seq;
     phone.wait_for(is_it).await["messages"][0].take()
@@ -56,7 +57,7 @@ async fn three_phones_chat() {
     let server = TestServer::open().await;
     let (mut alice, mut bob, mut carol, group) = three(&server).await;
     let mut tablet = server.phone("bob").await;
-    // Each ack is told to who wrote what it covers.
+    // The author of the covered entry gets each receipt.
     for _ in 0..2 {
         assert_eq!(alice.event("receipt.delivered").await["seq"], 1);
     }
@@ -77,7 +78,7 @@ async fn three_phones_chat() {
     bob.ack(&group, 3).await;
     assert_eq!(alice.event("receipt.delivered").await["seq"], 3);
     carol.read(&group, 3).await;
-    // One may come twice.
+    // An event may come twice.
     alice.wait_for(|frame| frame["type"] == "receipt.read" && frame["seq"] == 3).await;
     bob.expect_silence().await;
     let row = row(&mut bob, &group).await;
@@ -216,7 +217,7 @@ async fn what_is_not_allowed_is_refused_and_leaves_nothing() {
     assert_eq!(alice.refused(about("leave", &group, &json!({"client_msg_id": "l1"}))).await, "forbidden");
     let remove = about("remove", &group, &json!({"client_msg_id": "x", "user_id": "mallory"}));
     assert_eq!(alice.refused(remove).await, "gone");
-    // Who blocks somebody is not brought together with them.
+    // A user who blocks another one can't be added to a group by that user.
     carol.ok(json!({"action": "settings", "user_id": "mallory", "set": {"blocked": true}})).await;
     let together = json!({"action": "create", "client_msg_id": "c1", "title": "x", "members": ["bob", "carol"]});
     assert_eq!(mallory.refused(together).await, "forbidden");
@@ -260,13 +261,21 @@ async fn whoever_looks_sees_everything_while_the_stream_is_held() {
     assert_eq!(seqs(second.history(&group).await["messages"].as_array().unwrap()), [1, 2]);
     assert_eq!(second.read(&group, 2).await, 0);
     let mut third = server.phone("u3").await;
-    assert_eq!(seqs(&third.drain().await), [1], "its row is not there yet");
+    assert_eq!(seqs(&third.drain().await), [1, 2], "the first page's ack brings its row there");
+    assert_eq!(told(&mut third).await["body"], "hi");
+    let mut fourth = server.phone("u4").await;
+    assert_eq!(
+        fourth.ok(json!({"action": "drain"})).await["messages"].as_array().unwrap().len(),
+        1,
+        "its row is behind"
+    );
     server.group_stream().duplicate(true);
     server.group_stream().release();
     server.groups_settled().await;
-    assert_eq!(told(&mut third).await["body"], "hi");
+    assert_eq!(told(&mut fourth).await["body"], "hi");
     third.expect_silence().await;
-    assert_eq!(seqs(&third.drain().await), [2]);
+    fourth.expect_silence().await;
+    assert_eq!(seqs(&fourth.drain().await), [1, 2]);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! What one user can do to the others: nothing. More than a person needs is refused, and whoever goes on is closed.
+//! Limits: a user cannot harm the others. The server refuses excessive requests, and closes the sockets of users who go
+//! on.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ async fn server(limits: &[(&str, &str)]) -> TestServer {
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "sets the limits")]
 async fn a_flood_is_closed_and_others_are_served() {
-    let server = server(&[("RequestRate", "30+10/1s")]).await;
+    let server = server(&[("RequestRate", "60+10/1s")]).await;
     let (mut mallory, mut alice) = (server.phone("mallory").await, server.phone("alice").await);
     let refused = loop {
         let answer = mallory.ask(json!({"action": "ping"})).await;
@@ -28,6 +29,21 @@ async fn a_flood_is_closed_and_others_are_served() {
     server.until_connections("mallory", 0).await;
     assert!(!alice.pending().await);
     server.phone("mallory").await;
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "sets the limits")]
+async fn who_asks_for_too_much_over_all_processes_is_closed_everywhere_and_kept_out() {
+    let server = server(&[("RequestRate", "1000+10/1s")]).await;
+    let (mut one, mut other) = (server.device("mallory", "one").await, server.device("mallory", "two").await);
+    let mut alice = server.phone("alice").await;
+    // As if most of what she asks for went to other processes.
+    server.store_samples("mallory").await;
+    assert_eq!(one.flood(r#"{"action":"ping"}"#).await, Some(CloseCode::Normal));
+    assert_eq!(other.closed().await, Some(CloseCode::Normal));
+    let again = server.connect(&server.token("mallory")).await;
+    assert_eq!(again.err(), Some(testkit::ConnectError(403)));
+    assert!(!alice.pending().await);
 }
 
 #[tokio::test]

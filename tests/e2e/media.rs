@@ -30,7 +30,7 @@ fn upload(kind: &str, mime: &str, bytes: &[u8]) -> Value {
     json!({"action": "upload", "to": "bob", "kind": kind, "mime": mime, "bytes": bytes.len(), "sha256": digest(bytes)})
 }
 
-/// What a message says of it.
+/// Returns the `media` of a message.
 fn media(media_id: &Value, mime: &str, bytes: &[u8], more: &Value) -> Value {
     let mut media = json!({"media_id": media_id, "mime": mime, "bytes": bytes.len(), "sha256": digest(bytes)});
     media.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -57,7 +57,7 @@ async fn get(server: &TestServer, url: &str) -> Response {
     server.http.get(url).send().await.unwrap()
 }
 
-/// Puts these bytes as they were announced. What they are called.
+/// Puts these bytes as announced. Returns their `media_id`.
 async fn uploaded(server: &TestServer, phone: &mut Phone, announced: Value, bytes: &[u8]) -> Value {
     let place = phone.ok(announced).await;
     assert_eq!(put(server, place["url"].as_str().unwrap(), &headers(&place), bytes).await, StatusCode::OK);
@@ -122,13 +122,13 @@ async fn a_picture_is_put_sent_fetched_and_deleted() {
     let url = url_of(&mut bob, &media_id).await;
     let got = get(&server, &url).await;
     assert_eq!(got.status(), StatusCode::OK);
-    // Whatever it is: no browser shows it by itself, or takes it for a page.
+    // No browser shows a file by itself, or treats it as a page.
     assert_eq!(got.headers()["content-disposition"], "attachment");
     assert_eq!(got.headers()["content-type"], "image/png");
     assert_eq!(got.bytes().await.unwrap(), HTML);
     let part = server.http.get(&url).header("range", "bytes=2-8").send().await.unwrap();
     assert_eq!((part.status(), part.bytes().await.unwrap().as_ref()), (StatusCode::PARTIAL_CONTENT, &HTML[2..9]));
-    // Nobody makes another URL of it.
+    // A client can't turn it into another URL.
     let as_a_page = url.replace("response-content-type=image%2Fpng", "response-content-type=text%2Fhtml");
     assert_ne!(as_a_page, url);
     let shown = url.replace("response-content-disposition=attachment&", "");
@@ -149,6 +149,16 @@ async fn a_picture_is_put_sent_fetched_and_deleted() {
     }
     let message = bob.history(sent["conversation_id"].as_str().unwrap()).await["messages"][0].take();
     assert_eq!((&message["media"], &message["body"]), (&Value::Null, &json!("")));
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "ministack", ignore = "MiniStack takes headers of S3's that are not signed")]
+async fn s3_takes_no_header_of_its_own_that_is_not_signed() {
+    let server = TestServer::open().await;
+    let place = server.phone("alice").await.ok(upload("file", "text/html", HTML)).await;
+    let mut tagged = headers(&place);
+    tagged.insert("x-amz-meta-note".to_owned(), "not signed".to_owned());
+    assert_eq!(put(&server, place["url"].as_str().unwrap(), &tagged, HTML).await, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
@@ -196,11 +206,37 @@ async fn s3_takes_what_was_announced_once_and_nothing_else() {
     }
     alice.ok(send("file", "m1", &file)).await;
     assert_eq!(alice.refused(send("file", "m2", &file)).await, "gone", "in two messages");
-    // What browsers run is downloaded as what they don't.
+    // Types that browsers run are downloaded as another type.
     let got = get(&server, &url_of(&mut server.phone("bob").await, media_id).await).await;
     assert_eq!(got.headers()["content-type"], "application/octet-stream");
     assert_eq!(got.headers()["content-disposition"], "attachment; filename=\"a.html\"; filename*=UTF-8''a.html");
     assert_eq!(alice.refused(upload("image", "image/svg+xml", HTML)).await, "bad_request", "it is no image");
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "ministack", ignore = "MiniStack keeps no encoding of an object")]
+async fn what_would_be_unpacked_on_its_way_is_no_upload() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let place = alice.ok(upload("image", "image/png", HTML)).await;
+    let (url, mut encoded) = (place["url"].as_str().unwrap(), headers(&place));
+    encoded.insert("content-encoding".to_owned(), "gzip".to_owned());
+    assert_eq!(put(&server, url, &encoded, HTML).await, StatusCode::OK, "S3 takes a header that is not its own");
+    let is_there = json!({"action": "uploaded", "media_id": place["media_id"]});
+    assert_eq!(alice.refused(is_there).await, "not_ready");
+    // How long it is to be cached is the server's word alone.
+    let place = alice.ok(upload("image", "image/png", HTML)).await;
+    let (url, mut cached) = (place["url"].as_str().unwrap(), headers(&place));
+    cached.insert("cache-control".to_owned(), "public, max-age=31536000".to_owned());
+    assert_eq!(put(&server, url, &cached, HTML).await, StatusCode::OK);
+    let media_id = alice.ok(json!({"action": "uploaded", "media_id": place["media_id"]})).await["media_id"].take();
+    let media = media(&media_id, "image/png", HTML, &json!({"width": 4, "height": 3}));
+    alice.ok(send("image", "m1", &media)).await;
+    let got = get(&server, &url_of(&mut bob, &media_id).await).await;
+    assert_eq!(
+        (got.status(), &got.headers()["cache-control"]),
+        (StatusCode::OK, &"private, no-store".parse().unwrap())
+    );
 }
 
 #[tokio::test]
@@ -418,11 +454,14 @@ async fn until(holds: impl Fn() -> bool) {
 async fn a_page_may_put_and_get_what_it_has_a_url_for() {
     let server = TestServer::open().await;
     let place = server.phone("alice").await.ok(upload("image", "image/png", HTML)).await;
-    let ask =
-        server.http.request(Method::OPTIONS, place["url"].as_str().unwrap()).header("origin", "https://chat.example");
-    let ask = ask.header("access-control-request-method", "PUT");
     let names: Vec<String> = headers(&place).into_keys().collect();
-    let answer = ask.header("access-control-request-headers", names.join(",")).send().await.unwrap();
+    let ask = async |origin: &str| {
+        let ask = server.http.request(Method::OPTIONS, place["url"].as_str().unwrap()).header("origin", origin);
+        let ask = ask.header("access-control-request-method", "PUT");
+        ask.header("access-control-request-headers", names.join(",")).send().await.unwrap()
+    };
+    assert_eq!(ask("https://evil.example").await.status(), 403, "the local server is for pages of this machine");
+    let answer = ask("http://localhost:5173").await;
     assert!(answer.status().is_success());
     assert_eq!(answer.headers()["access-control-allow-origin"], "*");
     let allowed = answer.headers()["access-control-allow-headers"].to_str().unwrap();

@@ -1,4 +1,4 @@
-//! What an operator can do, through the local server's way to the function.
+//! The operator's requests, through the local server's endpoint for the function.
 
 use serde_json::{Value, json};
 use testkit::{PATIENCE, TestServer};
@@ -52,23 +52,20 @@ async fn members_of_a_group_who_were_left_behind_are_brought_along() {
     server.group_stream().hold().await;
     let group = alice.ok(create).await["conversation_id"].take();
     let repaired = admin(&server, json!({"op": "repair", "conversation_id": group})).await;
-    assert_eq!(repaired["result"], json!({"roster": 0, "moved": 42, "unreadable": 0}));
+    assert_eq!(repaired["result"], json!({"roster": 0, "moved": 42, "unreadable": 0, "left_behind": 0, "next": null}));
     assert_eq!(bob.event("messages.new").await["messages"][0]["system"]["event"], "created");
     let send = json!({"action": "send", "conversation_id": group, "client_msg_id": "m1", "kind": "text", "body": "hi"});
     alice.ok(send).await;
     let script = template::workspace_root().join("tools/scripts/repair.py");
-    let python = template::workspace_root().join(".venv/bin/python");
-    if python.exists() {
-        let url = server.local().http_url();
-        let repaired = tokio::process::Command::new(python).arg(script).arg("--url").arg(url).output().await.unwrap();
-        let said = String::from_utf8(repaired.stdout).unwrap();
-        assert_eq!(said, "groups: 1, moved: 42, unreadable: 0\n", "{}", String::from_utf8_lossy(&repaired.stderr));
-        assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "hi");
-    }
+    let mut python = tokio::process::Command::new("python3");
+    let repaired = python.arg(script).env("PIGEONHOLE_LOCAL", server.local().http_url()).output().await.unwrap();
+    let said = String::from_utf8(repaired.stdout).unwrap();
+    assert_eq!(said, "groups: 1, moved: 42, unreadable: 0\n", "{}", String::from_utf8_lossy(&repaired.stderr));
+    assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "hi");
 }
 
 #[tokio::test]
-#[ignore = "wants the tools, which `just tools` installs"]
+#[cfg_attr(feature = "deployed", ignore = "asks the local server for its log")]
 async fn a_trace_says_where_a_message_is_in_whatever_conversation() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
@@ -112,12 +109,34 @@ async fn a_trace_says_where_a_message_is_in_whatever_conversation() {
     }
 }
 
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "the local server's tools")]
+async fn the_tools_say_in_one_line_that_there_is_no_server() {
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let scripts = template::workspace_root().join("tools/scripts");
+    for (script, arguments) in [
+        ("publish.py", &["bob", "hi"][..]),
+        ("admin.py", &[r#"{"op":"connections","user_id":"bob"}"#]),
+        ("message_trace.py", &["dm_ab", "1"]),
+        ("repair.py", &[]),
+    ] {
+        let mut python = tokio::process::Command::new("python3");
+        let python = python.arg(scripts.join(script)).args(arguments);
+        let ended = python.env("PIGEONHOLE_LOCAL", format!("http://{nobody}/")).output().await.unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(!ended.status.success() && said.lines().count() == 1, "{script}: {said}");
+        assert!(said.starts_with(&format!("no server at http://{nobody} ")), "{script}: {said}");
+    }
+}
+
 /// What `just trace` prints of a message, without the times.
 async fn steps(server: &TestServer, conversation: &Value, seq: u64) -> Vec<String> {
     let root = template::workspace_root();
-    let mut python = tokio::process::Command::new(root.join(".venv/bin/python"));
+    // With nothing installed.
+    let mut python = tokio::process::Command::new("python3");
     let traced = python.arg(root.join("tools/scripts/message_trace.py")).arg(conversation.as_str().unwrap());
-    let traced = traced.args([&seq.to_string(), "--url", &server.local().http_url()]).output().await.unwrap();
+    let traced = traced.arg(seq.to_string()).env("PIGEONHOLE_LOCAL", server.local().http_url());
+    let traced = traced.output().await.unwrap();
     assert!(traced.status.success(), "{}", String::from_utf8_lossy(&traced.stderr));
     let said = String::from_utf8(traced.stdout).unwrap();
     said.lines().skip(1).map(|line| line[25..].to_owned()).collect()

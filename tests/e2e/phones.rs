@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-use local::Logs;
+use local::{Logs, StreamLimits};
 use serde_json::{Value, json};
 use testkit::{Fault, PATIENCE, Phone, Proxy, TestServer};
 use tokio::sync::Notify;
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 use crate::client::Folder;
 use crate::failures::until_logged;
 
-/// Who is connected has this long to acknowledge. For tests of who is not, and of who does.
+/// Time for a connected user to acknowledge. For tests of offline users, and of users who acknowledge.
 const LONG: u32 = 10;
 
 async fn ringing(grace_s: u32) -> TestServer {
@@ -28,11 +29,14 @@ async fn register(server: &TestServer, user: &str, device: &str, platform: &str,
 }
 
 async fn on(phone: &mut Phone, device: &str, platform: &str, more: Value) {
-    // As APNs' tokens look, which FCM's may too.
-    let token = data_encoding::HEXLOWER.encode(device.as_bytes());
-    let mut request = json!({"action": "device", "platform": platform, "token": token});
+    let mut request = json!({"action": "device", "platform": platform, "token": token_of(device)});
     request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     assert_eq!(phone.ok(request).await, json!({"device_id": device, "registered": true}));
+}
+
+/// As APNs' tokens look, which FCM's may too.
+fn token_of(device: &str) -> String {
+    data_encoding::HEXLOWER.encode(device.as_bytes())
 }
 
 /// `[seq, title, body]` of each notification of the user's only phone.
@@ -47,7 +51,7 @@ fn notifications(phone: &Value) -> Vec<Value> {
     shown.map(|one| json!([one["seq"], one["title"], one["body"]])).collect()
 }
 
-/// Of the phone with this id.
+/// Returns the notifications on the phone with this id.
 async fn shown_on(server: &TestServer, user: &str, device: &str) -> Vec<Value> {
     let phones = server.phones(user).await;
     notifications(phones.iter().find(|phone| phone["device_id"] == device).expect("it is listed"))
@@ -63,8 +67,8 @@ async fn kill(server: &TestServer, user: &str, device: &str) {
     assert_eq!(server.http.post(url).send().await.unwrap().status(), 200);
 }
 
-/// What every AWS can do that has streams. What others see of it too is not said of others here: `MiniStack` has no batching window, and
-/// drops what a function says has failed.
+/// Checks effects of every AWS that has streams. Effects on other users are tested elsewhere: `MiniStack` has no
+/// batching window, and drops failed records.
 #[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "what SNS delivers is seen on a phone only")]
 async fn a_phone_rings_again_in_the_place_of_the_first_time_and_is_cleared() {
@@ -87,7 +91,7 @@ async fn a_phone_rings_again_in_the_place_of_the_first_time_and_is_cleared() {
 
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "looks at phones of the local server")]
-async fn an_edit_rings_nobody_and_what_is_deleted_goes_from_the_phone() {
+async fn an_edit_changes_what_is_shown_and_what_is_deleted_goes_from_the_phone() {
     let server = ringing(LONG).await;
     register(&server, "bob", "iphone", "apns", json!({"preview": true, "badge": true})).await;
     let mut alice = server.phone("alice").await;
@@ -96,7 +100,7 @@ async fn an_edit_rings_nobody_and_what_is_deleted_goes_from_the_phone() {
     let change =
         |action: &str| json!({"action": action, "conversation_id": id, "seq": 1, "client_msg_id": action, "body": "x"});
     alice.ok(change("edit")).await;
-    assert_eq!(shown(&server, "bob").await, [json!([1, "alice", "are you there?"])]);
+    assert_eq!(shown(&server, "bob").await, [json!([1, "alice", "x"])]);
     alice.ok(change("delete")).await;
     assert!(shown(&server, "bob").await.is_empty());
     assert_eq!(server.phones("bob").await[0]["badge"], 0);
@@ -156,7 +160,7 @@ async fn who_acknowledges_within_the_grace_is_not_rung_and_who_does_not_is() {
     bob.ack(&conversation, 1).await;
     assert_eq!(shown(&server, "bob").await, [] as [Value; 0]);
 
-    // Another server, where it is over soon: the socket is there, and nobody takes what comes.
+    // On another server the time is over soon: the socket is open, and no client acknowledges.
     let server = ringing(1).await;
     register(&server, "bob", "iphone", "apns", json!({})).await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
@@ -233,7 +237,7 @@ async fn muted_and_blocked_conversations_do_not_ring() {
     alice.send("bob", "m3", "now").await;
     assert_eq!(shown(&server, "bob").await, [plain(3), plain(1)]);
 
-    // What is on its way while the block comes.
+    // A message is on its way while the block arrives.
     server.pending_stream().hold().await;
     alice.send("bob", "m4", "one more").await;
     bob.ok(json!({"action": "settings", "user_id": "alice", "set": {"blocked": true}})).await;
@@ -315,7 +319,7 @@ async fn a_phone_without_the_app_is_forgotten_until_it_registers_again() {
     let gone = json!({
         "device_id": "iphone", "platform": "apns", "alive": false, "badge": null, "notifications": [],
     });
-    // Installed again before anybody noticed: with the same token, of which the server knows already.
+    // The app was installed again, with the same token, which the server knows.
     register(&server, "bob", "iphone", "apns", json!({})).await;
     assert_eq!(server.phones("bob").await[0]["alive"], true);
     alice.send("bob", "m2", "there?").await;
@@ -389,7 +393,7 @@ async fn who_has_logged_out_is_not_rung() {
 
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "disables an application of the local server")]
-async fn while_an_application_is_disabled_rings_wait_and_then_come() {
+async fn what_an_application_that_is_disabled_did_not_take_rings_when_it_is_tried_again() {
     let log = Arc::default();
     let server = TestServer::with(|options| {
         TestServer::ringing(options, LONG);
@@ -409,6 +413,90 @@ async fn while_an_application_is_disabled_rings_wait_and_then_come() {
     let mut alice = server.phone("alice").await;
     alice.send("bob", "m1", "hi").await;
     until_logged(&log, &["PlatformApplicationDisabled"]).await;
+    assert_eq!(shown(&server, "bob").await, [] as [Value; 0]);
     set_enabled("true").await;
+    assert!(server.local().replay("NotifyFunction", "PendingStream", "NotifyFailures").await.unwrap());
     assert_eq!(shown(&server, "bob").await, [plain(1)]);
+}
+
+/// From the `send` to the ring on bob's phone, who is offline.
+async fn until_rung(server: &TestServer, alice: &mut Phone, id: &str) -> Duration {
+    let began = Instant::now();
+    let seq = alice.send("bob", id, "hi").await["seq"].clone();
+    server.until_phone_shows(&token_of("iphone"), |shown| shown.iter().any(|one| one["seq"] == seq)).await;
+    began.elapsed()
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "looks at phones of the local server")]
+async fn who_is_offline_is_rung_within_five_seconds_whoever_else_takes_nothing() {
+    // The template's own window, and the longest grace.
+    let server = TestServer::with(|options| {
+        TestServer::ringing(options, LONG);
+        options.streams = StreamLimits { visibility_max: options.streams.visibility_max, ..StreamLimits::default() };
+    })
+    .await;
+    register(&server, "bob", "iphone", "apns", json!({})).await;
+    register(&server, "mallory", "other", "apns", json!({})).await;
+    // A socket that is there and takes nothing, and is written to all the time.
+    let _mallory = server.phone("mallory").await;
+    let (mut alice, mut carol) = (server.phone("alice").await, server.phone("carol").await);
+    let stop = Arc::new(AtomicBool::new(false));
+    let writing = tokio::spawn({
+        let stop = Arc::clone(&stop);
+        async move {
+            for number in 0.. {
+                if stop.load(Relaxed) {
+                    return;
+                }
+                carol.send("mallory", &format!("c{number}"), "hi").await;
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }
+    });
+    for id in ["m1", "m2"] {
+        let took = until_rung(&server, &mut alice, id).await;
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+    stop.store(true, Relaxed);
+    writing.await.unwrap();
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "has calls to AWS fail")]
+async fn a_hot_partition_among_those_who_ring_holds_up_nobody() {
+    let proxy = Proxy::open(|function, call| {
+        (function == "NotifyFunction" && call.is_about("InboxTable", "mallory")).then_some(Fault::Hot("mallory"))
+    })
+    .await;
+    let server = proxy.server_with(|options| TestServer::ringing(options, 0)).await;
+    register(&server, "bob", "iphone", "apns", json!({})).await;
+    register(&server, "mallory", "other", "apns", json!({})).await;
+    let mut alice = server.phone("alice").await;
+    for number in 0..5 {
+        alice.send("mallory", &format!("x{number}"), "hi").await;
+        let took = until_rung(&server, &mut alice, &format!("m{number}")).await;
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+    // The failed events for mallory are in the queue.
+    timeout(PATIENCE, server.pending_stream().settled()).await.unwrap();
+    assert!(!server.local().queue("NotifyFailures").unwrap().is_empty());
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "looks at phones of the local server")]
+async fn badge_and_notification_follow_what_is_unread() {
+    let server = ringing(LONG).await;
+    register(&server, "bob", "iphone", "apns", json!({"preview": true, "badge": true})).await;
+    let mut alice = server.phone("alice").await;
+    let id = alice.send("bob", "m1", "one").await["conversation_id"].as_str().unwrap().to_owned();
+    alice.send("bob", "m2", "two").await;
+    let badge = async || server.phones("bob").await[0]["badge"].clone();
+    assert_eq!((shown(&server, "bob").await, badge().await), (vec![json!([2, "alice", "two"])], json!(2)));
+    alice.ok(json!({"action": "delete", "conversation_id": id, "seq": 2, "client_msg_id": "d"})).await;
+    assert_eq!((shown(&server, "bob").await, badge().await), (vec![json!([1, "alice", "one"])], json!(1)));
+    let mut tab = server.phone("bob").await;
+    tab.drain().await;
+    tab.read(&id, 1).await;
+    assert_eq!((shown(&server, "bob").await, badge().await), (vec![], json!(0)));
 }

@@ -2,6 +2,7 @@
 //! function never asks for.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -9,7 +10,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use serde_yaml_ng::Value as Yaml;
 use sha2::{Digest as _, Sha256};
-use testkit::{AwsCall, Phone, Proxy, TestServer};
+use testkit::{AwsCall, Fault, Phone, Proxy, TestServer};
 
 use crate::backend::{publish, queue, settled, sqs};
 
@@ -17,16 +18,17 @@ use crate::backend::{publish, queue, settled, sqs};
 type Privilege = (String, String, String);
 
 /// What Lambda's poller asks for in the function's name.
-const OF_POLLER: [(&str, &str, &str); 17] = [
+const OF_POLLER: [(&str, &str, &str); 18] = [
     ("NotifyFunction", "dynamodb:ListStreams", "*"),
     ("NotifyFunction", "dynamodb:DescribeStream", "InboxTable.StreamArn"),
     ("NotifyFunction", "dynamodb:GetShardIterator", "InboxTable.StreamArn"),
     ("NotifyFunction", "dynamodb:GetRecords", "InboxTable.StreamArn"),
+    ("NotifyFunction", "sqs:SendMessage", "NotifyFailures"),
     ("FanoutFunction", "dynamodb:ListStreams", "*"),
     ("FanoutFunction", "dynamodb:DescribeStream", "ConversationsTable.StreamArn"),
     ("FanoutFunction", "dynamodb:GetShardIterator", "ConversationsTable.StreamArn"),
     ("FanoutFunction", "dynamodb:GetRecords", "ConversationsTable.StreamArn"),
-    // What it gives up.
+    // Events that failed after all retries.
     ("FanoutFunction", "sqs:SendMessage", "FanoutFailures"),
     ("IngestFunction", "sqs:ReceiveMessage", "BackendQueue"),
     ("IngestFunction", "sqs:DeleteMessage", "BackendQueue"),
@@ -49,13 +51,19 @@ const APPLICATIONS: [(&str, &str, &str); 3] = [
 #[cfg_attr(feature = "deployed", ignore = "sees the functions' calls to AWS")]
 async fn the_functions_may_do_what_they_do_and_nothing_else() {
     let asked = Arc::new(Mutex::new(BTreeSet::new()));
-    let record = Arc::clone(&asked);
+    let (record, is_full) = (Arc::clone(&asked), Arc::new(AtomicBool::new(false)));
+    let full = Arc::clone(&is_full);
     let proxy = Proxy::open(move |function, call| {
         record.lock().unwrap().extend(privileges(function, call));
-        None
+        if full.load(Ordering::Relaxed) && call.writes() && call.is_about("InboxTable", "late") {
+            return Some(Fault::Full);
+        }
+        // The function reads a hot partition twice.
+        let is_hot = function == "FanoutFunction" && call.operation() == "BatchGetItem";
+        (is_hot && call.is_about("InboxTable", "u7")).then_some(Fault::Hot("u7"))
     })
     .await;
-    let limits = [("RequestRate", "60+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "900+1/180s")];
+    let limits = [("RequestRate", "300+10/1s"), ("ConnectionsPerUser", "2"), ("FirstMessageRate", "900+1/180s")];
     let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let server = proxy
         .server_with(|options| {
@@ -65,6 +73,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
         .await;
     do_everything(&server).await;
     small_group(&server).await;
+    lagging_group(&server, &is_full).await;
     large_group(&server).await;
     carry(&server).await;
     channel(&server).await;
@@ -106,6 +115,8 @@ async fn do_everything(server: &TestServer) {
     bob.inbox().await;
     assert!(!bob.pending().await);
     for set in [
+        json!({"user_id": "nobody", "set": {"blocked": true}}),
+        json!({"user_id": "nobody", "set": {"blocked": false}}),
         json!({"user_id": "mallory", "set": {"blocked": true}}),
         json!({"conversation_id": "dm_x", "set": {"archived": true}}),
     ] {
@@ -113,7 +124,7 @@ async fn do_everything(server: &TestServer) {
         frame["action"] = json!("settings");
         bob.ask(frame).await;
     }
-    // What is refused may have been stored before: that is looked up.
+    // The server checks whether a refused message is stored already.
     let mut mallory = server.phone("mallory").await;
     let send = json!({"action": "send", "to": "bob", "client_msg_id": "m1", "kind": "text", "body": "hi"});
     assert_eq!(mallory.refused(send).await, "forbidden");
@@ -137,13 +148,15 @@ async fn change_everything(alice: &mut Phone, bob: &mut Phone) {
     };
     let edit = change("edit", json!({"body": "hello"}));
     alice.ok(edit.clone()).await;
-    // What it is about is not on the page.
+    // The page lacks the target of the reaction.
     bob.ok(json!({"action": "history", "conversation_id": id, "limit": 1})).await;
     bob.ok(json!({"action": "drain"})).await;
     bob.ok(change("react", json!({"emoji": "👍"}))).await;
     alice.ok(change("delete", json!({}))).await;
     // Repeated: looked up, and told.
     alice.ok(edit).await;
+    // A stranger sees neither.
+    bob.send("alice", "answer", "hi").await;
     bob.send_text(&json!({"action": "typing", "conversation_id": id}).to_string()).await;
     alice.event("typing").await;
     alice.ok(json!({"action": "presence", "user_ids": ["bob"]})).await;
@@ -159,7 +172,7 @@ fn say(group: &Value, id: &str) -> Value {
     about(group, "send", id, &json!({"kind": "text", "body": "hi"}))
 }
 
-/// Whose members are told by whoever writes.
+/// A small group: the writer's function updates the members.
 async fn small_group(server: &TestServer) {
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let create = json!({"action": "create", "client_msg_id": "small", "title": "Trip", "members": ["bob"]});
@@ -196,7 +209,21 @@ async fn small_group(server: &TestServer) {
     bob.leave().await;
 }
 
-/// Whose members the stream brings along, and before that each one who looks.
+/// A member's row is behind the log: the function that writes the next entry reads the entries between.
+async fn lagging_group(server: &TestServer, is_full: &AtomicBool) {
+    let mut alice = server.phone("alice").await;
+    server.group_stream().hold().await;
+    is_full.store(true, Ordering::Relaxed);
+    let create = json!({"action": "create", "client_msg_id": "lagging", "title": "Trip", "members": ["late"]});
+    let group = alice.ok(create).await["conversation_id"].take();
+    alice.ok(say(&group, "m1")).await;
+    alice.ok(about(&group, "update", "t1", &json!({"title": "Journey"}))).await;
+    is_full.store(false, Ordering::Relaxed);
+    server.group_stream().release();
+    alice.leave().await;
+}
+
+/// A large group: the stream updates the members, and a member's own request does so earlier.
 async fn large_group(server: &TestServer) {
     let mut alice = server.phone("alice").await;
     let others: Vec<String> = (0..40).map(|number| format!("u{number}")).collect();
@@ -218,14 +245,14 @@ async fn large_group(server: &TestServer) {
     server.group_stream().release();
     server.groups_settled().await;
     for mut phone in looks {
-        // Its line is that somebody was removed.
+        // The last message is the removal of a member.
         phone.inbox().await;
         phone.leave().await;
     }
     alice.leave().await;
 }
 
-/// Whatever becomes of what messages carry: as a whole and in parts, in a group, copied, deleted, and given up.
+/// Every path of media: whole and in parts, in a group, copied, deleted, and abandoned.
 async fn carry(server: &TestServer) {
     let digest = |bytes: &[u8]| BASE64.encode(&Sha256::digest(bytes));
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
@@ -312,6 +339,9 @@ async fn channel(server: &TestServer) {
     bob.read(channel.as_str().unwrap(), 2).await;
     bob.ok(only("unwatch")).await;
     bob.ok(only("watch")).await;
+    let mut dave = server.phone("dave").await;
+    dave.ok(only("leave")).await;
+    dave.leave().await;
     alice.ok(about(&channel, "role", "o1", &json!({"user_id": "bob", "role": "admin"}))).await;
     alice.ok(about(&channel, "remove", "x1", &json!({"user_id": "bob"}))).await;
     server.groups_settled().await;
@@ -329,6 +359,12 @@ async fn ring(server: &TestServer, platform: &str) {
     phone.ok(register.clone()).await;
     phone.leave().await;
     let sent = alice.send("bob", &format!("{platform}-1"), "hi").await;
+    let again = alice.send("bob", &format!("{platform}-again"), "hi").await;
+    server.phones("bob").await;
+    // The device shows the remaining message again.
+    let (conversation, seq) = (&again["conversation_id"], &again["seq"]);
+    let id = format!("{platform}-delete");
+    alice.ok(json!({"action": "delete", "conversation_id": conversation, "seq": seq, "client_msg_id": id})).await;
     server.phones("bob").await;
     server.phone("bob").await.read(sent["conversation_id"].as_str().unwrap(), sent["seq"].as_u64().unwrap()).await;
     server.phones("bob").await;
@@ -343,20 +379,52 @@ async fn ring(server: &TestServer, platform: &str) {
     phone.ok(json!({"action": "device", "token": null})).await;
 }
 
-/// More than a user may: more connections, and to each function more requests.
+/// More than a user may: more connections, and to each function more requests, as if most of them had gone to other processes.
 async fn do_too_much(server: &TestServer) {
     let mut oldest = server.phone("mallory").await;
     let (_second, _third) = (server.phone("mallory").await, server.phone("mallory").await);
     oldest.event("connection.replaced").await;
     for action in ["send", "ack", "read", "inbox", "device", "members", "uploaded", "dance"] {
-        let mut mallory = server.phone(&format!("mallory-{action}")).await;
+        let user = format!("mallory-{action}");
+        let mut mallory = server.phone(&user).await;
+        server.store_samples(&user).await;
         mallory.flood(&json!({ "action": action }).to_string()).await;
     }
 }
 
-/// Whatever an operator can ask for.
+/// No part of the channel has room for one more to watch it.
+async fn crowd(server: &TestServer, channel: &str) {
+    let text = |value: String| AttributeValue::S(value);
+    for part in 0..8 {
+        let puts = (0..251).map(|number| {
+            let put = server.tables().put_item().table_name("WatchersTable");
+            put.item("channel_part", text(format!("{channel} {part}")))
+                .item("connection_id", text(format!("crowd{number}=")))
+                .item("user_id", text("nobody".to_owned()))
+                .item("from_seq", AttributeValue::N("1".to_owned()))
+                .item("ends_at", AttributeValue::N("9000000000000".to_owned()))
+                .send()
+        });
+        for put in puts {
+            put.await.unwrap();
+        }
+    }
+}
+
+/// Sends every request of an operator.
 async fn operate(server: &TestServer) {
-    let _phone = server.phone("bob").await;
+    let mut phone = server.phone("bob").await;
+    let mut live = vec![];
+    for id in ["crowded", "watched"] {
+        let create =
+            json!({"action": "create", "kind": "channel", "client_msg_id": id, "title": "News", "members": []});
+        let channel = phone.ok(create).await["conversation_id"].take();
+        if id == "crowded" {
+            crowd(server, channel.as_str().unwrap()).await;
+        }
+        live.push(phone.ok(about(&channel, "watch", "", &json!({}))).await["live"].take());
+    }
+    assert_eq!(live, [false, true]);
     for request in [
         json!({"op": "connections", "user_id": "bob"}),
         json!({"op": "pending", "user_id": "bob"}),
@@ -371,7 +439,7 @@ async fn operate(server: &TestServer) {
     repair(server).await;
 }
 
-/// Whatever a team's own server can ask for, of the queue and of the function.
+/// Sends every request of a team's own server, to the queue and to the function.
 async fn serve(server: &TestServer) {
     let mut bob = server.phone("bob").await;
     server.store_dead_connection("bob").await;
@@ -403,11 +471,12 @@ async fn serve(server: &TestServer) {
     for _ in 0..2 {
         admin(server, &delete(&sent["conversation_id"], &sent["seq"])).await;
     }
-    for kind in ["group", "channel"] {
-        let members: Vec<String> = (0..3).map(|number| format!("s{number}")).collect();
-        let create = of_service("create_group", kind, json!({"kind": kind, "title": "Orders", "members": members}));
+    for (kind, count) in [("group", 3), ("channel", 3), ("group", 40)] {
+        let members: Vec<String> = (0..count).map(|number| format!("s{number}")).collect();
+        let of_kind = json!({"kind": kind, "title": "Orders", "members": members});
+        let create = of_service("create_group", &format!("{kind}-{count}"), of_kind);
         let id = admin(server, &create).await["result"]["conversation_id"].take();
-        admin(server, &of_service("add", "a1", json!({"conversation_id": id, "members": ["s4", "s1"]}))).await;
+        admin(server, &of_service("add", "a1", json!({"conversation_id": id, "members": ["s50", "s1"]}))).await;
         let said = json!({"conversation_id": id, "kind": "text", "body": "hi"});
         admin(server, &of_service("send", "m1", said)).await;
         admin(server, &of_service("remove", "x1", json!({"conversation_id": id, "user_id": "s0"}))).await;
@@ -470,7 +539,7 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
         operation if matches!(call, AwsCall::Object { .. }) => {
             let on = |action: &str| of(action, "MediaBucket/media");
             match operation {
-                // That it is not there, S3 says only to who may list.
+                // S3 reports a missing object only to a caller that may list.
                 "HeadObject" => vec![on("GetObject"), of("ListBucket", "MediaBucket")],
                 "CopyObject" => vec![on("GetObject"), on("PutObject")],
                 "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => vec![on("PutObject")],
@@ -504,7 +573,7 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     }
 }
 
-/// What the template allows.
+/// Returns the template's permissions.
 fn allowed() -> BTreeSet<Privilege> {
     let text = std::fs::read_to_string(template::workspace_root().join("template.yaml")).unwrap();
     let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
@@ -532,7 +601,7 @@ fn one_or_more(value: &Yaml) -> Vec<&Yaml> {
     value.as_sequence().map_or_else(|| vec![value], |all| all.iter().collect())
 }
 
-/// Of a condition what is there if it holds: everything is configured here.
+/// Returns the branch of a condition that holds: everything is configured here.
 fn if_it_holds(value: &Yaml) -> &Yaml {
     match value {
         Yaml::Tagged(tagged) if tagged.tag == "!If" => &tagged.value[1],
@@ -540,7 +609,7 @@ fn if_it_holds(value: &Yaml) -> &Yaml {
     }
 }
 
-/// A string, whatever intrinsic function it is given to.
+/// Returns the string inside any intrinsic function.
 fn text_of(value: &Yaml) -> String {
     match value {
         Yaml::Tagged(tagged) => text_of(&tagged.value),

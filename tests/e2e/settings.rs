@@ -1,4 +1,4 @@
-//! What users set for conversations and for each other, as both sides see it.
+//! Settings of users for conversations and for other users, as both sides see them.
 
 use serde_json::{Value, json};
 use testkit::{Phone, TestServer};

@@ -1,4 +1,4 @@
-//! What API Gateway does with a socket, whatever is said on it.
+//! API Gateway's handling of a socket, whatever its frames contain.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What must hold of a channel at any moment.
+//! Invariants of a channel at any moment.
 
 use serde_json::Value;
 
@@ -51,7 +51,8 @@ impl Tables {
             ensure!(number(entry, "counted") == counted, "there are {counted} messages up to {entry}");
             let (seq, sender) = (number(entry, "seq"), string(entry, "sender_id"));
             let removed = self.removed_with(sender);
-            ensure!(removed.is_none_or(|removed| removed > seq), "permitted at its commit: {entry}");
+            let takes_back = entry["kind"] == "delete" && entry["target_sender"] == sender;
+            ensure!(takes_back || removed.is_none_or(|removed| removed > seq), "permitted at its commit: {entry}");
         }
         ensure!(number(head, "counted") == counted, "there are {counted} messages: {head}");
         for row in &self.channel_rows {

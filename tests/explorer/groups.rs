@@ -1,4 +1,4 @@
-//! What must hold of a group at any moment: everything in it is what its log says, gone over by hand.
+//! Invariants of a group at any moment: its rows are the result of replaying its log, here by other code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
 
-/// Who an operator's deletes are by.
+/// The author of an operator's deletes.
 const OPERATOR: &str = "@system";
 
-/// From which entry to which somebody was a member, and from where on they saw what was said.
+/// The first and last entry of a membership, and the first visible entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) joined: u64,
@@ -23,6 +23,8 @@ struct Folded {
     /// By member.
     roles: BTreeMap<String, &'static str>,
     intervals: BTreeMap<String, Vec<Interval>>,
+    /// How often a user left by themselves since they last came by themselves.
+    leaves: BTreeMap<String, u64>,
 }
 
 fn system(entry: &Value) -> Value {
@@ -47,14 +49,14 @@ impl Tables {
         self.folded(u64::MAX).unwrap().intervals.remove(user).unwrap_or_default()
     }
 
-    /// Of the last time that the user was a member: others' entries.
+    /// Others' entries of all times that the user was a member.
     fn owed_in_group(&self, user: &str) -> Vec<u64> {
-        let Some(last) = self.intervals(user).last().copied() else { return vec![] };
-        let seen = last.joined..=last.left.unwrap_or(u64::MAX);
-        self.by_others(user).filter(|seq| seen.contains(seq)).collect()
+        let times = self.intervals(user);
+        let is_of = |seq: u64| times.iter().any(|time| (time.joined..=time.left.unwrap_or(u64::MAX)).contains(&seq));
+        self.by_others(user).filter(|seq| is_of(*seq)).collect()
     }
 
-    /// What others wrote for the user, whom a device of theirs must get it to.
+    /// Returns the other users' entries that one of the user's devices must receive.
     pub(crate) fn owed(&self, user: &str) -> Vec<u64> {
         if self.heads.is_empty() { self.by_others(user).collect() } else { self.owed_in_group(user) }
     }
@@ -73,6 +75,41 @@ impl Tables {
             ensure!(outside.is_empty(), "{user} got {outside:?}, and sees {intervals:?}");
         }
         self.risen(before)
+    }
+
+    /// The entry with which the user left that saw this one, if they have.
+    fn left_with(&self, user: &str, seq: u64) -> Option<u64> {
+        let intervals = self.intervals(user);
+        let sees = |time: &Interval| (time.first..=time.left.unwrap_or(u64::MAX)).contains(&seq);
+        let open = intervals.iter().any(|time| sees(time) && time.left.is_none());
+        if open { None } else { intervals.into_iter().rfind(sees).and_then(|time| time.left) }
+    }
+
+    /// Returns the changes of a message that the user does not see.
+    fn changes_after_leave(&self, user: &str, shown: &Value) -> Vec<&Value> {
+        let (seq, about) = (number(shown, "seq"), shown["target_seq"].as_u64().unwrap_or(number(shown, "seq")));
+        let Some(left) = self.left_with(user, seq) else { return vec![] };
+        let later = |entry: &&Value| entry["target_seq"] == about && number(entry, "seq") > left;
+        self.messages.iter().filter(later).collect()
+    }
+
+    pub(crate) fn is_changed_after_leave(&self, user: &str, shown: &Value) -> bool {
+        !self.changes_after_leave(user, shown).is_empty()
+    }
+
+    /// A former member is shown nothing that came of a message after their leave: the texts here are the ids of who wrote them.
+    pub(crate) fn is_of_their_time(&self, user: &str, shown: &Value) -> Result<(), String> {
+        for later in self.changes_after_leave(user, shown) {
+            let (id, seq) = (string(later, "client_msg_id"), number(later, "seq"));
+            let kind = string(later, "kind");
+            ensure!(kind != "edit" || shown["body"] != id, "{user} left before {later}, and is shown {shown}");
+            ensure!(
+                kind != "reaction" || shown["reactions_seq"].as_u64().is_none_or(|shown| shown < seq),
+                "{user} left before {later}, and is shown {shown}"
+            );
+            ensure!(kind != "delete" || shown.get("deleted_by").is_none(), "{user} left before {later}: {shown}");
+        }
+        Ok(())
     }
 
     fn group_is_its_log(&self) -> Result<(), String> {
@@ -111,7 +148,8 @@ impl Tables {
         ensure!(joined - 1 <= read && read <= delivered && delivered <= end, "marks: {row}");
         let pending = row.get("pending_from").map(|from| from.as_u64().unwrap());
         ensure!(row.get("pending_since").is_some() == pending.is_some(), "pending: half a marker: {row}");
-        ensure!(pending.is_some() == (delivered < end), "pending until acknowledged: {row}");
+        let owed = row.get("earlier").is_some() && pending.is_some_and(|from| from < joined);
+        ensure!(pending.is_some() == (delivered < end || owed), "pending until acknowledged: {row}");
         let unread = |entry: &&Value| {
             let deleted_by = self.messages.iter().find(|by| by["kind"] == "delete" && by["target_seq"] == entry["seq"]);
             (read + 1..=end).contains(&number(entry, "seq"))
@@ -139,10 +177,18 @@ impl Tables {
         let holds = |seq| held.get(user).is_some_and(|held| held.contains(&seq));
         let lost = self.by_others(user).find(|seq| (joined..=delivered).contains(seq) && !holds(*seq));
         ensure!(lost.is_none(), "entry {lost:?} counts as delivered, and no device of {user} has it: {row}");
+        // Entries of earlier memberships that no device has are still pending.
+        let pending = row.get("pending_from").map_or(u64::MAX, |from| from.as_u64().unwrap());
+        let times = folded.intervals.get(user).into_iter().flatten().filter(|time| time.joined < joined);
+        for time in times {
+            let seen = time.joined..=time.left.unwrap_or(u64::MAX);
+            let lost = self.by_others(user).find(|seq| seen.contains(seq) && !holds(*seq) && *seq < pending);
+            ensure!(lost.is_none(), "entry {lost:?} waited, and no device of {user} has it: {row}");
+        }
         Ok(())
     }
 
-    /// Once everything has been handed on: each view is where its member's log ends.
+    /// Checks, after all deliveries, that each inbox row is where its member's log ends.
     pub(crate) fn views_are_at_the_end(&self) -> Result<(), String> {
         let last = self.messages.len() as u64;
         for (user, intervals) in self.folded(last)?.intervals {
@@ -165,15 +211,25 @@ impl Folded {
     fn step(&mut self, entry: &Value) -> Result<(), String> {
         let (seq, sender, system) = (number(entry, "seq"), string(entry, "sender_id").to_owned(), system(entry));
         let event = system["event"].as_str().unwrap_or_default();
+        let returns = event == "members.added" && names(&system["members"]) == [sender.clone()];
+        let takes_back = entry["kind"] == "delete" && entry["target_sender"] == sender.as_str();
         // An operator need be in no group.
         ensure!(
-            self.roles.contains_key(&sender) || event == "created" || sender == OPERATOR,
+            self.roles.contains_key(&sender) || event == "created" || sender == OPERATOR || returns || takes_back,
             "permitted at its commit: {sender} is no member: {entry}"
         );
         let role = self.roles.get(&sender).copied().unwrap_or("owner");
         match event {
             "created" | "members.added" => {
                 for user in names(&system["members"]) {
+                    let leaves = self.leaves.get(&user).copied().unwrap_or_default();
+                    if returns {
+                        ensure!(leaves > 0, "permitted at its commit: {user} was removed: {entry}");
+                        self.leaves.remove(&user);
+                    } else {
+                        let may = leaves == 0 || leaves == 1 && role != "member";
+                        ensure!(may, "permitted at its commit: {user} left by themselves: {entry}");
+                    }
                     let role = if event == "created" && user == sender { "owner" } else { "member" };
                     ensure!(self.roles.insert(user.clone(), role).is_none(), "{user} joined twice: {entry}");
                     let first = if entry["history_from"] == "all" { 1 } else { seq };
@@ -183,6 +239,9 @@ impl Folded {
             "members.removed" | "member.left" => {
                 let who = if event == "member.left" { vec![sender] } else { names(&system["members"]) };
                 ensure!(event == "member.left" || role != "member", "permitted at its commit: {entry}");
+                if event == "member.left" {
+                    *self.leaves.entry(who[0].clone()).or_default() += 1;
+                }
                 for user in who {
                     ensure!(self.roles.remove(&user).is_some(), "{user} was no member: {entry}");
                     self.intervals.get_mut(&user).unwrap().last_mut().unwrap().left = Some(seq);

@@ -1,4 +1,4 @@
-//! What must hold of the tables at any moment.
+//! Invariants of the tables at any moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub(crate) struct Tables {
     pub(crate) channel_rows: Vec<Value>,
     /// Whether one of the two blocks the other.
     pub(crate) blocked: bool,
-    /// Of a group: its head, and its roster.
+    /// Log heads of groups, and the member lists.
     pub(crate) heads: Vec<Value>,
     pub(crate) members: Vec<Value>,
 }
@@ -180,7 +180,7 @@ impl Tables {
         self.kept(before)
     }
 
-    /// What is stored stays, but for what changes say of it.
+    /// Checks that stored entries stay, except for the attributes that changes write.
     fn kept(&self, before: &Self) -> Result<(), String> {
         for (old, new) in before.messages.iter().zip(&self.messages) {
             let mut told = old.as_object().expect("a row").keys().filter(|name| !MAY_CHANGE.contains(&name.as_str()));
@@ -216,9 +216,19 @@ impl Tables {
     }
 }
 
-/// What changes write into a message's row.
-const MAY_CHANGE: [&str; 9] =
-    ["body", "version", "edited_at", "deleted_at", "deleted_by", "deleted_seq", "reactions", "reactions_seq", "media"];
+/// Attributes of a message's row that changes write.
+const MAY_CHANGE: [&str; 10] = [
+    "body",
+    "version",
+    "edited_at",
+    "edited_seq",
+    "deleted_at",
+    "deleted_by",
+    "deleted_seq",
+    "reactions",
+    "reactions_seq",
+    "media",
+];
 
 /// Whether it is the chat list's line, and counts as unread.
 pub(crate) fn counts(message: &Value) -> bool {

@@ -1,14 +1,12 @@
-//! Two or three of the real functions at once, in every order of their calls to AWS; then again with one of them killed at
-//! any call, with one conflict, with one failure, and with one transaction of a group that shows in parts. Each time everybody
-//! then asks again what was not answered, and comes back, and everything that must always hold is looked at.
+//! Two or three of the real functions run concurrently, in every order of their calls to AWS. Then the runs
+//! repeat with a fault: a kill at any call, a conflict, a failure, or a group transaction that shows in parts. At the end, each user repeats unanswered requests and reconnects, and the test checks all invariants.
 //!
-//! A schedule that breaks something is printed with a name, with which it is run again alone:
+//! A failing schedule is printed with a name, by which it runs again alone:
 //! `PIGEONHOLE_SCHEDULE=send-read:0,1,1,0!killed cargo test -p tests --test explorer -- --nocapture`.
 //!
-//! `PIGEONHOLE_RUNS_MAX` bounds the runs of each kind in each scenario, which go through every order of what touches the same
-//! thing. With 0 they go through every state that can be reached, up to a bound, which is lower in groups and
-//! with three functions at once.
-//! `PIGEONHOLE_SCENARIO` names the only one to run.
+//! `PIGEONHOLE_RUNS_MAX` bounds the runs of each kind in each scenario, which cover every order of dependent calls.
+//! With 0 the runs cover every reachable state, up to a bound, which is lower in groups and with three concurrent
+//! functions. `PIGEONHOLE_SCENARIO` names the only scenario to run.
 #![recursion_limit = "256"]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
@@ -29,14 +27,14 @@ use testkit::schedule::{Step, parse_steps};
 use model::ChatModel;
 use scenarios::{SCENARIOS, Scenario};
 
-/// Of each kind in each scenario, so that all of it takes minutes of processor time unoptimised.
+/// Runs of each kind in each scenario: all of them take minutes of processor time, unoptimised.
 const RUNS_MAX: usize = 30;
-/// The same in a group with one killed, one conflict or one failure: there a run takes twice as long, and each kind has more runs than that.
-/// Not fewer than `mutants.py` has, so that what catches a mutant there catches it here.
+/// Runs in a group with one kill, conflict or failure. Such a run takes twice as long, and each kind has more runs than
+/// this. Not below the number in `mutants.py`, so that a schedule that catches a mutant there catches it here.
 const GROUP_FAULT_RUNS_MAX: usize = 10;
-/// With two functions at once, every state is seen in fewer.
+/// With two concurrent functions, fewer runs see every state.
 const EVERY_STATE_RUNS_MAX: usize = 30_000;
-/// In a group, or with three functions at once, there are too many states to see them all.
+/// In a group, or with three concurrent functions, there are too many states to see them all.
 const LARGE_EVERY_STATE_RUNS_MAX: usize = 500;
 
 const KINDS: [(Faults, &str); 5] = [
@@ -73,7 +71,7 @@ fn every_order_of_calls_keeps_every_promise() {
     println!("a + is where the bound was reached; {all} runs, {:.1} s in all", started.elapsed().as_secs_f64());
 }
 
-/// Of one kind in the scenario.
+/// Returns the bounds for one kind of fault in the scenario.
 fn bounds(scenario: Scenario, faults: Faults) -> Bounds {
     let told = std::env::var("PIGEONHOLE_RUNS_MAX").ok().map(|max| max.parse().expect("a number of runs"));
     let fewer = scenario.is_of_group() && matches!(faults, Faults::Kill | Faults::Conflict | Faults::Failure);
@@ -90,8 +88,8 @@ fn row(scenario: Scenario, runs: &ProgressBar) -> String {
     let started = Instant::now();
     let all = KINDS.map(|(faults, _)| {
         let bounds = bounds(scenario, faults);
-        // In a direct conversation nobody queries for what the same transaction says elsewhere; and where the entries were looked at
-        // before, few schedules hide any.
+        // In a direct conversation no query reads a part of a transaction. After entries have been read once, few
+        // schedules hide any.
         let hides = scenario.dies() || bounds.every_state && scenario.is_of_group();
         if faults == Faults::HalfSeen && !hides {
             return Explored::default();
@@ -121,15 +119,15 @@ fn explored(scenario: Scenario, faults: Faults, bounds: Bounds, runs: &ProgressB
 #[test]
 fn what_was_broken_once_stays_whole() {
     for schedule in [
-        // The tick of an acknowledged message was never told: its function died before telling, and by the time of the
-        // retry the watermark had moved on with an answer of the recipient's own.
+        // No receipt was sent for an acknowledged message, because its function died first. By the time of the retry, a
+        // reply of the recipient had moved the mark.
         "reply-ack:1,0,0,0,0,0,0,1,1!killed",
         "reply-read:1,0,0,0,0,0,0,1,1,1!killed",
-        // Of three entries that nobody was told of, with the second of which somebody joins: queries do not find the last one
-        // yet; or not the one before; or, in the roster, not who joined.
+        // Three entries without events, of which the second adds a member. A query misses the last entry, or the one before;
+        // or, in a group whose last entry adds a member, the row of that member.
         "g-fanout:0,0,0,0!unseen",
         "g-fanout:0,0,0,0!hole",
-        "g-fanout:0,0!hole",
+        "g-add-fanout-connect:0,0!unseen",
     ] {
         run(schedule);
     }
@@ -146,7 +144,7 @@ fn run(schedule: &str) {
     outcome.unwrap_or_else(|broken| panic!("{schedule}\n{broken}"));
 }
 
-/// With a clock that stands still but for those who sleep.
+/// Runs with a clock that advances only for sleepers.
 fn on_paused_clock<T>(run: impl AsyncFnOnce() -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(run())

@@ -1,6 +1,6 @@
-//! Who does what at once.
+//! The scenarios: what several users do concurrently. The comment of a scenario names what closes its race.
 
-/// Something that a user's phone does.
+/// A step of a user, a stream, a queue or an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doing {
     Send {
@@ -15,7 +15,7 @@ pub(crate) enum Doing {
     Drain(&'static str),
     Ack(&'static str, u64),
     Read(&'static str, u64),
-    /// The user gives their message another text: the id.
+    /// Edits the user's message; the new text is the id.
     Edit {
         user: &'static str,
         seq: u64,
@@ -34,58 +34,64 @@ pub(crate) enum Doing {
     },
     /// The user blocks the other.
     Block(&'static str, &'static str),
-    /// An operator closes the user's sockets, and lets nobody connect as them.
+    /// The user ends that block.
+    Unblock(&'static str, &'static str),
+    /// An operator suspends the user: closes the sockets, and refuses new ones.
     Suspend(&'static str),
     /// An operator closes the user's sockets.
     Kick(&'static str),
+    /// The user has exceeded the limit on requests in other processes.
+    Fill(&'static str),
+    /// The user sends `ping`.
+    Ask(&'static str),
     /// The user's phone registers this token.
     Register(&'static str, &'static str),
-    /// The mapping hands on what was written to the user's rows since it last did.
+    /// The stream's mapping invokes `notify` with the changes of the user's rows since the last time.
     Notify(&'static str),
-    /// The user makes the group, with these members.
+    /// The user creates the group, with these members.
     Create(&'static str, &'static [&'static str]),
-    /// The user makes a channel that everybody may join and post in, with these members.
+    /// The user creates a channel, open to all for joins and posts, with these members.
     Channel(&'static str, &'static [&'static str]),
     Join(&'static str),
-    /// The user looks at the channel: watches it, and then reads its history.
+    /// The user subscribes to the channel, then reads its history.
     Watch(&'static str),
     /// The user writes the id into the group.
     Say(&'static str, &'static str),
-    /// The user adds or removes somebody, or says what they may.
+    /// The user adds or removes a member, or changes a role.
     Manage {
         user: &'static str,
         action: &'static str,
         whom: &'static str,
         id: &'static str,
     },
-    /// The mapping hands on which groups moved since it last did.
+    /// The stream's mapping invokes `fanout` with the heads that changed since the last time.
     Fanout,
-    /// The same, in a group, by a process that dies when it has written: nobody is brought along.
+    /// The same step in a group, by a process that stops after its commit: no member's row moves.
     Dying(&'static Doing),
-    /// The queue hands on a service's messages to bob, in this order.
+    /// The queue delivers a service's messages for bob, in this order.
     Publish(&'static [&'static str]),
-    /// The service tells bob the id, and has its answer.
+    /// The service sends bob the id through `admin`, and waits for the reply.
     Tell(&'static str),
-    /// An operator deletes what is there.
+    /// An operator deletes this entry.
     Moderate(u64),
     /// The user opens the chat list.
     Look(&'static str),
-    /// The user reads the whole history, and says so.
+    /// The user reads the whole history, then sends `read`.
     Catch(&'static str),
-    /// The user uploads a picture for bob, or for the group that there is.
+    /// The user uploads a picture for bob, or for the group if there is one.
     Upload(&'static str),
-    /// The user sends the first picture that was uploaded to whom it is for.
+    /// The user sends the first uploaded picture.
     Carry {
         from: &'static str,
         id: &'static str,
     },
-    /// The user puts it once more, by the URL that they have.
+    /// The user puts the picture once more, with the old URL.
     Put(&'static str),
-    /// The user asks where it is.
+    /// The user sends `download` for the picture.
     Fetch(&'static str),
-    /// The TTL removes what no message carries.
+    /// The TTL removes media rows without a message.
     Expire,
-    /// The mapping hands on which media rows are gone.
+    /// The stream's mapping invokes `media` with the deleted media rows.
     Sweep,
 }
 
@@ -107,7 +113,10 @@ impl Doing {
         | Self::Ack(user, _)
         | Self::Read(user, _)
         | Self::Block(user, _)
+        | Self::Unblock(user, _)
         | Self::Suspend(user)
+        | Self::Fill(user)
+        | Self::Ask(user)
         | Self::Register(user, _)
         | Self::Notify(user)
         | Self::Create(user, _)
@@ -141,7 +150,10 @@ impl Doing {
             Self::Ack(..) => "ack",
             Self::Read(..) => "read",
             Self::Block(..) => "block",
+            Self::Unblock(..) => "unblock",
             Self::Suspend(_) => "suspend",
+            Self::Fill(_) => "fill",
+            Self::Ask(_) => "ask",
             Self::Kick(_) => "kick",
             Self::Register(..) => "register",
             Self::Notify(_) => "notify",
@@ -167,42 +179,52 @@ impl Doing {
     }
 }
 
-/// Who writes out of the queue.
+/// The service whose messages the queue delivers.
 pub(crate) const SERVICE: &str = "@orders";
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// One after the other.
+    /// Steps in sequence, before the concurrent ones.
     pub(crate) before: &'static [Doing],
-    /// At once.
+    /// Concurrent steps.
     pub(crate) at_once: &'static [Doing],
-    /// Whether the functions remember the connections from before.
+    /// Whether the processes keep the connections that they remembered during `before`.
     pub(crate) remembering: bool,
-    /// How many connections a user may have.
+    /// The limit of connections per user.
     pub(crate) connections_max: usize,
 }
 
 impl Scenario {
-    /// Whether it is about a group, by its name.
+    /// Returns whether the scenario is about a group, by its name.
     pub(crate) fn is_of_group(&self) -> bool {
         self.name.starts_with("g-")
     }
 
-    /// Whether it has more states than can be gone through.
+    /// Returns whether every request is sampled.
+    pub(crate) fn is_sampled(&self) -> bool {
+        ["sample-crash", "suspend-connect"].contains(&self.name)
+    }
+
+    /// Returns the user who exceeded the limit in other processes.
+    pub(crate) fn floods(&self) -> Option<&'static str> {
+        self.before.iter().find_map(|doing| if let Fill(user) = doing { Some(*user) } else { None })
+    }
+
+    /// Returns whether the scenario has too many states to explore all of them.
     pub(crate) fn is_large(&self) -> bool {
         self.is_of_group() || self.at_once.len() > 2
     }
 
-    /// Whether there are entries that nobody was told of.
+    /// Returns whether a process stopped after its commit in `before`.
     pub(crate) fn dies(&self) -> bool {
         self.before.iter().any(|doing| matches!(doing, Dying(_)))
     }
 }
 
 use Doing::{
-    Ack, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Join, Kick, Look,
-    Moderate, Notify, Publish, Put, Read, Register, Say, Suspend, Sweep, Tell, Watch,
+    Ack, Ask, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Fill, Join,
+    Kick, Look, Moderate, Notify, Publish, Put, Read, Register, Say, Suspend, Sweep, Tell, Unblock, Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -261,8 +283,9 @@ const fn delete_of(user: &'static str, seq: u64, id: &'static str) -> Doing {
     Doing::Delete { user, seq, id }
 }
 
-/// An entry that nobody was told of.
+/// An entry whose process stopped after its commit.
 const DIED: Doing = Dying(&Say("alice", "a1"));
+const SAID: Doing = Say("alice", "a1");
 const PAIR: Doing = Create("alice", &["bob"]);
 const CHANNEL: Doing = Channel("alice", &["bob"]);
 const THREE: Doing = Create("alice", &["bob", "carol"]);
@@ -275,23 +298,35 @@ const fn remembering(name: &'static str, before: &'static [Doing], at_once: &'st
     Scenario { name, before, at_once, remembering: true, connections_max: 16 }
 }
 
-/// Where a user may have one connection.
+/// A scenario with a limit of one connection per user.
 const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'static [Doing]) -> Scenario {
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 137] = [
+pub(crate) const SCENARIOS: [Scenario; 161] = [
+    // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
+    // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
     scenario("send-connect-backlog", &[ALICE, to_bob("a1")], &[to_bob("a2"), BOB]),
+    // Two first messages meet in the conversation's id, a digest of both users, and the second transaction
+    // fails.
     scenario("send-first", &[], &[to_bob("a1"), to_alice("b1")]),
+    // `last_seq` is a condition of each transaction: the slower writer reads again.
     scenario("send-opposite", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), to_alice("b1")]),
     scenario("send-same", &[BOB], &[to_bob("a1"), to_bob("a2")]),
+    // The idempotency row is a condition of the transaction too, so a retry gets the first result. A run that
+    // was killed before its commit did nothing; after it, the message is pending, and the retry posts again.
     scenario("send-retry", &[BOB], &[to_bob("a1"), to_bob("a1")]),
+    // The write of a mark is conditional on the row as `ack` or `read` read it: a new message makes it read
+    // again.
     scenario("send-ack", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Ack("bob", 1)]),
     scenario("send-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[to_bob("a3"), Read("bob", 1)]),
     scenario("send-read-all", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Read("bob", 1)]),
     scenario("send-drain", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Drain("bob")]),
+    // A frame that API Gateway accepted proves nothing. The message stays pending until an `ack`, and `ping` or
+    // the next connect finds it.
     scenario("send-disconnect", &[BOB], &[to_bob("a1"), Disconnect("bob")]),
+    // Each connection has a row of its own, so the old socket's late `$disconnect` removes only that row.
     scenario("send-reconnect", &[BOB], &[to_bob("a1"), Disconnect("bob"), BOB]),
     remembering("remembered-connect", &[ALICE, BOB], &[to_bob("a1"), BOB]),
     remembering("remembered-disconnect", &[BOB], &[to_bob("a1"), Disconnect("bob")]),
@@ -314,57 +349,150 @@ pub(crate) const SCENARIOS: [Scenario; 137] = [
     ),
     scenario("drain-ack", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Drain("bob"), Ack("bob", 1)]),
     scenario("note-note", &[ALICE], &[NOTE, Doing::Send { from: "alice", to: "alice", id: "n2" }]),
+    // The block is in the sender's row too, and its absence is a condition of the message's transaction: the
+    // first commit counts.
     scenario("send-block", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Block("bob", "alice")]),
     scenario("block-block", &[ALICE, BOB], &[Block("alice", "bob"), Block("bob", "alice")]),
+    // A block and its end are conditional on both rows as `settings` read them. The user's is unchanged, and the
+    // other's has no message. Otherwise `settings` reads again.
+    scenario("block-twice", &[ALICE, BOB], &[Block("alice", "bob"), Block("alice", "bob")]),
+    scenario("send-unblock", &[ALICE, BOB, Block("bob", "alice")], &[to_bob("a1"), Unblock("bob", "alice")]),
+    scenario(
+        "unblock-unblock",
+        &[Block("alice", "bob"), Block("bob", "alice")],
+        &[Unblock("alice", "bob"), Unblock("bob", "alice")],
+    ),
+    scenario("block-unblock", &[Block("alice", "bob")], &[Block("bob", "alice"), Unblock("alice", "bob")]),
     scenario("send-suspend", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Suspend("bob")]),
     scenario("connect-suspend", &[BOB], &[BOB, Suspend("bob")]),
+    // A sample is an `ADD`, so concurrent samples add up. A run that is killed loses its own sample, and no
+    // more.
+    scenario("sample-crash", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Ack("bob", 1)]),
+    // The process writes the suspension, then lists the sockets. A socket writes its row, then lists the user's
+    // rows. At least one finds the other.
+    scenario("suspend-connect", &[BOB, Fill("bob")], &[Ask("bob"), BOB]),
+    // Each socket writes its row, then lists the user's rows. If two are above
+    // the limit, one can be open for a moment, until the next delivery or connect closes it.
     one_each("connect-connect", &[ALICE, BOB], &[BOB, BOB]),
     one_each("send-connect-limit", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), BOB]),
     remembering("remembered-kick", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Kick("bob")]),
+    // `notify` reads the row just before the push. An `ack` within that instant means one push too many. A run
+    // that is killed before its note sends the push again, in place of the first.
     scenario("notify-ack", &[BOB, PHONE, to_bob("a1")], &[to_bob("a2"), Ack("bob", 1), Notify("bob")]),
+    // The note of a push fails once the read mark has passed it, and `notify` then sends the dismissal. A
+    // `read` that ends below the last message is written only if no push went out after its row was read.
     scenario("notify-read", &[BOB, PHONE, to_bob("a1"), to_bob("a2")], &[Notify("bob"), Read("bob", 1)]),
     scenario("notify-read-all", &[BOB, PHONE, to_bob("a1")], &[Notify("bob"), Read("bob", 1), to_bob("a2")]),
     scenario("notify-register", &[PHONE, to_bob("a1")], &[Notify("bob"), Register("alice", "aa01")]),
+    // Each of the rows is a condition of the transaction, as it was read: the slower registration reads again,
+    // and calls SNS again.
     scenario("register-register", &[], &[Register("alice", "aa01"), PHONE]),
     scenario("register-another", &[PHONE], &[Register("bob", "aa02"), Register("alice", "aa01")]),
+    // A change reads the user's row, then the message. Its transaction is conditional on `last_seq`, which
+    // every other change moves. So the message needs no version as a condition.
     scenario("edit-edit", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), edit(1, "e2")]),
     scenario("edit-delete", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), delete(1, "d1")]),
     scenario("edit-send", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), to_alice("b1")]),
     scenario("edit-drain", &[ALICE, to_bob("a1")], &[edit(1, "e1"), Drain("bob")]),
+    // The recipient's `read_seq` is a condition of the delete, and `last_seq` one of the read: the second of
+    // the two counts again.
     scenario("delete-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[delete(2, "d1"), Read("bob", 2)]),
     scenario(
         "delete-read-part",
         &[ALICE, BOB, to_bob("a1"), to_bob("a2"), to_bob("a3"), Ack("bob", 3)],
         &[delete(2, "d1"), Read("bob", 2)],
     ),
+    // A page that was read before the delete's commit may be on its way. The delete's own entry follows it.
     scenario("delete-drain", &[ALICE, to_bob("a1")], &[delete(1, "d1"), Drain("bob")]),
+    // A duplicate's event is read from the table and not taken from the request, so a deleted text stays away.
     scenario("delete-retry", &[ALICE, BOB, to_bob("a1")], &[delete(1, "d1"), to_bob("a1")]),
     scenario("delete-connect", &[ALICE, to_bob("a1")], &[delete(1, "d1"), BOB]),
     scenario("react-react", &[ALICE, BOB, to_bob("a1")], &[react("alice", 1, "r1"), react("bob", 1, "r1")]),
     scenario("edit-block", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), Block("bob", "alice")]),
+    // The note of a push fails for a deleted message, and `notify` sends the dismissal. The delete fails if a
+    // push went out after its row was read.
     scenario("notify-delete", &[BOB, PHONE, to_bob("a1")], &[Notify("bob"), delete(1, "d1")]),
+    // `look` is an attribute of its own, and its record in the stream says what to do: a later write over it
+    // takes nothing away. The push of the message before fails its note once it is read.
+    scenario(
+        "notify-delete-last",
+        &[BOB, PHONE, to_bob("a1"), to_bob("a2"), Notify("bob")],
+        &[delete(2, "d1"), Read("bob", 1), Notify("bob")],
+    ),
+    scenario(
+        "notify-edit",
+        &[BOB, PHONE, to_bob("a1"), Notify("bob")],
+        &[edit(1, "e1"), Read("bob", 1), Notify("bob")],
+    ),
+    // The inbox row is written, then connections are listed. A device writes its connection, then drains.
     scenario("g-send-fanout", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Fanout]),
     scenario("g-send-connect", &[PAIR, Fanout], &[Say("alice", "a1"), BOB]),
     scenario("g-send-fanout-connect", &[PAIR], &[Say("alice", "a1"), Fanout, BOB]),
+    // The head's `last_seq` and the idempotency row are conditions of one transaction.
     scenario("g-send-send", &[PAIR, Fanout, ALICE, BOB], &[Say("alice", "a1"), Say("bob", "b1")]),
     scenario("g-send-retry", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Say("alice", "a1")]),
+    // A move of a member's row is conditional on the row as it was read, and only the run that wrote it posts.
     scenario("g-fanout-fanout", &[THREE, BOB, Say("alice", "a1")], &[Fanout, Fanout]),
+    // The first run was killed before it posted. A second run posts, or the stream's, and no `read` ends pending first.
+    scenario("g-duplicate-fanout", &[PAIR, Fanout, BOB, DIED], &[Say("alice", "a1"), Fanout]),
+    scenario("g-duplicate-read", &[PAIR, Fanout, BOB, DIED], &[Say("alice", "a1"), Read("bob", 1)]),
+    scenario("g-fanout-say", &[THREE, BOB, DIED], &[Fanout, Say("bob", "b1")]),
     scenario("g-send-ack", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Ack("bob", 1)]),
     scenario("g-send-read", &[PAIR, BOB, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
     scenario("g-send-drain", &[PAIR, BOB, Say("alice", "a1")], &[Say("alice", "a2"), Drain("bob")]),
+    // A mark above the inbox row's end: `ack` and `read` first bring the row up to date.
     scenario("g-read-above", &[PAIR, BOB], &[Say("alice", "a1"), Catch("bob")]),
     scenario("g-inbox-send", &[PAIR, BOB], &[Say("alice", "a1"), Look("bob")]),
+    // `reconcile` takes new members from the entry, not from the member list, which may lag in a query.
     scenario("g-add-send", &[PAIR, Fanout], &[add("alice", "carol", "n1"), Say("bob", "b1")]),
     scenario("g-add-connect", &[PAIR, Fanout], &[add("alice", "carol", "n1"), Connect("carol")]),
     scenario("g-add-add", &[PAIR, Fanout], &[add("alice", "carol", "n1"), add("bob", "carol", "n2")]),
+    // A writer reads the head before the member list, and the head is a condition. A removal before the first
+    // read shows in the second, and a later one moves the head.
     scenario(
         "g-remove-send",
         &[THREE, Fanout, Connect("carol")],
         &[remove("alice", "carol", "x1"), Say("carol", "s1")],
     ),
+    // The removal and the message each have a `seq`. The removed member sees a message below the removal; above
+    // it, the member's row has applied the leave first.
     scenario("g-remove-other", &[THREE, Fanout, Connect("carol")], &[remove("alice", "carol", "x1"), Say("bob", "b1")]),
+    // `history` reads the head, then the member list, then the entries, and none above that head.
     scenario("g-remove-history", &[THREE, Fanout], &[remove("alice", "carol", "x1"), Catch("carol"), Say("bob", "b1")]),
+    // The message's row names the entry of its last edit. If that entry is above the head, the function
+    // reads head and member list again. The caller is still a member, or left before the edit.
+    scenario("g-remove-edit", &[THREE, SAID], &[remove("alice", "carol", "x1"), edit(2, "e1"), Catch("carol")]),
+    scenario("g-remove-edit-drain", &[THREE, SAID], &[remove("alice", "carol", "x1"), edit(2, "e1"), Drain("carol")]),
+    scenario(
+        "g-remove-react",
+        &[THREE, SAID, Connect("carol"), remove("alice", "carol", "x1")],
+        &[react("bob", 2, "r1"), delete_of("alice", 2, "d1"), Catch("carol")],
+    ),
+    // An edit above the member's row is not shown. For a member, the edit's own entry follows.
+    scenario(
+        "g-remove-edit-fanout",
+        &[THREE, Fanout, Connect("carol"), DIED, Dying(&remove("alice", "carol", "x1")), Dying(&edit(2, "e1"))],
+        &[Fanout, Drain("carol")],
+    ),
+    scenario(
+        "g-rejoin-edit",
+        &[THREE, SAID, remove("alice", "carol", "x1"), add("alice", "carol", "n1")],
+        &[edit(2, "e1"), Drain("carol")],
+    ),
+    // The row applies the leave and the addition. `fanout` deletes the member-list row only if it still records
+    // that leave.
     scenario("g-leave-rejoin", &[THREE, Fanout, leave("carol", "l1")], &[Fanout, add("alice", "carol", "n1")]),
+    // The second device finds the head moved, and then that the user is a member.
+    scenario("g-return-return", &[THREE, Fanout, leave("carol", "l1")], &[Join("carol"), Join("carol")]),
+    scenario("g-return-add", &[THREE, leave("carol", "l1")], &[Join("carol"), add("alice", "carol", "n1")]),
+    scenario("g-leave-add-member", &[THREE, Fanout], &[leave("carol", "l1"), add("bob", "carol", "n1"), Fanout]),
+    scenario(
+        "g-remove-delete",
+        &[THREE, BOB, Say("carol", "c1")],
+        &[remove("alice", "carol", "x1"), delete_of("carol", 2, "d1")],
+    ),
+    // The member-list row counts the user's leaves, and a leave writes it together with the head. Once that row
+    // is gone, the inbox row has the count.
     scenario("g-leave-add", &[THREE, Fanout, Connect("carol")], &[leave("carol", "l1"), add("alice", "carol", "n1")]),
     scenario(
         "g-demote-remove",
@@ -373,6 +501,8 @@ pub(crate) const SCENARIOS: [Scenario; 137] = [
     ),
     scenario("g-create-retry", &[BOB], &[PAIR, PAIR]),
     scenario("g-delete-send", &[PAIR, BOB, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Say("bob", "b1")]),
+    // A message that is deleted above the row's `last_seq` still counts as unread; the row applies the delete
+    // later.
     scenario(
         "g-delete-read",
         &[PAIR, BOB, Say("alice", "a1"), Say("alice", "a2")],
@@ -384,8 +514,14 @@ pub(crate) const SCENARIOS: [Scenario; 137] = [
     scenario("g-edit-edit", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), edit(2, "e2")]),
     scenario("g-sender-unread", &[PAIR, BOB, Say("alice", "a1")], &[Say("bob", "b1"), Read("bob", 2)]),
     scenario("g-send-send-fanout", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Say("bob", "b1"), Fanout]),
+    // A query can see a head without its entry, or an entry without the one before. A row applies what is
+    // visible without a hole; a run that sees nothing fails its record.
     scenario("g-fanout", &[PAIR, DIED, Dying(&add("alice", "carol", "n1")), Dying(&Say("alice", "a2"))], &[Fanout]),
+    // A batch that was killed between members runs again, and skips the rows that are at the end. A run that
+    // was killed between a row and its post leaves the entry pending.
     scenario("g-fanout-twice", &[THREE, BOB, DIED, Dying(&Say("bob", "b1"))], &[Fanout, Fanout]),
+    // The head, which the receipts need, shows where the log ends: the
+    // function applies the log up to there before the reply.
     scenario("g-fanout-ack", &[PAIR, Fanout, BOB, DIED], &[Fanout, Ack("bob", 1)]),
     scenario("g-fanout-read", &[PAIR, BOB, Say("alice", "a0"), DIED], &[Fanout, Read("bob", 2)]),
     scenario("g-fanout-catch", &[PAIR, BOB, DIED, Dying(&Say("alice", "a2"))], &[Fanout, Catch("bob")]),
@@ -405,12 +541,18 @@ pub(crate) const SCENARIOS: [Scenario; 137] = [
         &[Fanout, Connect("carol")],
     ),
     scenario("g-delete-fanout", &[PAIR, BOB, DIED], &[delete_of("alice", 2, "d1"), Fanout]),
+    // The transaction requires that the media row has no message yet. Before a refusal, the idempotency row is
+    // read once more.
     scenario("media-send-send", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a2")]),
     scenario("media-send-retry", &[ALICE, BOB, PICTURE], &[carry("a1"), carry("a1")]),
+    // The transaction removes the row's TTL if that is still to come. A row without TTL never expires.
     scenario("media-send-expire", &[ALICE, BOB, PICTURE], &[carry("a1"), Expire, Sweep]),
+    // The cleanup leaves a row until no put with a valid URL can be in progress, and then deletes the object
+    // again.
     scenario("media-expire-put", &[ALICE, PICTURE], &[Expire, Put("alice"), Sweep]),
     scenario("media-delete-send", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), carry("a2")]),
     scenario("media-delete-put", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), Put("alice"), Sweep]),
+    // The media row goes with the message. A URL that was signed before fails once the object is deleted.
     scenario("media-delete-fetch", &[ALICE, BOB, PICTURE, carry("a1")], &[delete(1, "d1"), Fetch("bob"), Sweep]),
     scenario("media-moderate-fetch", &[ALICE, BOB, PICTURE, carry("a1")], &[Moderate(1), Fetch("bob"), Sweep]),
     scenario("media-moderate-delete", &[ALICE, BOB, PICTURE, carry("a1")], &[Moderate(1), delete(1, "d1"), Sweep]),
@@ -423,36 +565,63 @@ pub(crate) const SCENARIOS: [Scenario; 137] = [
     scenario("ch-media-leave", &[CHANNEL, BOBS], &[bob_carries("b1"), leave("bob", "l1"), Expire]),
     scenario("ch-media-delete", &[CHANNEL, PICTURE, carry("a1")], &[delete(2, "d1"), Fetch("bob"), Sweep]),
     scenario("ch-media-moderate", &[CHANNEL, PICTURE, carry("a1")], &[Moderate(2), Put("alice"), Sweep]),
+    // `watch` writes its row, then reads the head for the reply. `fanout` reads the subscribers after the
+    // commit: an entry above the reply is posted, and one below it is in the history.
     scenario("ch-post-watch", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob")]),
     scenario("ch-post-watch-fanout", &[CHANNEL, BOB], &[Say("alice", "a1"), Watch("bob"), Fanout]),
     scenario("ch-post-fanout", &[CHANNEL, BOB, Watch("bob")], &[Say("alice", "a1"), Fanout]),
+    // Each part of the subscribers records, after the posts, how far it was notified. A part can be notified
+    // twice, and never skipped.
     scenario("ch-fanout-fanout", &[CHANNEL, BOB, Watch("bob"), Say("alice", "a1")], &[Fanout, Fanout]),
+    // `fanout` reads the entries, then the subscribers' membership. A subscriber without a row gets nothing,
+    // and an entry after the removal is not among those entries.
     scenario(
         "ch-remove-fanout",
         &[CHANNEL, BOB, Watch("bob")],
         &[remove("alice", "bob", "x1"), Say("alice", "a1"), Fanout],
     ),
     scenario("ch-remove-watch", &[CHANNEL, BOB], &[remove("alice", "bob", "x1"), Watch("bob"), Say("alice", "a1")]),
+    // The operator's function writes the suspension, then removes the user's subscriptions. `watch` writes its
+    // row, then looks for a suspension.
+    scenario("ch-suspend-watch", &[CHANNEL, BOB], &[Suspend("bob"), Watch("bob"), Say("alice", "a1")]),
+    // `join` writes the row if none exists, in one transaction with the member index, so both have the same
+    // time.
+    scenario("ch-join-join", &[CHANNEL], &[Join("carol"), Join("carol")]),
+    // A removal is an entry, and moves the head, which is a condition of the post.
     scenario("ch-remove-post", &[CHANNEL], &[remove("alice", "bob", "x1"), Say("bob", "b1")]),
+    // The poster's own row is in the post's transaction, with the condition that it exists.
     scenario("ch-leave-post", &[CHANNEL], &[leave("bob", "l1"), Say("bob", "b1")]),
+    // The row of the member index has the time of the join, and a leave deletes it only if it is still that
+    // one.
     scenario("ch-leave-join", &[CHANNEL], &[leave("bob", "l1"), Join("bob")]),
+    scenario("ch-leave-delete", &[CHANNEL, Say("bob", "b1")], &[leave("bob", "l1"), delete_of("bob", 2, "d1")]),
+    // The join requires that no admin has removed the user; the removal records that in its own transaction.
+    scenario(
+        "ch-join-remove",
+        &[CHANNEL, leave("bob", "l1")],
+        &[Join("bob"), Join("bob"), remove("alice", "bob", "x1")],
+    ),
     scenario("ch-join-post", &[CHANNEL], &[Join("carol"), Say("alice", "a1")]),
     scenario("ch-join-add", &[CHANNEL], &[Join("carol"), add("alice", "carol", "n1")]),
     scenario("ch-post-post", &[CHANNEL], &[Say("alice", "a1"), Say("bob", "b1")]),
+    // `read` reads the head first, and the mark goes no further.
     scenario("ch-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
     scenario("ch-own-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("bob", "b1"), Read("bob", 2)]),
     scenario("ch-delete-read", &[CHANNEL, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Read("bob", 2)]),
     scenario("s-publish-connect", &[], &[Publish(&["o1", "o2"]), BOB]),
+    // The transaction is conditional on the end in the user's row, as for any message.
     scenario("s-publish-ack", &[BOB, Publish(&["o1"])], &[Publish(&["o2"]), Ack("bob", 1)]),
     scenario("s-publish-read", &[BOB, Publish(&["o1", "o2"])], &[Publish(&["o3"]), Read("bob", 1)]),
-    // The visibility of a batch has ended while it is still under way.
+    // The two runs go through the same order. The slower one finds duplicates, and stores nothing before what it
+    // has found stored.
     scenario("s-publish-publish", &[BOB], &[Publish(&["o1", "o2"]), Publish(&["o1", "o2"])]),
-    // The queue hands on what is behind a message only once that is stored: then the run that stored it may be at work still.
+    // The queue delivers the messages behind one only once that is stored; the run that stored it may still work.
     scenario("s-publish-rest", &[BOB, Publish(&["o1"])], &[Publish(&["o1", "o2", "o3"]), Publish(&["o2", "o3"])]),
     scenario("s-publish-tell-ack", &[BOB, Publish(&["o1"])], &[Publish(&["o2"]), Tell("t1"), Ack("bob", 1)]),
     scenario("s-tell-retry", &[BOB], &[Tell("t1"), Tell("t1")]),
     scenario("s-moderate-publish", &[BOB, Publish(&["o1"])], &[Moderate(1), Publish(&["o2"])]),
     scenario("s-moderate-read", &[BOB, Publish(&["o1", "o2"])], &[Moderate(2), Read("bob", 1)]),
+    // The message's row is a condition of both deletes: the second finds it deleted.
     scenario("moderate-delete", &[ALICE, BOB, to_bob("a1")], &[Moderate(1), delete(1, "d1")]),
     scenario("moderate-send", &[ALICE, BOB, to_bob("a1")], &[Moderate(1), to_alice("b1")]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),

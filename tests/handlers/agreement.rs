@@ -1,6 +1,6 @@
 //! Template, functions, tables and events agree, so that what was tested is what is deployed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use template::{Template, workspace_root};
@@ -24,8 +24,19 @@ fn names(folder: &str) -> BTreeSet<String> {
 fn every_function_is_deployed_and_every_deployed_one_is_here() {
     let deployed: BTreeSet<String> = template().functions.values().map(|function| function.binary.clone()).collect();
     assert_eq!(deployed, names("functions"));
-    let built: BTreeSet<String> = testkit::functions().keys().cloned().collect();
-    assert!(deployed.is_subset(&built), "{deployed:?} are built as {built:?}");
+    for function in deployed {
+        assert!(testkit::programs().join(&function).exists(), "no program of this name is built: {function}");
+    }
+}
+
+#[test]
+fn without_applications_and_a_queue_their_functions_are_not_deployed() {
+    let template = Template::load(&workspace_root().join("template.yaml"), &BTreeMap::default()).unwrap();
+    let missing: Vec<String> = {
+        let deployed: BTreeSet<&str> = template.functions.values().map(|function| function.binary.as_str()).collect();
+        names("functions").into_iter().filter(|name| !deployed.contains(name.as_str())).collect()
+    };
+    assert_eq!(missing, ["ingest", "notify"]);
 }
 
 #[test]
@@ -50,13 +61,12 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
 
 #[test]
 fn every_action_is_explained() {
-    let read = |file: &str| std::fs::read_to_string(workspace_root().join(file)).unwrap();
-    let (readme, protocol) = (read("README.md"), read("docs/protocol.md"));
+    let protocol = std::fs::read_to_string(workspace_root().join("docs/protocol.md")).unwrap();
     for action in ACTIONS {
-        let name = format!("`{}`", action.name);
-        let has_row = |text: &str| text.lines().any(|line| line.starts_with("| ") && line.contains(&name));
-        assert!(has_row(&readme), "README.md has no row for {name}");
-        assert!(has_row(&protocol), "docs/protocol.md has no row for {name}");
+        let section = protocol.split(&format!("\n### `{}`\n", action.name)).nth(1);
+        let section = section.unwrap_or_else(|| panic!("docs/protocol.md has no section for `{}`", action.name));
+        let lines = section.lines().take_while(|line| !line.starts_with('#')).count();
+        assert!(lines <= 50, "the section of `{}` in docs/protocol.md has {lines} lines", action.name);
     }
 }
 
@@ -148,7 +158,7 @@ fn no_deployment_replaces_a_table() {
     for table in &tables {
         let name = table.logical_id.as_str();
         let mut has = table.create.clone();
-        // What changes without a replacement. The name is the logical id where the template gives none.
+        // Properties that change without a replacement. The name is the logical id if the template has none.
         has.as_object_mut().unwrap().retain(|member, _| member != "BillingMode" && member != "StreamSpecification");
         assert_eq!(
             has,
@@ -171,7 +181,18 @@ fn no_deployment_replaces_a_table() {
     }
 }
 
-/// Nothing of a bucket can be changed by a deployment that would lose what is in it, and nobody gets in but by a URL.
+/// No deployment may change a bucket so that objects are lost, and a signed URL is the only access.
+#[test]
+fn what_no_default_can_be_right_for_must_be_named_by_who_deploys() {
+    let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    let parameters = text.split("\nParameters:").nth(1).unwrap().split("\n\n").next().unwrap();
+    let parameters = parameters.split("\n  ").skip(1).filter(|line| !line.starts_with(' '));
+    let names: Vec<_> = parameters.map(|line| line.trim().trim_end_matches(':')).collect();
+    let of = |name: &str| text.split(&format!("\n  {name}:\n")).nth(1).unwrap().split("Description").next().unwrap();
+    let without_default: Vec<_> = names.into_iter().filter(|name| !of(name).contains("Default: ")).collect();
+    assert_eq!(without_default, ["JwksUrl", "TokenIssuer", "TokenAudience", "LogKey"]);
+}
+
 #[test]
 fn the_bucket_is_kept_closed_and_encrypted() {
     let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
@@ -180,7 +201,10 @@ fn the_bucket_is_kept_closed_and_encrypted() {
     for line in [
         "DeletionPolicy: Retain",
         "UpdateReplacePolicy: Retain",
-        "BlockPublicAcls: true, BlockPublicPolicy: true, IgnorePublicAcls: true, RestrictPublicBuckets: true",
+        "BlockPublicAcls: true",
+        "BlockPublicPolicy: true",
+        "IgnorePublicAcls: true",
+        "RestrictPublicBuckets: true",
         "ObjectOwnership: BucketOwnerEnforced",
         "SSEAlgorithm: AES256",
         "AbortIncompleteMultipartUpload",
@@ -213,16 +237,16 @@ fn what_expires_is_what_the_store_writes_an_end_for() {
 #[test]
 fn every_alarm_is_on_the_dashboard_and_explained() {
     let read = |file: &str| std::fs::read_to_string(workspace_root().join(file)).unwrap();
-    let (text, docs) = (read("template.yaml"), read("docs/operating.md"));
+    let (text, docs) = (read("template.yaml"), read("docs/runbook.md"));
     let mut alarms = 0;
     for resource in text.split("\n\n").filter(|resource| resource.contains("Type: AWS::CloudWatch::Alarm")) {
         let id = resource.lines().find_map(|line| line.strip_prefix("  ")?.strip_suffix("Alarm:")).unwrap();
         assert!(text.contains(&format!("\"${{{id}Alarm.Arn}}\"")), "{id}Alarm is not on the dashboard");
-        let name = resource.split("AlarmName: !Sub ${AWS::StackName}-").nth(1).unwrap().lines().next().unwrap();
-        assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/operating.md has no section for {name}");
+        let name = resource.split("AlarmName: !Sub \"${AWS::StackName}-").nth(1).unwrap().split('"').next().unwrap();
+        assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/runbook.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 24);
+    assert_eq!(alarms, 28);
 }
 
 #[test]
@@ -237,8 +261,8 @@ fn functions_have_the_variables_that_they_read() {
                 &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
             }
             "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
-            "media" => &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE"],
-            "notify" => &["PUSH_GRACE_SECONDS"],
+            "media" => &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL"],
+            "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
             "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
             "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
@@ -273,7 +297,8 @@ fn who_deploys_by_hand_installs_what_the_checks_do() {
 #[test]
 fn every_pin_of_a_python_tool_has_its_hash() {
     let read = |file: &str| std::fs::read_to_string(workspace_root().join("tools").join(file)).unwrap();
-    for pins in ["scripts/requirements", "scripts/cargo-lambda", "scripts/node", "ministack/requirements"] {
+    let pins = ["requirements", "cargo-lambda", "node", "samples", "pins"].map(|name| format!("scripts/{name}"));
+    for pins in pins.into_iter().chain(["ministack/requirements".to_owned()]) {
         let resolved = read(&format!("{pins}.txt"));
         for pin in read(&format!("{pins}.in")).lines().filter(|line| !line.starts_with('#')) {
             assert!(
@@ -281,5 +306,23 @@ fn every_pin_of_a_python_tool_has_its_hash() {
                 "tools/{pins}.txt lacks {pin}: `just pins`"
             );
         }
+    }
+}
+
+#[test]
+fn every_install_goes_by_hash_and_runs_no_script_of_a_package() {
+    let root = workspace_root();
+    let files_of = |folder: &str| std::fs::read_dir(root.join(folder)).unwrap().map(|file| file.unwrap().path());
+    let scripts = files_of("tools/scripts").chain(files_of("tools/ministack"));
+    let scripts = scripts.filter(|path| path.extension().is_some_and(|extension| extension == "py"));
+    let others = ["justfile", ".ci/run", "CONTRIBUTING.md", "clients/web/README.md", "apps/demo/README.md"];
+    for path in scripts.chain(others.map(|file| root.join(file))) {
+        // A list of Python reads as the command that it is.
+        let text = std::fs::read_to_string(&path).unwrap().replace("\", \"", " ");
+        let count = |what: &str| text.matches(what).count();
+        let (installs, of_lock) = (count("npm install"), count("npm install --package-lock-only"));
+        assert_eq!(installs, of_lock, "{}: only npm ci installs what the lock file names", path.display());
+        assert_eq!(count("npm ci"), count("npm ci --ignore-scripts"), "{}", path.display());
+        assert_eq!(count("pip install"), count("--require-hashes"), "{}", path.display());
     }
 }

@@ -1,5 +1,5 @@
-//! A word that was deleted is nowhere: in no answer, frame, notification or line of the log of what begins after the delete, and in no
-//! table but the one for operators. And where nothing was deleted, the same story finds it in each.
+//! A deleted word is nowhere: in no reply, frame, notification or log line after the delete, and in no table except the
+//! operators' one. Without the delete, the same story finds the word in each.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -69,7 +69,8 @@ fn edit(id: &Value, body: &str) -> Value {
     json!({"action": "edit", "conversation_id": id, "seq": 1, "client_msg_id": "e1", "body": body})
 }
 
-/// Alice writes one word, and edits it to another; it is deleted, or not; and then everybody asks for everything.
+/// Alice writes a word, and edits it to another one. Then the message is deleted, or not, and each user requests
+/// everything.
 async fn story(bench: &Workbench, first: &str, second: &str, deleted: bool) -> Told {
     assert_eq!(bench.register("bob", "aa01", json!({"preview": true})).await["type"], "reply");
     let id = bench.ok("alice", send(first)).await["conversation_id"].clone();
@@ -150,7 +151,7 @@ async fn a_deleted_word_is_nowhere_but_with_the_operator() {
         assert_eq!(deleted.finds(word), ["AuditTable"], "{word}");
     }
     let control = told(&first, &second, false).await;
-    // What was edited is no longer said either.
+    // The word before the edit is gone too.
     assert_eq!(control.finds(&first), ["AuditTable"]);
     assert_eq!(
         control.finds(&second),
@@ -166,7 +167,7 @@ async fn a_deleted_word_is_nowhere_but_with_the_operator() {
     );
 }
 
-/// Alice sends a file of this name; it is deleted, or not; and then everybody asks for it.
+/// Alice sends a file of this name. Then the message is deleted, or not, and each user requests everything.
 async fn file_story(bench: &Workbench, name: &str, deleted: bool) -> Told {
     let described = json!({"mime": "text/plain", "bytes": 2, "sha256": "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ="});
     let with = |more: Value| {

@@ -1,5 +1,5 @@
-//! This version of the functions on rows that a later one wrote: what it understands it passes on, what it doesn't it leaves as it
-//! is, and nobody's other conversations suffer.
+//! This version's functions read rows of a later version. The functions pass known parts on. Unknown ones stay unchanged, and
+//! no other conversation suffers.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ async fn a_kind_and_attributes_that_are_not_known_are_passed_on() {
     let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
     assert_eq!(inbox["conversations"].as_array().unwrap().len(), 2);
 
-    // What this version writes to the row leaves alone what it does not know, the row's version too.
+    // A write of this version keeps unknown attributes, and the row's version.
     bench.ok("bob", up_to("read", &id, 2)).await;
     bench.ok("alice", message_to_bob("m3")).await;
     let row =
@@ -139,13 +139,13 @@ async fn a_row_that_cannot_be_read_takes_no_other_with_it() {
     assert_eq!((seqs(&drained, &id), seqs(&drained, &other), &drained["more"]), (vec![], vec![1, 2], &json!(false)));
     bench.ok("bob", up_to("ack", &other, 2)).await;
     assert_eq!(bench.ok("bob", json!({"action": "drain"})).await, json!({"messages": [], "more": false}));
-    // What came live is acknowledged with the next page: that holds back nothing either.
+    // An acknowledged live entry goes with the next page, and delays nothing.
     let other_up_to = json!({"conversation_id": other, "seq": 2});
     let up_to_both = json!([{"conversation_id": id, "seq": 1}, other_up_to]);
     let drained = bench.ok("bob", json!({"action": "drain", "ack": up_to_both})).await;
     assert_eq!(drained, json!({"messages": [], "more": false}));
     bench.ok("bob", up_to("ack", &id, 1)).await;
-    // It is left pending, for whoever can read it.
+    // The message stays pending, for a version that can read it.
     assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], true);
     assert_eq!(bench.refused("bob", json!({"action": "history", "conversation_id": id})).await, "unavailable");
     // Unless the device has all of it.
@@ -185,7 +185,8 @@ async fn a_message_that_cannot_be_read_holds_back_what_comes_after_it() {
     assert_eq!(bench.ok("bob", json!({"action": "ping"})).await["pending"], true);
 }
 
-/// As many as a page of a drain has room for, each older than the next, and one more. The newest one's id.
+/// Creates one conversation more than a page of `drain` has room for, each older than the next. Returns the id of the
+/// newest one.
 async fn more_conversations_than_a_page_holds(bench: &Workbench) -> Value {
     let mut id = Value::Null;
     for number in 0..=ACK_ENTRIES_MAX {
@@ -233,7 +234,7 @@ async fn a_head_that_cannot_be_read_holds_up_no_other_group() {
     bench.fanout().await;
     for made in &ids {
         let send = json!({"action": "send", "conversation_id": made["conversation_id"], "client_msg_id": "m1", "kind": "text", "body": "hi"});
-        bench.aws.fail_next("Query", Fault::Status(500));
+        bench.aws.fail_next("BatchGetItem", Fault::Status(500));
         bench.ok("alice", send).await;
     }
     let id = &ids[0]["conversation_id"];
@@ -246,7 +247,7 @@ async fn a_head_that_cannot_be_read_holds_up_no_other_group() {
         rows.iter().find(of_bob).unwrap()["last_seq"].clone()
     };
     assert_eq!([last_seq(&ids[0]), last_seq(&ids[1])], [1, 2]);
-    // What he holds already he can say.
+    // Bob acknowledges the entries that he has.
     bench.ok("bob", up_to("ack", id, 2)).await;
 }
 
@@ -257,13 +258,16 @@ async fn a_member_whose_join_cannot_be_read_holds_up_no_other() {
     let id = bench.ok("alice", create).await["conversation_id"].take();
     bench.fanout().await;
     let add = json!({"action": "add", "conversation_id": id, "client_msg_id": "a1", "members": ["carol"]});
-    bench.aws.fail_next("Query", Fault::Status(500));
+    // Before the commit, what is known of the newcomer; after it, the members' rows.
+    bench.aws.pass_next("BatchGetItem");
+    bench.aws.pass_next("BatchGetItem");
+    bench.aws.fail_next("BatchGetItem", Fault::Status(500));
     bench.ok("alice", add).await;
     rewrite(&bench, "MessagesTable", message(&id, "2"), |row| row["system"] = json!({"S": "a later form"}));
-    // More than is gone over at once.
+    // More entries than one replay covers.
     for number in 0..120 {
         let send = json!({"action": "send", "conversation_id": id, "client_msg_id": format!("m{number}"), "kind": "text", "body": "hi"});
-        bench.aws.fail_next("Query", Fault::Status(500));
+        bench.aws.fail_next("BatchGetItem", Fault::Status(500));
         bench.ok("alice", send).await;
     }
     assert_eq!(tokio::time::timeout(Duration::from_secs(20), bench.fanout()).await, Ok(json!([])));
@@ -351,4 +355,84 @@ async fn phones_ring_for_what_can_be_read_and_on_what_can_be_reached() {
         let alert = &sns.pushes()[0].payload["aps"]["alert"];
         assert_eq!((&alert["loc-key"], &alert["body"]), (&json!("PIGEONHOLE_MESSAGE"), &Value::Null));
     });
+}
+
+#[tokio::test]
+async fn an_own_reaction_that_cannot_be_read_keeps_no_page_of_a_channel_back() {
+    let bench = Workbench::default();
+    let create =
+        json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News", "members": ["bob"]});
+    let id = bench.ok("alice", create).await["conversation_id"].take();
+    bench
+        .ok(
+            "alice",
+            json!({"action": "send", "conversation_id": id, "client_msg_id": "m1", "kind": "text", "body": "hi"}),
+        )
+        .await;
+    let react =
+        |key: &str| json!({"action": "react", "conversation_id": id, "seq": 2, "client_msg_id": key, "emoji": "👍"});
+    bench.ok("bob", react("r1")).await;
+    let own = |row: &Value| row["sender_key"]["S"] == "bob  2";
+    rewrite(&bench, "IdempotencyTable", own, |row| row["emoji"] = json!({"M": {"sticker": {"S": "s1"}}}));
+    let history = bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
+    assert_eq!(history["messages"][1]["reactions"], json!([{"emoji": "👍", "count": 1, "mine": false}]));
+    // Nor does a client repeat for ever what this version can't replace.
+    assert_eq!(bench.refused("bob", react("r2")).await, "gone");
+    assert_eq!(bench.ok("bob", react("r1")).await["duplicate"], true, "it keeps its answer");
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_holds_up_no_lane_of_who_would_change_it() {
+    let bench = Workbench::default();
+    let [id, _] = two_conversations(&bench).await;
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    bench
+        .ok(
+            "alice",
+            json!({"action": "send", "conversation_id": group, "client_msg_id": "m1", "kind": "text", "body": "hi"}),
+        )
+        .await;
+    for id in [&id, &group] {
+        rewrite(&bench, "MessagesTable", message(id, "2"), |row| row["body"] = json!({"M": {}}));
+        for (action, more) in
+            [("edit", json!({"body": "hello"})), ("react", json!({"emoji": "👍"})), ("delete", json!({}))]
+        {
+            let mut change = json!({"action": action, "conversation_id": id, "seq": 2, "client_msg_id": action});
+            change.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            assert_eq!(bench.refused("alice", change).await, "gone", "{action}: a client drops it, and goes on");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_row_of_who_may_not_have_read_a_message_does_not_keep_it_from_being_deleted() {
+    let bench = Workbench::default();
+    let [id, _] = two_conversations(&bench).await;
+    rewrite(&bench, "InboxTable", of("bob", &id), |row| row["unread"] = json!({"S": "many"}));
+    bench.ok("alice", json!({"action": "delete", "conversation_id": id, "seq": 2, "client_msg_id": "d1"})).await;
+    let rows = bench.aws.rows("MessagesTable");
+    let row = rows.iter().find(|row| row["conversation_id"] == id && row["seq"] == 2).unwrap();
+    assert_eq!(row["body"], "");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_of_one_group_takes_no_other_conversation_out_of_the_list() {
+    let bench = Workbench::default();
+    let [direct, _] = two_conversations(&bench).await;
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    let send = json!({"action": "send", "conversation_id": group, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    bench.aws.fail_next("BatchGetItem", Fault::Status(500));
+    bench.ok("alice", send).await;
+    // The index, the rows, and then the entries that bob's row has not come to.
+    bench.aws.pass_next("Query");
+    bench.aws.pass_next("Query");
+    bench.aws.fail_next("Query", Fault::Status(500));
+    let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
+    let listed =
+        |id: &Value| inbox["conversations"].as_array().unwrap().iter().any(|row| row["conversation_id"] == *id);
+    assert!(listed(&direct) && listed(&group), "{inbox}");
+    let inbox = bench.ok("bob", json!({"action": "inbox"})).await;
+    assert_eq!(inbox["conversations"][0]["last_seq"], 2, "the next look brings it along");
 }

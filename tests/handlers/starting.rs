@@ -14,16 +14,16 @@ fn environment(function: &Function) -> BTreeMap<String, String> {
         ("JWKS_URL", "https://login.example.com/keys"),
         ("TOKEN_ISSUER", "https://login.example.com"),
         ("TOKEN_AUDIENCE", "pigeonhole"),
+        ("LOG_KEY", "0123456789abcdef"),
     ] {
         environment.insert(name.to_owned(), value.to_owned());
     }
     environment
 }
 
-/// What the function says when it ends instead of starting.
+/// Returns the function's output when it ends instead of starting.
 fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> String {
-    let binary = &testkit::functions()[&function.binary];
-    let started = Command::new(binary)
+    let started = Command::new(testkit::programs().join(&function.binary))
         .env_clear()
         .envs(environment)
         .envs([("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "-"), ("AWS_SECRET_ACCESS_KEY", "-")])
@@ -44,7 +44,10 @@ fn without_a_variable_that_it_needs() {
             "admin" | "fanout" => {
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat()
             }
-            "notify" => [&tables[..], &["API_ID", "PUSH_GRACE_SECONDS", "CONNECTIONS_PER_USER_MAX"]].concat(),
+            "notify" => {
+                let own = ["API_ID", "PUSH_GRACE_SECONDS", "FAILURES_URL", "CONNECTIONS_PER_USER_MAX"];
+                [&tables[..], &own].concat()
+            }
             "connect" => {
                 let own = ["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "PRESENCE"];
                 [&tables[..], &["API_ID"], &own].concat()
@@ -61,8 +64,11 @@ fn without_a_variable_that_it_needs() {
             }
             binary => {
                 let own = ["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
-                let media: &[&str] =
-                    if binary == "media" { &["MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE"] } else { &[] };
+                let media: &[&str] = if binary == "media" {
+                    &["MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL"]
+                } else {
+                    &[]
+                };
                 [&tables[..], &own, media].concat()
             }
         };

@@ -1,5 +1,6 @@
-//! A team's own backend beside the users: it tells each of them things through the queue, some of it twice, and says things in a group
-//! that it has made through the operators' function, again and again until it is answered.
+//! A team's own backend next to the users. The backend sends messages to each user through the queue, some of them
+//! twice. The backend also posts to a group, made through the operators' function, and repeats each request until a
+//! reply comes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use crate::groups::Log;
 use crate::user::Counts;
 
 pub(crate) const SERVICE: &str = "@shop";
-/// It tells a user one thing while users say so many to each other.
+/// The backend sends one message to a user for this many messages between users.
 pub(crate) const TOLD_ONE_IN: usize = 5;
-/// And one in so many of these it says in its group instead.
+/// A message in this many goes to the backend's group instead.
 const IN_GROUP_ONE_IN: u32 = 8;
-/// One message in so many goes into the queue twice.
+/// One message in this many goes into the queue twice.
 const TWICE_ONE_IN: u32 = 4;
-/// So many go in at once, for one user.
+/// Messages in one batch for a user, at most.
 const BURST_MAX: usize = 4;
 const PACE: Duration = Duration::from_millis(20);
 
@@ -74,7 +75,7 @@ impl Backend {
         &self.group
     }
 
-    /// So much, or until `stop`, in step with what the users say.
+    /// Sends this many messages, or until `stop`, in step with the users.
     pub(crate) async fn tell(mut self, all: usize, stop: CancellationToken) -> Self {
         let mut told = 0;
         while told < all && !stop.is_cancelled() {
@@ -160,7 +161,7 @@ impl Backend {
         timeout(PATIENCE, answered).await.expect("it is answered in time")
     }
 
-    /// What was done.
+    /// Counts that describe the run.
     pub(crate) fn account(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("told by a backend, through the queue", self.counts.published.load(Relaxed)),
@@ -170,7 +171,7 @@ impl Backend {
         ]
     }
 
-    /// What must not be.
+    /// Counts that must be zero.
     pub(crate) fn wrong(&self) -> Vec<(&'static str, u64)> {
         let (published, told) = (self.counts.published.load(Relaxed), self.counts.told.load(Relaxed));
         let dead_letters = self.server.local().queue("BackendDeadLetters").expect("the template has it");
@@ -181,7 +182,7 @@ impl Backend {
         ]
     }
 
-    /// What of the group's log is not what was said there, in its order.
+    /// Counts differences between the group's log and the sent messages, in their order.
     fn wrong_in_group(&self) -> u64 {
         let logs = Log::all(&self.server, std::slice::from_ref(&self.group));
         let said = self.said.get(self.group.as_str()).copied().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Users who edit, delete and react to what was said lately; and at the end, whether everybody sees what the log says, and nobody what
-//! was deleted.
+//! Users who edit, delete and react to recent messages. At the end, every user must see the state that the log
+//! describes, and no user a deleted text.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,9 +11,9 @@ use pigeonhole_client::{
 
 use crate::user::{Shown, User};
 
-/// One action in so many is a change.
+/// One action in this many is a change.
 pub(crate) const CHANGE_ONE_IN: u32 = 5;
-/// Changed are the last so many messages of a conversation.
+/// Changes concern this many last messages of a conversation.
 const RECENT_MAX: usize = 8;
 const EMOJIS: [&str; 3] = ["👍", "🎉", "❤"];
 
@@ -22,7 +22,7 @@ const EMOJIS: [&str; 3] = ["👍", "🎉", "❤"];
 pub(crate) struct Said {
     seq: Seq,
     own: bool,
-    /// What is in every text of this message, and in no other.
+    /// A text that every version of this message contains, and no other message.
     mark: String,
 }
 
@@ -32,7 +32,7 @@ impl Said {
     }
 }
 
-/// What the message with this number says. Every text of it begins so.
+/// Returns the text of the message with this number. Every version begins with it.
 pub(crate) fn text(from: &str, to: &str, number: u64) -> String {
     format!("{number} <{from} {to} {number}>")
 }
@@ -76,7 +76,7 @@ impl User {
                 client.edit(id, *seq, format!("{number} <{mark}> edited {}", self.rng.u32(..))).await
             }
             (true, 5..7) => client.delete(id, *seq).await,
-            // Who may is another question.
+            // Permission is checked elsewhere.
             (false, 0) if id.is_group() => client.delete(id, *seq).await,
             (_, any) => {
                 let emoji = EMOJIS.get(any % (EMOJIS.len() + 1)).and_then(|emoji| Emoji::parse(emoji).ok());
@@ -88,7 +88,8 @@ impl User {
         Some(sent)
     }
 
-    /// It will never be stored. A change of what was deleted meanwhile, or edited too often, rightly so.
+    /// Records a change that will never be stored. The refusal is right if the message was deleted meanwhile, or edited
+    /// too often.
     pub(crate) fn refused(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
         if let Some(Target::Conversation(id)) = outgoing.target()
             && id.is_group()
@@ -112,7 +113,7 @@ impl User {
         }
     }
 
-    /// An own delete is stored: no answer to what is asked from now on has the text.
+    /// Records an own stored delete: from now on no reply may contain the text.
     pub(crate) fn look_for(&mut self, id: ConversationId, Said { seq, mark, .. }: Said) {
         let (client, counts) = (self.app.client.clone(), Arc::clone(&self.counts));
         counts.deleted.lock().expect("nobody has panicked").insert(mark.clone());
@@ -151,7 +152,7 @@ impl Shown {
     /// An entry that is shown for the first time; an own delete gives what it deleted.
     pub(crate) fn fold(&mut self, entry: &Message, own: bool) -> Option<Said> {
         self.timeline.message(entry.clone());
-        // Nobody changes what a service says.
+        // Only the service changes its messages.
         let changes = entry.kind.counts() && !entry.sender_id.is_service();
         if let Some(mark) = mark(&entry.body).filter(|_| changes) {
             self.said.push(Said { seq: entry.seq, own, mark: mark.to_owned() });

@@ -1,4 +1,4 @@
-//! AWS on a bad day: one call in so many goes wrong, in one of all the ways it can.
+//! Failures of AWS: one call in a fixed number fails, in one of all possible ways.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -33,7 +33,7 @@ impl Faults {
         self.begun.store(true, Relaxed);
     }
 
-    /// What goes wrong with this call, if anything.
+    /// Chooses this call's fault, if it has one.
     pub(crate) fn draw(&self, call: &AwsCall) -> Option<Fault> {
         if !self.begun.load(Relaxed) {
             return None;

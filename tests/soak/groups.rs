@@ -1,5 +1,5 @@
-//! Users in groups, who come, go and rise in them; and at the end, whether each of them holds what was theirs to see, and whether
-//! their rows say what follows from the log.
+//! Users in groups, who join, leave and get roles. At the end, each user must hold all entries that the user could see,
+//! and the rows must follow from the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::user::{Counts, User};
 pub(crate) const GROUPS: usize = 8;
 /// Members of each at first, besides who makes it.
 const OTHERS: usize = 5;
-/// One action in a group in so many is about who is in it, or what it is.
+/// One action in a group in this many changes its members or its rules.
 const CHURN_ONE_IN: u32 = 5;
-/// One message in so many names somebody.
+/// One message in this many mentions a user.
 const MENTION_ONE_IN: u32 = 4;
-/// What waits for its answer in groups at once. Each of these is news for all members, and not for one.
+/// Unanswered requests per user in groups. Each is an event for all members.
 const WAITING_MAX: usize = 1;
 
-/// What a user does in groups.
+/// A user's actions in groups.
 #[derive(Default)]
 pub(crate) struct Groups {
     pub(crate) all: Arc<Vec<ConversationId>>,
     pub(crate) left_to_do: usize,
     /// Sent, and neither shown nor refused.
     pub(crate) waiting: BTreeSet<ClientMsgId>,
-    /// What must be in the log: all but what was refused, and additions, which may find nobody new.
+    /// Ids that must be in the log: all except refused ones, and additions, which may find no new user.
     said: BTreeSet<ClientMsgId>,
     number: u64,
 }
@@ -66,7 +66,13 @@ impl User {
     pub(crate) async fn act_in_a_group(&mut self) {
         let open = |id: &&ConversationId| self.conversations.get(*id).is_some_and(|shown| !shown.timeline.is_closed());
         let open: Vec<ConversationId> = self.groups.all.iter().filter(open).cloned().collect();
-        // Whoever is in none waits until somebody adds them, and not for ever.
+        // A user who left joins again. A removed user gets a refusal.
+        let closed: Vec<ConversationId> = self.groups.all.iter().filter(|id| !open.contains(id)).cloned().collect();
+        if !closed.is_empty() && self.rng.u32(..CHURN_ONE_IN) == 0 {
+            let joining = self.app.client.join(&closed[self.rng.usize(..closed.len())]);
+            self.adding.spawn(async move { joining.await.map_or(None, |_| None) });
+        }
+        // A user in no group waits to be added, but not for ever.
         if open.is_empty() && self.rng.u32(..10) > 0 {
             return;
         }
@@ -110,7 +116,7 @@ impl User {
                 let sent = client.add(id, [whom]).await.expect("it goes into the outbox");
                 self.wait_for(&sent, false);
                 let id = sent.client_msg_id().clone();
-                // Of one that finds nobody new there is no entry to be shown.
+                // An addition without a new user makes no entry.
                 self.adding.spawn(async move {
                     let has_entry = sent.stored().await.is_ok_and(|added| added.entry.is_some());
                     if has_entry { None } else { Some(id) }
@@ -174,7 +180,7 @@ impl User {
         self.no_longer_waits(id);
     }
 
-    /// Whoever joins asks what they see of the group now, as an app does that shows it.
+    /// Requests the visible entries after a join, as an app does that shows the group.
     pub(crate) async fn look_at(&mut self, id: &ConversationId) {
         let page = self.app.client.history(id, Side::Newest, 1);
         if let (Ok(page), Some(shown)) = (page.await, self.conversations.get_mut(id)) {
@@ -198,7 +204,7 @@ pub(crate) fn joins(entry: &Message, name: &str) -> bool {
     }
 }
 
-/// What a log says of one user.
+/// One user's part of a log.
 #[derive(Default)]
 struct Told {
     /// From which entry to which they were a member, and the first one that they see.
@@ -255,7 +261,7 @@ impl Log {
         (holes + twice) as u64
     }
 
-    /// What somebody said, oldest first.
+    /// Returns the texts of one sender, oldest first.
     pub(crate) fn texts_of(&self, sender: &str) -> Vec<&str> {
         let said = self.entries.iter().filter(|entry| entry["sender_id"] == sender && is_message(entry));
         said.filter_map(|entry| entry["body"].as_str()).collect()
@@ -303,7 +309,7 @@ impl Told {
     }
 }
 
-/// What is not as the logs say.
+/// Differences from the logs.
 #[derive(Default)]
 pub(crate) struct Wrong {
     damaged: u64,
@@ -313,14 +319,14 @@ pub(crate) struct Wrong {
     rows: u64,
     views: u64,
     entries: u64,
-    /// Of a time that was over, and another begun, before this device had all of it: nobody's any more.
+    /// Entries of an ended membership, replaced by a new one before this device had all of it: no device needs them.
     given_up: u64,
-    /// Of all groups together, by the roster and by the logs.
+    /// Members of all groups, by the member lists and by the logs.
     members: (u64, u64),
 }
 
 impl Wrong {
-    /// What was done.
+    /// Counts that describe the run.
     pub(crate) fn account(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
         vec![
             ("tried in groups", counts.in_groups.load(Relaxed)),
@@ -334,7 +340,7 @@ impl Wrong {
         ]
     }
 
-    /// What must not be.
+    /// Counts that must be zero.
     pub(crate) fn wrong(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
         vec![
             ("said in groups, and not stored", self.not_stored),
@@ -423,7 +429,7 @@ impl User {
         (wrong.beyond, wrong.missing) = (wrong.beyond + beyond, wrong.missing + missing);
     }
 
-    /// What is shown of a group that is open is what the server has of it.
+    /// Compares an open group with the server's state.
     async fn check_group(&mut self, log: &Log, told: &Told, wrong: &mut Wrong) {
         let name = self.name().to_owned();
         let Some(shown) = self.conversations.get_mut(&log.id) else { return };
@@ -455,8 +461,8 @@ impl User {
     }
 }
 
-/// Waits until the groups' stream is read to its end, and everybody has shown what came of that: users who stop to listen before
-/// acknowledge nothing more. What is pending all the same is told later.
+/// Waits until the groups' stream is read to its end, and every user has shown the result. A user who stops earlier
+/// acknowledges nothing more, and the rest stays pending.
 pub(crate) async fn settled(server: &TestServer) {
     server.groups_settled().await;
     let taken = async {

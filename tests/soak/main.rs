@@ -1,10 +1,11 @@
-//! Users chat through the client library over the real local server while sockets are cut, sandboxes killed, calls to AWS
-//! lost, refused and delayed, and change what they said, in pairs and in groups whose members come, go and rise. Some of what they say
-//! carries a picture, and a backend writes to them from beside. Then everything that was sent is accounted for.
+//! Users chat through the client library over the real local server. Meanwhile sockets are cut, sandboxes killed, and
+//! calls to AWS lost, refused and delayed. The users write and change messages in pairs and in groups with changing
+//! members. Some messages have a picture, and a backend writes to the users. At the end, the test accounts for every
+//! message.
 //!
-//! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) change how much and which. The seed decides
-//! every choice of users and faults; the order in which threads come to make them is the machine's. After Ctrl-C nothing more
-//! is sent, and what was is accounted for.
+//! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) set the number and the seed. The seed
+//! decides every choice of users and faults. The order in which threads make these choices depends on the machine.
+//! After Ctrl-C the users stop sending, and the test accounts for the messages so far.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod backend;
@@ -35,9 +36,9 @@ const MESSAGES: usize = 3_000;
 const USERS: usize = 16;
 /// Each chats with those next to it.
 const NEIGHBOURS: [usize; 4] = [1, 2, USERS - 2, USERS - 1];
-/// One call to AWS in so many goes wrong.
+/// One call to AWS in this many fails.
 const FAULT_ONE_IN: u32 = 40;
-/// Without any message shown for so long, those that are missing are called lost.
+/// If no message arrives for this long, the missing ones count as lost.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +50,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         move |_, call| faults.draw(call)
     })
     .await;
-    // Who is connected has a second: some of them are rung, since what breaks takes longer to mend.
+    // A connected user has a second. Some get a notification, since recovery takes longer.
     let server = proxy
         .server_with(|options| {
             TestServer::ringing(options, 1);
@@ -127,7 +128,7 @@ fn proves_something(counts: &Counts, rung: u64, wanted: u64) {
     assert!(count(&counts.published_again) > 0, "nothing was published twice: this proves little");
 }
 
-/// The users, with a share each of what is to be said, and their groups, all of it made while nothing goes wrong yet.
+/// Creates the users, each with a share of the messages, and their groups, before faults begin.
 async fn everybody(
     server: &Arc<TestServer>,
     messages: usize,
@@ -155,7 +156,7 @@ async fn everybody(
     users
 }
 
-/// What was done.
+/// Counts that describe the run.
 fn account(counts: &Counts, users: &[User]) -> Vec<(&'static str, u64)> {
     let count = |count: &AtomicU64| count.load(Relaxed);
     let total = |of: fn(pigeonhole_client::Stats) -> u64| users.iter().map(|user| of(user.stats())).sum::<u64>();
@@ -175,7 +176,7 @@ fn account(counts: &Counts, users: &[User]) -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// What must not be.
+/// Counts that must be zero.
 fn wrong(counts: &Counts, wanted: u64) -> Vec<(&'static str, u64)> {
     let count = |count: &AtomicU64| count.load(Relaxed);
     let sent = count(&counts.sent);
@@ -199,7 +200,7 @@ fn parameter<T: FromStr>(name: &str, otherwise: T) -> T {
     }
 }
 
-/// At the first Ctrl-C nothing more is sent; at the second the run ends at once.
+/// Stops sending at the first Ctrl-C, and ends the run at the second.
 async fn stop_by_hand(stop: CancellationToken) {
     for _ in 0..2 {
         tokio::signal::ctrl_c().await.expect("it can be waited for");
@@ -208,7 +209,7 @@ async fn stop_by_hand(stop: CancellationToken) {
     std::process::exit(130);
 }
 
-/// Until everybody has seen everything, or nothing comes any more.
+/// Waits until every user has seen every message, or no more arrive.
 async fn watch(messages: u64, in_groups: u64, counts: &Counts, stop: &CancellationToken) {
     let bar = ProgressBar::new(messages);
     let style = "{wide_bar} {pos}/{len} received, {per_sec}, {eta} left";

@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use crate::changes::{mark, view};
 use crate::user::{Counts, User};
 
-/// One message in so many is a picture.
+/// One message in this many is a picture.
 pub(crate) const PICTURE_ONE_IN: u32 = 10;
-/// A user fetches one in so many of the pictures that it sees.
+/// A user fetches one in this many of the pictures that arrive.
 const FETCH_ONE_IN: u32 = 4;
-/// What `download` is asked for at once.
+/// Digests in one `download`.
 const AT_ONCE_MAX: usize = 10;
 
 /// The caption of a user's picture with this number. Uploads overtake each other, so the number says nothing of the order.
@@ -27,7 +27,7 @@ fn caption(from: &str, to: &str, number: u64) -> String {
     crate::changes::text(from, &format!("{to} picture"), number)
 }
 
-/// What the picture with this mark in its caption holds: up to 20 KiB, and in no other.
+/// Returns the bytes of the picture with this mark in its caption: up to 20 KiB, different for each mark.
 fn bytes_of(mark: &str) -> Vec<u8> {
     let spread: usize = mark.bytes().map(usize::from).sum();
     mark.as_bytes().repeat(1 + spread * 37 % 1000)
@@ -50,7 +50,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What can't be removed here is in a folder that the system clears.
+        // The system clears the folder of files that can't be removed here.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -91,7 +91,7 @@ impl User {
                     count.fetch_add(1, Relaxed);
                     std::fs::remove_file(&to).expect("it is there");
                 }
-                // It must be deleted by then, or the user not in the group any more.
+                // The message is deleted by now, or the user has left the group.
                 Err(Error::Refused { code, .. }) if code == "gone" => {
                     let key = (message.conversation_id.to_string(), message.seq.value());
                     counts.gone.lock().expect("nobody has panicked").insert(key);
@@ -120,7 +120,7 @@ impl User {
     }
 }
 
-/// What is not as the messages say.
+/// Differences from the messages.
 #[derive(Default)]
 pub(crate) struct Pictures {
     objects: u64,
@@ -133,7 +133,7 @@ pub(crate) struct Pictures {
 }
 
 impl Pictures {
-    /// What was done.
+    /// Counts that describe the run.
     pub(crate) fn account(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
         vec![
             ("pictures sent", counts.pictures.load(Relaxed)),
@@ -143,7 +143,7 @@ impl Pictures {
         ]
     }
 
-    /// What must not be.
+    /// Counts that must be zero.
     pub(crate) fn wrong(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
         vec![
             ("pictures that are lost", self.lost),

@@ -1,5 +1,5 @@
-//! Phones in pockets, at the end of the run: whoever put theirs away is rung for everything that they did not take, and no phone
-//! shows what its user has read.
+//! Phones at the end of the run. An offline user gets notifications for all pending messages, and no phone shows a
+//! message that its user has read.
 
 use std::time::Duration;
 
@@ -32,21 +32,21 @@ pub(crate) async fn register(server: &TestServer, users: impl Iterator<Item = St
 pub(crate) struct Phones {
     /// Conversations that phones show.
     pub(crate) rung: u64,
-    /// And those that they don't, though nobody took what is in them.
+    /// Conversations without a notification, though their messages are pending.
     pub(crate) silent: u64,
-    /// Notifications that nobody noted: `notify` died between publishing and its mark, and before it ran again the user had read.
-    /// Nothing says then that there is something to clear; the next ring of the conversation replaces it.
+    /// Notifications without a mark: `notify` died between publishing and its mark, and the user read before it ran
+    /// again. No row records then that a dismissal is needed. The conversation's next notification replaces it.
     pub(crate) unmarked: u64,
     /// Other notifications of what was read.
     pub(crate) left: u64,
 }
 
-/// Half of the users put their phones away, the others write to them; then everybody reads everything, elsewhere.
+/// Half of the users go offline, and the others write to them. Then every user reads everything on another device.
 pub(crate) async fn ring_and_clear(server: &TestServer, users: &mut [User]) -> Phones {
     let mut result = Phones::default();
     for user in users.iter_mut().skip(1).step_by(2) {
         user.put_away().await;
-        // What a socket left behind whose `$disconnect` failed: the TTL takes it away in the end, or whoever posts to it.
+        // A connection's row remains if `$disconnect` failed. Its TTL or the next post removes it.
         server.forget_connections(user.name()).await;
     }
     for user in users.iter_mut().step_by(2) {

@@ -1,5 +1,5 @@
-//! Somebody who chats with a few others through the client library, over a network that breaks and an app that is
-//! restarted, and who notices everything that is wrong with what the app shows.
+//! A user who chats with a few others through the client library, over a network that breaks, in an app that restarts.
+//! The user records every error in the state that the app shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -22,22 +22,22 @@ use crate::groups::{Groups, joins};
 use crate::media::Folder;
 use crate::phones;
 
-/// Messages that wait for their answer at once.
+/// Messages that wait for a reply concurrently.
 const UNDER_WAY_MAX: usize = 4;
-/// A user reads at one in so many of the events that it sees.
+/// A user reads at one in this many events.
 const READ_ONE_IN: u32 = 8;
-/// A user's network breaks at one in so many of the events.
+/// A user's network breaks at one in this many events.
 const CUT_ONE_IN: u32 = 250;
-/// A user's app restarts at one in so many of the events.
+/// A user's app restarts at one in this many events.
 const RESTART_ONE_IN: u32 = 1000;
 
-/// What went wrong, or could have. All users count into the same one.
+/// Errors and possible errors. All users share one object.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Messages and changes.
     pub(crate) sent: AtomicU64,
     pub(crate) changes: AtomicU64,
-    /// Stored, as the sender's app was told.
+    /// Stored, by the reply to the sender's app.
     pub(crate) answered: AtomicU64,
     /// Shown to the one it was for.
     pub(crate) received: AtomicU64,
@@ -46,7 +46,7 @@ pub(crate) struct Counts {
     pub(crate) refused: AtomicU64,
     /// Changes that came too late, or were too many.
     pub(crate) declined: AtomicU64,
-    /// What only deleted messages said, once that was answered; how often it was looked for at once, and found at any time.
+    /// Texts of deleted messages; the number of searches after the reply, and of texts found at any time.
     pub(crate) deleted: Mutex<BTreeSet<String>>,
     pub(crate) looked_for: AtomicU64,
     pub(crate) not_deleted: AtomicU64,
@@ -55,7 +55,7 @@ pub(crate) struct Counts {
     pub(crate) wrong_unread: AtomicU64,
     pub(crate) cuts: AtomicU64,
     pub(crate) restarts: AtomicU64,
-    /// What was tried in groups; of that, what was about who is in them, or what they are.
+    /// Requests in groups, and those of them that changed members or rules.
     pub(crate) in_groups: AtomicU64,
     pub(crate) churn: AtomicU64,
     /// By those who were in none.
@@ -70,7 +70,8 @@ pub(crate) struct Counts {
     pub(crate) other_bytes: AtomicU64,
     /// Where those were that were gone when they were to be fetched.
     pub(crate) gone: Mutex<BTreeSet<(String, u64)>>,
-    /// What the backend has put into the queue, and of that once more, and what was shown of it; and what it said in its group.
+    /// Messages that the backend put into the queue, those it put twice, those that users showed, and its messages in
+    /// the group.
     pub(crate) published: AtomicU64,
     pub(crate) published_again: AtomicU64,
     pub(crate) told: AtomicU64,
@@ -110,7 +111,7 @@ pub(crate) struct User {
     storage: MemoryStorage,
     pub(crate) rng: Rng,
     pub(crate) counts: Arc<Counts>,
-    /// Of the apps before this one.
+    /// Counts of earlier apps of this user.
     stats: Stats,
 }
 
@@ -119,7 +120,7 @@ pub(crate) struct App {
     events: Events,
 }
 
-/// What the app has shown of a conversation.
+/// The app's view of a conversation.
 pub(crate) struct Shown {
     last_seq: Seq,
     /// And before that.
@@ -167,7 +168,7 @@ impl User {
         }
     }
 
-    /// Sends until `stop`, and chats until `done`: everybody has seen everything, or nothing arrives any more.
+    /// Sends until `stop`, and chats until `done`, when every user has seen every message or no more arrive.
     pub(crate) async fn chat(mut self, stop: CancellationToken, done: CancellationToken) -> Self {
         let mut pace = tokio::time::interval(PACE);
         loop {
@@ -239,7 +240,7 @@ impl User {
         let me = &self.name;
         let shown = self.conversations.entry(message.conversation_id.clone()).or_insert_with(|| Shown::new(me));
         if message.seq <= shown.last_seq {
-            // Of a time that was over before this device had it, told with its answer.
+            // An entry of a membership that ended before this device had it, returned with the reply.
             let is_late = message.conversation_id.is_group() && message.sender_id == *me.as_str();
             match message.client_msg_id.as_ref().filter(|_| is_late && shown.held.insert(message.seq.value())) {
                 Some(id) => self.no_longer_waits(id),
@@ -289,13 +290,13 @@ impl User {
         self.network.cut();
         self.app.client.clone().close().await;
         self.stats = self.stats();
-        // What was refused is out of the outbox, so nobody tells it again. A message comes again.
+        // A refused request is out of the outbox, so its event comes only once. A message comes again.
         while let Some(Some(event)) = self.app.events.next().now_or_never() {
             if let Event::Failed { queued, error } = event {
                 self.refused(&queued, &error);
             }
         }
-        // It was not done with the last message, which may therefore come again: it has not been shown yet.
+        // The app has not finished with the last message, which may come again: it does not count as shown.
         if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
             self.unshow(last);
         }
@@ -354,7 +355,7 @@ impl User {
         self.app.client.clone().close().await;
     }
 
-    /// Writes so often to each of the others, and waits until all of it is stored.
+    /// Writes this many messages to each other user, and waits until all are stored.
     pub(crate) async fn write_to_each(&mut self, count: usize) {
         for peer in self.peers.clone() {
             for _ in 0..count {
@@ -395,7 +396,7 @@ impl User {
         &self.name
     }
 
-    /// Of this app and those before it.
+    /// Sums the counts of this app and the earlier ones.
     pub(crate) fn stats(&self) -> Stats {
         let (mut all, now) = (self.stats, self.app.client.stats());
         all.resent += now.resent;
@@ -407,7 +408,7 @@ impl User {
 
     /// Whether the server still has something for this user.
     pub(crate) fn is_pending(&mut self) -> bool {
-        // What was shown last is done with as well.
+        // The app has also finished with the last message that it showed.
         self.app.events.done();
         self.server.rows("InboxTable", &self.name).iter().any(|row| row.get("pending_from").is_some())
     }
@@ -443,8 +444,8 @@ impl App {
     }
 }
 
-/// As an app's, but for what would only make the run longer. The waits for answers are the usual ones: shorter than the
-/// server needs when it is busy, they would keep it so.
+/// Returns an app's timing, with shorter waits where they would only lengthen the run. The waits for replies are the
+/// usual ones: shorter ones would keep a busy server busy.
 fn timing() -> Timing {
     Timing {
         retry_first: Duration::from_millis(50),

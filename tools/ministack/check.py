@@ -1,6 +1,11 @@
-"""A deployment from its birth to its end, on MiniStack: created, refused bad parameters, tested end to end, updated
-with its data kept, deleted."""
+"""Deploys to MiniStack, refuses bad parameters, tests end to end, updates with the data kept, and deletes.
 
+The end-to-end tests are one for each route and event source mapping: what a deployment can break. The local server has
+all of them. With --all, all that MiniStack can run.
+"""
+
+import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -11,8 +16,38 @@ from botocore.exceptions import ClientError
 
 from stack import NAME, ROOT, MiniStack, Sns, Stack, build
 
+# Together, these tests call every route and every other function. `every_route_is_called` checks that.
+TESTS = [
+    "backend::poison_is_a_dead_letter_with_its_reason_and_nothing_behind_it_is_held_up",
+    "backend::what_a_backend_puts_into_the_queue_reaches_the_user",
+    "changes::changes_reach_who_is_connected",
+    "channels::a_channel_is_open_or_admins_add",
+    "channels::a_post_is_seen_by_who_watches_and_read_by_the_others",
+    "client::a_picture_and_a_file_in_parts_arrive_as_they_were_sent",
+    "client::three_clients_in_a_group_which_one_of_them_leaves_and_joins_again",
+    "client::two_clients_change_what_they_said_and_see_the_same",
+    "connecting::a_token_comes_in_a_header",
+    "connecting::without_a_good_token_there_is_no_socket",
+    "draining::a_connection_cut_in_the_middle_of_a_drain_loses_nothing",
+    "errors::a_token_that_expires_while_connected_ends_service_not_the_socket",
+    "errors::unknown_actions_are_answered_even_the_gateways_own_names",
+    "groups::who_is_removed_hears_that_and_nothing_more",
+    "limits::the_seventeenth_connection_closes_the_first",
+    "media::a_forwarded_picture_outlives_the_first",
+    "phones::a_phone_rings_again_in_the_place_of_the_first_time_and_is_cleared",
+    "presence::who_writes_is_seen_writing_and_has_no_answer",
+    "presence::who_wrote_to_each_other_see_who_is_there",
+    "retries::the_same_message_ten_times_at_once_from_two_devices_is_one",
+    "settings::a_second_device_hears_of_settings",
+]
+# The functions that no route calls, as their log lines name them.
+OTHERS = {"fanout", "ingest", "notify", "sweep"}
+
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="run all tests that MiniStack can run")
+    of_all = parser.parse_args().all
     binaries = build()
     with MiniStack(port=0) as aws, Sns(binaries) as sns:
         stack = Stack(aws, sns, binaries)
@@ -21,7 +56,8 @@ def main():
             stack.deploy()
             bad_parameters_are_refused(stack)
             say("the end-to-end tests")
-            end_to_end(stack)
+            end_to_end(stack, of_all)
+            every_route_is_called(stack)
             an_update_keeps_the_data(stack)
             a_message_is_traced(stack)
             all_of_it_goes(stack)
@@ -36,6 +72,7 @@ def bad_parameters_are_refused(stack):
         "JwksUrl": "https://login.example.com/keys",
         "TokenIssuer": "https://login.example.com",
         "TokenAudience": "pigeonhole",
+        "LogKey": "0123456789abcdef",
     }
     for name, bad in [
         ("JwksUrl", None),
@@ -44,6 +81,8 @@ def bad_parameters_are_refused(stack):
         ("TokenIssuer", ""),
         ("TokenIssuer", "two words"),
         ("TokenAudience", None),
+        ("LogKey", None),
+        ("LogKey", "too-short"),
         ("QueryStringTokens", "yes"),
         ("ThrottlingRateLimit", "0"),
         ("LogLevel", "send=loud"),
@@ -75,7 +114,7 @@ def refused(stack, parameters):
     raise SystemExit(f"the stack can be deployed with {parameters}")
 
 
-def end_to_end(stack):
+def end_to_end(stack, of_all):
     environment = {
         "PIGEONHOLE_URL": stack.url(),
         "PIGEONHOLE_TOKENS": " ".join([*map(str, stack.issuer()), "token"]),
@@ -83,12 +122,25 @@ def end_to_end(stack):
         "PIGEONHOLE_QUEUE": stack.output("BackendQueueUrl"),
         "PIGEONHOLE_DEAD_LETTERS": stack.output("BackendDeadLettersUrl"),
     }
-    subprocess.run(
-        ["cargo", "test", "--workspace", "--test", "e2e", "--features", "tests/ministack"],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        check=True,
-    )
+    # The feature ignores the tests that MiniStack can't run.
+    selected = ["--features", "tests/ministack"] if of_all else ["--", "--exact", *TESTS]
+    command = ["cargo", "test", "--workspace", "--test", "e2e", *selected]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=True)
+
+
+def every_route_is_called(stack):
+    """By the log lines of the functions. $default has no function of its own to log an unknown action."""
+    api = stack.aws.client("apigatewayv2")
+    routes = api.get_routes(ApiId=stack.resource("WebSocketApi"))["Items"]
+    wanted = OTHERS | {route["RouteKey"] for route in routes}
+    called = set()
+    for _, line in stack.log_lines():
+        # Some other lines are not JSON.
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            called.add(json.loads(line)["route"])
+    if missing := wanted - called:
+        raise SystemExit(f"no test has called {', '.join(sorted(missing))}: add one to TESTS")
+    say(f"{len(wanted)} routes and other functions were called")
 
 
 def an_update_keeps_the_data(stack):
@@ -121,7 +173,7 @@ def a_message_is_traced(stack):
 
 
 def chat(stack, me, peer, lines):
-    command = [stack.binaries["chat"], me, peer, "--url", stack.url()]
+    command = [stack.binaries["chat"], me, peer, stack.url()]
     environment = {**os.environ, "PIGEONHOLE_TOKEN": stack.token(me)}
     return subprocess.run(command, env=environment, input=lines, stdout=subprocess.PIPE, text=True, check=True).stdout
 

@@ -27,8 +27,8 @@ def greet(stack):
 Pigeonhole is deployed.
   socket    {url}
   token     {token} alice
-  chat now  PIGEONHOLE_TOKEN=$({token} alice) {chat} alice bob --url {url}
-            PIGEONHOLE_TOKEN=$({token} bob) {chat} bob alice --url {url}     (in another terminal)
+  chat now  PIGEONHOLE_TOKEN=$({token} alice) {chat} alice bob {url}
+            PIGEONHOLE_TOKEN=$({token} bob) {chat} bob alice {url}     (in another terminal)
   phones    curl {stack.sns.endpoint}     (what the phone behind each registered token shows)
   queue     {stack.output("BackendQueueUrl")}     (what servers write to users; docs/backend.md)
   AWS       aws --endpoint-url {stack.aws.endpoint} cloudformation describe-stacks

@@ -16,7 +16,7 @@ from samcli.yamlhelper import yaml_dump, yaml_parse
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
-# What a run leaves behind to look at: MiniStack's log, the functions' logs, the template as it was deployed.
+# A run leaves MiniStack's log, the functions' logs and the template here, as it was deployed.
 WORK = ROOT / ".aws-sam" / "ministack"
 NAME = "pigeonhole"
 
@@ -123,12 +123,13 @@ class Stack:
         self.key = WORK / "issuer.key"
 
     def deploy(self, **parameters):
-        """Creates or updates the stack: with a change set, as `sam deploy` does it for everybody."""
+        """Creates or updates the stack: with a change set, as `sam deploy` does."""
         (WORK / "template.yaml").write_text(for_ministack(self.aws.endpoint, self.sns.endpoint, self.binaries))
         defaults = {
             "JwksUrl": self.publish_keys(),
             "TokenIssuer": "pigeonhole",
             "TokenAudience": "pigeonhole",
+            "LogKey": "key-of-a-local-stack",
             "QueryStringTokens": "on",
             # Tests ask for more than a person does.
             "RequestRate": "off",
@@ -186,24 +187,28 @@ class Stack:
         issued = subprocess.run([*self.issuer(), "token", user], check=True, capture_output=True, text=True)
         return issued.stdout.strip()
 
-    def save_logs(self):
-        """Writes down what the functions have logged, and says where."""
+    def log_lines(self):
+        """Yields the name of the log group and the line, for each line that a function has logged."""
         logs = self.aws.client("logs")
+        for group in logs.describe_log_groups()["logGroups"]:
+            for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
+                for event in page["events"]:
+                    yield group["logGroupName"], event["message"].rstrip()
+
+    def save_logs(self):
+        """Writes the functions' logs to a file, and prints its name."""
         with (WORK / "functions.log").open("w") as file:
-            for group in logs.describe_log_groups()["logGroups"]:
-                for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
-                    lines = (event["message"].rstrip() for event in page["events"])
-                    file.writelines(f"{group['logGroupName']} {line}\n" for line in lines)
+            file.writelines(f"{group} {line}\n" for group, line in self.log_lines())
         print(f"The logs are in {WORK.relative_to(ROOT)}: functions.log and ministack.log", file=sys.stderr)
 
 
 def for_ministack(endpoint, sns, binaries):
-    """The template, but for what MiniStack lacks or does otherwise, and with the functions as they were built here."""
+    """The template with the functions as they were built here, changed where MiniStack lacks or differs from AWS."""
     text = (ROOT / "template.yaml").read_text()
     gateway = endpoint.removeprefix("http://") + "/_aws/execute-api/${WebSocketApi}"
     host = "${WebSocketApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}"
     for there, here in [
-        # It answers on this machine, under no name and without TLS.
+        # MiniStack listens on this machine, under no name and without TLS.
         (f"https://{host}", f"http://{gateway}"),
         (f"wss://{host}", f"ws://{gateway}"),
         ("https://dynamodb.${AWS::Region}.${AWS::URLSuffix}", endpoint),
@@ -213,7 +218,7 @@ def for_ministack(endpoint, sns, binaries):
         # Below an attribute that is not there, `exists` is never false on it. On AWS this here would always fit.
         ('"NewImage":{"notified_seq":{"N":[{"exists":false}]}}', '"NewImage":{"notified_seq":[{"exists":false}]}'),
         # So the issuer's keys come without TLS as well: from a bucket there.
-        ("AllowedPattern: ^https://", "AllowedPattern: ^https?://"),
+        ("AllowedPattern: '^https://", "AllowedPattern: '^https?://"),
         # The functions run on this machine's processor.
         ("Architectures: [arm64]", "Architectures: [x86_64]"),
     ]:
@@ -248,7 +253,15 @@ def for_ministack(endpoint, sns, binaries):
 def build():
     """Builds the functions and tools, with the features that `cargo test --workspace` gives them; where each is."""
     # The workspace's, so that nothing is built twice.
-    command = ["cargo", "build", "--workspace", "--bins", "--message-format=json-render-diagnostics"]
+    command = [
+        "cargo",
+        "build",
+        "--workspace",
+        "--bins",
+        "--example",
+        "chat",
+        "--message-format=json-render-diagnostics",
+    ]
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     messages = [json.loads(line) for line in output.splitlines()]
     return {

@@ -1,5 +1,8 @@
-"""Known vulnerabilities of what we depend on: `cargo`, or `npm` and the folders to look at. Fails on one; where the
-database can't be had, it only says so, since a change must be possible without the network."""
+"""Looks for known vulnerabilities in our dependencies: `cargo`, or `npm` and the folders to check. Fails on each one.
+
+An unreachable database is a warning, because a change must be possible without the network. With --strict it is a
+failure: the nightly run passes no advisory check that did not take place.
+"""
 
 import json
 import subprocess
@@ -11,26 +14,28 @@ DENY = ["cargo", "deny", "--locked", "--config", ".cargo/deny.toml"]
 
 
 def main():
-    match sys.argv[1:]:
+    arguments = sys.argv[1:]
+    missing = sys.exit if "--strict" in arguments else warn
+    match [argument for argument in arguments if argument != "--strict"]:
         case ["cargo"]:
-            cargo()
+            cargo(missing)
         case ["npm", *folders]:
             for folder in folders:
-                npm(folder)
+                npm(folder, missing)
         case _:
-            sys.exit(f"usage: {sys.argv[0]} cargo | npm FOLDER...")
+            sys.exit(f"usage: {sys.argv[0]} [--strict] cargo | npm FOLDER...")
 
 
-def cargo():
+def cargo(missing):
     fetched = run([*DENY, "fetch", "db"])
     if fetched.returncode:
-        warn("RustSec's database", fetched.stderr)
+        missing(not_checked("RustSec's database", fetched.stderr))
     elif subprocess.run([*DENY, "--offline", "check", "advisories"], cwd=ROOT, check=False).returncode:
         sys.exit("Update the crate, or say in .cargo/deny.toml why its advisory does not concern us.")
 
 
-def npm(folder):
-    # Of the lock file alone, so that nothing is installed.
+def npm(folder, missing):
+    # `npm audit` reads the lock file alone, so nothing is installed.
     audited = run(["npm", "audit", "--package-lock-only", "--json"], ROOT / folder)
     try:
         report = json.loads(audited.stdout)
@@ -38,7 +43,7 @@ def npm(folder):
         report = {"message": audited.stderr}
     # Only a report has a version; anything else says why there is none.
     if "auditReportVersion" not in report:
-        warn(f"npm's database, for {folder}", str(report.get("message")))
+        missing(not_checked(f"npm's database, for {folder}", str(report.get("message"))))
     elif found := report["vulnerabilities"]:
         sys.exit(f"{folder} depends on {', '.join(found)}, with advisories: run `npm audit` there")
 
@@ -47,9 +52,13 @@ def run(command, folder=ROOT):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def warn(database, why):
+def not_checked(database, why):
     last = why.strip().splitlines()[-1:]
-    print(f"WARNING: advisories are not checked, for want of {database}: {' '.join(last)}", flush=True)
+    return f"advisories are not checked, because {database} is unreachable: {' '.join(last)}"
+
+
+def warn(problem):
+    print(f"WARNING: {problem}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""What rings at which rate of messages: evaluates the alarms of template.yaml, for the table in docs/operating.md.
-With --check it only says whether the table is the template's. With --rings it reads what was counted in each of some
-periods, and says at the end of which of them each alarm rings: that is what the drills of tests/e2e ask."""
+"""Evaluates the alarms of template.yaml, and writes into docs/alarms.csv which rate of failures makes each fire.
+With --check it only compares the file with the template. With --rings it reads the counts of some periods, and prints
+after which of them each alarm fires, for the drills of tests/e2e."""
 
 import ast
 import bisect
+import csv
+import io
 import json
 import operator
 import sys
@@ -12,16 +14,16 @@ from pathlib import Path
 from samcli.yamlhelper import yaml_parse
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs/operating.md"
+TABLE = ROOT / "docs/alarms.csv"
+RUNBOOK = ROOT / "docs/runbook.md"
 DRILLS = ROOT / "tests/e2e/drills.rs"
-BEGIN, END = "<!-- alarms -->\n", "<!-- end of alarms -->\n"
 # Messages a minute.
-RATES = {"1 message a minute": 1, "1 a second": 60, "1,000 a second": 60_000}
-# As docs/deploying.md reckons: messages a day for each device that is online.
+RATES = {"1 message a minute": 1, "1 message a second": 60, "1,000 messages a second": 60_000}
+# As docs/deploying.md assumes: messages a day for each device that is online.
 MESSAGES_OF_A_DEVICE = 50
-# Of so many messages, one rings a phone.
+# One message in 5 sends a push.
 MESSAGES_OF_A_PUSH = 5
-# Of so many messages, one carries something, and takes three events: upload, uploaded, download.
+# One message in 10 has media, and takes three events: upload, uploaded, download.
 MESSAGES_OF_A_PICTURE, EVENTS_OF_A_PICTURE = 10, 3
 # Tokens of an hour: a device connects once in that time.
 CONNECTS_A_MINUTE = 1 / 60
@@ -30,38 +32,14 @@ METRICS_MAX, DOLLARS = 10, 0.10
 # As the local server calls the stack.
 STACK = "pigeonhole"
 
-# What an alarm counts, of which the table says how much must fail.
-NOUNS = {
-    "outage": "requests",
-    "unavailable": "requests",
-    "posts-failed": "posts",
-    "connects-failed": "tries to connect",
-    "connects-refused": "tries to connect",
-    "clients-throttled": "frames",
-    "silence": "connects",
-    "issuer-unreachable": "fetches of keys",
-    "conflicts-given-up": "requests",
-    "function-errors": "requests",
-    "function-throttles": "requests",
-    "table-throttles": "requests",
-    "group-throttles": "requests",
-    "gateway-errors": "frames",
-    "pushes-failed": "pushes",
-    "notify-behind": "milliseconds",
-    "fanout-behind": "milliseconds",
-    "fanout-given-up": "batches",
-    "dead-letters": "messages",
-    "backend-behind": "seconds",
-    "media-errors": "events of media",
-    "media-throttles": "events of media",
-    "media-behind": "milliseconds",
-    "media-given-up": "batches",
-}
-
 
 def main():
-    resources = yaml_parse((ROOT / "template.yaml").read_text())["Resources"].values()
-    alarms = [Alarm(resource["Properties"]) for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    resources = yaml_parse((ROOT / "template.yaml").read_text())["Resources"]
+    # Each with the unit that stack/alarms.yaml names: of requests, posts, users, …
+    alarms = [
+        Alarm(resources[logical_id(name)]["Properties"], unit(entry))
+        for name, entry in yaml_parse((ROOT / "stack/alarms.yaml").read_text()).items()
+    ]
     if "--rings" in sys.argv:
         periods = [Counted(metrics) for metrics in json.load(sys.stdin)]
         print(json.dumps({alarm.name: alarm.rings(periods) for alarm in alarms}))
@@ -69,33 +47,47 @@ def main():
         write_table(alarms)
 
 
+def logical_id(name):
+    return "".join(map(str.capitalize, name.split("-"))) + "Alarm"
+
+
+def unit(entry):
+    """`requests` of `1% of requests`, `users` of `5 users`."""
+    threshold = entry.get("above") or entry["below"]
+    return threshold.split(" of " if "% of " in threshold else " ", 1)[1]
+
+
 def write_table(alarms):
-    text = DOCS.read_text()
-    before, rest = text.split(BEGIN)
-    wanted = before + BEGIN + table(alarms) + END + rest.split(END)[1]
+    wanted = table(alarms)
     if "--check" not in sys.argv:
-        DOCS.write_text(wanted)
+        TABLE.write_text(wanted)
         return
-    drills = DRILLS.read_text()
+    drills, runbook = DRILLS.read_text(), RUNBOOK.read_text()
     for alarm in alarms:
-        drilled = f"async fn {alarm.name.replace('-', '_')}()" in drills
-        if not drilled:
+        if f"async fn {alarm.name.replace('-', '_')}()" not in drills:
             sys.exit(f"{alarm.name} has no drill in tests/e2e/drills.rs")
-    if text != wanted:
-        sys.exit("The alarms in docs/operating.md are not the template's: run `python tools/scripts/alarms.py`")
+        if f"\n### `{alarm.name}`\n" not in runbook:
+            sys.exit(f"{alarm.name} has no section in docs/runbook.md")
+    if TABLE.read_text() != wanted:
+        sys.exit("docs/alarms.csv does not match the template: run `python tools/scripts/alarms.py`")
 
 
 def table(alarms):
-    lines = [f"| alarm | counts | {' | '.join(RATES)} | soonest after | a month |", "|---" * (len(RATES) + 4) + "|"]
+    rows = [["alarm", "counts", *(f"at {rate}" for rate in RATES), "soonest after", "a month"]]
     for alarm in alarms:
-        cells = [f"[`{alarm.name}`](#{alarm.name})", NOUNS[alarm.name], *map(alarm.rings_at, RATES.values())]
-        lines.append(f"| {' | '.join(cells)} | {alarm.soonest_minutes} min | ${alarm.metrics * DOLLARS:.2f} |")
+        month = f"${alarm.metrics * DOLLARS:.2f}"
+        fires = map(alarm.rings_at, RATES.values())
+        rows.append([alarm.name, alarm.unit, *fires, f"{alarm.soonest_minutes} min", month])
     metrics = sum(alarm.metrics for alarm in alarms)
-    return "\n".join([*lines, f"\n{len(alarms)} alarms over {metrics} metrics: ${metrics * DOLLARS:.2f} a month.\n"])
+    rows.append([f"{len(alarms)} alarms", f"{metrics} metrics", *[""] * (len(RATES) + 1), f"${metrics * DOLLARS:.2f}"])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 class Alarm:
-    def __init__(self, properties):
+    def __init__(self, properties, unit):
+        self.unit = unit
         self.name = properties["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-")
         self.compare = getattr(operator, {"G": "gt", "L": "lt"}[properties["ComparisonOperator"][0]])
         self.threshold = properties["Threshold"]
@@ -112,12 +104,12 @@ class Alarm:
         (seconds,) = {stat["Period"] for stat in stats.values()} or {properties["Period"]}
         self.minutes = seconds // 60
         self.periods, self.bad_periods = properties["EvaluationPeriods"], properties["DatapointsToAlarm"]
-        # What a period without data is.
+        # How CloudWatch counts a period without data.
         self.missing = {"breaching": True, "notBreaching": False}[properties["TreatMissingData"]]
         self.soonest_minutes = self.minutes * self.bad_periods
 
     def rings(self, periods):
-        """Of each period, whether the alarm rings at its end. What was before the first one was good."""
+        """Whether the alarm fires at the end of each period. Every period before the first one was good."""
         bad = [self.is_bad_period(counted) for counted in periods]
         ends = range(1, len(bad) + 1)
         return [sum(bad[max(0, end - self.periods) : end]) >= self.bad_periods for end in ends]
@@ -132,15 +124,15 @@ class Alarm:
         if not self.expressions:
             return f"{'more' if self.compare is operator.gt else 'fewer'} than {self.threshold}"
         traffic = Traffic(rate, self.minutes)
-        most = traffic.count(NOUNS[self.name])
-        # Who could not connect tries again, so that any number can fail.
-        most = 1_000 + 2 * most if NOUNS[self.name] == "tries to connect" else most
-        # What could not be pushed is handed on again, ten times.
-        most = 11 * most if NOUNS[self.name] == "pushes" else most
+        most = traffic.count(self.unit)
+        # A client that could not connect tries again, so any number of tries can fail.
+        most = 1_000 + 2 * most if self.unit == "tries to connect" else most
+        # `notify` retries a failed push ten times.
+        most = 11 * most if self.unit == "pushes" else most
         failed = bisect.bisect_left(range(most + 1), True, key=lambda failed: self.is_bad(traffic, failed))
         if failed > most:
             return f"nothing: {most} are too few"
-        total = traffic.count(NOUNS[self.name], failed)
+        total = traffic.count(self.unit, failed)
         percent = float(f"{100 * failed / total:.2g}")
         return f"{failed:,} of {total:,} ({percent:g} %)"
 
@@ -182,7 +174,7 @@ class Counted:
 
 
 class Traffic:
-    """What happens in some minutes at a rate of messages, each between two people with one device each."""
+    """The events of some minutes at a rate of messages, each between two people with one device each."""
 
     def __init__(self, rate, minutes):
         self.messages = rate * minutes
@@ -208,7 +200,7 @@ class Traffic:
             case "events":
                 good = self.count("requests")
             case "posted":
-                # Nobody drains here, every message is delivered live; and nobody is in a group.
+                # No client drains here: every message is delivered live, and no user is in a group.
                 routes = [each["Value"] for each in metric["Dimensions"] if each["Name"] == "route"]
                 good = 0 if routes in (["drain"], ["fanout"]) else self.messages
             case "pushed":
@@ -225,8 +217,8 @@ class Traffic:
 
 
 def evaluate(expression, values, expressions):
-    """CloudWatch's metric math, as far as the template uses it, at one point in time. `None` has no data, and nothing
-    that is made of it has, but for FILL."""
+    """CloudWatch's metric math, as far as the template uses it, at one point in time. `None` has no data, and neither
+    has an expression with it, except FILL."""
 
     def go(node):
         match node:

@@ -1,18 +1,17 @@
-"""Where is a message? What the functions' logs say of it, in order: those of the local server, or of a stack."""
+"""Where is a message? Prints its lines of the functions' logs in order, from the local server or from a stack."""
 
 import argparse
 import json
 import re
 import time
 import urllib.parse
-import urllib.request
 from datetime import UTC, datetime, timedelta
 
-import boto3
+import local_server
 
-# What stands in logs for an id.
+# Logs contain an id in this form.
 LOGGED = re.compile("[0-9a-f]{16}")
-# Of which all have to do with messages.
+# The functions that log a message.
 FUNCTIONS = ("send", "group", "ingest", "admin", "drain", "read")
 QUERY = 'fields @message | filter @message like "{}" | sort @timestamp asc | limit 10000'
 
@@ -23,9 +22,8 @@ def main():
     options.add_argument("seq", type=int)
     options.add_argument("stack", nargs="?", default="", help="left out, the local server is asked")
     options.add_argument("--hours", type=float, default=24, help="how far back, of a stack (24)")
-    options.add_argument("--url", default="http://127.0.0.1:3001", help="of the local server")
     options = options.parse_args()
-    source = Stack(options.stack, options.hours) if options.stack else Local(options.url)
+    source = Stack(options.stack, options.hours) if options.stack else Local()
     conversation = options.conversation
     if not LOGGED.fullmatch(conversation):
         conversation = source.ask_admin({"op": "logged_as", "id": conversation})["logged_as"]
@@ -41,7 +39,7 @@ def main():
 
 
 def story(lines, conversation, seq):
-    """The steps of one message, with their times. Of each mark that rises to it or above, only the first of a user."""
+    """The steps of one message, with their times. If a user's mark reaches the message twice, the first time counts."""
     lines = sorted((line for line in lines if "outcome" in line), key=lambda line: line["timestamp"])
     of_it = [line for line in lines if line.get("conversation") == conversation and line["outcome"] == "ok"]
     writes = [line for line in of_it if "store_ms" in line and line.get("seq") == seq]
@@ -65,7 +63,7 @@ def story(lines, conversation, seq):
 
 
 def told(line):
-    """What became of the frames that the same request posted."""
+    """The outcome of the frames that the same request posted."""
     if "posted" not in line:
         return "none by this request: the members are told by fanout, whose lines name no conversation"
     left = f"; left pending for {line['left_pending']}" if "left_pending" in line else ""
@@ -78,33 +76,30 @@ def up_to(marks, conversation):
 
 
 class Local:
-    def __init__(self, url):
-        self.pages = json.load(get(f"{url}/local"))
-
     def ask_admin(self, request):
-        return result(json.load(get(self.pages["admin_url"], json.dumps(request).encode())))
+        return result(local_server.ask_admin(request))
 
     def lines(self, part):
         query = urllib.parse.urlencode({"with": part})
-        return get(f"{self.pages['log_url']}?{query}").read().decode().splitlines()
-
-
-def get(url, body=None):
-    return urllib.request.urlopen(urllib.request.Request(url, body, {"content-type": "application/json"}), timeout=60)
+        return local_server.get(f"{local_server.pages()['log_url']}?{query}").splitlines()
 
 
 class Stack:
     def __init__(self, name, hours=24):
+        # Only a stack needs it: who looks at the local server need not install anything.
+        import boto3  # noqa: PLC0415
+
+        self.aws = boto3.client
         self.name, self.since = name, datetime.now(UTC) - timedelta(hours=hours)
 
     def ask_admin(self, request):
         place = {"StackName": self.name, "LogicalResourceId": "AdminFunction"}
-        found = boto3.client("cloudformation").describe_stack_resource(**place)["StackResourceDetail"]
+        found = self.aws("cloudformation").describe_stack_resource(**place)["StackResourceDetail"]
         function, payload = found["PhysicalResourceId"], json.dumps(request)
-        return result(json.load(boto3.client("lambda").invoke(FunctionName=function, Payload=payload)["Payload"]))
+        return result(json.load(self.aws("lambda").invoke(FunctionName=function, Payload=payload)["Payload"]))
 
     def lines(self, part):
-        logs = boto3.client("logs")
+        logs = self.aws("logs")
         folder = f"/aws/lambda/{self.name}/"
         pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=folder)
         # Without a backend there is no `ingest`.

@@ -1,13 +1,17 @@
-"""Proves that the tests bite: breaks one rule of the code at a time, and sees which test fails.
+"""Checks the tests: breaks one rule of the code at a time, and expects that a test fails.
 
-    mutants.py [PATTERN]   runs every mutant, or those whose name or file contains PATTERN, and writes docs/mutants.md
-    mutants.py --check     only looks whether every mutation of tests/mutations.toml still fits the code
+    mutants.py [PATTERN]   runs every mutant, or those with PATTERN in their name or file.
 
-The mutants are those of tests/mutations.toml, and those that `cargo mutants` makes of the store and the functions. They
-are built in a copy of the tree with a target folder of its own, most of them together (switched.py), and each ends at
-the first test that fails. All of them take hours, so docs/mutants.json keeps what became of each until the mutated file
-changes: stop it when you like, start it again, here or on another machine, and it goes on from there. Without that file
-it begins anew.
+    mutants.py --check     only checks that every mutation of tests/mutations.toml still fits the code.
+
+Some mutants are listed in tests/mutations.toml; `cargo mutants` makes others of the store and the functions. Another
+mutant drops each clause of each condition that the tests write with. The embedded database then takes the write as if
+the clause held (tests/kit/src/conditions.rs). If no test writes with a condition, `cargo mutants` finds the function
+that no test runs.
+
+All are built in a copy of the tree with its own target folder, most of them together (switched.py). Each ends at the
+first test that fails. A full run takes hours. target/mutants/results.json keeps each result until the mutated file
+changes, so a run continues where the last one stopped. The report is target/mutants/report.md.
 """
 
 import hashlib
@@ -22,14 +26,19 @@ import threading
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 
 from switched import NUMBER, Switched
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests/mutations.toml"
-REPORT = ROOT / "docs/mutants.md"
-RECORD = ROOT / "docs/mutants.json"
+# Made by each run, and not part of the tree.
+WORK = ROOT / "target/mutants"
+REPORT = WORK / "report.md"
+RECORD = WORK / "results.json"
+# Each condition that the tests write with, as the unbroken run records them.
+CONDITIONS = WORK / "conditions.txt"
 PACKAGES = [
     "store",
     "send",
@@ -52,11 +61,12 @@ PACKAGES = [
     "authorize",
 ]
 
-# Those whose rules have unit tests, by their folders.
+# The packages whose rules have unit tests, by their folders.
 UNITS = {
     "domain": "crates/domain/",
     "pigeonhole-wire": "crates/wire/",
     "actions": "crates/actions/",
+    "deliver": "crates/deliver/",
     "lambda": "crates/lambda/",
 }
 
@@ -66,13 +76,13 @@ HANDLERS = sorted(set(HANDLERS) - {"authorize"})
 
 
 def handlers(tests):
-    # Those that are left out build the functions' binaries, to see that each is in the template and how it starts.
+    # The skipped tests build the functions' binaries, and check that the template has each and how it starts.
     skipped = ["--skip=every_function_is_deployed", "--skip=starting::"]
     return ["--workspace", *(f"--test={test}" for test in tests)], skipped, 100
 
 
-# By name: what Cargo is to build, the arguments of the tests, and after how many seconds they are taken to hang. All
-# with the features of the whole workspace, so that nothing is built twice.
+# By name: Cargo's targets, the arguments of the tests, and the seconds after which the tests count as hanging. All have
+# the features of the whole workspace, so that Cargo builds nothing twice.
 SUITES = {
     "units": ([*(f"--package={name}" for name in UNITS), "--lib"], [], 100),
     "authorize": (["--workspace", "--test", "authorize"], [], 200),
@@ -80,7 +90,7 @@ SUITES = {
     "explorer": (["--workspace", "--test", "explorer"], ["--nocapture"], 300),
     "e2e": (["--workspace", "--test", "e2e"], [], 300),
 }
-# Those that take a minute and more.
+# Suites of a minute and more.
 SLOW = ["explorer", "e2e"]
 # A part of what `cargo test` goes through, from its beginning: what this catches, that catches.
 RUNS_MAX = "10"
@@ -88,7 +98,7 @@ STACK = 64 * 1024 * 1024
 
 
 def suites_of(files):
-    """Those that know the files, the quickest first."""
+    """Returns the suites that can notice a change of the files, the quickest first."""
     if any(file.startswith("functions/authorize/") for file in files):
         return ["authorize"]
     # Which only reads: no order of its calls makes a difference.
@@ -99,23 +109,39 @@ def suites_of(files):
 
 
 class Mutant:
-    """A name, what it breaks if it was made by hand, its edits, each a file, from where to where, and what is there
-    instead; and, for one that no test can catch, why not."""
+    """A change of the code that a test must notice.
 
-    def __init__(self, name, breaks, edits, equivalent):
+    `breaks` is the broken rule of a mutant by hand. An edit is a file, its start and end, and the new text.
+    `equivalent` explains why no test can notice the mutant. `replaced` is the condition of a dropped clause, and its
+    replacement.
+    """
+
+    def __init__(self, name, breaks, edits, equivalent, replaced=None):
         self.name, self.breaks, self.edits, self.equivalent = name, breaks, edits, equivalent
+        self.replaced = replaced
         self.texts = {}
         for file, start, end, replacement in sorted(edits, reverse=True):
             text = self.texts.get(file) or source(file)
             self.texts[file] = text[:start] + replacement + text[end:]
-        self.key = hashlib.sha256(json.dumps([name, self.texts], sort_keys=True).encode()).hexdigest()[:16]
+        seen = self.texts or sources_of_store()
+        self.key = hashlib.sha256(json.dumps([name, seen], sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def by_hand(self):
         return bool(self.breaks)
 
+    @property
+    def suites(self):
+        # The functions of the end-to-end tests have a database of another process.
+        return ["handlers", "explorer"] if self.replaced else suites_of(self.texts)
+
     def matches(self, pattern):
         return any(pattern.lower() in text.lower() for text in [self.name, *self.texts])
+
+
+@cache
+def sources_of_store():
+    return {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.glob("crates/store/src/*.rs"))}
 
 
 def source(file):
@@ -144,7 +170,7 @@ def by_hand(listed):
 
 
 def made(listed):
-    """What `cargo mutants` would do, without line numbers, so that a sentence about one survives an edit above it."""
+    """Returns the mutants of `cargo mutants`, named without line numbers, so that an edit above one keeps its name."""
     packages = [f"--package={name}" for name in PACKAGES]
     command = ["cargo", "mutants", "--list", "--json", "--exclude", "main.rs", *packages]
     entries = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
@@ -161,24 +187,53 @@ def made(listed):
     return mutants
 
 
+def dropped(listed):
+    """A mutant for each clause of each recorded condition."""
+    lines = sorted(set(CONDITIONS.read_text().splitlines())) if CONDITIONS.exists() else []
+    sentences = sentences_of_dropped(listed)
+    mutants = []
+    for line in lines:
+        parts = clauses(line.split(": ", 1)[1])
+        for at, part in enumerate(parts):
+            name = f"{line}, without {part}"
+            # The request must use each of its values.
+            always = f"({part} OR attribute_not_exists(no_attribute))"
+            replacement = " AND ".join([*parts[:at], always, *parts[at + 1 :]])
+            mutants.append(Mutant(name, "", [], sentences.get(name), f"{line}\t{replacement}"))
+    return mutants
+
+
+def sentences_of_dropped(listed):
+    return {name: entry["equivalent"] for entry in listed["dropped"] for name in entry["names"]}
+
+
+def clauses(condition):
+    """The parts of a condition that AND joins; with an OR outside of brackets it is one part."""
+    parts, depth, start = [], 0, 0
+    for match in re.finditer(r"[()]| (AND|OR) ", condition):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth == 0 and match[1] == "OR":
+            return [condition]
+        if depth == 0 and match[1] == "AND":
+            parts.append(condition[start : match.start()])
+            start = match.end()
+    return [*parts, condition[start:]]
+
+
 def offset(text, at):
     lines = text.splitlines(keepends=True)
     return sum(map(len, lines[: at["line"] - 1])) + at["column"] - 1
 
 
 class Copy:
-    """The tree, where it may be broken."""
+    """A copy of the tree, for the mutants."""
 
     def __init__(self):
-        metadata = subprocess.run(
-            ["cargo", "metadata", "--no-deps", "--format-version=1"], cwd=ROOT, check=True, capture_output=True
-        )
-        self.work = Path(json.loads(metadata.stdout)["target_directory"]) / "mutants"
-        self.tree = self.work / "tree"
+        self.tree = WORK / "tree"
         self.commit = commit()
         self.env = dict(
             os.environ,
-            CARGO_TARGET_DIR=str(self.work / "build"),
+            CARGO_TARGET_DIR=str(WORK / "build"),
             PIGEONHOLE_RUNS_MAX=RUNS_MAX,
             INSTA_UPDATE="no",
             PROPTEST_DISABLE_FAILURE_PERSISTENCE="1",
@@ -201,13 +256,13 @@ class Copy:
         self.state = hashlib.sha256()
         for file in sorted(files):
             content = (ROOT / file).read_bytes()
-            if not file.endswith(".md") and ROOT / file != RECORD:
+            if not file.endswith(".md"):
                 self.state.update(file.encode() + b"\0" + content)
             self.write(file, content)
 
     def write(self, file, content):
         path = self.tree / file
-        # What is as it was keeps its time, by which Cargo knows that it need not be built again.
+        # An unchanged file keeps its time, so that Cargo does not build it again.
         if not path.exists() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -217,8 +272,8 @@ class Copy:
             self.write(file, (ROOT / file).read_bytes())
 
     def near(self, files):
-        """Of the functions' tests those that caught the last mutants of the files, and those of the files' crates: most
-        often they are enough."""
+        """Returns the tests that caught the last mutants of the files, and the tests of the files' crates. Most often,
+        these are enough."""
         caught = [test for file in files for test in self.caught.get(file, [])]
         of_crates = [path.stem for file in files for path in ROOT.glob("/".join(file.split("/")[:2]) + "/tests/*.rs")]
         return list(dict.fromkeys(test for test in [*caught, *of_crates] if test in HANDLERS))
@@ -230,8 +285,8 @@ class Copy:
         return {**outcome, "seconds": round(time.monotonic() - started)}
 
     def run(self, mutant):
-        """What came of it: caught by which test, or survived, or did not compile. Few tests first: few are built."""
-        suites = [(name, SUITES[name]) for name in suites_of(mutant.texts)]
+        """Returns the outcome: the test that caught it, survived, or unviable. Few tests run first: few are built."""
+        suites = [(name, SUITES[name]) for name in mutant.suites]
         if near := self.near(mutant.texts):
             at = [name for name, _ in suites].index("handlers")
             suites.insert(at, ("handlers", handlers(near[:3])))
@@ -252,16 +307,16 @@ class Copy:
                 return caught
         return {"outcome": "survived"}
 
-    def caught_by(self, suite, tests, number=0):
+    def caught_by(self, suite, tests, more=None):
         _, arguments, patience = SUITES[suite]
-        env = {**self.env, NUMBER: str(number)}
+        env = {**self.env, **(more or {})}
         for test, executable, folder in tests:
             if failed := first_failed(suite, [executable, *arguments], folder, env, patience):
                 return {"outcome": "caught", "suite": suite, "by": failed, "of": test}
         return None
 
     def build(self, targets):
-        """The tests' names, their executables, and the folder that each runs in; and what the compiler's errors are."""
+        """Returns the name, executable and folder of each test, and the compiler's errors."""
         said, errors = self.compile(["test", "--no-run", *targets])
         tests = [
             (artifact["target"]["name"], artifact["executable"], Path(artifact["manifest_path"]).parent)
@@ -271,7 +326,7 @@ class Copy:
         return tests if tests or errors else fail(f"cargo test {' '.join(targets)} builds no tests"), errors
 
     def compile(self, arguments):
-        """What Cargo says, and which of that are the compiler's errors."""
+        """Returns Cargo's messages, and the compiler's errors among them."""
         command = ["cargo", arguments[0], "--locked", "--message-format=json", *arguments[1:]]
         built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
         said = [json.loads(line) for line in built.stdout.splitlines()]
@@ -283,19 +338,25 @@ class Copy:
 
 
 class Together:
-    """The mutants that fit into one build, and the tests of that."""
+    """The mutants of one common build, and its tests."""
 
-    def __init__(self, copy, mutants):
-        self.copy = copy
-        self.switched = Switched(ROOT, mutants)
+    def __init__(self, copy, due):
+        self.copy, self.due = copy, due
+        self.switched = Switched(ROOT, due)
         self.files, self.tests = set(), {}
 
     @property
     def mutants(self):
-        return self.switched.numbers
+        # A dropped clause needs no body of its own.
+        return [*self.switched.numbers, *(mutant for mutant in self.due if mutant.replaced)]
+
+    def env_of(self, mutant):
+        if mutant.replaced:
+            return {"PIGEONHOLE_REPLACED_CONDITION": mutant.replaced}
+        return {NUMBER: str(self.switched.numbers[mutant])}
 
     def build(self):
-        """What does not compile is left out, crate by crate."""
+        """Builds the mutants together, and drops those that do not compile, crate by crate."""
         while True:
             texts, lines = self.switched.texts()
             self.copy.restore(self.files - set(texts))
@@ -315,12 +376,13 @@ class Together:
                 fail("\n".join(error["rendered"] for error in errors))
 
     def check(self):
-        """The tests pass without any of them."""
-        sound = self.copy.work / "sound"
-        if (sound.read_text() if sound.exists() else "") == self.copy.state.hexdigest():
+        """Checks that the tests pass without a mutant, and records the conditions."""
+        sound = WORK / "sound"
+        if CONDITIONS.exists() and sound.exists() and sound.read_text() == self.copy.state.hexdigest():
             return
         print("First, the tests as they are, which must pass …", flush=True)
-        as_it_is = self.first_failure([], SUITES, 0)
+        CONDITIONS.unlink(missing_ok=True)
+        as_it_is = self.first_failure([], SUITES, {"PIGEONHOLE_CONDITIONS": str(CONDITIONS)})
         if as_it_is["outcome"] != "survived":
             fail(f"the tests fail without any mutation: {as_it_is}")
         sound.write_text(self.copy.state.hexdigest())
@@ -329,26 +391,26 @@ class Together:
         self.copy.restore(self.files)
 
     def run_quick(self, mutant):
-        return self.run(mutant, [name for name in suites_of(mutant.texts) if name not in SLOW])
+        return self.run(mutant, [name for name in mutant.suites if name not in SLOW])
 
     def run_slow(self, mutant):
-        return self.run(mutant, [name for name in suites_of(mutant.texts) if name in SLOW])
+        return self.run(mutant, [name for name in mutant.suites if name in SLOW])
 
     def run(self, mutant, names):
         started = time.monotonic()
-        return self.copy.note(mutant, self.first_failure(mutant.texts, names, self.mutants[mutant]), started)
+        return self.copy.note(mutant, self.first_failure(mutant.texts, names, self.env_of(mutant)), started)
 
-    def first_failure(self, files, names, number):
+    def first_failure(self, files, names, env):
         near = self.copy.near(files)
         for name in names:
             tests = sorted(self.tests[name], key=lambda test: near.index(test[0]) if test[0] in near else len(near))
-            if caught := self.copy.caught_by(name, tests, number):
+            if caught := self.copy.caught_by(name, tests, env):
                 return caught
         return {"outcome": "survived"}
 
 
 def first_failed(suite, command, folder, env, patience):
-    """Runs tests until the first that fails, and says which."""
+    """Runs tests until the first failure, and returns its name."""
     said = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     tests = subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, **said)
     hung = threading.Timer(patience, lambda: os.killpg(tests.pid, signal.SIGKILL))
@@ -358,7 +420,7 @@ def first_failed(suite, command, folder, env, patience):
         for line in said:
             if failed := re.match(r"test (\S+) \.\.\. FAILED", line):
                 return f"`{failed[1]}`"
-            # What runs in no test's own time. The explorer's all in one does.
+            # No test runs that long, except the explorer's single one.
             if suite == "handlers" and (slow := re.match(r"test (\S+) has been running for over 60 seconds", line)):
                 return f"`{slow[1]}`, which does not end"
             if suite == "explorer" and " panicked at " in line:
@@ -374,7 +436,7 @@ def first_failed(suite, command, folder, env, patience):
 
 
 def counterexample(said):
-    """The explorer's panic: the schedule, its story, and what does not hold."""
+    """Returns the schedule of the explorer's panic, and the broken invariant."""
     schedule = next(said, "").strip()
     for line in said:
         if not re.match(r"  \d+\. ", line):
@@ -412,6 +474,7 @@ def report(mutants, results):
         if suite := results[mutant.key].get("suite"):
             by_suite[suite] = by_suite.get(suite, 0) + 1
     hand = [mutant for mutant in counted if mutant.by_hand]
+    of_conditions = [mutant for mutant in counted if mutant.replaced]
     unexplained = [mutant for mutant in survivors if not mutant.equivalent]
     commits = list(dict.fromkeys(results[mutant.key]["commit"] for mutant in mutants))
     left_by_hand = sum(mutant.by_hand for mutant in left)
@@ -426,14 +489,15 @@ def report(mutants, results):
     lines = [
         "# Mutants",
         "",
-        "Made by `just mutants`: do not edit. Each mutant is the code with one rule broken. The suites run one after",
+        "`just mutants` writes this report. Each mutant is the code with one rule broken. The suites run one after",
         "the other, and a mutant ends at the first test that fails; others might have caught it too.",
         f"What was run stays run until the mutated file changes; these are of commits {', '.join(commits)}.",
         "",
         f"**{len(counted)} mutants: {len(counted) - len(survivors)} caught, {len(survivors)} survive**, "
         + (f"of which {len(unexplained)} unexplained." if unexplained else "each with the reason why below."),
         f"{len(hand)} were made by hand, for the conditions of the store's writes and the functions' rules of order",
-        f"(`tests/mutations.toml`), {len(counted) - len(hand)} by `cargo mutants` on",
+        f"(`tests/mutations.toml`), {len(of_conditions)} each drop a clause of a condition, and",
+        f"{len(counted) - len(hand) - len(of_conditions)} were made by `cargo mutants` on",
         f"{', '.join(PACKAGES[:-1])} and {PACKAGES[-1]}.",
         f"Another {len(mutants) - len(counted)} of the latter do not compile, and do not count.",
         *([f"**{len(left)} were not run**, {left_by_hand} of them by hand, in {files_left}."] if left else []),
@@ -452,9 +516,15 @@ def report(mutants, results):
         "|---|---|---|---|",
         *(f"| {cell(m.name)} | {cell(m.breaks)} | {caught(m)} | {results[m.key]['seconds']} |" for m in hand),
         "",
+        "## Dropped clauses",
+        "",
+        "| condition, and its dropped clause | caught by | seconds |",
+        "|---|---|---|",
+        *(f"| {code(m.name)} | {caught(m)} | {results[m.key]['seconds']} |" for m in of_conditions),
+        "",
         "## By `cargo mutants`",
     ]
-    for file in sorted({next(iter(mutant.texts)) for mutant in counted if not mutant.by_hand}):
+    for file in sorted({next(iter(mutant.texts)) for mutant in counted if mutant.texts and not mutant.by_hand}):
         lines += ["", f"### {file}", "", "| mutation | caught by | seconds |", "|---|---|---|"]
         of_file = [mutant for mutant in counted if not mutant.by_hand and file in mutant.texts]
         lines += [f"| {code(m.name.split(': ', 1)[1])} | {caught(m)} | {results[m.key]['seconds']} |" for m in of_file]
@@ -462,10 +532,9 @@ def report(mutants, results):
     return unexplained
 
 
-def run(mutants, due, copy, results):
-    """First those of one build, several at once, since tests wait more than they compute: all of them with what is
-    quick, which takes seconds, then what is left with the rest, which takes minutes. Then one after another. By hand
-    before made."""
+def run(listed, mutants, is_due, copy, results):
+    """Runs the mutants of the common build concurrently, since tests wait more than they compute. All run the quick
+    suites first, then the survivors run the slow ones. The other mutants run one after another."""
 
     def of_each(of_mutants, result_of, at_once):
         began = time.monotonic()
@@ -488,9 +557,14 @@ def run(mutants, due, copy, results):
         of_now = {mutant.key: results[mutant.key] for mutant in mutants if mutant.key in results}
         RECORD.write_text(json.dumps(of_now, indent=1) + "\n")
 
+    due = [mutant for mutant in mutants if is_due(mutant)]
     together = Together(copy, due)
     together.build()
     together.check()
+    known = {mutant.key for mutant in mutants}
+    recorded = [mutant for mutant in dropped(listed) if mutant.key not in known]
+    mutants += recorded
+    due += [mutant for mutant in recorded if is_due(mutant)]
     left = []
     for mutant, result in of_each(together.mutants, together.run_quick, os.cpu_count()):
         if result["outcome"] == "survived":
@@ -500,7 +574,8 @@ def run(mutants, due, copy, results):
     for mutant, result in of_each(left, together.run_slow, os.cpu_count()):
         keep(mutant, result)
     together.restore()
-    for mutant, result in of_each([mutant for mutant in due if mutant not in together.mutants], copy.run, 1):
+    done = set(together.mutants)
+    for mutant, result in of_each([mutant for mutant in due if mutant not in done], copy.run, 1):
         keep(mutant, result)
 
 
@@ -509,29 +584,37 @@ def main():
     hand = by_hand(listed)
     if sys.argv[1:] == ["--check"]:
         return
-    mutants = hand + made(listed)
+    mutants = hand + made(listed) + dropped(listed)
     resource.setrlimit(resource.RLIMIT_STACK, (STACK, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     # Ended by whatever means, it writes the report.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     pattern = " ".join(sys.argv[1:])
     copy = Copy()
     results = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    # What survives unexplained runs again: there may be a test for it by now.
-    settled = {m.key for m in mutants if m.key in results and (m.equivalent or results[m.key]["outcome"] != "survived")}
-    due = [m for m in mutants if (m.matches(pattern) if pattern else m.key not in settled)]
-    print(f"{len(due)} mutants to run, {len(mutants) - len(due)} besides.", flush=True)
+
+    def is_due(mutant):
+        if pattern:
+            return mutant.matches(pattern)
+        result = results.get(mutant.key)
+        # An unexplained survivor runs again: a new test may catch it.
+        return not result or (result["outcome"] == "survived" and not mutant.equivalent)
+
+    due = sum(map(is_due, mutants))
+    print(f"{due} mutants to run, {len(mutants) - due} besides.", flush=True)
     try:
-        if due:
-            run(mutants, due, copy, results)
+        if due or not CONDITIONS.exists():
+            run(listed, mutants, is_due, copy, results)
     except KeyboardInterrupt:
         print("\nStopped. What was run is kept: run it again to go on.")
 
     unexplained = report(mutants, results)
     print(f"{REPORT.relative_to(ROOT)} is written.")
     refuted = [m.name for m in mutants if m.equivalent and results.get(m.key, {}).get("outcome") == "caught"]
-    if unexplained or refuted:
+    stale = sentences_of_dropped(listed).keys() - {mutant.name for mutant in mutants}
+    if unexplained or refuted or stale:
         listing = [f"survives, and needs a test or a sentence why: {m.name}" for m in unexplained]
-        fail("\n".join([*listing, *(f"is said to survive, and does not: {name}" for name in refuted)]))
+        listing += [f"is said to survive, and does not: {name}" for name in refuted]
+        fail("\n".join([*listing, *(f"is explained, and no test writes with it: {name}" for name in sorted(stale))]))
 
 
 if __name__ == "__main__":

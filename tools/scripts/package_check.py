@@ -1,8 +1,8 @@
 """Builds the package for AWS as `just package` does, from a toolchain that has nothing to add: for machines that reach
 Debian's packages and not rustup's. Unoptimised: it is not deployed.
 
-Debian's security updates bring a Rust of this year (`rustc-web`) with its library for arm64. It is unpacked into .venv,
-and nothing is installed on the machine.
+Debian's security updates bring a Rust of this year (`rustc-web`) with its library for arm64. The script unpacks them
+into .venv, and installs nothing on the machine.
 """
 
 import os
@@ -41,7 +41,7 @@ def main():
 
 
 def unpack():
-    """What apt would install, with everything that it needs and that is not here."""
+    """Downloads and unpacks the packages, with those of their dependencies that are not installed here."""
     print("Unpacking Debian's Rust into .venv", flush=True)
     lists, cache = DEBIAN / "lists", DEBIAN / "cache"
     for folder in [lists / "partial", cache / "archives/partial"]:
@@ -59,7 +59,7 @@ def unpack():
     wanted = [*apt, "install", "--print-uris", "--no-install-recommends", *PACKAGES]
     for line in subprocess.run(wanted, check=True, capture_output=True, text=True).stdout.splitlines():
         url, name = line.split()[:2]
-        # Of arm64, only what is linked into the functions.
+        # The arm64 packages link into the functions: only the standard library does.
         if name.endswith("_amd64.deb") or name.startswith("libstd-rust"):
             package = cache / name
             urllib.request.urlretrieve(url.strip("'"), package)

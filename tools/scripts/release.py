@@ -1,5 +1,6 @@
-"""Uploads what `sam build` made, and keeps under releases/ what it takes to deploy exactly that again: the template
-with the zips' places in S3, the zips, and their digests. Arguments go to `sam package`, such as --region."""
+"""Uploads what `sam build` made, and keeps under releases/ what it takes to deploy exactly that again. A release has
+the template with the zips' places in S3, the zips, and their digests. Arguments go to `sam package`, such as
+--region."""
 
 import hashlib
 import subprocess
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main():
-    # But for samconfig.toml, where `sam deploy --guided` keeps its answers.
+    # `sam deploy --guided` keeps its answers in samconfig.toml, so that file may differ.
     if git("status", "--porcelain", "--", ".", ":!samconfig.toml"):
         sys.exit("A release is of a commit: commit what is changed, build again, and repeat this")
     revision = git("describe", "--tags", "--always", "--abbrev=12")

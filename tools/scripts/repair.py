@@ -1,5 +1,5 @@
-"""Brings members of groups who were left behind to where their groups' logs end: in one group, whose roster is looked
-over too, or in all. In the local server, or in a stack."""
+"""Brings the inbox rows of members who were left behind up to the ends of their groups' logs. Repairs one group, whose
+member list the script checks too, or all groups: in the local server, or in a stack."""
 
 import argparse
 
@@ -11,9 +11,8 @@ def main():
     options.add_argument("conversation", nargs="?", help="a group's id; left out, all groups are looked at")
     options.add_argument("--since", help="only groups in which something was written since then (2026-11-22T09:30:00Z)")
     options.add_argument("--stack", default="", help="left out, the local server is asked")
-    options.add_argument("--url", default="http://127.0.0.1:3001", help="of the local server")
     options = options.parse_args()
-    source = Stack(options.stack) if options.stack else Local(options.url)
+    source = Stack(options.stack) if options.stack else Local()
     if options.conversation:
         print(told(source.ask_admin({"op": "repair", "conversation_id": options.conversation})))
         return

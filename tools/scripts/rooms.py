@@ -16,13 +16,13 @@ KIT = "tests/kit"
 MAY = {
     "crates": {"crates"},
     "functions": {"crates"},
-    "clients": {"crates/wire"},
+    "clients": {"crates/wire", "clients/core"},
     "apps": {"clients"},
     "tools": {"crates", "functions", "clients", "tools", KIT},
     "tests": {"crates", "functions", "clients", "apps", "tools", "tests", KIT},
     KIT: {"crates", "functions", "clients", "tools"},
 }
-# What any of them may depend on to be tested. The contract is what a client's frames are held against.
+# Every room may depend on these for its tests. Tests hold a client's frames against the contract.
 MAY_FOR_TESTS = {KIT, "tools/contract"}
 WORKSPACES = ["Cargo.toml", "tools/fuzz/Cargo.toml"]
 IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*["']([^"']+)["']""")
@@ -40,7 +40,7 @@ def main():
 
 
 def judged(who, whom, for_tests):
-    """What is wrong with this dependency of one folder on another, if anything."""
+    """Returns a complaint about this dependency of one folder on another, or `None`."""
     room, other = room_of(who), room_of(whom)
     if room is None:
         return f"{who} is in none of the rooms {', '.join(MAY)}"
@@ -94,7 +94,7 @@ def imports(packages):
                 whom = package_of(relative(ROOT / file / ".." / name), packages)
             else:
                 whom = packages.get("/".join(name.split("/")[: 2 if name.startswith("@") else 1]))
-            # Files of no package, such as the generated contract, are for everybody.
+            # Every room may use files of no package, such as the generated contract.
             if who and whom:
                 yield who, whom, False
 
@@ -104,7 +104,7 @@ def package_of(file, packages):
 
 
 def files(*endings):
-    """Those of the working tree that Git does not ignore."""
+    """Returns the files of the working tree that Git does not ignore."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     found = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     return [file for file in found if file.endswith(endings) and (ROOT / file).is_file()]

@@ -22,10 +22,12 @@ from model_server import Connection, World
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "clients" / "samples"
 VENV = ROOT / ".venv"
-KOTLIN = "kotlin-compiler@2.4.20"
+# A lock file names the compiler by its hash.
+KOTLIN = ROOT / "tools" / "scripts" / "kotlin"
 JARS = [Path("/usr/share/java") / name for name in ("okhttp.jar", "okio.jar", "json-android.jar")]
 DEBIAN = ["default-jre-headless", "libokhttp-java", "libokio-java", "libandroid-json-org-java"]
-PARSERS = ["tree-sitter==0.26.1", "tree-sitter-swift==0.7.4", "tree-sitter-dart==0.1.0"]
+# `just pins` writes this file, with the hash of every package.
+PARSERS = ROOT / "tools" / "scripts" / "samples.txt"
 
 
 async def run(driver, seed, users, seconds):
@@ -107,11 +109,7 @@ async def until(condition, app):
 def check_kotlin(install, seed):
     if install:
         install_debian()
-        if not kotlinc().exists():
-            subprocess.run(
-                ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", VENV / "kotlin", KOTLIN],
-                check=True,
-            )
+        install_kotlin()
     absent = [str(path) for path in (*JARS, kotlinc()) if not path.exists()]
     absent += [] if shutil.which("java") else ["java"]
     if absent:
@@ -132,6 +130,20 @@ def check_kotlin(install, seed):
 
 def kotlinc():
     return VENV / "kotlin" / "node_modules" / "kotlin-compiler" / "bin" / "kotlinc"
+
+
+def install_kotlin():
+    folder, lock = VENV / "kotlin", "package-lock.json"
+    if kotlinc().exists() and (folder / lock).exists() and same(folder / lock, KOTLIN / lock):
+        return
+    folder.mkdir(exist_ok=True)
+    for file in ("package.json", lock):
+        shutil.copy(KOTLIN / file, folder)
+    subprocess.run(["npm", "ci", "--ignore-scripts", "--silent", "--no-audit", "--no-fund"], cwd=folder, check=True)
+
+
+def same(one, other):
+    return one.read_bytes() == other.read_bytes()
 
 
 def install_debian():
@@ -159,11 +171,16 @@ sys.exit("\\n".join(sorted(wrong)) or None)
 """
 
 
-def check_syntax(language, path, install):
+def install_parsers():
+    folder = VENV / "parsers"
+    if not (folder / "bin" / "pip").exists():
+        venv.create(folder, with_pip=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-deps", "--require-hashes", "--requirement", PARSERS], check=True)
+
+
+def check_syntax(language, path):
     python = VENV / "parsers" / "bin" / "python"
-    if install and not python.exists():
-        venv.create(VENV / "parsers", with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PARSERS], check=True)
     if not python.exists():
         return f"skipped {language}: no parser; --install gets it"
     if subprocess.run([python, "-c", PARSE, language.lower(), path], check=False).returncode:
@@ -176,9 +193,11 @@ def main():
     parser.add_argument("--install", action="store_true", help="install what is missing")
     parser.add_argument("--seed", type=int, default=1, help="another seed, another run")
     options = parser.parse_args()
+    if options.install:
+        install_parsers()
     for file in sorted((SAMPLES / "swift").glob("*.swift")):
-        print(check_syntax("Swift", file, options.install))
-    print(check_syntax("Dart", SAMPLES / "dart" / "pigeonhole.dart", options.install))
+        print(check_syntax("Swift", file))
+    print(check_syntax("Dart", SAMPLES / "dart" / "pigeonhole.dart"))
     print(check_kotlin(options.install, options.seed))
 
 

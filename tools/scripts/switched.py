@@ -1,7 +1,9 @@
 """Many mutants in one build: each function has a body for each of its mutants, and the environment says which one runs.
 
-A build for each mutant would take most of the time. What is outside functions, or in those that the compiler runs, is
-left to a build of its own, and so is a mutant that does not compile.
+A build for each mutant would take most of the time. Three kinds of mutants have a build of their own:
+- mutants outside functions,
+- mutants in functions that the compiler runs,
+- mutants that do not compile here.
 """
 
 import re
@@ -101,7 +103,7 @@ class Switched:
                     lines.setdefault(file, []).append((first, text.count("\n"), {number}))
                 first = text.count("\n") + 1
                 text += f"_ => {original[start:end]}\n}} }}"
-                # What is wrong there is that the mutants have other types.
+                # An error there means that the mutants have other types.
                 lines[file].append((first, text.count("\n"), set(mutated)))
                 done = end
             texts[file] = text + original[done:]

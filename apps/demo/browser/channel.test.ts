@@ -6,7 +6,7 @@ import { Stage, screenshot, sideBySide, test } from "./stage.ts";
 
 const stage = new Stage({ viewport: { width: 1500, height: 900 } });
 
-/** Of the channel that is open. */
+/** Returns the id of the open channel. */
 async function idOf(pane: Pane): Promise<string> {
   await pane.togglePanel();
   const id = (await pane.channelPanel().locator("code").textContent()) ?? "";
@@ -52,7 +52,7 @@ test("a channel is made, joined by its id and from the list, and what its admin 
   await cal.message("edited").filter({ hasText: "closed again" }).waitFor();
   await screenshot(page, "channel");
 
-  // What comes while one is away is there when one comes back, and counts as unread where one does not look.
+  // An entry posted while a member is away is there on return, and counts as unread until the member looks.
   await cal.connection().click();
   await cal.isState("Offline");
   await abe.say("While cal was away");
@@ -77,7 +77,7 @@ test("a channel is made, joined by its id and from the list, and what its admin 
   await abe.chooseFor("cal", "Remove cal", abe.channelPanel());
   await abe.confirm("Remove");
   await bea.line("abe removed cal").waitFor();
-  // Told to nobody: the page finds it when it asks what is new.
+  // The server sends no event: the page finds out when it requests the news.
   await cal.root.getByText("You are no longer in this channel.").waitFor();
   expect(await cal.root.getByRole("button", { name: "Members and rules" }).count()).toBe(0);
 

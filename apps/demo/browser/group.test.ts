@@ -11,13 +11,13 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   const page = await visitor.open("?user=fay&user=gus&user=hal");
   const [fay, gus, hal] = await sideBySide(page, "fay", "gus", "hal");
   await fay.toChats();
-  await fay.makeGroup("Summer <b>trip</b>", "gus hal");
+  await fay.makeGroup("Summer <b>trip</b>", "gus, hal");
   await fay.line("You made the group “Summer <b>trip</b>” with gus and hal").waitFor();
   await gus.hasPreview("Summer <b>trip</b>", "fay made the group");
   await gus.chat("Summer <b>trip</b>").click();
   await gus.line("fay made the group “Summer <b>trip</b>” with you and hal").waitFor();
 
-  // Who said what, and who has it.
+  // Each bubble names its author, and the menu its readers.
   await fay.say("Shall we go to the lake?");
   await gus.message("Shall we go").locator(".who").getByText("fay").waitFor();
   await hal.hasUnread("Summer <b>trip</b>", 1);
@@ -46,7 +46,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
 
   // Several write.
   const writes = async () => {
-    // It is told every few seconds, however often one presses a key.
+    // The client sends `typing` every few seconds, however fast the user types.
     await gus.field().pressSequentially("I");
     await hal.field().pressSequentially("We");
     return fay.root.locator(".presence").textContent();
@@ -72,7 +72,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await fay.panel().getByLabel("Who may write").selectOption("All members");
   await hal.field().waitFor();
 
-  // Who is removed keeps what was said, and can do nothing more.
+  // A removed member keeps the messages, and can do nothing more.
   await fay.chooseFor("hal", "Remove hal");
   await fay.confirm("Remove");
   await hal.line("fay removed you").waitFor();
@@ -166,7 +166,7 @@ test("a group by the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   await page.keyboard.type("Chess");
   await page.keyboard.press("Tab");
-  await page.keyboard.type("max nia");
+  await page.keyboard.type("max, nia");
   await page.keyboard.press("Enter");
   await lou.line("You made the group “Chess”").waitFor();
   await lou.field().waitFor();
@@ -207,7 +207,7 @@ test("a group on a phone", async () => {
   const pip = new Pane(page, "pip");
   await oda.isState("Online");
   await oda.toChats();
-  await oda.makeGroup("Book club, which reads long titles", "pip roy");
+  await oda.makeGroup("Book club, which reads long titles", "pip, roy");
   await oda.say("Who has the book?");
   await oda.hasTicks("Who has the book?", "Delivered");
   await page.getByRole("button", { name: "pip, 1 unread" }).click();
@@ -220,4 +220,46 @@ test("a group on a phone", async () => {
   await oda.member("roy").waitFor();
   await screenshot(page, "phone-group-panel");
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+});
+
+test("a group that can't be made says whose fault it is, and can be put away; one that is made has its rules at once", async () => {
+  const visitor = await stage.arrive();
+  const page = await visitor.open("?user=tim&user=una");
+  const [tim, una] = await sideBySide(page, "tim", "una");
+  await tim.say("hi");
+  await una.chat("tim").click();
+  await una.choose("Block tim");
+  await una.isSet("Blocked");
+
+  await tim.root.getByRole("button", { name: "New group" }).click();
+  const form = tim.root.getByRole("form", { name: "New group" });
+  await form.getByRole("textbox", { name: "Title" }).fill("Two of us");
+  const members = form.getByRole("textbox", { name: "Members" });
+  const problem = () => members.evaluate((field: HTMLInputElement) => field.validationMessage);
+  for (const [text, says] of [
+    ["Mr Smith", "“Mr Smith” is no user id"],
+    ["una, @orders", "@orders is a service"],
+  ] as const) {
+    await members.fill(text);
+    await form.getByRole("button", { name: "Create" }).click();
+    await expect.poll(problem).toContain(says);
+  }
+  await members.fill("una");
+  await form.getByRole("button", { name: "Create" }).click();
+  await tim.root.getByText("Not made: una can’t be added").first().waitFor();
+  await screenshot(page, "group-not-made");
+  await tim.root.getByRole("button", { name: "Put it away" }).click();
+  await tim.chat("Two of us").waitFor({ state: "detached" });
+
+  await tim.makeGroup("Alone", "");
+  await tim.line("You made the group “Alone”").waitFor();
+  await tim.togglePanel();
+  await tim.panel().getByRole("combobox", { name: "Who may write" }).waitFor();
+  const chosen = await tim
+    .panel()
+    .getByRole("combobox")
+    .evaluateAll((all) =>
+      all.filter((each) => (each as HTMLElement).checkVisibility()).map((each) => (each as HTMLSelectElement).value),
+    );
+  expect(chosen).toEqual(["all", "all", "joined"]);
 });

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import type { Page, Route } from "playwright-core";
 import { expect } from "vitest";
 import { type Given, Pane } from "./pane.ts";
-import { png } from "./png.ts";
+import { movingPng, png } from "./png.ts";
 import { Stage, screenshot, sideBySide, test, type Visitor } from "./stage.ts";
 
 const stage = new Stage();
@@ -41,7 +41,7 @@ async function give(pane: Pane, way: "paste" | "drop", file: Given) {
   await pane.say("");
 }
 
-/** What is put waits, until the function that this gives is called. */
+/** Holds an upload until the test calls the returned function. */
 async function hold(visitor: Visitor): Promise<{ held: Promise<void>; release: () => Promise<void> }> {
   const routes: Route[] = [];
   const isPut = (url: URL) => url.port !== new URL(stage.server.url).port;
@@ -60,7 +60,7 @@ async function hold(visitor: Visitor): Promise<{ held: Promise<void>; release: (
   await visitor.context.route(isPut, handler);
   const release = async () => {
     await visitor.context.unroute(isPut, handler);
-    // One whose page was left is gone.
+    // A request whose page was left is gone.
     await Promise.all(routes.map((route) => route.continue().catch(() => {})));
   };
   return { held, release };
@@ -269,7 +269,7 @@ test("a voice message whose address is forgotten is played from another one", as
     };
     Object.assign(window, { Audio: Own, allAudio: all });
   });
-  // What is lost is lost on purpose, and the console says so.
+  // The test loses a request on purpose, and the console reports it.
   visitor.mayFail = true;
   const page = await visitor.open("?user=kit&user=lea");
   const [kit, lea] = await inOneChat(page, "kit", "lea");
@@ -326,4 +326,54 @@ test("a picture on a phone", async () => {
   await kit.root.getByRole("button", { name: "Look at: Photo from kit" }).locator("img.seen").waitFor();
   await screenshot(page, "phone-picture");
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+});
+
+test("a picture that moves goes on moving, and no picture tells where it was taken without a word", async () => {
+  const visitor = await stage.arrive();
+  const page = await visitor.open("?user=rex&user=sid");
+  const [rex, sid] = await inOneChat(page, "rex", "sid");
+  const port = new URL(stage.server.url).port;
+  const fetched: Buffer[] = [];
+  const ofStore = (url: URL) => url.protocol === "http:" && url.port !== port;
+  await page.route(ofStore, async (route) => {
+    if (route.request().method() !== "GET") return route.continue();
+    // Read on its way to the page: afterwards the browser may have dropped the body.
+    const response = await route.fetch();
+    const body = await response.body();
+    fetched.push(body);
+    await route.fulfill({ response, body });
+  });
+  await rex.attach({ name: "dance.png", mimeType: "image/png", buffer: movingPng(60, 40) });
+  await sid.root.getByRole("button", { name: "Look at: Photo from rex" }).locator("img.seen").waitFor();
+  const dance = fetched.map((body) => body.toString("latin1"));
+  expect(dance.map((image) => [image.includes("acTL"), image.includes("eXIf")])).toEqual([[true, false]]);
+
+  // A browser that can't draw a picture sends the camera's file, without its metadata.
+  const told = Buffer.concat([Buffer.from([0xff, 0xe1, 0, 10]), Buffer.from("Exif\0\0GP")]);
+  const broken = Buffer.concat([Buffer.from([0xff, 0xd8]), told, Buffer.from([0xff, 0xda, 0, 2, 1, 2, 3])]);
+  await rex.attach({ name: "broken.jpg", mimeType: "image/jpeg", buffer: broken });
+  const save = sid.root.getByRole("button", { name: "Save broken.jpg, from rex" });
+  await save.waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+  expect([...(await readFile(await download.path()))]).toEqual([0xff, 0xd8, 0xff, 0xda, 0, 2, 1, 2, 3]);
+
+  const heic = { name: "IMG_1.HEIC", mimeType: "image/heic", buffer: Buffer.from("\0\0\0\x18ftypheic Exif GPS") };
+  await rex.root.getByLabel("Files to send").setInputFiles([heic, report]);
+  await rex.root.getByText("IMG_1.HEIC may tell where and with which camera it was taken.").waitFor();
+  await screenshot(page, "tells-place");
+  await rex.root.getByRole("button", { name: "Cancel", exact: true }).click();
+  await rex.root.getByText("may tell where").waitFor({ state: "hidden" });
+});
+
+test("a file that is too large says how large it may be, and offers no try that can't help", async () => {
+  const visitor = await stage.arrive();
+  const page = await visitor.open("?user=tov&user=ute");
+  const [tov] = await inOneChat(page, "tov", "ute");
+  await tov.attach({ name: "big.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(31 * 1024 * 1024) });
+  await tov.message("Not sent: the file is too large: 25 MB is the most.").waitFor();
+  expect(await tov.root.getByRole("button", { name: "Try again" }).count()).toBe(0);
+  await tov.hasPreview("ute", "Not sent: big.bin");
+  await screenshot(page, "too-large");
+  await tov.root.getByRole("button", { name: "Discard" }).click();
+  await tov.message("Not sent").waitFor({ state: "detached" });
 });

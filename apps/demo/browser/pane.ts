@@ -92,7 +92,7 @@ export class Pane {
     return this.root.getByRole("region", { name: "Channel", exact: true });
   }
 
-  /** What happened to the group, as the open chat says it. */
+  /** Returns a notice of the open chat: an event of the group. */
   line(text: string): Locator {
     return this.root.locator(".separator.system").filter({ hasText: text });
   }
@@ -110,7 +110,7 @@ export class Pane {
     return this.panel().getByRole("list", { name: "Members" }).getByRole("listitem").filter({ hasText: user });
   }
 
-  /** Of what one can do with a member. */
+  /** Chooses an item of a member's menu. */
   async chooseFor(user: string, item: string, panel = this.panel()): Promise<void> {
     await panel.getByRole("button", { name: `What to do with ${user}` }).click();
     await panel.getByRole("menuitem", { name: item, exact: true }).click();
@@ -124,13 +124,13 @@ export class Pane {
     return this.root.getByRole("button", { name: "Chat menu" });
   }
 
-  /** Of the open chat's menu. */
+  /** Chooses an item of the open chat's menu. */
   async choose(item: string): Promise<void> {
     await this.menu().click();
     await this.root.getByRole("menuitem", { name: item, exact: true }).click();
   }
 
-  /** What the open chat says is set. */
+  /** Waits until the open chat shows this setting. */
   async isSet(text: string): Promise<void> {
     await this.root.locator(".set").filter({ hasText: text }).waitFor();
   }
@@ -139,14 +139,14 @@ export class Pane {
     return this.root.getByRole("list", { name: "Messages with" }).getByRole("listitem").filter({ hasText: text });
   }
 
-  /** Of a message's menu, opened by the mouse. */
+  /** Chooses an item of a message's menu, opened by the mouse. */
   async pick(text: string, item: string): Promise<void> {
     await this.message(text).hover();
     await this.message(text).getByRole("button", { name: "Message menu" }).click();
     await this.item(item).click();
   }
 
-  /** Of the menu that is open. */
+  /** Returns an item of the open menu. */
   item(name: string): Locator {
     return this.root.getByRole("menu").locator("button").filter({ hasText: name });
   }
@@ -161,7 +161,7 @@ export class Pane {
     return this.message(text).getByRole("group", { name: "Reactions" }).getByRole("button", { name, exact: true });
   }
 
-  /** What the open chat says of the peer. */
+  /** Waits until the open chat shows this presence of the peer. */
   async isPresent(text: string): Promise<void> {
     await this.root.locator(".presence").filter({ hasText: text }).waitFor();
   }
@@ -188,7 +188,7 @@ export class Pane {
       .waitFor();
   }
 
-  /** What has been said, top to bottom, without times. */
+  /** Returns the texts of all messages, top to bottom, without times. */
   bodies(): Promise<string[]> {
     return this.root
       .locator(".message .body")

@@ -2,8 +2,8 @@
 
 import { crc32, deflateSync } from "node:zlib";
 
-/** Of two colours that run into each other. */
-export function png(width: number, height: number): Buffer {
+/** Makes a picture of two colours that run into each other. `beside`: chunks before the picture itself. */
+export function png(width: number, height: number, beside: [string, Buffer][] = []): Buffer {
   const rows = Buffer.alloc(height * (1 + width * 3));
   for (let y = 0; y < height; y += 1) {
     for (let x = 0; x < width; x += 1) {
@@ -18,8 +18,24 @@ export function png(width: number, height: number): Buffer {
   return Buffer.concat([
     signature,
     chunk("IHDR", head),
+    ...beside.map(([type, data]) => chunk(type, data)),
     chunk("IDAT", deflateSync(rows)),
     chunk("IEND", Buffer.alloc(0)),
+  ]);
+}
+
+/** Makes an animated picture with a single frame and a place in its metadata. */
+export function movingPng(width: number, height: number): Buffer {
+  const [frames, shown] = [Buffer.alloc(8), Buffer.alloc(26)];
+  frames.writeUInt32BE(1, 0);
+  shown.writeUInt32BE(width, 4);
+  shown.writeUInt32BE(height, 8);
+  shown.writeUInt16BE(1, 20);
+  shown.writeUInt16BE(10, 22);
+  return png(width, height, [
+    ["eXIf", Buffer.from("MM\0*\0\0\0\x08\0\0\0\0\0\0")],
+    ["acTL", frames],
+    ["fcTL", shown],
   ]);
 }
 

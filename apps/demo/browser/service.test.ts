@@ -1,4 +1,4 @@
-// What a team's own server writes, in the demo, in a browser, against the server that `cargo run` starts.
+// Messages of a team's own server: the demo in a browser, against the server that `cargo run` starts.
 
 import { expect } from "vitest";
 import { Pane } from "./pane.ts";

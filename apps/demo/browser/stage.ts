@@ -39,7 +39,9 @@ class Server {
   /** Ready once the server says where the demo is. */
   async start(): Promise<void> {
     const { CARGO = "cargo" } = process.env;
-    const options = ["--port", String(this.#port), "--data", this.#data, "--batching-window", "0"];
+    // A request that takes long counts as several, and a test machine can be slow.
+    const rate = ["--parameter", "RequestRate=off"];
+    const options = ["--port", String(this.#port), "--data", this.#data, "--batching-window", "0", ...rate];
     const server = spawn(CARGO, ["run", "--quiet", "--", ...options], {
       cwd: ROOT,
       stdio: ["ignore", "pipe", "inherit"],
@@ -80,7 +82,7 @@ class Server {
   }
 }
 
-/** One whose next two ports are free as well, for the database and the objects. */
+/** Returns a free port. The next two are free too, for the database and the objects. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = await tryPort(0);
@@ -157,7 +159,7 @@ export class Visitor {
   }
 }
 
-/** Of all tests in a file: the server, the browser, and who visits. Nobody's console may have complained when a test ends. */
+/** The server, the browser and the visitors of all tests in a file. A test fails if a console has complained. */
 export class Stage {
   readonly visitors: Visitor[] = [];
   #server: Server | undefined;

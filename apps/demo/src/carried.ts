@@ -1,4 +1,4 @@
-// What messages carry, as far as this page has fetched or sent it.
+// Media of messages, as far as this page has fetched or sent them.
 
 import type { Message, Queued, Upload } from "@pigeonhole/client";
 
@@ -34,20 +34,20 @@ export class Carried {
     return url;
   }
 
-  /** What is on its way from here. */
+  /** Returns a URL for an upload of this page. */
   urlOfOwn({ sha256, kind }: Pick<Upload, "sha256" | "kind">, file: Blob): Promise<string> {
     const known = this.#urls.get(sha256);
     if (known) {
       return known;
     }
-    // A page must not become one of this origin, not even one's own.
+    // A page must not become one of this origin, not even the user's own file.
     const bytes = kind === "file" ? new Blob([file], { type: "application/octet-stream" }) : file;
     const url = Promise.resolve(URL.createObjectURL(bytes));
     this.#keep(sha256, url);
     return url;
   }
 
-  /** What is here already. */
+  /** Returns the URL if the file is here already. */
   known(digest: string): Promise<string> | undefined {
     return this.#urls.get(digest);
   }

@@ -15,50 +15,56 @@ import { type Group, learned, learnedOfRow, moderates, UNKNOWN } from "./group.t
 import { said } from "./said.ts";
 import { sentence } from "./system.ts";
 
-/** In the place of what was said. */
+/** Replaces a deleted text. */
 export const DELETED = "This message was deleted";
 
-/** What the list shows of a chat. */
+/** A chat's last message, as the list shows it. */
 export interface Newest {
   text: string;
   at: number;
-  /** Who said it; nobody of what happened to a group. */
+  /** The author; none for an event of a group, or for a message that was not sent. */
   by: string | undefined;
 }
 
 export class Chat {
   readonly me: string;
-  /** Of this page: the peer, or of a group what no user is called. */
+  /** Key within this page: the peer, or for a group a text that is no user id. */
   readonly key: string;
-  /** The other one; in a group nobody. */
+  /** The other user; in a group none. */
   readonly peer: string | undefined;
   /** A group of which few post, and the others look at it when they like. */
   readonly isChannel: boolean;
   readonly timeline: Timeline;
   /** The conversation's, once there is one. */
   id: string | undefined;
-  /** The server has been asked what is in it. */
+  /** The page has requested the messages. */
   isKnown = false;
   mutedUntil: string | null = null;
+  /** While it is muted, mentions don't notify either. */
+  mutesMentions = false;
   /** Until the next message. */
   isArchived = false;
   isBlocked = false;
-  /** What waits without being a message: settings, and changes of the group. */
+  /** Requests under way that are no messages: settings, and changes of the group. */
   asked = 0;
   /** Why the last one was refused. */
   refused = "";
-  /** Older messages have been asked for, and have not come. */
+  /** For a group: the server refused to create it. */
+  isNotMade = false;
+  /** Failed messages that would fail again, by `client_msg_id`. */
+  readonly final = new Set<string>();
+  /** A request for older messages is under way. */
   isLoading = false;
-  /** Whether the peer is there, when that was asked last. */
+  /** The peer's presence at the last request. */
   presence: Presence | undefined;
   group: Group = UNKNOWN;
-  /** Of a group, in the order of their ids. Of a channel there may be more. */
+  /** Members of a group, in the order of their ids. A channel may have more than these. */
   members: readonly GroupMember[] = [];
-  /** Of a channel: what is posted comes. */
+  /** For a channel: the page subscribes to its posts. */
   isWatched = false;
-  /** Of a channel: the server has listed it. */
+  /** For a channel: the server has listed it. */
   isListed = false;
-  /** Of a channel: the user was removed. */
+  /** For a channel: the user was removed. */
   isGone = false;
   #row: Conversation | Channel | undefined;
 
@@ -94,7 +100,7 @@ export class Chat {
     return moderates(this.group.role);
   }
 
-  /** What it is to its members. */
+  /** Names the kind for its members. */
   get what(): "group" | "channel" {
     return this.isChannel ? "channel" : "group";
   }
@@ -104,12 +110,12 @@ export class Chat {
     return this.isGone || this.timeline.isClosed();
   }
 
-  /** A team's own server writes there, and nobody else. */
+  /** Reports whether only a team's own server writes there. */
   get isOfService(): boolean {
     return this.peer !== undefined && isService(this.peer);
   }
 
-  /** Whether what was said stays as it is: nothing can be edited, or reacted to. */
+  /** Reports whether messages are final: no edit, no reaction. */
   get isFixed(): boolean {
     return this.isBlocked || this.isClosed || this.isOfService;
   }
@@ -137,6 +143,7 @@ export class Chat {
     this.#row = row;
     this.group = learnedOfRow(this.group, row);
     this.mutedUntil = row.muted_until ?? null;
+    this.mutesMentions = "mute_mentions" in row && row.mute_mentions === true;
     this.isArchived = row.archived ?? false;
   }
 
@@ -145,8 +152,13 @@ export class Chat {
       this.isBlocked = settings.set.blocked;
       return;
     }
-    const { muted_until = this.mutedUntil, archived = this.isArchived } = settings.set;
+    const {
+      muted_until = this.mutedUntil,
+      archived = this.isArchived,
+      mute_mentions = this.mutesMentions,
+    } = settings.set;
     this.mutedUntil = muted_until;
+    this.mutesMentions = mute_mentions;
     this.isArchived = archived;
   }
 
@@ -167,7 +179,7 @@ export class Chat {
     this.isKnown = true;
   }
 
-  /** Who of the others writes now. */
+  /** Returns the other users who are typing. */
   writing(): string[] {
     return this.timeline.writing(performance.now());
   }
@@ -182,7 +194,7 @@ export class Chat {
     return this.#drawn().find(({ message }) => message.seq === seq)?.message;
   }
 
-  /** What the user said last, and has not deleted. */
+  /** Returns the user's last message that is not deleted. */
   lastOwn(): Message | undefined {
     const own = this.#drawn().filter(({ own, message }) => own && message.deleted_at === undefined);
     return own.at(-1)?.message;
@@ -192,17 +204,20 @@ export class Chat {
     return this.timeline.entries(() => "").flatMap((entry) => (entry.type === "message" ? [entry] : []));
   }
 
-  /** What stands last; what the row says, as long as that is newer. */
+  /** Returns the last message of the timeline, or of the row if that one is newer. */
   newest(): Newest | undefined {
     const row = this.#row?.last_message;
     const last = this.#last(row?.seq ?? 0);
     switch (last?.type) {
-      case "unsent":
+      case "unsent": {
+        const text = said(last.media?.kind ?? "text", last.body, last.media);
+        const isFailed = last.unsent.error !== undefined;
         return {
-          text: said(last.media?.kind ?? "text", last.body, last.media),
+          text: isFailed ? `Not sent: ${text}` : text,
           at: Date.parse(last.unsent.at),
-          by: this.me,
+          by: isFailed ? undefined : this.me,
         };
+      }
       case "system":
         return this.#line(last.message);
       case "message": {

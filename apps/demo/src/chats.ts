@@ -1,6 +1,7 @@
 // A user's chats: the client's events go in, what the user does goes out. No DOM.
 
 import {
+  type AddResult,
   type Client,
   type ClientEvent,
   type Conversation,
@@ -30,12 +31,14 @@ import {
 } from "@pigeonhole/client";
 import { fileOf } from "./carried.ts";
 import { Chat, type Newest } from "./chat.ts";
+import { type Group, UNKNOWN } from "./group.ts";
+import { list } from "./system.ts";
 
-/** How much of a conversation is asked for at once. */
+/** Messages per request for a conversation. */
 const PAGE = 50;
 
 export interface Watcher {
-  /** What is shown has changed. Called often. */
+  /** Called often, after each change of the page's data. */
   changed(): void;
   /** A message of another user has come, in a chat that is not muted. */
   said(chat: Chat, message: Message): void;
@@ -43,7 +46,7 @@ export interface Watcher {
   isLooking(): boolean;
 }
 
-/** Whose each conversation is, kept over a reload: what waits in the outbox may name only the conversation. */
+/** The peer of each conversation, kept over a reload: an entry of the outbox may name only the conversation. */
 export interface Peers {
   get(conversation: string): string | undefined;
   set(conversation: string, peer: string): void;
@@ -69,9 +72,9 @@ export class Chats {
   #became = new Map<string, Chat>();
   #nextPage: string | null | undefined;
   #isListing = false;
-  /** The list has changed: it is asked for from its beginning, also where the answer to an earlier question is on its way. */
+  /** The list has changed: the page requests it from its beginning, even if an earlier reply is still to come. */
   #isListStale = false;
-  /** Settings of other devices are told to those only that are connected. */
+  /** The server sends settings of other devices only to connected clients. */
   #mayHaveMissed = false;
   /** The chats of the messages and changes sent from here, by `client_msg_id`. */
   #sent = new Map<string, Chat>();
@@ -101,7 +104,7 @@ export class Chats {
       return found;
     }
     const chat = Chat.with(this.me, peer);
-    // One that is not on the list is new.
+    // A conversation that is not on the list is new.
     chat.isKnown = this.#nextPage === null;
     this.#chats.set(peer, chat);
     return chat;
@@ -123,7 +126,7 @@ export class Chats {
     return this.#chats.get(key) ?? this.#became.get(key);
   }
 
-  /** Those of muted chats don't count. */
+  /** Muted chats don't count. */
   get unread(): number {
     const counted = this.#all().filter((chat) => !chat.isMuted());
     return counted.reduce((sum, { timeline }) => sum + timeline.unread(), 0);
@@ -159,7 +162,7 @@ export class Chats {
     }
   }
 
-  // What the user does.
+  // Actions of the user.
 
   show(chat: Chat | undefined): void {
     this.open?.timeline.close();
@@ -173,7 +176,7 @@ export class Chats {
     this.#watcher.changed();
   }
 
-  /** What the user can see, they have read. What was missed is looked at once all of it has come. */
+  /** Marks visible messages as read. Missed messages count as seen after all of them have come. */
   look(): void {
     const { open } = this;
     if (!this.#watcher.isLooking() || this.state.state === "online") {
@@ -200,7 +203,7 @@ export class Chats {
     this.#watcher.changed();
   }
 
-  // What messages carry.
+  // Media of messages.
 
   sendMedia(chat: Chat, draft: MediaDraft): Promise<void> {
     return this.#carry(chat, (target) => this.#client.sendMedia(target, draft));
@@ -225,14 +228,14 @@ export class Chats {
       const { queued } = await send(target);
       this.#queued(chat, queued);
     } catch (error) {
-      chat.refused = `Not sent: ${(error as Error).message}`;
+      chat.refused = `Not sent: ${reason(error as PigeonholeError, false, chat)}`;
     }
     chat.timeline.close();
     this.look();
     this.#watcher.changed();
   }
 
-  /** What the user wanted to send there is not, and why. */
+  /** Shows why the server refused a message. */
   refuse(chat: Chat, why: string): void {
     chat.refused = why;
     this.#watcher.changed();
@@ -255,7 +258,7 @@ export class Chats {
     }
   }
 
-  /** What a message carries. */
+  /** Fetches the media of a message. */
   fetch(message: Message): Promise<Blob> {
     return this.#client.download(message);
   }
@@ -283,7 +286,7 @@ export class Chats {
 
   // Groups.
 
-  /** Opened at once. It is there once the server has it; until then it waits, over a reload too. */
+  /** Opens the new group before the server has it. Until then its messages wait, over a reload too. */
   async create(group: NewGroup): Promise<void> {
     const { queued } = await this.#client.create(group);
     if ("create" in queued) {
@@ -293,12 +296,17 @@ export class Chats {
 
   #making({ clientMsgId, create }: Extract<Queued, { create: unknown }>): Chat {
     const chat = Chat.ofGroup(this.me, clientMsgId, create.kind === "channel");
-    const join = create.join === undefined ? {} : { join: create.join };
-    chat.group = { ...chat.group, title: create.title, role: "owner", ...join };
+    chat.group = begun(create);
     chat.isKnown = true;
     this.#chats.set(chat.key, chat);
     this.#sent.set(clientMsgId, chat);
     return chat;
+  }
+
+  /** A group that can't be made is not shown any more. */
+  putAway(chat: Chat): void {
+    this.#forget(chat);
+    this.#watcher.changed();
   }
 
   add(chat: Chat, users: string[]): Promise<void> {
@@ -328,16 +336,18 @@ export class Chats {
 
   /** @throws Why not, in the user's words. */
   async join(channel: string): Promise<void> {
-    if (!isChannel(channel)) {
-      throw new Error("A channel’s id begins with ch_");
+    if (!hasMembers(channel)) {
+      throw new Error("The id of a channel begins with ch_, that of a group that you left with gr_");
     }
     try {
       await this.#client.join(channel);
     } catch (error) {
       const { code, message } = error as PigeonholeError;
       const words: Record<string, string> = {
-        forbidden: "Its admins decide who joins",
-        not_member: "There is no such channel",
+        forbidden: "An admin removed you. Only an admin can add you",
+        not_member: isChannel(channel)
+          ? "There is no such channel, or its admins decide who joins"
+          : "You can’t come back to this group",
         limit_reached: "You are in as many channels as one can be",
       };
       throw new Error(words[code] ?? message);
@@ -346,7 +356,7 @@ export class Chats {
     this.show(this.group(channel));
   }
 
-  /** All of them: nothing tells what is new in those that nobody looks at. */
+  /** Lists all channels: no event reports news in those that are not open. */
   async listChannels(): Promise<void> {
     const before = this.#all().filter(({ isListed, isChannel }) => isListed && isChannel);
     const found = new Set<Chat>();
@@ -369,7 +379,10 @@ export class Chats {
     this.#watcher.changed();
   }
 
-  /** What is new in those that are not open; and of the one that is, how often which reaction was given, which is told to nobody. */
+  /**
+   * Requests the news of channels that are not open, and the counts of reactions in the open one: no event reports
+   * either.
+   */
   async lookAtChannels(): Promise<void> {
     const { open } = this;
     if (!this.#watcher.isLooking() || this.state.state !== "caught_up") {
@@ -399,7 +412,7 @@ export class Chats {
     }
   }
 
-  /** What was said in it stays as long as it is open. */
+  /** The messages stay as long as the chat is open. */
   #removed(chat: Chat): void {
     chat.isGone = true;
     chat.isWatched = false;
@@ -415,7 +428,7 @@ export class Chats {
     }
   }
 
-  /** What is shown changes once the server has it: the entry says so. */
+  /** Sends a change. The page shows it when the server's entry arrives. */
   async #changeGroup(
     chat: Chat,
     make: (conversation: string) => Promise<{ clientMsgId: string; stored: Promise<unknown> }>,
@@ -428,7 +441,8 @@ export class Chats {
     this.#watcher.changed();
     try {
       const { stored } = await make(chat.id);
-      await stored;
+      const answer = await stored;
+      chat.refused = notAdded(answer);
     } catch (error) {
       chat.refused = `Not changed: ${whyNot(error)}`;
     }
@@ -436,7 +450,7 @@ export class Chats {
     this.#watcher.changed();
   }
 
-  /** Who is in the open group, and how far they have come. Of a channel nothing tells who joins and leaves. */
+  /** Requests the members of the open group, and their marks. No event reports joins and leaves of a channel. */
   lookAround(chat: Chat): void {
     ignore(this.#lookAround(chat));
   }
@@ -450,7 +464,7 @@ export class Chats {
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const page = await this.#client.members(id, { limit: limits.MEMBERS_LIMIT_MAX, cursor });
       members.push(...page.members);
-      // Of a channel there may be any number.
+      // A channel can have any number of members.
       const isEnough = chat.isChannel && members.length >= limits.MEMBERS_LIMIT_MAX;
       cursor = isEnough ? null : page.next_cursor;
     }
@@ -475,7 +489,7 @@ export class Chats {
     } catch (error) {
       const clientMsgId = crypto.randomUUID();
       this.#queued(chat, { clientMsgId, ...what });
-      chat.timeline.failed(clientMsgId, error instanceof Error ? error.message : String(error));
+      chat.timeline.failed(clientMsgId, reason(error as PigeonholeError, !("body" in what), chat));
     }
   }
 
@@ -510,7 +524,7 @@ export class Chats {
       const [presence] = await this.#client.presence([peer]);
       open.presence = presence;
     } catch {
-      // One that does not know who is there says nothing.
+      // Without a reply the page shows no presence.
       open.presence = undefined;
     } finally {
       this.#isAskingPresence = false;
@@ -526,6 +540,10 @@ export class Chats {
   /** `until`: a time, `forever`, or `null`, not at all. */
   mute(chat: Chat, until: string | null): void {
     this.#setHere(chat, { muted_until: until });
+  }
+
+  muteMentions(chat: Chat, muted: boolean): void {
+    this.#setHere(chat, { mute_mentions: muted });
   }
 
   archive(chat: Chat, archived: boolean): void {
@@ -544,7 +562,7 @@ export class Chats {
     }
   }
 
-  /** What is shown changes once the server has it. */
+  /** Sends settings. The page shows them when the server has accepted them. */
   async #set(chat: Chat, settings: Settings): Promise<void> {
     chat.asked += 1;
     chat.refused = "";
@@ -552,7 +570,7 @@ export class Chats {
     try {
       await this.#client.settings(settings);
     } catch (error) {
-      chat.refused = `Not set: ${(error as Error).message}`;
+      chat.refused = `Not set: ${whyNot(error)}`;
     }
     chat.asked -= 1;
     this.#watcher.changed();
@@ -617,7 +635,7 @@ export class Chats {
     let before = Number.POSITIVE_INFINITY;
     for (;;) {
       const oldest = chat?.timeline.moreBefore()?.before_seq;
-      // It is there, or the last page brought nothing.
+      // The message is there, or the last page was empty.
       if (chat !== this.open || oldest === undefined || oldest <= seq || oldest >= before) {
         return;
       }
@@ -682,7 +700,8 @@ export class Chats {
   #onFailed({ clientMsgId, error, ...queued }: Extract<ClientEvent, { type: "failed" }>): void {
     const chat = this.#sent.get(clientMsgId);
     if (chat && "create" in queued) {
-      chat.refused = `Not made: ${whyNot(error)}`;
+      chat.isNotMade = true;
+      chat.refused = `Not made: ${whyNotMade(error, queued.create)}`;
       return;
     }
     const timeline = chat?.timeline;
@@ -692,9 +711,12 @@ export class Chats {
       return;
     }
     const isChange = !("body" in queued);
-    timeline?.failed(clientMsgId, reason(error, isChange, chat?.isGroup === true));
+    if (final.includes(error.code)) {
+      chat?.final.add(clientMsgId);
+    }
+    timeline?.failed(clientMsgId, reason(error, isChange, chat));
     if (isChange && error.code === "gone") {
-      // The message is deleted: there is nothing to be told.
+      // The message is deleted: no notice is needed.
       timeline?.dismiss(clientMsgId);
     }
   }
@@ -849,7 +871,7 @@ export class Chats {
     }
     let asked: string | undefined;
     for (let side: Side | undefined = {}; side; side = chat.timeline.missing()) {
-      // What a page did not bring the next one does not bring either.
+      // The next page lacks it too.
       if (JSON.stringify(side) === asked) {
         break;
       }
@@ -900,22 +922,55 @@ function targetOf({ id, peer }: Chat): Target | undefined {
   return peer === undefined ? undefined : { to: peer };
 }
 
-/** Who writes is there, whatever was said when that was asked last. */
+/** Marks a typing user as online, whatever the last request for presence returned. */
 function isThere(chat: Chat): void {
   if (chat.presence) {
     chat.presence = { ...chat.presence, online: true };
   }
 }
 
+/** Returns a new group's rules; an omitted one has the protocol's default. */
+function begun({ kind, title, history = "joined", post, add, join }: NewGroup): Group {
+  const unsaid = kind === "channel" ? "admins" : "all";
+  const rules = { history, post: post ?? unsaid, add: add ?? unsaid };
+  return { ...UNKNOWN, title, role: "owner", ...rules, ...(kind === "channel" ? { join: join ?? "admins" } : {}) };
+}
+
+/** Errors after which another try ends the same way. */
+const final: PigeonholeError["code"][] = ["too_large", "bad_request", "gone", "id_reused", "config"];
+
 /** Why a message or a change of one will never be stored, in the user's words where they are known. */
-function reason({ code, message }: PigeonholeError, isChange: boolean, isOfGroup: boolean): string {
-  if (code === "forbidden") {
-    return isChange || isOfGroup ? "it is not allowed" : "it can’t be delivered";
+function reason({ code, message }: PigeonholeError, isChange: boolean, chat: Chat | undefined): string {
+  const isOfGroup = chat?.isGroup === true;
+  switch (code) {
+    case "forbidden":
+      return isChange || isOfGroup ? "it is not allowed" : "it can’t be delivered";
+    case "not_member":
+      return isOfGroup ? `you are not in this ${chat.what} any more` : "the server knows this chat no more";
+    case "limit_reached":
+      return isChange ? "it has been changed too often" : message;
+    case "too_large":
+      return tooLarge(message);
+    default:
+      return message;
   }
-  if (code === "not_member") {
-    return "you are not in this group any more";
+}
+
+/** A limit that the server or the client names, as people measure. */
+function tooLarge(message: string): string {
+  const [, limit, unit = ""] = /at most (\d+) (MiB|KiB)/.exec(message) ?? [];
+  if (unit === "MiB") {
+    return `the file is too large: ${limit} MB is the most`;
   }
-  return code === "limit_reached" && isChange ? "it has been changed too often" : message;
+  return unit === "KiB" ? "it is too long: some 16,000 letters are the most, or 5,000 emoji" : message;
+}
+
+/** Explains why the server refused a new group. No text names the member at fault: a block stays secret. */
+function whyNotMade(error: PigeonholeError, { members }: NewGroup): string {
+  if (error.code !== "forbidden" || members.length === 0) {
+    return whyNot(error);
+  }
+  return members.length === 1 ? `${members[0]} can’t be added` : `one of ${list(members)} can’t be added`;
 }
 
 /** Why a group can't be changed, in the user's words where they are known. */
@@ -930,7 +985,18 @@ function whyNot(error: unknown): string {
   return words[code] ?? message;
 }
 
-/** What is looked up is asked again when the chat is opened the next time. */
+/** Lists the users who could not be added, with the reasons; empty if there are none. */
+function notAdded(answer: unknown): string {
+  const { not_added = [] } = (answer ?? {}) as Pick<AddResult, "not_added">;
+  const words: Record<string, string> = {
+    left: "left the group, and can come back",
+    removed: "was removed: an admin can add them",
+    limit_reached: "is in as many channels as others may add a user to",
+  };
+  return not_added.map(({ user_id, reason }) => `Not added: ${user_id} ${words[reason] ?? ""}`.trim()).join(" · ");
+}
+
+/** Ignores a failure: the page repeats the request when the user opens the chat again. */
 function ignore(asked: Promise<void>): void {
   asked.catch(() => {});
 }

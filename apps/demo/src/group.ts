@@ -1,4 +1,4 @@
-// What a group or a channel is, as far as its entries and its rows of the list have told. No DOM, no network.
+// A group or a channel, as its entries and its rows of the list describe it. No DOM, no network.
 
 import type { Channel, Conversation, GroupInfo, Message } from "@pigeonhole/client";
 
@@ -8,11 +8,11 @@ export interface Group {
   title: string;
   role: OwnRole;
   memberCount: number | undefined;
-  /** Of these, what a row or an entry that is held says. */
+  /** From the last row or entry that sets one. */
   post?: GroupInfo["post"];
   add?: GroupInfo["add"];
   history?: GroupInfo["history"];
-  /** Of a channel. */
+  /** Channels only. */
   join?: GroupInfo["join"];
   /** The last entry that has told each of them. */
   asOf: Readonly<Record<string, number>>;
@@ -24,7 +24,7 @@ export function moderates(role: OwnRole): boolean {
   return role === "owner" || role === "admin";
 }
 
-/** Whether somebody of that role may remove another. */
+/** Reports whether a member with the role `own` may remove one with the role `other`. */
 export function mayRemove(own: OwnRole, other: OwnRole): boolean {
   return own === "owner" || (own === "admin" && !moderates(other));
 }

@@ -1,4 +1,4 @@
-// The channels that were made in this browser and take everybody: the server has no list of all. No DOM.
+// Open channels that were made in this browser: the server has no list of all channels. No DOM.
 
 const NAME = "channels made here";
 const KEPT_MAX = 20;

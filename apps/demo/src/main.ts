@@ -1,5 +1,6 @@
 // The page: two users side by side, or those that the URL names.
 
+import { hasBegunAnew } from "./local.ts";
 import { pane } from "./pane.ts";
 import { h, put } from "./view/dom.ts";
 
@@ -46,6 +47,10 @@ document.body.classList.toggle("alone", users.length === 1);
 document.body.style.setProperty("--users", String(users.length));
 offerAnother();
 turnTo(0);
+if (hasBegunAnew()) {
+  const words = "The server was started again with other tables: the chats begin anew, and nothing of before is there.";
+  document.querySelector("main")?.before(h("p", { class: "anew", role: "status" }, words));
+}
 
 /** A link to the same page with one more user. */
 function offerAnother(): void {

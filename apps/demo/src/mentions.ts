@@ -2,19 +2,19 @@
 
 import { limits } from "@pigeonhole/client";
 
-/** Who can be mentioned: an id, or `*` under the name `all`. */
+/** A user who can be mentioned: an id, or `*` under the name `all`. */
 export interface Named {
   id: string;
   name: string;
 }
 
-/** A piece of a text; one that names somebody begins with "@". */
+/** A piece of a text; a mention begins with "@". */
 export interface Piece {
   text: string;
   name: string | undefined;
 }
 
-/** The text in pieces. Signs behind a name are not part of it, unless there is somebody of that name. */
+/** Splits a text into pieces. Punctuation after a name is not part of it, unless a user has that name. */
 export function pieces(text: string, names: ReadonlySet<string>): Piece[] {
   return text.split(/(@[!-~]+)/).flatMap((text) => {
     let name = text.startsWith("@") ? text.slice(1) : "";
@@ -26,7 +26,7 @@ export function pieces(text: string, names: ReadonlySet<string>): Piece[] {
   });
 }
 
-/** Whom a text names. */
+/** Returns the ids that a text mentions. */
 export function mentionsIn(body: string, named: readonly Named[]): string[] {
   const found = new Set(pieces(body, new Set(named.map(({ name }) => name))).map(({ name }) => name));
   const ids = named.filter(({ name }) => found.has(name)).map(({ id }) => id);

@@ -3,10 +3,9 @@
 import { connect, hasMembers, indexedDbStorage, type Message } from "@pigeonhole/client";
 import type { Chat } from "./chat.ts";
 import { Chats } from "./chats.ts";
-import { local } from "./local.ts";
+import { local, sameTables } from "./local.ts";
 import { Network } from "./network.ts";
 import { Phone } from "./phone.ts";
-import { draftOf } from "./prepare.ts";
 import { said } from "./said.ts";
 import { kept, takeStorage } from "./tab.ts";
 import { Confirm } from "./view/confirm.ts";
@@ -17,9 +16,9 @@ import { Header } from "./view/header.ts";
 import { List } from "./view/list.ts";
 import { LockScreen } from "./view/lock-screen.ts";
 
-/** So often it is asked whether the peer is there, while the user can see it. */
+/** Interval of requests for the peer's presence, while the user can see it. */
 const PRESENCE_EVERY_MS = 30_000;
-/** So often it is asked what is new in channels. */
+/** Interval of requests for news in channels. */
 const CHANNELS_EVERY_MS = 15_000;
 
 export interface PaneOptions {
@@ -45,7 +44,6 @@ export function pane(options: PaneOptions): HTMLElement {
 
 async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, element: HTMLElement): Promise<void> {
   const isCut = kept(`cut off ${user}`);
-  const opened = kept(`open for ${user}`);
   const hidesFrames = kept(`frames hidden for ${user}`);
 
   const frames = new Frames(hidesFrames.get() === null && roomForFrames(), (isOpen) =>
@@ -53,6 +51,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   );
   const network = new Network(isCut.get() !== null, (frame) => frames.add(frame));
   const { data_id } = await local();
+  const opened = kept(`open for ${user} in ${data_id}`);
   const storage = await takeStorage(user);
   const lockScreen = new LockScreen(user, (id, title) => {
     turnOn(true);
@@ -65,7 +64,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     userId: user,
     deviceId: phone.deviceId,
     token: () => token(user),
-    // What it knows of other tables is about other messages.
+    // Entries of other tables are about other messages.
     storage: indexedDbStorage(`${storage} of ${data_id}`),
     webSocket: network.open,
   });
@@ -146,7 +145,8 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       // In the order in which they were chosen.
       for (const file of files) {
         const body = file === files.at(-1) ? caption : "";
-        await chats.sendMedia(chat, { ...(await draftOf(file)), body });
+        const { draft } = await file;
+        await chats.sendMedia(chat, { ...draft, body });
       }
     },
     voice: (chat, draft) => void chats.sendMedia(chat, draft),
@@ -164,8 +164,10 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
     older: () => void chats.lookBack(),
     olderTo: (seq) => chats.lookBackTo(seq),
     mute: (chat, until) => chats.mute(chat, until),
+    muteMentions: (chat, muted) => chats.muteMentions(chat, muted),
     archive: (chat, archived) => chats.archive(chat, archived),
     block: (chat, blocked) => chats.block(chat, blocked),
+    putAway: (chat) => chats.putAway(chat),
     add: (chat, users) => void chats.add(chat, users),
     remove: (chat, member) => void chats.remove(chat, member),
     role: (chat, member, role) => void chats.role(chat, member, role),
@@ -189,7 +191,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   const showSoon = () => {
     if (!isDue) {
       isDue = true;
-      // Many events come at once.
+      // Many events come in a burst.
       setTimeout(() => {
         isDue = false;
         show();
@@ -205,7 +207,7 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
       leave();
     }
   });
-  // It can be seen again.
+  // The chat is visible again.
   new IntersectionObserver(() => chats.look()).observe(element);
   document.addEventListener("visibilitychange", () => {
     chats.look();
@@ -224,8 +226,9 @@ async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, elemen
   await chats.run();
 }
 
-/** The local server gives a token to anybody. */
+/** Returns a token from the local server, which issues one for any user. */
 async function token(user: string): Promise<string> {
+  await sameTables();
   const response = await fetch(`/token?${new URLSearchParams({ user })}`);
   if (!response.ok) {
     throw new Error(`no token: ${response.status}`);

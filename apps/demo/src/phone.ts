@@ -33,7 +33,7 @@ export class Phone {
     this.#changed = changed;
   }
 
-  /** As an app does after each start. Also what another tab has taken rings, as long as nobody has read it. */
+  /** Registers the phone, as an app does after each start. An unread message notifies it even if another tab has it. */
   async register(client: Client): Promise<void> {
     const token = this.deviceId.replaceAll("-", "");
     await client.registerDevice({ platform: "apns", token, preview: true, badge: true, when: "unread" });
@@ -60,7 +60,7 @@ export class Phone {
       );
       this.#changed({ badge: badge ?? 0, notifications });
     } catch {
-      // The server is down, or the phone has not registered yet. What it shows stays.
+      // The server is down, or the phone has not registered yet. Its notifications stay.
     }
   }
 }

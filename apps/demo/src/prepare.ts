@@ -1,40 +1,71 @@
-// What a file becomes before it is sent: a photo is made smaller and loses what it says of where it was taken, all else stays as it is.
+// Prepares a file for sending: scales a photo down, and removes place and camera from pictures. Other files stay
+// unchanged.
 
 import type { MediaDraft } from "@pigeonhole/client";
 import { rgbaToThumbHash } from "thumbhash";
 import { base64 } from "./base64.ts";
+import { isAnimated, withoutMetadata } from "./metadata.ts";
 
-/** Of the longer side, in pixels. */
+/** The longer side, in pixels. */
 const SIDE_MAX = 1600;
-/** What a thumbhash is made of. */
+/** Size of a thumbhash's source, in pixels. */
 const THUMB_SIDE_MAX = 100;
 const QUALITY = 0.85;
 const PHOTOS = ["image/jpeg", "image/png", "image/webp", "image/avif", "image/gif"];
+/** Browsers give no type to some of these. */
+const CAMERAS = /\.(heic|heif|tiff?|dng|cr[23]|nef|arw|raf|orf|rw2|mov|mp4|m4v|3gp)$/i;
 
-export async function draftOf(file: File): Promise<MediaDraft> {
-  const whole: MediaDraft = { blob: file, kind: "file", name: file.name || "file" };
-  // One that the browser can't read, or can't draw, is a file.
-  return PHOTOS.includes(file.type) ? pictureOf(file).catch(() => whole) : whole;
+/** A file as it goes. */
+export interface Prepared {
+  draft: MediaDraft;
+  /** The file may contain a place and a camera that this page can't remove. */
+  tellsPlace: boolean;
 }
 
-async function pictureOf(file: File): Promise<MediaDraft> {
+export async function prepared(file: File): Promise<Prepared> {
+  if (PHOTOS.includes(file.type)) {
+    try {
+      return await pictureOf(file);
+    } catch {
+      // A picture that the browser can't read or draw is sent as a file.
+    }
+  }
+  const whole = (blob: Blob): MediaDraft => ({ blob, kind: "file", name: file.name || "file" });
+  const isOfCamera = /^(image|video)\//.test(file.type) || CAMERAS.test(file.name);
+  if (!isOfCamera) {
+    return { draft: whole(file), tellsPlace: false };
+  }
+  const { blob, tellsPlace } = await freed(file).catch(() => ({ blob: file, tellsPlace: true }));
+  return { draft: whole(blob), tellsPlace };
+}
+
+async function pictureOf(file: File): Promise<Prepared> {
   const bitmap = await createImageBitmap(file);
   const { width, height } = bitmap;
   try {
     const small = drawn(bitmap, THUMB_SIDE_MAX);
     const { data } = small.context.getImageData(0, 0, small.width, small.height);
     const thumbhash = base64(rgbaToThumbHash(small.width, small.height, data));
-    if (file.type === "image/gif") {
-      // It may move.
-      return { blob: file, kind: "image", width, height, thumbhash };
+    if (file.type === "image/gif" || isAnimated(new Uint8Array(await file.arrayBuffer()))) {
+      // Drawn, it would stand still.
+      const { blob, tellsPlace } = await freed(file);
+      return { draft: { blob, kind: "image", width, height, thumbhash }, tellsPlace };
     }
     const large = drawn(bitmap, SIDE_MAX);
     const type = file.type === "image/jpeg" ? "image/jpeg" : "image/webp";
     const blob = await large.canvas.convertToBlob({ type, quality: QUALITY });
-    return { blob, kind: "image", width: large.width, height: large.height, thumbhash };
+    return { draft: { blob, kind: "image", width: large.width, height: large.height, thumbhash }, tellsPlace: false };
   } finally {
     bitmap.close();
   }
+}
+
+/** Without what tells of its place, where its form is known. A GIF has nothing of a camera. */
+async function freed(file: File): Promise<{ blob: Blob; tellsPlace: boolean }> {
+  const bytes = withoutMetadata(new Uint8Array(await file.arrayBuffer()));
+  return bytes
+    ? { blob: new Blob([bytes as BlobPart], { type: file.type }), tellsPlace: false }
+    : { blob: file, tellsPlace: file.type !== "image/gif" };
 }
 
 function drawn(bitmap: ImageBitmap, sideMax: number) {

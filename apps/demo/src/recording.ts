@@ -3,9 +3,9 @@
 import type { MediaDraft } from "@pigeonhole/client";
 import { barsOf, packed } from "./waveform.ts";
 
-/** What browsers record, the smallest first. */
+/** Formats that browsers record, the smallest first. */
 const TYPES = ["audio/webm;codecs=opus", "audio/mp4", "audio/ogg;codecs=opus"];
-/** Of a decoded note, only how loud it is matters. */
+/** The page uses a decoded note only to measure its loudness. */
 const SAMPLES_PER_S = 8000;
 
 export function canRecord(): boolean {

@@ -1,4 +1,4 @@
-// What stands for a message where there is room for its words only. No DOM.
+// Short texts for messages, where only a line fits. No DOM.
 
 import type { MediaInfo } from "@pigeonhole/client";
 

@@ -13,7 +13,7 @@ export function queueUrl(): Promise<string | undefined> {
   );
 }
 
-/** The next that there is to tell. `count`: how much was told before. */
+/** Sends the next message of the shop. `count`: messages sent before. */
 export async function tell(user: string, count: number): Promise<void> {
   const url = await queueUrl();
   if (url === undefined) {

@@ -1,4 +1,4 @@
-// What happened to a group or a channel, in words.
+// Events of a group or a channel, in words.
 
 import type { System } from "@pigeonhole/client";
 
@@ -8,9 +8,9 @@ export function sentence(system: System, by: string, me: string, what: "group" |
   const who = by === me ? "You" : by;
   switch (system.event) {
     case "created":
-      return `${who} made the ${what} “${system.title}” ${withOthers(system.members, by, you)}`.trim();
+      return `${who} made the ${what} “${isolated(system.title)}” ${withOthers(system.members, by, you)}`.trim();
     case "members.added":
-      return `${who} added ${list(system.members.map(you))}`;
+      return system.members.includes(by) ? `${who} came back` : `${who} added ${list(system.members.map(you))}`;
     case "members.removed":
       return `${who} removed ${list(system.members.map(you))}`;
     case "member.left":
@@ -37,7 +37,7 @@ function changes(
 ): string[] {
   const is = (value: string | undefined, words: Record<string, string>) => (value && words[value]) || "";
   return [
-    title === undefined ? "" : `called the ${what} “${title}”`,
+    title === undefined ? "" : `called the ${what} “${isolated(title)}”`,
     is(post, { all: "let all members write", admins: "let only admins write" }),
     is(add, { all: "let all members add others", admins: "let only admins add others" }),
     is(join, { open: "let everybody join", admins: "let only those join whom admins add" }),
@@ -49,4 +49,9 @@ function changes(
 export function list(all: readonly string[]): string {
   const [last = "", before] = [all.at(-1), all.slice(0, -1).join(", ")];
   return before ? `${before} and ${last}` : last;
+}
+
+/** A text of another user's within a sentence, whose direction must not reach beyond it. Letters of Europe run as the sentence does. */
+export function isolated(text: string): string {
+  return /^[\0-\u02ff]*$/.test(text) ? text : `\u2068${text}\u2069`;
 }

@@ -1,4 +1,4 @@
-// What belongs to this tab, and survives its reload.
+// State of this tab, which survives a reload.
 
 /** A page that is being reloaded releases its locks within this. */
 const RELOAD_MS_MAX = 2000;

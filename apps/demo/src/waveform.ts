@@ -33,7 +33,7 @@ export function packed(bars: readonly number[]): string {
   return base64(bytes);
 }
 
-/** From 0 to 1. What can't be read is silence. */
+/** Returns values from 0 to 1. An unreadable waveform is silence. */
 export function unpacked(waveform: string | undefined): number[] {
   const bytes = bytesOf(waveform ?? "") ?? new Uint8Array();
   return Array.from({ length: BARS }, (_, number) => {

@@ -2,7 +2,7 @@ import type { Client, ClientEvent, Conversation, InboxResult, Message } from "@p
 import { expect, it } from "vitest";
 import { Chats } from "../src/chats.ts";
 
-/** What of the client this needs: the test answers each question for the list, and says what happens. */
+/** Stands for the client: the test replies to each request for the list, and sends the events. */
 class Told {
   readonly pages: { resolve: (page: InboxResult) => void; reject: (error: Error) => void }[] = [];
   #events: ClientEvent[] = [];
@@ -97,7 +97,7 @@ it("what can't be looked up is asked for again later, and nobody hears of it", a
   chats.show(chat);
   await chats.lookBack();
   expect(chat.isLoading).toBe(false);
-  // Of another device's, in a conversation that is new here.
+  // An event of another device, in a conversation that is new here.
   await told.tell({
     type: "message",
     message: { ...deleted, conversation_id: "dm_ac", sender_id: "alice" },

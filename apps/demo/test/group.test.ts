@@ -37,6 +37,10 @@ it("what happened is said to whoever reads it", () => {
   const created: System = { event: "created", title: "Trip", members: ["bob", "alice", "carol"] };
   expect(sentence(created, "bob", "alice")).toBe("bob made the group “Trip” with you and carol");
   expect(sentence(created, "bob", "bob")).toBe("You made the group “Trip” with alice and carol");
+  const title = "שלום 3";
+  expect(sentence({ event: "created", title, members: ["bob"] }, "bob", "bob")).toBe(
+    "You made the group “\u2068שלום 3\u2069”",
+  );
   expect(sentence({ event: "created", title: "Me", members: ["bob"] }, "bob", "bob")).toBe("You made the group “Me”");
   expect(sentence({ event: "member.left" }, "bob", "alice")).toBe("bob left");
   expect(sentence({ event: "role.changed", user_id: "alice", role: "admin" }, "bob", "alice")).toBe(
@@ -102,14 +106,16 @@ it("mentions are whole names of members, and all are all", () => {
       .map(({ text }) => text)
       .join("|"),
   ).toBe("(|@bob|?)|");
-  // Who is called so is meant.
+  // A user has exactly this name.
   expect(mentionsIn("@bob?", [...named, { id: "bob?", name: "bob?" }])).toEqual(["bob?"]);
   expect(mentionsIn("@bo @bob", named)).toEqual(["bob", "bo"]);
   expect(mentionsIn("@all of you, @bob", named)).toEqual(["*"]);
 });
 
 it("users are listed as one types them", () => {
-  expect(userIds(" bob, carol;dave\nbob alice ", "alice")).toEqual({ ids: ["bob", "carol", "dave"], problem: "" });
-  expect(userIds("bob zoë", "alice").problem).toContain("zoë");
+  expect(userIds(" bob, carol;dave\nbob, alice ", "alice")).toEqual({ ids: ["bob", "carol", "dave"], problem: "" });
+  expect(userIds("bob, zoë", "alice").problem).toContain("“zoë”");
+  expect(userIds("bob, Mr Smith", "alice").problem).toContain("“Mr Smith” is no user id");
+  expect(userIds("bob, @orders", "alice").problem).toBe("@orders is a service, and those are in no group");
   expect(userIds(Array.from({ length: 51 }, (_, at) => `u${at}`).join(), "alice").problem).toBe("At most 50 at once");
 });

@@ -1,4 +1,4 @@
-// What the demo says of times: the browser's test only ever sees today.
+// Times as the demo shows them: the browser's test only ever sees today.
 
 import { expect, it } from "vitest";
 import { brief, day } from "../src/view/time.ts";

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run -p pigeonhole-client --example echo_bot -- bot
-//! cargo run -p chat -- alice bot
+//! cargo run --example chat -- alice bot
 //! ```
 
 use std::error::Error;
@@ -16,7 +16,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let config = Config::new("ws://127.0.0.1:3001/v1", me.as_str(), move |_need| local_token(user.clone()));
     let (client, mut events) = Client::connect(config).await?;
 
-    // A message is acknowledged when the next event is asked for: if the bot crashes before it has answered, it comes again.
+    // The client acknowledges a message when the bot requests the next event. If the bot crashes before it has replied,
+    // the message comes again.
     while let Some(event) = events.next().await {
         match event {
             Event::Message { message, .. } if message.sender_id != me && message.kind == Kind::Text => {
@@ -32,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The local server gives a token to anybody; an app asks its own backend.
+/// Requests a token from the local server, which gives one to any caller. An app calls its own backend instead.
 async fn local_token(user: String) -> Result<String, TokenError> {
     #[derive(serde::Deserialize)]
     struct Given {

@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The local server gives a token to anybody; an app asks its own backend.
+/// Requests a token from the local server, which gives one to any caller. An app calls its own backend instead.
 async fn local_token(user: String) -> Result<String, TokenError> {
     #[derive(serde::Deserialize)]
     struct Given {

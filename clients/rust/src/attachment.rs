@@ -1,15 +1,17 @@
-//! What an app says of a file that is to be sent.
+//! The description of a file that an app sends.
 
 use std::path::{Path, PathBuf};
 
+use pigeonhole_core::About;
 use wire::limits::{DURATION_MS_MAX, MEDIA_BYTES_MAX, PIXELS_MAX};
 use wire::{FileName, Kind, MimeType, Target};
 
-use crate::media::About;
 use crate::{Draft, Error};
 
-/// A picture, a voice note or any other file that is to be sent: a file of the app's, which must stay as it is until the message is
-/// stored. What is not said here is not known to the others: the client looks at no file's inside.
+/// A picture, a voice note or any other file of the app, to send. The app must not change the file until the message is
+/// stored.
+///
+/// Recipients know of the file only what this type contains: the client does not look inside a file.
 ///
 /// ```
 /// use pigeonhole_client::{Attachment, MimeType};
@@ -33,13 +35,14 @@ impl Attachment {
         Self { path: path.into(), kind, mime, about, draft: Draft::new("") }
     }
 
-    /// A picture: JPEG, PNG, WebP, GIF or AVIF. Make it small, and free of where it was taken, before.
+    /// Describes a picture: JPEG, PNG, WebP, GIF or AVIF. Before this call, make the file small and remove its location
+    /// from the metadata.
     pub fn image(path: impl Into<PathBuf>, mime: MimeType, width: u64, height: u64) -> Self {
         let about = About { width: Some(width), height: Some(height), ..About::default() };
         Self::new(path, Kind::Image, mime, about)
     }
 
-    /// A recording of somebody who speaks.
+    /// Describes a recording of speech.
     pub fn voice(path: impl Into<PathBuf>, mime: MimeType, duration_ms: u64) -> Self {
         Self::new(path, Kind::Voice, mime, About { duration_ms: Some(duration_ms), ..About::default() })
     }
@@ -49,21 +52,22 @@ impl Attachment {
         Self::new(path, Kind::File, mime, About { name: Some(name), ..About::default() })
     }
 
-    /// What else is known of it: of an image `name` and `thumbhash`, of a voice note `waveform`, of a file all but that.
+    /// Adds more fields: `name` and `thumbhash` of an image, `waveform` of a voice note, and of a file all fields
+    /// except `waveform`.
     #[must_use]
     pub fn about(mut self, change: impl FnOnce(&mut About)) -> Self {
         change(&mut self.about);
         self
     }
 
-    /// With a text beside it, which may answer a message, and name members.
+    /// Adds a text next to the file. The text may reply to a message, and mention members.
     #[must_use]
     pub fn caption(mut self, draft: impl Into<Draft>) -> Self {
         self.draft = draft.into();
         self
     }
 
-    /// What can be said before all of the file is read.
+    /// Checks all limits that need only the description, before the client reads the whole file.
     pub(crate) fn check(&self, target: &Target) -> Result<(), Error> {
         self.draft.check(target)?;
         if let Some(problem) = self.mime.problem_in(&self.kind) {
@@ -106,7 +110,7 @@ mod tests {
         let image = problem(Attachment::image("a", mime("image/svg+xml"), 1, 1)).unwrap();
         assert!(image.starts_with("mime must be image/jpeg, image/png, "), "{image}");
         let voice = problem(Attachment::voice("a", mime("video/webm"), 1));
-        assert_eq!(voice.as_deref(), Some("mime must begin with audio/"));
+        assert_eq!(voice.as_deref(), Some("mime must begin with audio/, without a + or ml in what follows"));
         let empty = check_length(Path::new("a"), 0).unwrap_err();
         assert!(matches!(empty, Error::Invalid { field: "bytes", .. }));
     }

@@ -1,42 +1,41 @@
-//! What an app uses.
+//! The client's public API.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use futures_util::Stream;
-use futures_util::future::{BoxFuture, FutureExt, poll_fn};
+use futures_util::future::{BoxFuture, FutureExt, TryFutureExt, poll_fn};
+use pigeonhole_core::{Draft, NewGroup, Outgoing, Queued, Session, Upload, check_users};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    AddResult, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeviceRequest, DownloadRequest,
-    DownloadResult, Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult,
-    LeaveResult, MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, ReactionsRequest,
-    ReactionsResult, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side,
-    Target, UserId, WatchResult, body_fits,
+    Action, AddRequest, AddResult, Ask, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeleteRequest,
+    DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest, Emoji, HistoryRequest, HistoryResult,
+    InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest, LeaveResult, MediaId, MembersRequest,
+    MembersResult, Message, Presence, PresenceRequest, PresenceResult, ReactRequest, ReactionsRequest, ReactionsResult,
+    ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, RemoveRequest, Reply, Role, RoleRequest,
+    SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest, WatchResult,
+    body_fits,
 };
 
 #[cfg(feature = "media")]
 use crate::attachment::Attachment;
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
-use crate::group::{Draft, NewGroup, check_users};
-use crate::media::Upload;
-use crate::session::{Call, Session};
-use crate::storage::{Outgoing, Queued};
 #[cfg(feature = "media")]
 use crate::transfer::{Fetch, Fetched, unwritable};
-use crate::{Config, Error, Event, Stats};
+use crate::{Config, Error, Event, Stats, now};
 
-/// A user's connection to Pigeonhole. It is closed when its last clone is dropped.
+/// A user's connection to Pigeonhole. The client closes the connection when its last clone is dropped.
 ///
-/// What it is asked for is asked at once, or when there is a connection again, however long that takes; a future that is
-/// dropped changes nothing about that.
+/// The client sends each request immediately, or as soon as it has a connection, however long that takes. Dropping the
+/// future of a call does not cancel its request.
 #[derive(Clone, Debug)]
 pub struct Client {
     command_tx: UnboundedSender<Command>,
@@ -44,11 +43,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads what the last client has left, and connects in the background. Without a network it waits for one, and says
-    /// so in [`Event::State`].
+    /// Reads the data that the last client has saved, and connects in the background. Without a network, the client
+    /// waits for one, and reports this in [`Event::State`].
     ///
     /// # Errors
-    /// [`Error::Config`]: the address, the user id or the device id can't work. [`Error::Storage`]: the storage can't be read.
+    /// [`Error::Config`]: the address, the user id or the device id can't work. [`Error::Storage`]: the storage can't
+    /// be read.
     ///
     /// # Panics
     /// Outside a Tokio runtime, as Tokio does.
@@ -56,58 +56,59 @@ impl Client {
         let dialer = Arc::new(Dialer::new(&config)?);
         let Config { user_id, mut storage, timing, .. } = config;
         let me = UserId::parse(&user_id).map_err(|error| Error::Config(format!("the user id {error}")))?;
-        let timing = timing.bounded();
         let loaded = spawn_blocking(move || storage.load().map(|saved| (storage, saved))).await;
         let (storage, saved) = loaded.map_err(std::io::Error::other)??;
         let (command_tx, command_rx) = unbounded_channel();
         let (event_tx, event_rx) = unbounded_channel();
         if let Some(name) = storage.set_aside() {
-            // Nobody has dropped the other end yet.
+            // The receiver still exists, so this cannot fail.
             let _ = event_tx.send(Event::StorageSetAside(name));
         }
         let (stats_tx, stats_rx) = watch::channel(Stats::default());
-        let session = Session::new(me, timing, saved, fastrand::Rng::new(), Instant::now());
+        let session = Session::new(me, timing, saved, fastrand::u64(..), now());
         let driver = Driver { session, storage, dialer, command_rx, event_tx, stats_tx };
         let weak_command_tx = command_tx.downgrade();
         tokio::spawn(driver.run());
         Ok((Self { command_tx, stats_rx }, Events { event_rx, command_tx: weak_command_tx, last: None }))
     }
 
-    /// Puts a message into the outbox, from where it is sent, again and again until the server has answered, over restarts
-    /// too if the storage outlives them. Messages to the same conversation are stored in the order of these calls.
+    /// Puts a message into the outbox. The client sends it, and repeats it until the server has replied, across
+    /// restarts too if the storage survives them. The server stores messages of one conversation in the order of these
+    /// calls.
     ///
-    /// Once this is done the message is in the outbox; [`Sent::stored`] waits for the answer.
+    /// When this returns, the message is in the outbox; [`Sent::stored`] waits for the reply.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Invalid`], [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox, and will not
-    /// be sent.
+    /// [`Error::TooLarge`], [`Error::Invalid`], [`Error::Storage`] or [`Error::Closed`]: the message is not in the
+    /// outbox, and the client will not send it.
     pub async fn send(&self, target: Target, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
         draft.check(&target)?;
-        self.queue(Outgoing::message(target, draft, None)).await
+        self.message(target, draft, None).await
     }
 
-    /// Sends a picture, a voice note or another file, by way of the outbox: its file is uploaded first, as often as it takes, over
-    /// restarts too, and what is said to the conversation meanwhile goes ahead of it. [`Event::Uploading`] tells how far it is.
+    /// Sends a picture, a voice note or another file through the outbox. The client uploads the file first and retries
+    /// until it succeeds, across restarts too. Messages to the conversation do not wait for the upload.
+    /// [`Event::Uploading`] reports the progress.
     ///
-    /// All of the file is read before this is done. It must stay as it is until the message is stored.
+    /// This call reads the whole file before it returns. The app must not change the file until the message is stored.
     ///
     /// # Errors
-    /// [`Error::File`]: it can't be read. [`Error::Invalid`]: it is empty, above 100 MiB, or by its media type no image or voice note.
-    /// Else as those of [`send`](Self::send).
+    /// [`Error::File`]: the file can't be read. [`Error::Invalid`]: the file is empty or above 100 MiB, or its media
+    /// type is not one of an image or a voice note. Also the errors of [`send`](Self::send).
     #[cfg(feature = "media")]
     pub async fn send_media(&self, target: Target, attachment: Attachment) -> Result<Sent, Error> {
         attachment.check(&target)?;
         let draft = attachment.draft.clone();
         let upload = crate::transfer::announce(attachment).await?;
-        self.queue(Outgoing::message(target, draft, Some(upload))).await
+        self.message(target, draft, Some(upload)).await
     }
 
-    /// Sends what another message carries, by way of the outbox: nothing is uploaded. `draft` is the text beside it, which may be
-    /// empty.
+    /// Sends another message's attachment through the outbox, without an upload. `draft` is the text next to it, which
+    /// may be empty.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: the message carries nothing. Else as those of [`send`](Self::send).
+    /// [`Error::Invalid`]: the message has no attachment. Also the errors of [`send`](Self::send).
     pub async fn forward(&self, target: Target, message: &Message, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
         draft.check(&target)?;
@@ -118,15 +119,15 @@ impl Client {
             });
         };
         let upload = Upload::copy(&message.conversation_id, message.seq, &message.kind, media);
-        self.queue(Outgoing::message(target, draft, Some(upload))).await
+        self.message(target, draft, Some(upload)).await
     }
 
-    /// Fetches what a message carries into this file, which is there only if all of it is, and is what the message says. What breaks
-    /// goes on where it was, five times.
+    /// Downloads a message's attachment into this file. The file appears only when the download is complete and its
+    /// digest matches the message. A broken download resumes where it stopped, up to five times.
     ///
     /// # Errors
-    /// [`Error::Refused`] with `gone`: the message is deleted. [`Error::File`]: it can't be fetched or written, or is something else.
-    /// [`Error::Invalid`]: the message carries nothing. [`Error::Closed`].
+    /// [`Error::Refused`] with `gone`: the message is deleted. [`Error::File`]: the attachment can't be fetched or
+    /// written, or its content differs. [`Error::Invalid`]: the message has no attachment. [`Error::Closed`].
     #[cfg(feature = "media")]
     pub async fn download(&self, message: &Message, to: impl Into<std::path::PathBuf>) -> Result<(), Error> {
         const TRIES: u32 = 5;
@@ -166,22 +167,30 @@ impl Client {
         item.map(|item| item.url).ok_or_else(gone)
     }
 
-    /// Where the bytes are that these messages carry, 10 at most: URLs that are good for five minutes, for an app that fetches by
-    /// itself. Keep what was fetched under its `media_id`, never under its URL, and check its `sha256`.
+    /// Requests the URLs of at most 10 attachments, for an app that downloads them itself. The URLs are valid for five
+    /// minutes. Cache a file by its `media_id`, never by its URL, and check its `sha256`.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::Refused`] or [`Error::Closed`].
+    /// [`Error::Refused`], [`Error::TooLarge`] or [`Error::Closed`].
     pub fn urls(
         &self,
         media_ids: Vec<MediaId>,
     ) -> impl Future<Output = Result<DownloadResult, Error>> + Send + 'static + use<> {
-        let (urls_tx, urls_rx) = oneshot::channel();
-        self.command(Command::Call(Call::Download(DownloadRequest { media_ids }, urls_tx)));
-        answer(urls_rx)
+        self.ask(DownloadRequest { media_ids })
     }
 
-    async fn queue<T>(&self, outgoing: Outgoing) -> Result<Sent<T>, Error> {
-        let queued = Queued { client_msg_id: new_client_msg_id()?, outgoing };
+    async fn request<T, R: Into<Action>>(&self, request: impl FnOnce(ClientMsgId) -> R) -> Result<Sent<T>, Error> {
+        let client_msg_id = new_client_msg_id()?;
+        let outgoing = Outgoing::Request(request(client_msg_id.clone()).into());
+        self.queue(Queued { client_msg_id, outgoing }).await
+    }
+
+    async fn message(&self, target: Target, draft: Draft, upload: Option<Upload>) -> Result<Sent, Error> {
+        let outgoing = Outgoing::message(target, draft, upload);
+        self.queue(Queued { client_msg_id: new_client_msg_id()?, outgoing }).await
+    }
+
+    async fn queue<T>(&self, queued: Queued) -> Result<Sent<T>, Error> {
         let (kept_tx, kept_rx) = oneshot::channel();
         let (stored_tx, stored_rx) = oneshot::channel();
         self.command(Command::Send { queued: queued.clone(), kept_tx, stored_tx });
@@ -204,7 +213,7 @@ impl Client {
         self.send(Target::User(user_id), draft).await
     }
 
-    /// As [`send`](Self::send), in answer to the message at `seq`.
+    /// Works as [`send`](Self::send), for a reply to the message at `seq`.
     ///
     /// # Errors
     /// As those of [`send`](Self::send).
@@ -217,8 +226,8 @@ impl Client {
         self.send(Target::Conversation(conversation_id.clone()), draft.into().reply_to(seq)).await
     }
 
-    /// Gives an own message another text, by way of the outbox, as [`send`](Self::send). It is made after what was sent to the
-    /// conversation before.
+    /// Changes the text of the user's own message through the outbox, as [`send`](Self::send) does. The edit follows
+    /// all earlier requests to the conversation.
     ///
     /// # Errors
     /// As those of [`send`](Self::send).
@@ -232,38 +241,41 @@ impl Client {
         if !body_fits(&body) {
             return Err(Error::TooLarge);
         }
-        self.queue(Outgoing::Edit { conversation_id: conversation_id.clone(), seq, body }).await
+        let conversation_id = conversation_id.clone();
+        self.request(|client_msg_id| EditRequest { conversation_id, seq, client_msg_id, body }).await
     }
 
-    /// Deletes an own message for everybody, by way of the outbox, as [`edit`](Self::edit).
+    /// Deletes the user's own message for all members through the outbox, as [`edit`](Self::edit) does.
     ///
     /// # Errors
-    /// [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox.
+    /// [`Error::Storage`] or [`Error::Closed`]: the delete is not in the outbox.
     pub async fn delete(&self, conversation_id: &ConversationId, seq: Seq) -> Result<Sent, Error> {
-        self.queue(Outgoing::Delete { conversation_id: conversation_id.clone(), seq }).await
+        let conversation_id = conversation_id.clone();
+        self.request(|client_msg_id| DeleteRequest { conversation_id, seq, client_msg_id }).await
     }
 
-    /// What the user reacts to a message with, in the place of the one before, by way of the outbox, as [`edit`](Self::edit);
-    /// `None` takes it back.
+    /// Sets the user's reaction to a message, in place of an earlier one, through the outbox as [`edit`](Self::edit)
+    /// does. `None` removes the reaction.
     ///
     /// # Errors
     /// As those of [`delete`](Self::delete).
     pub async fn react(&self, conversation_id: &ConversationId, seq: Seq, emoji: Option<Emoji>) -> Result<Sent, Error> {
-        self.queue(Outgoing::React { conversation_id: conversation_id.clone(), seq, emoji }).await
+        let conversation_id = conversation_id.clone();
+        self.request(|client_msg_id| ReactRequest { conversation_id, seq, client_msg_id, emoji }).await
     }
 
-    /// Makes a group or a channel, by way of the outbox, as [`send`](Self::send): the user is its owner. The answer says which conversation
-    /// it is. Groups are made in the order of these calls.
+    /// Creates a group or a channel through the outbox, as [`send`](Self::send) does; the user is its owner. The reply
+    /// has the conversation's id. The server creates groups in the order of these calls.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox.
+    /// [`Error::Invalid`], [`Error::Storage`] or [`Error::Closed`]: the request is not in the outbox.
     pub async fn create(&self, group: NewGroup) -> Result<Sent, Error> {
         group.check()?;
-        self.queue(Outgoing::Create(group)).await
+        self.request(|client_msg_id| group.request(client_msg_id)).await
     }
 
-    /// Adds members to a group, at most 50 at once, by way of the outbox: what is sent to the group after it comes after it. The
-    /// answer says who is new; if nobody is, there is no entry.
+    /// Adds up to 50 members to a group through the outbox. Later messages to the group are stored after the addition.
+    /// The reply lists the new members; if all were members already, the server writes no entry.
     ///
     /// # Errors
     /// As those of [`create`](Self::create).
@@ -274,29 +286,31 @@ impl Client {
     ) -> Result<Sent<AddResult>, Error> {
         let members: Vec<UserId> = members.into_iter().collect();
         check_users("members", &members, 1, GROUP_CHANGE_MEMBERS_MAX)?;
-        self.queue(Outgoing::Add { conversation_id: conversation_id.clone(), members }).await
+        let conversation_id = conversation_id.clone();
+        self.request(|client_msg_id| AddRequest { conversation_id, client_msg_id, members }).await
     }
 
-    /// Removes a member from a group, by way of the outbox, as [`add`](Self::add).
+    /// Removes a member from a group through the outbox, as [`add`](Self::add) does.
     ///
     /// # Errors
-    /// [`Error::Storage`] or [`Error::Closed`]: it is not in the outbox.
+    /// [`Error::Storage`] or [`Error::Closed`]: the request is not in the outbox.
     pub async fn remove(&self, conversation_id: &ConversationId, user_id: &UserId) -> Result<Sent, Error> {
         let (conversation_id, user_id) = (conversation_id.clone(), user_id.clone());
-        self.queue(Outgoing::Remove { conversation_id, user_id }).await
+        self.request(|client_msg_id| RemoveRequest { conversation_id, client_msg_id, user_id }).await
     }
 
-    /// Leaves a group or a channel, by way of the outbox, as [`add`](Self::add). Its owner hands it over before; a group's may also be
-    /// the last.
+    /// Leaves a group or a channel through the outbox, as [`add`](Self::add) does. An owner transfers the ownership
+    /// first; the owner of a group may also be its last member.
     ///
     /// # Errors
     /// As those of [`remove`](Self::remove).
     pub async fn leave(&self, conversation_id: &ConversationId) -> Result<Sent<LeaveResult>, Error> {
-        self.queue(Outgoing::Leave { conversation_id: conversation_id.clone() }).await
+        let conversation_id = conversation_id.clone();
+        self.request(|id| LeaveRequest { conversation_id, client_msg_id: Some(id) }).await
     }
 
-    /// Says what a member of a group may do, by way of the outbox, as [`add`](Self::add). With [`Role::Owner`] the user hands the
-    /// group over.
+    /// Sets the role of a member of a group through the outbox, as [`add`](Self::add) does. With [`Role::Owner`], the
+    /// user transfers the group's ownership.
     ///
     /// # Errors
     /// As those of [`create`](Self::create).
@@ -306,11 +320,11 @@ impl Client {
             return Err(Error::Invalid { field: "role", problem });
         }
         let (conversation_id, user_id) = (conversation_id.clone(), user_id.clone());
-        self.queue(Outgoing::Role { conversation_id, user_id, role }).await
+        self.request(|client_msg_id| RoleRequest { conversation_id, client_msg_id, user_id, role }).await
     }
 
-    /// Changes what a group is called, and what its members may do, by way of the outbox, as [`add`](Self::add). What is left out
-    /// stays as it is; something must be there.
+    /// Changes a group's title and its rules for members through the outbox, as [`add`](Self::add) does. A field that
+    /// is left out keeps its value; at least one field must be set.
     ///
     /// # Errors
     /// As those of [`create`](Self::create).
@@ -319,11 +333,12 @@ impl Client {
             let problem = "is missing; name this, history, post, add or join".to_owned();
             return Err(Error::Invalid { field: "title", problem });
         }
-        self.queue(Outgoing::Update { conversation_id: conversation_id.clone(), info }).await
+        let conversation_id = conversation_id.clone();
+        self.request(|client_msg_id| UpdateRequest { conversation_id, client_msg_id, info }).await
     }
 
-    /// A page of who is in a group, of at most `limit` members (1 to 100): the first one, or the one at the `next_cursor` of the
-    /// page before.
+    /// Requests a page of a group's members, at most `limit` (1 to 100). The page is the first one, or the one at the
+    /// `next_cursor` of the previous page.
     ///
     /// # Errors
     /// [`Error::Refused`] or [`Error::Closed`].
@@ -333,10 +348,8 @@ impl Client {
         limit: u64,
         cursor: Option<UserId>,
     ) -> impl Future<Output = Result<MembersResult, Error>> + Send + 'static + use<> {
-        let (members_tx, members_rx) = oneshot::channel();
         let request = MembersRequest { conversation_id: conversation_id.clone(), limit, cursor };
-        self.command(Command::Call(Call::Members(request, members_tx)));
-        answer(members_rx)
+        self.ask(request)
     }
 
     /// A page of how far the other members of a group have come, as [`members`](Self::members), for
@@ -350,10 +363,8 @@ impl Client {
         limit: u64,
         cursor: Option<UserId>,
     ) -> impl Future<Output = Result<ReceiptsResult, Error>> + Send + 'static + use<> {
-        let (receipts_tx, receipts_rx) = oneshot::channel();
         let request = ReceiptsRequest { conversation_id: conversation_id.clone(), limit, cursor };
-        self.command(Command::Call(Call::Receipts(request, receipts_tx)));
-        answer(receipts_rx)
+        self.ask(request)
     }
 
     /// A page of who reacted to the message at `seq`, in any conversation, as [`members`](Self::members).
@@ -367,14 +378,12 @@ impl Client {
         limit: u64,
         cursor: Option<UserId>,
     ) -> impl Future<Output = Result<ReactionsResult, Error>> + Send + 'static + use<> {
-        let (reactions_tx, reactions_rx) = oneshot::channel();
         let request = ReactionsRequest { conversation_id: conversation_id.clone(), seq, limit, cursor };
-        self.command(Command::Call(Call::Reactions(request, reactions_tx)));
-        answer(reactions_rx)
+        self.ask(request)
     }
 
-    /// Makes the user a member of a channel that takes everybody. It is asked again until the server has answered, but a restart
-    /// forgets it.
+    /// Makes the user a member of a channel whose `join` is `open`. The client repeats the request until the server has
+    /// replied; a restart forgets the request.
     ///
     /// # Errors
     /// [`Error::Refused`]: with `forbidden`, admins add members; or [`Error::Closed`].
@@ -382,14 +391,13 @@ impl Client {
         &self,
         conversation_id: &ConversationId,
     ) -> impl Future<Output = Result<JoinResult, Error>> + Send + 'static + use<> {
-        let (joined_tx, joined_rx) = oneshot::channel();
         let request = JoinRequest { conversation_id: conversation_id.clone() };
-        self.command(Command::Call(Call::Join(request, joined_tx)));
-        answer(joined_rx)
+        self.ask(request)
     }
 
-    /// A page of the user's channels, in the order of their ids: the first one, or the one at the `next_cursor` of the page before.
-    /// They are not in [`inbox`](Self::inbox), and no event tells of a change.
+    /// Requests a page of the user's channels, in the order of their ids. The page is the first one, or the one at the
+    /// `next_cursor` of the previous page. [`inbox`](Self::inbox) does not list channels, and no event reports a change
+    /// of this list.
     ///
     /// # Errors
     /// [`Error::Refused`] or [`Error::Closed`].
@@ -397,21 +405,22 @@ impl Client {
         &self,
         cursor: Option<ConversationId>,
     ) -> impl Future<Output = Result<ChannelsResult, Error>> + Send + 'static + use<> {
-        let (channels_tx, channels_rx) = oneshot::channel();
-        self.command(Command::Call(Call::Channels(ChannelsRequest { cursor }, channels_tx)));
-        answer(channels_rx)
+        self.ask(ChannelsRequest { cursor })
     }
 
-    /// The app shows a channel: what is written there comes as [`Event::Message`], each entry once and in order, until
-    /// [`unwatch`](Self::unwatch) or [`Event::Unwatched`], over reconnects but not over a restart. It begins above `after`, up to where
-    /// the app has the channel; with `None`, where it ends now. Of channels that are not watched, only what the user does there comes.
+    /// Subscribes to a channel that the app shows. Each entry comes once and in order as [`Event::Message`], until
+    /// [`unwatch`](Self::unwatch) or [`Event::Unwatched`]. The subscription survives reconnects but not a restart.
     ///
-    /// It is watched without being awaited. Awaited, it gives the server's first answer, or fails with [`Error::Refused`],
-    /// [`Error::Unwatched`] or [`Error::Closed`]. Called again it asks again, and goes on where it is.
+    /// Entries begin above `after`, the `seq` up to which the app has the channel; with `None`, above the channel's
+    /// current last entry. From channels without a subscription, the app gets only what the user does there.
+    ///
+    /// The client subscribes even if the result is not awaited. The future returns the server's first reply, or fails
+    /// with [`Error::Refused`], [`Error::Unwatched`] or [`Error::Closed`]. A second call repeats the request, and the
+    /// entries continue where they are.
     pub fn watch(&self, conversation_id: &ConversationId, after: Option<Seq>) -> Report<WatchResult> {
         let (watched_tx, answer_rx) = oneshot::channel();
         self.command(Command::Watch { conversation_id: conversation_id.clone(), after, watched_tx });
-        Report { answer_rx }
+        Report(answer::<WatchRequest>(answer_rx).boxed())
     }
 
     /// The app no longer shows it.
@@ -419,49 +428,47 @@ impl Client {
         self.command(Command::Unwatch(conversation_id.clone()));
     }
 
-    /// The user is writing: call it at each key. The other members are told every 4 s at most, and only while there is a
-    /// connection; it is not kept, not repeated and not answered.
+    /// Reports that the user is typing; call this function at each key. The client notifies the other members at most
+    /// every 4 s, and only while it has a connection. The report is not saved, not repeated, and has no reply.
     pub fn typing(&self, conversation_id: &ConversationId) {
         self.command(Command::Typing(conversation_id.clone()));
     }
 
-    /// The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report
-    /// a second for each conversation; calls that come sooner share the next one.
+    /// Reports that the user has read the conversation up to `seq`: the badge disappears, and the authors see blue
+    /// ticks. The client sends at most one report per second and conversation; earlier calls share the next report.
     ///
-    /// It is reported without being awaited. Awaited, it gives the number of messages that are left unread, in a group also of
-    /// those that name the user, or fails with [`Error::Refused`] or [`Error::Closed`].
+    /// The client sends the report even if the result is not awaited. The future returns the number of unread messages,
+    /// and in a group also of those that mention the user. The future fails with [`Error::Refused`] or
+    /// [`Error::Closed`].
     pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> Report<ReadResult> {
         let (left_tx, answer_rx) = oneshot::channel();
         self.command(Command::Read { conversation_id: conversation_id.clone(), seq, left_tx });
-        Report { answer_rx }
+        Report(answer::<ReadRequest>(answer_rx).boxed())
     }
 
-    /// Mutes or archives a conversation, or blocks a user. What is left out stays as it is. Of two calls about the same
-    /// conversation or user, the second one stands.
+    /// Mutes or archives a conversation, or blocks a user. A field that is left out keeps its value. The second of two
+    /// calls about the same conversation or user counts.
     ///
-    /// It is reported without being awaited, again and again until the server has answered; [`Event::SettingsChanged`] says
-    /// so. But a restart forgets it: what stands then is in the rows of [`inbox`](Self::inbox). Awaited, it fails with
-    /// [`Error::Refused`] or [`Error::Closed`].
+    /// The client sends the settings even if the result is not awaited, and repeats them until the server has replied;
+    /// then comes [`Event::SettingsChanged`]. A restart forgets the request; the rows of [`inbox`](Self::inbox) have
+    /// the settings that the server stored. The future fails with [`Error::Refused`] or [`Error::Closed`].
     pub fn settings(&self, settings: Settings) -> Report<()> {
-        let (done_tx, answer_rx) = oneshot::channel();
-        self.command(Command::Call(Call::Settings(settings, done_tx)));
-        Report { answer_rx }
+        Report(self.ask(settings).map_ok(|SettingsResult {}| ()).boxed())
     }
 
-    /// Has this device rung, in the place of what it registered before; or, with `None`, no longer, as when the user logs out.
-    /// Call it after each start, and whenever the token changes: a registration ends after 60 days, and the same again costs
-    /// next to nothing.
+    /// Registers this device for push notifications, in place of its earlier registration. With `None`, as at a logout,
+    /// removes the registration. Call this function after each start and whenever the token changes: a registration
+    /// expires after 60 days, and a repetition is cheap.
     ///
-    /// It is reported without being awaited, again and again until the server has answered. A restart forgets it. Awaited, it
-    /// fails with [`Error::Refused`] or [`Error::Closed`].
+    /// The client sends the registration even if the result is not awaited, and repeats it until the server has
+    /// replied. A restart forgets the request. The future fails with [`Error::Refused`] or [`Error::Closed`].
     pub fn register_device(&self, registration: Option<Registration>) -> Report<()> {
         let request = registration.map_or(DeviceRequest::Off { token: () }, DeviceRequest::On);
-        let (done_tx, answer_rx) = oneshot::channel();
-        self.command(Command::Call(Call::Device(request, done_tx)));
-        Report { answer_rx }
+        Report(self.ask(request).map_ok(|DeviceResult { .. }| ()).boxed())
     }
 
-    /// A page of the chat list, of at most 50 conversations: the first one, or the one at the `next_cursor` of the page before.
+    /// Requests a page of the chat list, at most 50 conversations. The page is the first one, or the one at the
+    /// `next_cursor` of the previous page.
     ///
     /// # Errors
     /// [`Error::Refused`] or [`Error::Closed`].
@@ -469,14 +476,12 @@ impl Client {
         &self,
         cursor: Option<String>,
     ) -> impl Future<Output = Result<InboxResult, Error>> + Send + 'static + use<> {
-        let (inbox_tx, inbox_rx) = oneshot::channel();
         let request = InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None };
-        self.command(Command::Call(Call::Inbox(request, inbox_tx)));
-        answer(inbox_rx)
+        self.ask(request)
     }
 
-    /// A page of a conversation, of at most `limit` messages (1 to 100). Events do not depend on it: messages that are on it
-    /// come, or have come, as [`Event::Message`] all the same, if they are new on this device.
+    /// Requests a page of a conversation, at most `limit` messages (1 to 100). Events do not depend on this call: each
+    /// message that is new on this device also comes as [`Event::Message`].
     ///
     /// # Errors
     /// [`Error::Refused`] or [`Error::Closed`].
@@ -486,35 +491,36 @@ impl Client {
         side: Side,
         limit: u64,
     ) -> impl Future<Output = Result<HistoryResult, Error>> + Send + 'static + use<> {
-        let (history_tx, history_rx) = oneshot::channel();
         let request = HistoryRequest { conversation_id: conversation_id.clone(), side, limit };
-        self.command(Command::Call(Call::History(request, history_tx)));
-        answer(history_rx)
+        self.ask(request)
     }
 
-    /// Who of these users is there, and when the others were: of those with whom there is a direct conversation, at most 20.
+    /// Requests which of these users are online, and when the others were last online, for at most 20 users. The result
+    /// has only users with whom the caller has a direct conversation.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::Refused`] or [`Error::Closed`].
+    /// [`Error::Refused`], [`Error::TooLarge`] or [`Error::Closed`].
     pub fn presence(
         &self,
         user_ids: Vec<UserId>,
     ) -> impl Future<Output = Result<Vec<Presence>, Error>> + Send + 'static + use<> {
-        let (presence_tx, presence_rx) = oneshot::channel();
-        self.command(Command::Call(Call::Presence(PresenceRequest { user_ids }, presence_tx)));
-        answer(presence_rx)
+        self.ask(PresenceRequest { user_ids }).map_ok(|PresenceResult { users }| users)
     }
 
-    /// Tries at once what waits to be tried again: a reconnect does not wait for its time, and a connection that looks alive
-    /// is checked. For an app that comes to the foreground or learns that the network has changed. After
-    /// [`State::Replaced`](crate::State::Replaced) nothing else connects again, so call it only if the user is there then.
+    /// Retries everything immediately that waits for a retry: a reconnect does not wait for its time, and the client
+    /// checks a connection that looks alive. Call this function when the app comes to the foreground or learns that the
+    /// network has changed.
+    ///
+    /// After [`State::Replaced`](crate::State::Replaced) only this call connects again, so call it only if the user is
+    /// present.
     pub fn wake(&self) {
         self.command(Command::Wake);
     }
 
-    /// The message whose file is being uploaded is not to be sent: it fails with [`Error::Cancelled`]. `false`: that is too late, since
-    /// its file is there, or there is no such message. One that waits since before a restart may have been sent then, and comes back as a message
-    /// if it was.
+    /// Cancels a message whose file is being uploaded; the message fails with [`Error::Cancelled`]. Returns `false` if
+    /// the upload is complete or no such message exists.
+    ///
+    /// An earlier run of the app may have sent the message already. In this case the message still comes as an event.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -524,7 +530,8 @@ impl Client {
         cancelled_rx.await.map_err(|_| Error::Closed)
     }
 
-    /// Messages and changes, those of groups too, that wait for the server's answer, oldest first: after a start, what to show as not stored yet.
+    /// Returns the requests that wait for the server's reply, oldest first: messages, and changes of messages and
+    /// groups. After a start, an app shows them as not stored yet.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -534,28 +541,39 @@ impl Client {
         outbox_rx.await.map_err(|_| Error::Closed)
     }
 
-    /// What has been done so far.
+    /// Returns the counters of the client.
     pub fn stats(&self) -> Stats {
         *self.stats_rx.borrow()
     }
 
-    /// Acknowledges what the app is done with, and closes the connection. What is in the outbox stays there. When it is done,
-    /// another client may use the storage.
+    /// Acknowledges all events that the app has finished with, and closes the connection. The outbox keeps its content.
+    /// After this call returns, another client may use the storage.
     pub async fn close(self) {
         let (closed_tx, closed_rx) = oneshot::channel();
         self.command(Command::Close { closed_tx });
-        // If there is no answer, it is closed already.
+        // Without a reply, the client is closed already.
         let _ = closed_rx.await;
     }
 
+    /// Sends a request now, or when the client has a connection.
+    fn ask<R: Ask + 'static>(
+        &self,
+        request: R,
+    ) -> impl Future<Output = Result<R::Result, Error>> + Send + 'static + use<R> {
+        let (reply_tx, reply_rx) = oneshot::channel();
+        self.command(Command::Call { action: request.into(), reply_tx });
+        answer::<R>(reply_rx)
+    }
+
     fn command(&self, command: Command) {
-        // If the client is closed, the one who waits for an answer learns that from the end of its channel.
+        // If the client is closed, the end of the channel tells the caller.
         let _ = self.command_tx.send(command);
     }
 }
 
-async fn answer<T>(answer_rx: oneshot::Receiver<Result<T, Error>>) -> Result<T, Error> {
-    answer_rx.await.map_err(|_| Error::Closed)?
+async fn answer<R: Ask>(answer_rx: oneshot::Receiver<Result<Reply, Error>>) -> Result<R::Result, Error> {
+    let reply = answer_rx.await.map_err(|_| Error::Closed)??;
+    R::result(reply).ok_or(Error::Unreadable)
 }
 
 /// A random UUID, which always is a valid id.
@@ -563,60 +581,65 @@ fn new_client_msg_id() -> Result<ClientMsgId, Error> {
     ClientMsgId::parse(&uuid::Uuid::new_v4().to_string()).map_err(|error| Error::Config(error.to_string()))
 }
 
-/// A message or a change that is in the outbox. It is sent whether this is kept or dropped. `T` is what the server answers.
+/// A message or a change in the outbox. The client sends it even if this value is dropped. `T` is the server's reply.
 #[derive(Debug)]
 pub struct Sent<T = SendResult> {
     queued: Queued,
-    stored_rx: oneshot::Receiver<Result<AddResult, Error>>,
+    stored_rx: oneshot::Receiver<Result<Reply, Error>>,
     answer: PhantomData<fn() -> T>,
 }
 
 impl<T> Sent<T> {
-    /// What this can be recognised by: its [`Event::Message`] carries the same.
+    /// Returns the id of this request; its [`Event::Message`] has the same id.
     pub fn client_msg_id(&self) -> &ClientMsgId {
         &self.queued.client_msg_id
     }
 
-    /// What is in the outbox now, for [`Timeline::queued`](crate::Timeline::queued).
+    /// Returns the content of the outbox for this request, for [`Timeline::queued`](crate::Timeline::queued).
     pub fn queued(&self) -> &Queued {
         &self.queued
     }
 }
 
 impl Sent {
-    /// Waits until the server has stored it, however long there is no connection.
+    /// Waits until the server has stored the request, however long the client has no connection.
     ///
     /// # Errors
-    /// [`Error::Refused`]: it will never be stored. [`Error::Closed`]: it is still in the outbox.
+    /// [`Error::Refused`]: the server will never store the request. [`Error::Closed`]: the request is still in the
+    /// outbox.
     pub async fn stored(self) -> Result<SendResult, Error> {
-        answer(self.stored_rx).await?.entry.ok_or(Error::Unreadable)
+        answer::<AddRequest>(self.stored_rx).await?.entry.ok_or(Error::Unreadable)
     }
 }
 
 impl Sent<AddResult> {
-    /// As [`Sent::stored`]: who is new, and who was a member before. If nobody is new, there is no `entry`.
+    /// Waits as [`Sent::stored`] does. The result lists the new members and those who were members before. If no member
+    /// is new, `entry` is absent.
     ///
     /// # Errors
     /// As those of [`Sent::stored`].
     pub async fn stored(self) -> Result<AddResult, Error> {
-        answer(self.stored_rx).await
+        answer::<AddRequest>(self.stored_rx).await
     }
 }
 
 impl Sent<LeaveResult> {
-    /// As [`Sent::stored`]. Of a channel there is no `entry`.
+    /// Waits as [`Sent::stored`] does. For a channel, `entry` is absent.
     ///
     /// # Errors
     /// As those of [`Sent::stored`].
     pub async fn stored(self) -> Result<LeaveResult, Error> {
-        Ok(LeaveResult { entry: answer(self.stored_rx).await?.entry })
+        Ok(LeaveResult { entry: answer::<AddRequest>(self.stored_rx).await?.entry })
     }
 }
 
-/// What the user has read, set or watches, on its way to the server. It is sent whether this is awaited or dropped.
-#[derive(Debug)]
-pub struct Report<T> {
-    answer_rx: oneshot::Receiver<Result<T, Error>>,
+/// A request about a read mark, settings or a subscription. The client sends it even if this value is dropped.
+pub struct Report<T>(BoxFuture<'static, Result<T, Error>>);
+
+impl<T> fmt::Debug for Report<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Report")
+    }
 }
 
 impl<T: Send + 'static> IntoFuture for Report<T> {
@@ -624,15 +647,17 @@ impl<T: Send + 'static> IntoFuture for Report<T> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        answer(self.answer_rx).boxed()
+        self.0
     }
 }
 
-/// What the client has to tell, in order.
+/// The client's events, in order.
 ///
-/// To ask for the next event is to be [`done`](Self::done) with the last one: only then is a message acknowledged to the server, and
-/// remembered as one that need not come again. An app that keeps messages keeps them before it asks for more, and a crash
-/// at any point loses none. One that never asks leaves everything pending on the server.
+/// A call of [`next`](Self::next) also means that the app has [finished](Self::done) with the previous event. Only then
+/// does the client acknowledge the message to the server and remember it as received.
+///
+/// An app that stores messages does so before it requests the next event; then a crash at any point loses none. If an
+/// app never requests the next event, all messages stay pending on the server.
 #[derive(Debug)]
 pub struct Events {
     event_rx: UnboundedReceiver<Event>,
@@ -650,8 +675,8 @@ impl Events {
         poll_fn(|context| self.poll_event(context)).await
     }
 
-    /// The app is done with the last event, though it does not ask for another one: before
-    /// [`close`](Client::close), for example.
+    /// Marks the last event as finished without a request for another one: before [`close`](Client::close), for
+    /// example.
     pub fn done(&mut self) {
         if let Some((conversation_id, seq)) = self.last.take()
             && let Some(command_tx) = self.command_tx.upgrade()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
+use pigeonhole_core::LinkId;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
@@ -14,21 +15,21 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 use wire::DeviceId;
 
-use crate::config::{TokenNeed, TokenSource};
-use crate::session::LinkId;
-use crate::{Config, Error, Timing, Why, token};
+use crate::config::TokenSource;
+use crate::{Config, Error, Timing, TokenNeed, Why, token};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 pub(crate) struct Dialer {
     url: String,
+    user_id: String,
     token: TokenSource,
     pub timing: Timing,
 }
 
-/// What a connection's task reports.
+/// A report from a connection's task.
 pub(crate) enum LinkNews {
-    /// With how long the token is valid, if it says so.
+    /// With the remaining lifetime of the token, if the token contains its expiry.
     Opened(LinkId, Option<Duration>),
     NotOpened(LinkId, Why),
     Frame(LinkId, String),
@@ -37,7 +38,7 @@ pub(crate) enum LinkNews {
 
 impl Dialer {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
-        let Config { url, device_id, timing, token, .. } = config;
+        let Config { url, user_id, device_id, timing, token, .. } = config;
         let uri: Uri = url.parse().map_err(|error| Error::Config(format!("{url}: {error}")))?;
         if !matches!(uri.scheme_str(), Some("ws" | "wss")) || uri.host().is_none_or(str::is_empty) {
             return Err(Error::Config(format!("{url} is no WebSocket address: it begins with wss:// and a host")));
@@ -45,7 +46,7 @@ impl Dialer {
         let device_id = DeviceId::parse(device_id).map_err(|error| Error::Config(format!("the device id {error}")))?;
         let separator = if url.contains('?') { '&' } else { '?' };
         let url = format!("{url}{separator}device_id={device_id}");
-        Ok(Self { url, token: token.clone(), timing: timing.bounded() })
+        Ok(Self { url, user_id: user_id.clone(), token: token.clone(), timing: timing.clone() })
     }
 
     async fn dial(&self, need: TokenNeed) -> Result<(Socket, Option<Duration>), Why> {
@@ -53,13 +54,19 @@ impl Dialer {
         let token = AssertUnwindSafe(async { (self.token)(need).await }).catch_unwind().await;
         let token = token.map_err(|_| Why::NoToken("the token function has panicked".to_owned()))?;
         let token = token.map_err(|error| Why::NoToken(error.to_string()))?;
+        if let Some(subject) = token::subject(&token).filter(|subject| *subject != self.user_id) {
+            let user_id = &self.user_id;
+            return Err(Why::WrongUser(format!(
+                "the token is for the user {subject:?} (its sub), and the client for {user_id:?}: get a token for {user_id:?}"
+            )));
+        }
         let unusable = |error: tungstenite::Error| Why::Unreachable(error.to_string());
         let mut request = self.url.as_str().into_client_request().map_err(unusable)?;
         let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))
             .map_err(|_| Why::NoToken("the token holds characters that no token has".to_owned()))?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, bearer);
-        // Small frames that wait for an answer: they must not wait for each other.
+        // Small frames that wait for a reply must not wait for each other.
         match connect_async_with_config(request, None, true).await {
             Ok((socket, _)) => Ok((socket, token::time_left(&token, now()))),
             Err(tungstenite::Error::Http(response)) => match response.status().as_u16() {
@@ -92,7 +99,7 @@ pub(crate) async fn run_link(
     let opened =
         opened.unwrap_or_else(|_| Err(Why::Unreachable(format!("no answer within {:?}", dialer.timing.dial_wait))));
     let report = |news| {
-        // If the client has ended, nobody needs the news.
+        // If the client has ended, the receiver is gone.
         let _ = news_tx.send(news);
     };
     let (socket, token_left) = match opened {

@@ -1,36 +1,39 @@
-//! Executes what a [`Session`] puts out: sends frames over sockets, writes changes to the storage, hands events to the app.
+//! Executes the outputs of a [`Session`]: sends frames over sockets, writes changes to the storage, delivers events to
+//! the app.
 //!
-//! One task runs this, and one more per connection, which dials and then copies frames in both directions.
+//! One task runs the session, and one task per connection dials and then copies frames in both directions.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use pigeonhole_core::{AskId, LinkId, Output, Put, PutEnd, Queued, Session, StorageChange};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
-use tokio::time::{sleep_until, timeout};
-use wire::{AddResult, ClientMsgId, ConversationId, ReadResult, Seq, WatchResult};
+use tokio::time::{sleep, timeout};
+use wire::{Action, ClientMsgId, ConversationId, Reply, Seq};
 
 use crate::dial::{Dialer, LinkNews, run_link};
-use crate::media::{Put, PutEnd};
-use crate::session::{Call, LinkId, Output, Session, Waiter};
-use crate::storage::{Queued, Storage, StorageChange};
-use crate::{Error, Event, Stats};
+use crate::storage::Storage;
+use crate::{Error, Event, Stats, now};
 
 /// While nothing has to be done at any known time.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// So many calls at once share one write to the storage.
+/// Up to this number of calls share one write to the storage.
 const BATCH_MAX: usize = 256;
 
-/// What the app asks of the task.
+/// The channel on which the app waits for a reply.
+pub(crate) type Waiter = oneshot::Sender<Result<Reply, Error>>;
+
+/// A command from the app to the task.
 pub(crate) enum Command {
-    Send { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter<AddResult> },
-    Read { conversation_id: ConversationId, seq: Seq, left_tx: Waiter<ReadResult> },
-    Call(Call),
+    Send { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter },
+    Read { conversation_id: ConversationId, seq: Seq, left_tx: Waiter },
+    Call { action: Action, reply_tx: Waiter },
     Typing(ConversationId),
-    Watch { conversation_id: ConversationId, after: Option<Seq>, watched_tx: Waiter<WatchResult> },
+    Watch { conversation_id: ConversationId, after: Option<Seq>, watched_tx: Waiter },
     Unwatch(ConversationId),
     Handled { conversation_id: ConversationId, seq: Seq },
     Wake,
@@ -57,7 +60,8 @@ impl Driver {
         let writer = Writer { storage: Some(storage), unsaved: Vec::new() };
         let (put_tx, put_rx) = unbounded_channel();
         let puts = Puts::new(put_tx);
-        let running = Running { session, writer, links, puts, event_tx, stats_tx, leaving: None };
+        let waiting = Waiting::default();
+        let running = Running { session, writer, links, puts, waiting, event_tx, stats_tx, leaving: None };
         running.run(command_rx, news_rx, put_rx).await;
     }
 }
@@ -67,6 +71,7 @@ struct Running {
     writer: Writer,
     links: Links,
     puts: Puts,
+    waiting: Waiting,
     event_tx: UnboundedSender<Event>,
     stats_tx: watch::Sender<Stats>,
     leaving: Option<oneshot::Sender<()>>,
@@ -79,10 +84,10 @@ impl Running {
         mut news_rx: UnboundedReceiver<LinkNews>,
         mut put_rx: UnboundedReceiver<PutNews>,
     ) {
-        self.session.tick(Instant::now());
+        self.session.tick(now());
         while self.leaving.is_none() {
             self.execute().await;
-            let tick_at = self.session.next_tick().unwrap_or_else(|| Instant::now() + IDLE);
+            let wait = self.session.next_tick().map_or(IDLE, |at| at - now()).min(IDLE);
             tokio::select! {
                 command = command_rx.recv() => {
                     let Some(command) = command else { break };
@@ -100,15 +105,15 @@ impl Running {
                 }
                 Some(news) = put_rx.recv() => match news {
                     PutNews::Progress(client_msg_id, bytes) => self.session.put_progress(&client_msg_id, bytes),
-                    PutNews::Ended(client_msg_id, end) => self.session.put_ended(&client_msg_id, end, Instant::now()),
+                    PutNews::Ended(client_msg_id, end) => self.session.put_ended(&client_msg_id, end, now()),
                 },
-                () = sleep_until(tick_at.into()) => self.session.tick(Instant::now()),
+                () = sleep(wait) => self.session.tick(now()),
             }
         }
         self.leave().await;
     }
 
-    /// In the order they were given. New messages are on the disk before any of them is known to be sent.
+    /// Handles commands in the order of the calls. Writes new messages to the disk before any of them can be sent.
     async fn handle_commands(&mut self, batch: Vec<Command>) {
         let queued = batch.iter().filter_map(|command| match command {
             Command::Send { queued, .. } => Some(StorageChange::Queued(queued.clone())),
@@ -116,29 +121,29 @@ impl Running {
         });
         let queued: Vec<StorageChange> = queued.collect();
         let kept = if queued.is_empty() { Ok(()) } else { self.writer.save(queued).await };
-        let now = Instant::now();
+        let now = now();
         for command in batch {
             match command {
                 Command::Send { queued, kept_tx, stored_tx } => {
                     // An app that no longer waits has sent the message all the same.
                     let _ = kept_tx.send(kept.clone());
                     if kept.is_ok() {
-                        self.session.send(queued, Some(stored_tx), now);
+                        self.session.send(queued, Some(self.waiting.add(stored_tx)), now);
                     }
                 }
                 Command::Read { conversation_id, seq, left_tx } => {
-                    self.session.read(&conversation_id, seq, left_tx, now);
+                    self.session.read(&conversation_id, seq, self.waiting.add(left_tx), now);
                 }
-                Command::Call(call) => self.session.call(call, now),
+                Command::Call { action, reply_tx } => self.session.call(action, self.waiting.add(reply_tx), now),
                 Command::Typing(conversation_id) => self.session.typing(conversation_id, now),
                 Command::Watch { conversation_id, after, watched_tx } => {
-                    self.session.watch(&conversation_id, after, watched_tx, now);
+                    self.session.watch(&conversation_id, after, self.waiting.add(watched_tx), now);
                 }
                 Command::Unwatch(conversation_id) => self.session.unwatch(&conversation_id, now),
                 Command::Handled { conversation_id, seq } => self.session.handled(&conversation_id, seq, now),
                 Command::Wake => self.session.wake(now),
                 Command::Cancel { client_msg_id, cancelled_tx } => {
-                    // It is cancelled all the same if the app no longer waits.
+                    // The session cancels the message even if the app no longer waits.
                     let _ = cancelled_tx.send(self.session.cancel(&client_msg_id, now));
                 }
                 Command::Outbox { outbox_tx } => {
@@ -151,7 +156,7 @@ impl Running {
     }
 
     fn on_link_news(&mut self, news: LinkNews) {
-        let now = Instant::now();
+        let now = now();
         match news {
             LinkNews::Opened(link, token_left) => self.session.opened(link, token_left, now),
             LinkNews::NotOpened(link, why) => {
@@ -166,7 +171,7 @@ impl Running {
         }
     }
 
-    /// Saves first: nothing is acknowledged, and no answer given, before it is in the storage.
+    /// Saves first: the client acknowledges an entry, or completes a call, only after the storage has it.
     async fn execute(&mut self) {
         let changes = self.session.take_changes();
         if !changes.is_empty() {
@@ -185,7 +190,7 @@ impl Running {
                     // The app need not listen.
                     let _ = self.event_tx.send(event);
                 }
-                Output::Complete(completion) => completion.tell(),
+                Output::Answer { ask, result } => self.waiting.answer(ask, result),
                 Output::Put { client_msg_id, put } => self.puts.begin(client_msg_id, put),
                 Output::Abort { client_msg_id } => self.puts.end(&client_msg_id),
             }
@@ -193,7 +198,7 @@ impl Running {
     }
 
     async fn leave(mut self) {
-        self.session.closing(Instant::now());
+        self.session.closing(now());
         self.execute().await;
         let close_wait = self.links.dialer.timing.close_wait;
         self.links.open.clear();
@@ -204,6 +209,28 @@ impl Running {
             // The storage is free again before the app learns that the client is closed.
             drop(self);
             let _ = closed_tx.send(());
+        }
+    }
+}
+
+/// The requests of the app that wait for their answers.
+#[derive(Default)]
+struct Waiting {
+    all: BTreeMap<AskId, Waiter>,
+    last: AskId,
+}
+
+impl Waiting {
+    fn add(&mut self, waiter: Waiter) -> AskId {
+        self.last += 1;
+        self.all.insert(self.last, waiter);
+        self.last
+    }
+
+    fn answer(&mut self, ask: AskId, result: Result<Reply, Error>) {
+        if let Some(waiter) = self.all.remove(&ask) {
+            // An app that no longer waits needs no reply.
+            let _ = waiter.send(result);
         }
     }
 }
@@ -232,15 +259,15 @@ impl Links {
     }
 }
 
-/// What a PUT's task reports.
+/// A report from a PUT's task.
 enum PutNews {
-    /// So many bytes have gone out.
+    /// The number of bytes that have been sent.
     #[cfg_attr(not(feature = "media"), expect(dead_code, reason = "nothing is put without it"))]
     Progress(ClientMsgId, u64),
     Ended(ClientMsgId, PutEnd),
 }
 
-/// Files on their way. They end with this.
+/// Uploads in progress. Dropping this value ends them.
 struct Puts {
     put_tx: UnboundedSender<PutNews>,
     /// `None` until something is put: it can't be made where there are no certificates, and text needs none.
@@ -262,7 +289,7 @@ impl Puts {
         while self.tasks.try_join_next().is_some() {}
         let (put_tx, id) = (self.put_tx.clone(), client_msg_id.clone());
         let Some(http) = self.http.clone().or_else(|| crate::transfer::http().ok()) else {
-            // If the client has ended, nobody needs the news.
+            // If the client has ended, the receiver is gone.
             let _ = put_tx.send(PutNews::Ended(client_msg_id, PutEnd::Lost));
             return;
         };
@@ -301,7 +328,7 @@ impl Puts {
 struct Writer {
     /// `None` only while it is at work.
     storage: Option<Box<dyn Storage>>,
-    /// What could not be written.
+    /// Changes that could not be written.
     unsaved: Vec<StorageChange>,
 }
 

@@ -1,4 +1,4 @@
-//! A client for Pigeonhole: chat that arrives once, in order, over connections that come and go.
+//! A client for Pigeonhole: each chat message arrives once and in order, across reconnects.
 //!
 //! ```no_run
 //! use pigeonhole_client::{Client, Config, Event, FileStorage, TokenNeed};
@@ -38,41 +38,37 @@
 //! # }
 //! ```
 //!
-//! # What it promises
+//! # Promises
 //!
-//! * What [`Client::send`], [`edit`](Client::edit), [`delete`](Client::delete) or [`react`](Client::react) took is sent until the
-//!   server has answered, over reconnects and, with a [`FileStorage`], restarts; it is stored once. What is for the same
-//!   conversation is stored in the order it was sent. Name a direct one always by its user or always by its id: after a restart it
-//!   is the server that says that the two are one.
-//!   (The server knows it again for 7 days: one that waits for longer, after a try whose answer was lost, can be
-//!   stored twice.)
-//! * Each entry of a conversation, a message or a silent one, is handed over once, in the order of `seq`, and none is left out;
-//!   of a channel, while it is [watched](Client::watch). A new device begins where the user's others are.
-//! * A message is acknowledged when the app asks for the event after it, so what it had not finished with when it crashed
-//!   comes again. See [`Events`].
+//! * The client repeats each [`Client::send`], [`edit`](Client::edit), [`delete`](Client::delete) or
+//!   [`react`](Client::react) until the server has replied. The client does so across reconnects and, with a
+//!   [`FileStorage`], restarts. The server stores each request once, and requests of one conversation in the order of
+//!   the calls.
+//! * To keep this order, name a direct conversation always by its user or always by its id. After a restart, the client
+//!   knows only from the server's replies that both are the same conversation.
+//! * The server recognises a repetition for 7 days. A message that waits longer after a lost reply can be stored twice.
+//! * The app gets each entry of a conversation, a message or a change entry, once, in the order of `seq`, and without a
+//!   gap. The entries of a channel come while the app is [subscribed](Client::watch). A new device starts at the marks
+//!   of the user's other devices.
+//! * The client acknowledges a message when the app requests the next event. After a crash, an unfinished message comes
+//!   again. See [`Events`].
 //!
 //! # Layout
 //!
-//! `session` is the whole client without I/O and clock: frames, calls and the time in, frames, events and changes out. `driver`
-//! executes those, `dial` is one connection, `client` is what an app uses. `timeline` is apart from all that: the ordered view
-//! of one conversation, for drawing it.
+//! `pigeonhole-core` is the whole client without I/O and clock. `driver` carries out its outputs, `dial` is one
+//! connection, and `client` is the public API.
 
 #![warn(missing_docs)]
 
 #[cfg(feature = "media")]
 mod attachment;
 mod client;
+mod clock;
 mod config;
 mod dial;
 mod driver;
-mod error;
-mod event;
-mod group;
-mod media;
-mod session;
-mod stats;
+mod private;
 mod storage;
-mod timeline;
 mod token;
 #[cfg(feature = "media")]
 mod transfer;
@@ -80,25 +76,31 @@ mod transfer;
 #[cfg(feature = "media")]
 pub use attachment::Attachment;
 pub use client::{Client, Events, Report, Sent};
-pub use config::{Config, Timing, TokenError, TokenNeed};
-pub use error::Error;
-pub use event::{Event, ReceiptKind, State, Why};
-pub use group::{Draft, EVERYBODY, NewGroup};
-pub use media::{About, Source, Upload};
-pub use stats::Stats;
-pub use storage::{FileStorage, MemoryStorage, Outgoing, Queued, Saved, Storage, StorageChange};
-pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
+pub use clock::now;
+pub use config::{Config, TokenError};
+pub use pigeonhole_core::{
+    About, Draft, EVERYBODY, Error, Event, Moment, NewGroup, Outgoing, Queued, Readers, ReceiptKind, Saved, Source,
+    State, Stats, StorageChange, Tick, Timeline, TimelineEntry, Timing, TokenNeed, Unsent, Upload, Why,
+};
+pub use storage::{FileStorage, MemoryStorage, Storage};
 pub use wire::limits;
 pub use wire::{
-    AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId, ConversationKind,
-    ConversationSettings, DeviceToken, Digest, Download, DownloadResult, Emoji, FileName, GroupMember, HistoryFrom,
-    HistoryResult, InboxResult, Info, InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveResult, Media, MediaId,
-    Member, MembersResult, Message, MessageId, MimeType, MutedUntil, Platform, Presence, Reaction, ReactionsResult,
-    Reactor, ReadResult, Receipt, ReceiptsResult, Registration, Role, SendResult, Seq, Settings, Side, System, Target,
-    Thumbhash, Timestamp, Title, UserId, UserSettings, WatchResult, Waveform, When,
+    Action, AddRequest, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,
+    ConversationKind, ConversationSettings, CreateRequest, DeleteRequest, DeviceToken, Digest, Download,
+    DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info,
+    InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
+    Message, MessageId, MimeType, MutedUntil, NotAdded, Platform, Presence, ReactRequest, Reaction, ReactionsResult,
+    Reactor, ReadResult, Receipt, ReceiptsResult, Registration, RemoveRequest, Role, RoleRequest, SendResult, Seq,
+    Settings, Side, System, Target, Thumbhash, Timestamp, Title, UpdateRequest, UserId, UserSettings, WatchResult,
+    Waveform, When,
 };
 
 /// The README's example, so that it compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The example in the repository's README, so that it compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct RepositoryReadme;

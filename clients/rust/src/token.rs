@@ -1,19 +1,34 @@
-//! When the app's token ends. Whether it is valid is the server's to say.
+//! Reads the user and the expiry from the app's token. Only the server checks whether the token is valid.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-/// How long it is valid by this device's clock; nothing, if it has ended. `None`: it does not say so in a way that can be read.
+/// Returns the user of the token. `None`: the client can't read a user from it.
+pub(crate) fn subject(token: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Claims {
+        sub: String,
+    }
+    claims(token).map(|Claims { sub }| sub)
+}
+
+fn claims<T: DeserializeOwned>(token: &str) -> Option<T> {
+    let claims = BASE64URL_NOPAD.decode(token.split('.').nth(1)?.as_bytes()).ok()?;
+    serde_json::from_slice(&claims).ok()
+}
+
+/// Returns the token's remaining lifetime by this device's clock; zero if it has expired. `None`: the client can't read
+/// an expiry.
 pub(crate) fn time_left(token: &str, now: SystemTime) -> Option<Duration> {
     #[derive(Deserialize)]
     struct Claims {
         // Some issuers write a fraction.
         exp: f64,
     }
-    let claims = BASE64URL_NOPAD.decode(token.split('.').nth(1)?.as_bytes()).ok()?;
-    let Claims { exp } = serde_json::from_slice(&claims).ok()?;
+    let Claims { exp } = claims(token)?;
     let ends = Duration::try_from_secs_f64(exp).ok()?;
     Some(ends.saturating_sub(now.duration_since(UNIX_EPOCH).unwrap_or_default()))
 }
@@ -24,9 +39,21 @@ mod tests {
 
     use super::*;
 
+    fn token(claims: &str) -> String {
+        format!("e30.{}.c2ln", BASE64URL_NOPAD.encode(claims.as_bytes()))
+    }
+
     fn left(claims: &str) -> Option<Duration> {
-        let token = format!("e30.{}.c2ln", BASE64URL_NOPAD.encode(claims.as_bytes()));
-        time_left(&token, UNIX_EPOCH + Duration::from_secs(1000))
+        time_left(&token(claims), UNIX_EPOCH + Duration::from_secs(1000))
+    }
+
+    #[test]
+    fn a_jwt_says_whose_it_is() {
+        assert_eq!(subject(&token(r#"{"sub":"alice"}"#)).as_deref(), Some("alice"));
+        for claims in [r#"{"exp":1}"#, r#"{"sub":7}"#, "[]", ""] {
+            assert_eq!(subject(&token(claims)), None, "{claims}");
+        }
+        assert_eq!(subject("opaque"), None);
     }
 
     #[test]
@@ -47,7 +74,9 @@ mod tests {
         #[test]
         fn any_text_may_be_a_token(text in ".*", claims in ".*") {
             time_left(&text, UNIX_EPOCH);
+            subject(&text);
             left(&claims);
+            subject(&token(&claims));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use futures_util::stream;
+use pigeonhole_core::{Put, PutEnd, Source, Upload};
 use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Body, StatusCode};
 use sha2::{Digest as _, Sha256};
@@ -19,16 +20,16 @@ use wire::{Digest, Media};
 
 use crate::Error;
 use crate::attachment::{Attachment, check_length};
-use crate::media::{Put, PutEnd, Source, Upload};
+use crate::private;
 
-/// Read and written at once.
+/// The size of one read or write.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Nothing at all came or went for so long.
+/// The longest time in which no byte may move.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
-/// What S3 is spoken to with. It can't be made where there are no certificates. A limit of silence would count the time in which a
-/// request goes out: [`put`] has its own.
+/// Creates the HTTP client for S3. Creation fails on a system without certificates. A read timeout would include the
+/// time in which a request is sent, so [`put`] has its own timeout.
 pub(crate) fn http() -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder().connect_timeout(CONNECT_WAIT).build()
 }
@@ -102,7 +103,7 @@ pub(crate) async fn announce(attachment: Attachment) -> Result<Upload, Error> {
     read.await.map_err(|error| Error::File(error.to_string()))?
 }
 
-/// Reads these bytes of the file, and puts them. `progress` is told how many have gone out.
+/// Reads these bytes of the file and uploads them. Calls `progress` with the number of bytes sent.
 pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) + Send + Sync + 'static) -> PutEnd {
     let Put { path, offset, bytes, url, headers } = put;
     let read = spawn_blocking(move || read_range(&path, offset, bytes)).await;
@@ -139,7 +140,7 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
     }
 }
 
-/// The file is gone, or shorter than it was; or the server asks for what no server may.
+/// Returns whether a retry can't help: the file is gone or shorter than it was, or the request is impossible.
 fn is_final(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput)
 }
@@ -147,11 +148,11 @@ fn is_final(error: &io::Error) -> bool {
 /// Until nothing at all has gone out for too long.
 async fn silence(mut sent_rx: watch::Receiver<u64>) {
     while let Ok(Ok(())) = timeout(SILENCE_MAX, sent_rx.changed()).await {}
-    // All of it is on its way, or none of it moves: an answer is due.
+    // All bytes are sent, or none moves: a response is due.
     sleep(SILENCE_MAX).await;
 }
 
-/// In chunks. It is as long as a part at most, which a phone can hold.
+/// Reads the range in chunks. The range is at most one part, which fits into a phone's memory.
 fn read_range(path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<Vec<u8>>> {
     if bytes > MEDIA_WHOLE_BYTES_MAX {
         let problem = "the server wants more at once than the protocol allows";
@@ -170,7 +171,7 @@ fn read_range(path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<Vec<u8>>> 
     Ok(chunks)
 }
 
-/// A file that is being fetched, beside the place where it is to be.
+/// A download in progress, in a file next to its destination.
 pub(crate) struct Fetch {
     part: PathBuf,
     file: Option<File>,
@@ -184,7 +185,7 @@ pub(crate) enum Fetched {
     All,
     /// The URL is good no more: another one is needed.
     UrlEnded,
-    /// It broke. What has come is kept.
+    /// The transfer broke. The received bytes are kept.
     Broken(String),
 }
 
@@ -194,7 +195,7 @@ impl Fetch {
         // Another download may write to the same place, and no file of the user's is in the way.
         part.push(format!(".{:016x}.part", fastrand::u64(..)));
         let part = PathBuf::from(part);
-        let file = File::create_new(&part)?;
+        let file = private::create_new(&part)?;
         Ok(Self { part, file: Some(file), hash: Some(Hash::new(media.bytes)), done: 0, media: media.clone() })
     }
 
@@ -211,7 +212,7 @@ impl Fetch {
             Err(elapsed) => return silent(elapsed),
         };
         match response.status() {
-            // All of it, though only the rest was asked for.
+            // S3 returned the whole object instead of the requested range.
             StatusCode::OK if self.done > 0 => self.begin_again()?,
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {}
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => return Ok(Fetched::UrlEnded),
@@ -229,7 +230,7 @@ impl Fetch {
     }
 
     fn begin_again(&mut self) -> Result<(), Error> {
-        self.file = Some(File::create(&self.part).map_err(unwritable)?);
+        self.file = Some(private::create(&self.part).map_err(unwritable)?);
         (self.hash, self.done) = (Some(Hash::new(self.media.bytes)), 0);
         Ok(())
     }
@@ -252,7 +253,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// Puts it where it is to be, if it is what the message says.
+    /// Moves the file to its destination, if its size and digest match the message.
     pub(crate) fn end(mut self, to: &Path) -> Result<(), Error> {
         let (Some(file), Some(hash)) = (self.file.take(), self.hash.take()) else {
             return Err(Error::File("it can't be written".to_owned()));
@@ -308,7 +309,7 @@ mod tests {
         assert_eq!(hashed(&even, MIB).1.len(), 3);
     }
 
-    /// Answers each connection with the next of these, and gives what was asked.
+    /// Starts a server that replies to each connection with the next response, and returns the requests.
     async fn server(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/object", listener.local_addr().unwrap());
@@ -377,7 +378,7 @@ mod tests {
         assert!(matches!(end(too_much).await, PutEnd::Unreadable(_)));
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(end(one.clone()).await, PutEnd::Unreadable(_)));
-        // What stands for any other error: it can be opened or not, and not be read.
+        // A directory in place of the file, for any other error: opening may succeed, reading fails.
         std::fs::create_dir(&path).unwrap();
         assert_eq!(end(one).await, PutEnd::Lost);
         std::fs::remove_dir(path).unwrap();
@@ -401,10 +402,17 @@ mod tests {
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::Broken(_))));
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::UrlEnded)));
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
-        // Another one to the same place, which is given up, takes nothing of this one with it.
+        // A second, abandoned fetch to the same path leaves the data of the first alone.
         drop(Fetch::new(&hello(), &to).unwrap());
         fetch.end(&to).unwrap();
         assert_eq!((std::fs::read(&to).unwrap().as_slice(), beside()), (&b"hello"[..], vec![to.clone()]));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+
+            let mode = std::fs::metadata(&to).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "what people send is for nobody else on this machine: {mode:o}");
+        }
         let asked = serving.await.unwrap();
         assert!(!asked[0].contains("range:") && asked[2].contains("range: bytes=3-"), "{asked:?}");
         std::fs::remove_file(&to).unwrap();

@@ -1,4 +1,4 @@
-//! What an app sees of the client where there is no server.
+//! Tests of the public API without a server.
 #![allow(clippy::unwrap_used, reason = "a panic is the test's report")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,16 +7,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use data_encoding::BASE64URL_NOPAD;
 use pigeonhole_client::limits::BODY_BYTES_MAX;
 use pigeonhole_client::{
-    Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, MemoryStorage, Outgoing, Seq,
-    State, Target, Timing, TokenNeed, UserId, Why,
+    Action, Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, FileStorage, MemoryStorage, Outgoing,
+    ReactRequest, Seq, State, Target, Timing, TokenNeed, UserId, Why,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Has no token to give, and tells when it is asked for one.
+/// Returns a configuration without a token, and a receiver of the client's token requests.
 fn offline() -> (Config, UnboundedReceiver<TokenNeed>) {
     let (asked_tx, asked_rx) = unbounded_channel();
     let token = move |need| {
@@ -74,23 +75,23 @@ async fn a_change_goes_into_the_outbox_as_a_message_does() {
     client.react(&id, seq, thumb.clone()).await.unwrap();
     client.react(&id, seq, None).await.unwrap();
     client.delete(&id, seq).await.unwrap();
-    // Nobody hears of it now, nor later.
+    // No member gets this event, now or later.
     client.typing(&id);
     client.close().await;
     let (client, _events) = Client::connect(offline().0.storage(storage)).await.unwrap();
     let waiting: Vec<Outgoing> = client.outbox().await.unwrap().into_iter().map(|queued| queued.outgoing).collect();
-    let conversation_id = || id.clone();
     let target = Target::Conversation(id.clone());
-    assert_eq!(
-        waiting,
-        [
-            Outgoing::Message { target, body: "sure".to_owned(), reply_to: Some(seq), mentions: vec![], media: None },
-            Outgoing::Edit { conversation_id: conversation_id(), seq, body: "better".to_owned() },
-            Outgoing::React { conversation_id: conversation_id(), seq, emoji: thumb },
-            Outgoing::React { conversation_id: conversation_id(), seq, emoji: None },
-            Outgoing::Delete { conversation_id: conversation_id(), seq },
-        ]
-    );
+    let told: Vec<_> = waiting.iter().map(|it| (it.target(), it.target_seq(), it.body())).collect();
+    let of = |body| (Some(target.clone()), Some(seq), body);
+    let message = (Some(target.clone()), None, Some("sure"));
+    assert_eq!(told, [message, of(Some("better")), of(None), of(None), of(None)]);
+    assert!(matches!(&waiting[0], Outgoing::Message { reply_to, .. } if *reply_to == Some(seq)), "{waiting:?}");
+    let emoji = |at: usize| match &waiting[at] {
+        Outgoing::Request(Action::React(ReactRequest { emoji, .. })) => emoji.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((emoji(2), emoji(3)), (thumb, None));
+    assert!(matches!(&waiting[4], Outgoing::Request(Action::Delete(_))), "{waiting:?}");
 }
 
 #[tokio::test]
@@ -121,9 +122,8 @@ async fn what_can_never_be_sent_is_refused_at_once() {
     let to_bob = || Draft::new("hi").mentions(vec![UserId::parse("bob").unwrap()]);
     let refused = client.send(channel(), to_bob()).await.unwrap_err();
     assert_eq!(refused.to_string(), "mentions must be left out: this is a channel");
-    let everybody = vec![UserId::parse("bob").unwrap(); 21];
-    let refused = client.presence(everybody).await.unwrap_err();
-    assert_eq!(refused.to_string(), "user_ids must have at most 20");
+    let everybody = vec![UserId::parse(&"b".repeat(128)).unwrap(); 300];
+    assert_eq!(client.presence(everybody).await.unwrap_err(), Error::TooLarge);
     assert!(outbox(&client).await.is_empty());
 }
 
@@ -165,7 +165,7 @@ async fn a_token_function_that_panics_is_asked_again() {
 async fn who_only_writes_text_needs_no_certificates() {
     const NOWHERE: &str = "/nowhere/at/all";
     const CERTIFICATES: &str = "SSL_CERT_FILE";
-    // Where they are is said to a process as it starts.
+    // A process reads the location of the certificates at its start.
     if std::env::var(CERTIFICATES).is_ok_and(|file| file == NOWHERE) {
         let (client, _events) = Client::connect(offline().0).await.unwrap();
         client.send_to("bob", "hi").await.unwrap();
@@ -185,7 +185,7 @@ async fn a_connection_is_replaced_before_its_token_ends() {
     let (asked_tx, mut asked_rx) = unbounded_channel();
     let token = move |need| {
         let _ = asked_tx.send(need);
-        // The next one is asked for a minute before the end.
+        // The client requests the next token a minute before the expiry.
         #[expect(clippy::disallowed_methods, reason = "the client compares the token with the clock")]
         let exp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() + 61.0;
         let claims = BASE64URL_NOPAD.encode(format!(r#"{{"exp":{exp}}}"#).as_bytes());
@@ -198,6 +198,40 @@ async fn a_connection_is_replaced_before_its_token_ends() {
         open.push(timeout(PATIENCE, tokio_tungstenite::accept_async(stream)).await.unwrap().unwrap());
         assert_eq!(asked_rx.recv().await, Some(need));
     }
+}
+
+#[tokio::test]
+async fn a_token_of_another_user_connects_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/v1", listener.local_addr().unwrap());
+    let subjects = std::sync::Mutex::new(vec!["alice", "bob"]);
+    let token = move |_| {
+        let subject = subjects.lock().unwrap().pop().unwrap();
+        let claims = BASE64URL_NOPAD.encode(format!(r#"{{"sub":"{subject}"}}"#).as_bytes());
+        std::future::ready(Ok(format!("e30.{claims}.c2ln")))
+    };
+    let soon = Timing { reconnect_first: Duration::ZERO, ..Timing::default() };
+    let (_client, mut events) = Client::connect(Config::new(url, "alice", token).timing(soon)).await.unwrap();
+    let Some(Event::State(State::Connecting)) = events.next().await else { panic!("it tries") };
+    match timeout(PATIENCE, events.next()).await.unwrap() {
+        Some(Event::State(State::Offline { why: Why::WrongUser(text), .. })) => {
+            assert!(text.contains(r#""bob""#) && text.contains(r#""alice""#), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // The next one is right, and the only one with which anything comes here.
+    let (stream, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+    #[allow(clippy::result_large_err, reason = "the signature is the library's")]
+    let callback = |request: &tungstenite::handshake::server::Request, response| {
+        assert!(
+            request.headers()["authorization"]
+                .to_str()
+                .unwrap()
+                .contains(&BASE64URL_NOPAD.encode(br#"{"sub":"alice"}"#))
+        );
+        Ok(response)
+    };
+    timeout(PATIENCE, tokio_tungstenite::accept_hdr_async(stream, callback)).await.unwrap().unwrap();
 }
 
 #[tokio::test]

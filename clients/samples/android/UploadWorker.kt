@@ -1,7 +1,8 @@
-// Puts what a message carries, also while no screen of the app is there, to begin with; docs/clients.md has what comes before and after. It
-// needs androidx.work:work-runtime and OkHttp.
+// A sample that uploads a message's attachment, also while no screen of the app is open; docs/clients.md describes the
+// steps before and after. The sample needs androidx.work:work-runtime and OkHttp.
 //
-// Enqueue it as unique work by the `client_msg_id`, which is also its tag to cancel it by, with NetworkType.CONNECTED and an exponential backoff.
+// Enqueue it as unique work with the `client_msg_id` as its name and as its tag, by which you cancel it. Use
+// NetworkType.CONNECTED and an exponential backoff.
 
 package chat.pigeonhole.sample
 
@@ -21,19 +22,23 @@ import okio.BufferedSink
 class UploadWorker(context: Context, parameters: WorkerParameters) : Worker(context, parameters) {
     private val http = OkHttpClient.Builder().writeTimeout(30, SECONDS).build()
 
-    /** Some ten minutes, off the main thread. What is there by then stays: the next run is told what is missing. */
+    /**
+     * Runs for at most ten minutes or so, off the main thread. Uploaded parts stay: the next run requests what is
+     * missing.
+     */
     override fun doWork(): Result = try {
         val file = File(inputData.getString("path")!!)
         val mediaId = inputData.getString("media_id")!!
         while (true) {
-            // At most eight at a time, and none once all of it is there. Its URLs are good for a quarter of an hour.
+            // At most eight at a time, and none when all parts are uploaded. The URLs are valid for 15 minutes.
             val puts = missing(mediaId)
             if (puts.isEmpty()) break
             puts.forEach { put(file, it) }
         }
         if (send(mediaId)) Result.success() else Result.retry()
     } catch (gone: Gone) {
-        // It was sent, or has ended. What the outbox holds says which: announce it anew, or leave it.
+        // The message was sent, or the announcement has expired. The outbox shows which: announce the file again, or
+        // stop.
         Result.failure()
     } catch (lost: IOException) {
         Result.retry()
@@ -42,11 +47,14 @@ class UploadWorker(context: Context, parameters: WorkerParameters) : Worker(cont
     class Put(val offset: Long, val bytes: Long, val url: String, val headers: Map<String, String>)
     class Gone : Exception()
 
-    /** 412: it is there already. Anything else, such as a URL that has ended, is asked for again, later each time. */
+    /**
+     * Uploads one part. Status 412 means that S3 has the part already. After any other failure, such as an expired URL,
+     * the next run requests a new URL after a longer wait.
+     */
     private fun put(file: File, put: Put) {
         if (isStopped) throw IOException("cancelled, or not now")
         val request = Request.Builder().url(put.url).put(Part(file, put))
-        // They are signed: all of them, and no others. The length is OkHttp's to set, and the type is the body's.
+        // The headers are signed: send all of them, and no others. OkHttp sets the length, and the body has the type.
         put.headers.filterKeys { !it.equals("content-length", true) }.forEach { (name, value) -> request.header(name, value) }
         http.newCall(request.build()).execute().use {
             if (!it.isSuccessful && it.code != 412) throw IOException("${it.code}")
@@ -69,7 +77,10 @@ class UploadWorker(context: Context, parameters: WorkerParameters) : Worker(cont
         }
     }
 
-    /** Your own: `upload` with the `media_id`; its `url` as one Put of the whole, or its `parts`. `gone` is thrown as Gone. */
+    /**
+     * Write this function for your app: call `upload` with the `media_id`, and return its `url` as one Put of the whole
+     * file, or its `parts`. Throw Gone for the error `gone`.
+     */
     private fun missing(mediaId: String): List<Put> = emptyList()
 
     /** Your own: `uploaded`, and then the message from the outbox. `false`: `not_ready`, or no connection. */

@@ -1,4 +1,4 @@
-// A client for Pigeonhole to begin with; docs/clients.md has the rules that it keeps. Dart 3, web_socket_channel 3, uuid 4.
+// A sample client for Pigeonhole; docs/clients.md has the rules that it follows. Dart 3, web_socket_channel 3, uuid 4.
 
 import 'dart:async';
 import 'dart:convert';
@@ -17,12 +17,12 @@ class _Asked {
   _Asked(this.request);
   final Fields request;
   Duration? since = _now(); // null: put off, so no reply is owed
-  Duration at = _now(); // when it was last said
+  Duration at = _now(); // time of the last `typing`
   int wait = 5; // seconds
 }
 
 class _Conversation {
-  int? shown; // up to here; null: new on this device, and nobody has said yet where it begins
+  int? shown; // up to here; null: new on this device, and its start is not known yet
   int last = 0; // the server has messages up to here
   final early = <int, Fields>{}; // what came before its turn
   Duration askAt = Duration.zero; // not before this for what is missing
@@ -38,9 +38,9 @@ class Pigeonhole {
 
   final Uri url; // wss://….amazonaws.com/v1?device_id=…, one id for each installation
   final String me;
-  final Future<String> Function() token; // asked before each connection
-  final void Function(Fields message) show; // each message once, in order; acknowledged after this. With a `deleted_at` it says nothing
-  final void Function(Fields entry) change; // a silent entry, in order among the messages: what to make of `target_seq`, or nothing
+  final Future<String> Function() token; // called before each connection
+  final void Function(Fields message) show; // each message once, in order, then acknowledged; a deleted one is empty
+  final void Function(Fields entry) change; // each change entry, in order; changes the message `target_seq`
   final void Function(String conversation, String user, int seq, bool read) tick; // what is read is delivered, too
   final void Function(String clientMsgId, String why) failed;
 
@@ -117,7 +117,7 @@ class Pigeonhole {
   void _opened() {
     _heardAt = _now();
     _pingAt = _heardAt + const Duration(minutes: 5);
-    _asked.remove('inbox'); // The chat list is read anew, after the drain.
+    _asked.remove('inbox'); // The client reads the chat list again, after the drain.
     for (final it in _asked.values) {
       it.since = _heardAt;
       it.wait = 5;
@@ -216,7 +216,7 @@ class Pigeonhole {
         }
         _refused(frame['id'] as String?, error);
       default:
-        return; // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
+        return; // from API Gateway, or newer than this client: requests without a reply are repeated later
     }
     _attempt = 0;
     if (_isPaging && _page.entries.every((it) => (_conversations[it.key]?.shown ?? -1) >= it.value)) _drain();
@@ -313,7 +313,7 @@ class Pigeonhole {
     final it = _conversation(id);
     final before = it.shown;
     it.last = max(it.last, result['last_seq'] as int);
-    // Of a group it says nobody's: it begins with what has come.
+    // A group's page has no mark of this user: the conversation starts with the first entry that came.
     final own = _objects(result['members']).where((member) => member['user_id'] == me);
     if (!isAfter) _begin(it, own.isEmpty ? it.last : own.first['delivered_seq'] as int);
     _skipTo(it, result['first_seq'] as int? ?? 1);
@@ -330,20 +330,21 @@ class Pigeonhole {
     final it = _conversation(id);
     it.last = max(it.last, seq);
     if (seq > (it.shown ?? 0)) it.early[seq] = message;
-    if (drained || seq == 1) _begin(it, seq - 1); // What comes before it, a device of this user has acknowledged.
+    if (drained || seq == 1) _begin(it, seq - 1); // Another device has acknowledged the earlier entries.
     _showNext(it);
     final shown = it.shown;
     if (shown != null && shown >= seq) _unacked[id] = shown; // Again as well: the ack may have been lost.
   }
 
-  /// After this seq, or before, if something from before has come. An own message without a reply may be from before, too.
+  /// Starts after this seq, or before the first entry that has come. An own message without a reply may be earlier,
+  /// too.
   void _begin(_Conversation it, int after) {
     if (it.shown != null || _outbox.isNotEmpty) return;
     it.shown = it.early.keys.fold<int>(after, (first, seq) => min(first, seq - 1));
     _showNext(it);
   }
 
-  /// Of a group: what is below is not shown to this user, who has joined (again) later, so nothing of it is missing.
+  /// Skips the entries of a group that this user may not see, after a (new) join: none of them is missing.
   void _skipTo(_Conversation it, int first) {
     final shown = it.shown;
     if (shown == null) return;

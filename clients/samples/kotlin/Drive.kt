@@ -1,4 +1,5 @@
-// Lets tools/scripts/samples.py use the class: a command a line in, what the class says a line out, fields with tabs between.
+// Lets tools/scripts/samples.py use the class: one command per input line, one result per output line, with tabs
+// between fields.
 
 import kotlin.system.exitProcess
 import org.json.JSONObject

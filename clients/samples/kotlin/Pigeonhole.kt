@@ -1,4 +1,5 @@
-// A client for Pigeonhole to begin with; docs/clients.md has the rules that it keeps. OkHttp 3.13 or later; org.json is part of Android.
+// A sample client for Pigeonhole; docs/clients.md has the rules that it follows. OkHttp 3.13 or later; org.json is part
+// of Android.
 
 import java.util.TreeMap
 import java.util.UUID
@@ -15,19 +16,19 @@ import org.json.JSONObject
 class Pigeonhole(
     private val url: String, // wss://….amazonaws.com/v1?device_id=…, one id for each installation
     private val me: String,
-    private val token: () -> String, // asked before each connection
-    private val show: (JSONObject) -> Unit, // each message once, in order; acknowledged after this. With a `deleted_at` it says nothing
-    private val change: (JSONObject) -> Unit, // a silent entry, in order among the messages: what to make of `target_seq`, or nothing
-    private val tick: (conversation: String, user: String, seq: Long, read: Boolean) -> Unit, // what is read is delivered, too
+    private val token: () -> String, // called before each connection
+    private val show: (JSONObject) -> Unit, // each message once, in order, then acknowledged; a deleted one is empty
+    private val change: (JSONObject) -> Unit, // each change entry, in order; changes the message `target_seq`
+    private val tick: (conversation: String, user: String, seq: Long, read: Boolean) -> Unit, // read includes delivered
     private val failed: (clientMsgId: String, why: String) -> Unit
 ) : WebSocketListener() {
     private class Asked(val request: Map<String, Any>, var since: Long?) { // null: put off, so no reply is owed
-        var at = 0L // when it was last said
+        var at = 0L // time of the last `typing`
         var wait = 5_000L
     }
 
     private class Conversation {
-        var shown: Long? = null // up to here; null: new on this device, and nobody has said yet where it begins
+        var shown: Long? = null // up to here; null: new on this device, and its start is not known yet
         var last = 0L // the server has messages up to here
         val early = TreeMap<Long, JSONObject>() // what came before its turn
         var askAt = 0L // not before this for what is missing
@@ -85,7 +86,7 @@ class Pigeonhole(
 
     private fun connect() = try {
         isReplaced = false
-        heardAt = now() // Of this one nothing can have come yet.
+        heardAt = now() // No frame can have come yet on this connection.
         val request = Request.Builder().url(url).header("Authorization", "Bearer ${token()}").build()
         socket = http.newWebSocket(request, this)
     } catch (noToken: Exception) {
@@ -104,7 +105,7 @@ class Pigeonhole(
     override fun onOpen(webSocket: WebSocket, response: Response) = onThread {
         heardAt = now()
         pingAt = now() + 300_000
-        asked.remove("inbox") // The chat list is read anew, after the drain.
+        asked.remove("inbox") // The client reads the chat list again, after the drain.
         asked.values.forEach { say(it.apply { since = now(); wait = 5_000 }) }
         drain()
         sendNext()
@@ -196,7 +197,7 @@ class Pigeonhole(
                 }
                 refused(frame.optString("id"), error)
             }
-            else -> return // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
+            else -> return // from API Gateway, or newer than this client: requests without a reply are repeated later
         }
         attempt = 0
         if (isPaging && page.all { (id, seq) -> (conversations[id]?.shown ?: -1) >= seq }) drain()
@@ -280,7 +281,7 @@ class Pigeonhole(
         val it = conversation(id)
         val before = it.shown
         it.last = maxOf(it.last, result.getLong("last_seq"))
-        // Of a group it says nobody's: it begins with what has come.
+        // A group's page has no mark of this user: the conversation starts with the first entry that came.
         val own = result.getJSONArray("members").objects().find { member -> member.getString("user_id") == me }
         if (!isAfter) begin(it, own?.getLong("delivered_seq") ?: it.last)
         skipTo(it, result.optLong("first_seq", 1))
@@ -296,19 +297,22 @@ class Pigeonhole(
         val it = conversation(id)
         it.last = maxOf(it.last, seq)
         if (seq > it.shown ?: 0) it.early[seq] = message
-        if (drained || seq == 1L) begin(it, seq - 1) // What comes before it, a device of this user has acknowledged.
+        if (drained || seq == 1L) begin(it, seq - 1) // Another device has acknowledged the earlier entries.
         showNext(it)
         it.shown?.let { shown -> if (shown >= seq) unacked[id] = shown } // Again as well: the ack may have been lost.
     }
 
-    /** After this seq, or before, if something from before has come. An own message without a reply may be from before, too. */
+    /**
+     * Starts after this seq, or before the first entry that has come. An own message without a reply may be earlier,
+     * too.
+     */
     private fun begin(it: Conversation, after: Long) {
         if (it.shown != null || outbox.isNotEmpty()) return
         it.shown = minOf(after, (it.early.keys.firstOrNull() ?: Long.MAX_VALUE) - 1)
         showNext(it)
     }
 
-    /** Of a group: what is below is not shown to this user, who has joined (again) later, so nothing of it is missing. */
+    /** Skips the entries of a group that this user may not see, after a (new) join: none of them is missing. */
     private fun skipTo(it: Conversation, first: Long) {
         it.shown = maxOf(it.shown ?: return, first - 1)
         it.early.headMap(first).clear()
@@ -331,6 +335,6 @@ class Pigeonhole(
     private fun now() = System.nanoTime() / 1_000_000
 
     private companion object {
-        val MESSAGES = setOf("text", "image", "file", "voice") // with `media`, of which `body` is the caption; all else is silent
+        val MESSAGES = setOf("text", "image", "file", "voice") // other kinds are no messages
     }
 }

@@ -1,20 +1,24 @@
-// Puts what messages carry, also while the app is in the background, to begin with; docs/clients.md has what comes before and after.
+// A sample that uploads attachments, also while the app is in the background; docs/clients.md describes the steps
+// before and after.
 //
-// Before: `upload` with the digest below, and its answer's `media_id`, `url` and `headers`, or `parts`. After: `ended` says what became of it.
+// Before: call `upload` with the digest below, and take `media_id`, `url` and `headers`, or `parts`, from its reply.
+// After: `ended` reports the result.
 
 import CryptoKit
 import Foundation
 
-/// One for the whole app, made at each start: iOS hands over what has ended since.
+/// Uploads in the background. Create one instance per app at each start: iOS then delivers the uploads that have ended
+/// since.
 final class BackgroundUpload: NSObject, URLSessionDataDelegate {
     static let partBytes = 8 * 1024 * 1024
     static let wholeBytesMax = 16 * 1024 * 1024
 
-    /// Of this `media_id`, with HTTP's status. 200 and 412: the bytes are there, so when none of its parts is left, ask `uploaded`, then
-    /// `send`. Anything else, and nil, which is no answer: ask `upload` with the `media_id` for fresh URLs, later each time.
+    /// Called with the `media_id` and the HTTP status, or with nil if there was no response. Statuses 200 and 412 mean
+    /// that S3 has the bytes: when all parts are uploaded, call `uploaded`, then `send`. After any other result, call
+    /// `upload` with the `media_id` for fresh URLs, each time after a longer wait.
     private let ended: (_ mediaId: String, _ status: Int?) -> Void
     private let progress: (_ mediaId: String, _ sent: Int64) -> Void
-    /// What `application(_:handleEventsForBackgroundURLSession:completionHandler:)` was given.
+    /// The completion handler of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`.
     var allHandled: (() -> Void)?
 
     private lazy var session: URLSession = {

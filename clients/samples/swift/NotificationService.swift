@@ -1,5 +1,6 @@
-// The notification service extension of an app for Pigeonhole, to begin with; docs/clients.md says what rings. iOS 13 or later. It runs
-// beside the app, for up to 30 seconds with each notification, and turns ids into what the user knows: names, and the message itself.
+// A sample of the notification service extension of an app for Pigeonhole; docs/clients.md describes push. iOS 13 or
+// later. The extension runs next to the app, for up to 30 seconds with each notification. The sample replaces ids with
+// what the user knows: names, and the message itself.
 
 import UserNotifications
 
@@ -16,8 +17,8 @@ final class NotificationService: UNNotificationServiceExtension {
             return
         }
         Task {
-            // Your own: asks `history` with `after_seq` over a short connection, or a store that app and extension share (an app group).
-            // The last `text` there that is not deleted.
+            // Write this for your app: request `history` with `after_seq` over a short connection, or read a store that
+            // app and extension share (an app group). Take the last `text` there that is not deleted.
             if let message = await latest(in: conversation, upTo: seq) {
                 content.title = message.name
                 content.body = message.text
@@ -27,7 +28,7 @@ final class NotificationService: UNNotificationServiceExtension {
         }
     }
 
-    /// The time is over: what there is by now is shown.
+    /// The time is over: shows the current content.
     override func serviceExtensionTimeWillExpire() {
         finish()
     }
@@ -43,8 +44,8 @@ final class NotificationService: UNNotificationServiceExtension {
     }
 }
 
-/// In the app: what was read elsewhere goes from the lock screen. Call it from `application(_:didReceiveRemoteNotification:)`, and with the
-/// read marks that the app learns of itself.
+/// Removes notifications of messages that were read elsewhere, in the app. Call it from
+/// `application(_:didReceiveRemoteNotification:)`, and with each read mark that the app receives.
 func clear(_ conversation: String, upTo seq: Int) async {
     let center = UNUserNotificationCenter.current()
     let shown = await center.deliveredNotifications().filter { notification in

@@ -1,4 +1,5 @@
-// A client for Pigeonhole to begin with; docs/clients.md has the rules that it keeps. URLSessionWebSocketTask: iOS 13, macOS 10.15 or later.
+// A sample client for Pigeonhole; docs/clients.md has the rules that it follows. URLSessionWebSocketTask: iOS 13, macOS
+// 10.15 or later.
 
 import Foundation
 
@@ -12,12 +13,12 @@ final class Pigeonhole {
     private struct Asked {
         let request: Fields
         var since: TimeInterval? = uptime() // nil: put off, so no reply is owed
-        var at = uptime() // when it was last said
+        var at = uptime() // time of the last `typing`
         var wait = 5.0
     }
 
     private final class Conversation {
-        var shown: Int? // up to here; nil: new on this device, and nobody has said yet where it begins
+        var shown: Int? // up to here; nil: new on this device, and its start is not known yet
         var last = 0 // the server has messages up to here
         var early: [Int: Fields] = [:] // what came before its turn
         var askAt: TimeInterval = 0 // not before this for what is missing
@@ -27,10 +28,10 @@ final class Pigeonhole {
 
     private let url: URL // wss://….amazonaws.com/v1?device_id=…, one id for each installation
     private let me: String
-    private let token: () async throws -> String // asked before each connection
-    private let show: (Fields) -> Void // each message once, in order; acknowledged after this. With a `deleted_at` it says nothing
-    private let change: (Fields) -> Void // a silent entry, in order among the messages: what to make of `target_seq`, or nothing
-    private let tick: (_ conversation: String, _ user: String, _ seq: Int, _ read: Bool) -> Void // what is read is delivered, too
+    private let token: () async throws -> String // called before each connection
+    private let show: (Fields) -> Void // each message once, in order, then acknowledged; a deleted one is empty
+    private let change: (Fields) -> Void // each change entry, in order; changes the message `target_seq`
+    private let tick: (_ conversation: String, _ user: String, _ seq: Int, _ read: Bool) -> Void // read: also delivered
     private let failed: (_ clientMsgId: String, _ why: String) -> Void
 
     private var socket: URLSessionWebSocketTask?
@@ -117,11 +118,11 @@ final class Pigeonhole {
         }
     }
 
-    /// What is sent before the handshake is over waits for it.
+    /// Requests before the end of the handshake wait for it.
     private func onOpen() {
         heardAt = uptime()
         pingAt = uptime() + 300
-        asked["inbox"] = nil // The chat list is read anew, after the drain.
+        asked["inbox"] = nil // The client reads the chat list again, after the drain.
         for id in asked.keys {
             asked[id]?.since = uptime()
             asked[id]?.wait = 5
@@ -175,7 +176,7 @@ final class Pigeonhole {
     private func list(_ cursor: String?) {
         var fields: Fields = ["limit": 50]
         if let cursor { fields["cursor"] = cursor }
-        if let since { fields["since"] = since.dropLast() + "+00:01" } // A minute before: this takes the place of the Z.
+        if let since { fields["since"] = since.dropLast() + "+00:01" } // a minute earlier, by an offset in place of Z
         ask("inbox", id: "inbox", fields)
     }
 
@@ -221,7 +222,7 @@ final class Pigeonhole {
             }
             refused(id, error)
         default:
-            return // API Gateway's own, or newer than this client: what has no reply is asked again in a while.
+            return // from API Gateway, or newer than this client: requests without a reply are repeated later
         }
         attempt = 0
         if isPaging, page.allSatisfy({ (conversations[$0.key]?.shown ?? -1) >= $0.value }) { drain() }
@@ -314,7 +315,7 @@ final class Pigeonhole {
         let it = conversation(id)
         let before = it.shown
         it.last = max(it.last, result["last_seq"] as? Int ?? 0)
-        // Of a group it says nobody's: it begins with what has come.
+        // A group's page has no mark of this user: the conversation starts with the first entry that came.
         let own = (result["members"] as? [Fields])?.first { $0["user_id"] as? String == me }
         if !isAfter { begin(it, after: own?["delivered_seq"] as? Int ?? it.last) }
         skip(it, to: result["first_seq"] as? Int ?? 1)
@@ -330,19 +331,20 @@ final class Pigeonhole {
         let it = conversation(id)
         it.last = max(it.last, seq)
         if seq > it.shown ?? 0 { it.early[seq] = message }
-        if drained || seq == 1 { begin(it, after: seq - 1) } // What comes before it, a device of this user has acknowledged.
+        if drained || seq == 1 { begin(it, after: seq - 1) } // Another device has acknowledged the earlier entries.
         showNext(it)
         if let shown = it.shown, shown >= seq { unacked[id] = shown } // Again as well: the ack may have been lost.
     }
 
-    /// After this seq, or before, if something from before has come. An own message without a reply may be from before, too.
+    /// Starts after this seq, or before the first entry that has come. An own message without a reply may be earlier,
+    /// too.
     private func begin(_ it: Conversation, after: Int) {
         if it.shown != nil || !outbox.isEmpty { return }
         it.shown = min(after, (it.early.keys.min() ?? Int.max) - 1)
         showNext(it)
     }
 
-    /// Of a group: what is below is not shown to this user, who has joined (again) later, so nothing of it is missing.
+    /// Skips the entries of a group that this user may not see, after a (new) join: none of them is missing.
     private func skip(_ it: Conversation, to first: Int) {
         guard let shown = it.shown else { return }
         it.shown = max(shown, first - 1)

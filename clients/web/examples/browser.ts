@@ -1,7 +1,7 @@
 import { connect, counts, indexedDbStorage, type TokenNeed } from "@pigeonhole/client";
 
 async function tokenFromMyBackend(need: TokenNeed): Promise<string> {
-  // One from the cache will do, as long as it is valid, but for "refused" and "expired".
+  // A valid cached token is enough, except for "refused" and "expired".
   const isFresh = need === "refused" || need === "expired";
   const response = await fetch("/token", { cache: isFresh ? "reload" : "default" });
   return response.text();
@@ -14,7 +14,7 @@ const client = await connect({
   storage: indexedDbStorage("alice"),
 });
 
-// Now it is in the outbox, with or without a network; a reload does not lose it.
+// The message is in the outbox now. A reload does not lose it.
 const sent = await client.sendTo("bob", "hi");
 sent.stored.then(
   ({ conversation_id, seq }) => console.log(`✓ number ${seq} in ${conversation_id}`),
@@ -28,7 +28,7 @@ for await (const event of client.events) {
       if (counts(event.message)) {
         console.log(`${sender_id}: ${body}`);
       }
-      // It is on the screen. This need not be waited for.
+      // The message is on the screen. There is no need to await the reply.
       client.read(conversation_id, seq);
       break;
     }

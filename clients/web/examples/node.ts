@@ -1,4 +1,4 @@
-// Echoes whatever is said to it, against `cargo run`.
+// Echoes each message that it receives, against `cargo run`.
 
 import { connect, counts } from "@pigeonhole/client";
 import { WebSocket } from "ws";
@@ -12,7 +12,7 @@ const client = await connect({
 });
 
 for await (const event of client.events) {
-  // Edits, reactions and what happened to a group are no messages that anybody wrote.
+  // Ignores edits, reactions and changes of a group: no user wrote a message there.
   if (event.type === "message" && counts(event.message) && event.message.sender_id !== "echo") {
     const { conversation_id, seq, body } = event.message;
     client.read(conversation_id, seq);

@@ -1,17 +1,18 @@
 import { type Client, type System, Timeline, type TimelineEntry } from "@pigeonhole/client";
 
-/** One for each conversation, which is fed with all that is told of it. */
+/** Creates the timeline of one conversation; the app passes all events about the conversation to it. */
 export async function open(client: Client, userId: string, conversation: string): Promise<Timeline> {
   const timeline = new Timeline(userId);
   timeline.history(await client.history(conversation));
-  // The user looks at it: the unread separator stays where it is until `close`.
+  // Opens the conversation: the unread separator does not move until `close`.
   timeline.open();
   return timeline;
 }
 
 /**
- * To be drawn anew after each event: `timeline.message(event.message)`, `receipt(event)`, `row(event.conversation)`,
- * `failed(event.clientMsgId, event.error.code)`, and `typing(event.user_id, performance.now())`.
+ * Returns the lines to draw. Draw them again after each event: `timeline.message(event.message)`, `receipt(event)`,
+ * `row(event.conversation)`, `failed(event.clientMsgId, event.error.code)`, and `typing(event.user_id,
+ * performance.now())`.
  */
 export function lines(timeline: Timeline): string[] {
   return timeline.entries((at) => new Date(at).toLocaleDateString()).map(line);
@@ -24,14 +25,15 @@ function line(entry: TimelineEntry): string {
     case "unread":
       return `--- ${entry.count} unread ---`;
     case "gap":
-      // `timeline.missing()` is what to ask `client.history` for.
+      // `timeline.missing()` returns the part to request with `client.history`.
       return "…";
     case "message": {
       const { sender_id, body, edited_at, deleted_at, reactions = [] } = entry.message;
       const answer = entry.quote ? `> ${entry.quote.body} ` : "";
       const said = deleted_at ? "(deleted)" : `${answer}${body}${edited_at ? " (edited)" : ""}`;
       const liked = reactions.map(({ emoji, count }) => `${emoji} ${count}`).join(" ");
-      // What the user has just changed is shown at once; `entry.changing` says so, and `entry.refused` what was not stored.
+      // The timeline shows the user's own change immediately: `entry.changing` is set until it is stored, and
+      // `entry.refused` if the server refuses it.
       return `${sender_id}: ${said} ${liked} ${entry.tick ?? ""}`;
     }
     case "system":
@@ -41,7 +43,7 @@ function line(entry: TimelineEntry): string {
   }
 }
 
-/** What happened to a group. Titles and names are of others' making. */
+/** Describes a change of a group. Other users choose titles and names. */
 function what(who: string, system: System): string {
   switch (system.event) {
     case "created":
@@ -59,7 +61,7 @@ function what(who: string, system: System): string {
   }
 }
 
-/** The user writes something else in the place of what they said. */
+/** Replaces the text of the user's own message. */
 export async function edit(client: Client, timeline: Timeline, conversation: string, seq: number, body: string) {
   const { queued } = await client.edit(conversation, seq, body);
   timeline.queued(queued, new Date().toISOString());

@@ -1,4 +1,4 @@
-// Validates asyncapi.yaml with AsyncAPI's own parser, which is what `asyncapi validate` calls. (The CLI around it brings
+// Validates asyncapi.yaml with AsyncAPI's own parser, which `asyncapi validate` calls. (The CLI around the parser needs
 // a thousand more packages.)
 
 import { fileURLToPath } from "node:url";

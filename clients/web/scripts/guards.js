@@ -1,5 +1,5 @@
-// Guards for what the server sends, as TypeScript. One that passes has every field that the type says, of the right type. Fields
-// that the schema does not have, lengths and formats other than that of a time are not looked at: those are the server's to keep.
+// Generates TypeScript guards for the server's frames. A value that passes has every field of its type, with the right
+// type. The guards ignore extra fields, lengths, and all formats except timestamps: the server ensures those.
 
 const HELPERS = `type Fields = Record<string, unknown>;
 
@@ -17,7 +17,7 @@ function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
 }
 `;
 
-/** Of the results of requests, of errors and events, and of what is in them. */
+/** Generates guards for the results of requests, errors, events and their parts. */
 export function guards({ definitions }) {
   const wanted = new Set();
   const want = (name) => {
@@ -37,6 +37,21 @@ export function guards({ definitions }) {
   }
   const guarded = [...wanted].filter((name) => isGuarded(definitions[name])).sort();
   return [HELPERS, ...guarded.map((name) => guard(name, definitions))].join("\n");
+}
+
+/** The reply of each action, by the action's name: the type, and its guard. */
+export function results({ definitions }) {
+  const replies = definitions.ServerFrame.oneOf.map(({ $ref }) => definitions[nameOf($ref)].properties);
+  const of = replies.filter(({ result }) => result).map(({ action, result }) => [action.const, nameOf(result.$ref)]);
+  const types = of.map(([action, name]) => `  ${action}: ${name};\n`);
+  // An alias has the guard of its target.
+  const guardOf = (name) => check({ $ref: `#/definitions/${name}` }, "value", definitions).replace("(value)", "");
+  const guarded = of.map(([action, name]) => `  ${action}: ${guardOf(name)},\n`);
+  return `/** What each action replies with. */
+export interface Results {\n${types.join("")}}
+
+export const isResult: { [A in keyof Results]: (value: unknown) => value is Results[A] } = {\n${guarded.join("")}};
+`;
 }
 
 function isGuarded(definition) {
@@ -67,7 +82,7 @@ function guard(name, definitions) {
   return `export function is${name}(value: unknown): value is ${name} {\n  ${all};\n}\n`;
 }
 
-/** What must be true of an object's fields. */
+/** Returns the conditions on an object's fields. */
 function conditions(definition, definitions) {
   const { properties = {}, required = [], anyOf = [] } = definition;
   const fields = Object.entries(properties).map(([name, schema]) => {
@@ -76,7 +91,7 @@ function conditions(definition, definitions) {
     return required.includes(name) ? condition : `(${field} === undefined || ${condition})`;
   });
   const tag = tagOf(definition);
-  // What happened to a group: a later server knows other events, which are passed on.
+  // A change of a group: a guard accepts unknown events of a later server.
   if (tag) {
     const each = anyOf.map(({ properties: { [tag]: only, ...properties }, required }) => {
       const all = conditions({ properties, required }, definitions);
@@ -88,7 +103,7 @@ function conditions(definition, definitions) {
   return alternatives.length > 0 ? [...fields, `(${alternatives.join(" || ")})`] : fields;
 }
 
-/** An expression that says whether this value is what the schema says. */
+/** Returns an expression that checks a value against its schema. */
 function check(schema, value, definitions) {
   if (schema.allOf?.length === 1) {
     return check(schema.allOf[0], value, definitions);

@@ -1,16 +1,16 @@
-// Writes src/frames.ts from the schema: types, limits, and guards for what the server sends. With --check, says whether it is
-// current.
+// Writes src/frames.ts from the schema: types, limits, and guards for the server's frames. With --check, fails if the
+// file is not current.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
-import { guards } from "./guards.js";
+import { guards, results } from "./guards.js";
 
 const schema = JSON.parse(
   await readFile(new URL("../../../docs/contract/frames.schema.json", import.meta.url), "utf8"),
 );
 const file = new URL("../src/frames.ts", import.meta.url);
 
-// A code that this version does not know is passed on.
+// A guard accepts an error code that this version does not know.
 const { ErrorCode } = schema.definitions;
 const codes = ErrorCode.oneOf.map((code) => JSON.stringify(code.const));
 schema.definitions.ErrorCode = {
@@ -29,7 +29,8 @@ const text = `${types}
 /** What the server allows. */
 export const limits = {\n${limits.join("")}} as const;
 
-${guards(schema)}`;
+${guards(schema)}
+${results(schema)}`;
 
 if (process.argv.includes("--check")) {
   const found = await readFile(file, "utf8").catch(() => "");

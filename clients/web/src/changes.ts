@@ -1,5 +1,6 @@
-// What became of each message of a conversation: the fold of what entries and pages tell, in whichever order they come.
+// The state of each message after its change entries, in whichever order entries and pages come.
 
+import { canonicalEmoji } from "./emoji.ts";
 import { limits, type Message, type Reaction } from "./frames.ts";
 import type { Queued } from "./storage/storage.ts";
 
@@ -18,7 +19,7 @@ interface Counted {
   reactions: readonly Reaction[];
 }
 
-/** What a user reacts with from some entry on, and what with before. */
+/** A user's reaction from some entry on, and the reaction before it. */
 interface Reacted {
   by: string;
   emoji: string | undefined;
@@ -48,7 +49,7 @@ export class Changes {
     this.#me = me;
   }
 
-  /** An entry, as it was at any time. `isCounted`: what it says of reactions is so. */
+  /** Takes an entry as it was at any time. `isCounted`: its reactions are current. */
   take(entry: Message, isCounted = true): void {
     const { kind, target_seq, seq, sender_id, sent_at, body, version, emoji, emoji_before } = entry;
     if (target_seq === undefined) {
@@ -58,7 +59,7 @@ export class Changes {
     const became = this.#of(target_seq);
     switch (kind) {
       case "edit":
-        // Without a version there is nothing to tell: its target was deleted.
+        // An edit without a version has no effect: its target was deleted.
         if (version !== undefined) {
           raise(became, { version, body, editedAt: sent_at });
         }
@@ -72,11 +73,16 @@ export class Changes {
     }
   }
 
-  /** The user's own reaction to this message, where it is no entry: the counts have it until they are told anew. */
+  /** Sets the user's own reaction where it is no entry. The counts include it until a page brings new ones. */
   takeOwn(seq: number, emoji: string | null): void {
     const became = this.#of(seq);
     const { asOf } = became.counted;
     became.counted = { asOf, reactions: this.#reactions(became, emoji) };
+  }
+
+  /** The user's own delete of this message, where they see no entry of it. */
+  takeDelete(seq: number, at: string): void {
+    remove(this.#of(seq), { deleted_at: at, deleted_by: this.#me });
   }
 
   #takeMessage(message: Message, isCounted: boolean): void {
@@ -129,14 +135,18 @@ export class Changes {
 
   /** As the server orders them. `wanted`: what the user wants to react with, if that is another. */
   #reactions({ counted, reacted }: Became, wanted: string | null | undefined): Reaction[] {
-    const counts = new Map(counted.reactions.map((reaction) => [reaction.emoji, { ...reaction }]));
-    const add = (emoji: string | null | undefined, by: 1 | -1, mine: boolean) => {
-      if (typeof emoji === "string") {
+    const counts = new Map<string, Reaction>();
+    for (const { emoji, count, mine } of counted.reactions) {
+      counts.set(canonicalEmoji(emoji), { emoji: canonicalEmoji(emoji), count, mine });
+    }
+    const add = (text: string | null | undefined, by: 1 | -1, mine: boolean) => {
+      if (typeof text === "string") {
+        const emoji = canonicalEmoji(text);
         const before = counts.get(emoji) ?? { emoji, count: 0, mine: false };
         counts.set(emoji, { emoji, count: before.count + by, mine: mine ? by > 0 : before.mine });
       }
     };
-    /** The answer to an own reaction does not say what was there before. */
+    /** The reply to an own reaction does not contain the earlier one. */
     const replaceOwn = (emoji: string | null | undefined) => {
       add([...counts.values()].find(({ mine }) => mine)?.emoji, -1, true);
       add(emoji, 1, true);
@@ -165,25 +175,26 @@ export class Changes {
   }
 }
 
-/** Keeps the newest text, and the last time at which it is said to be made: an entry has the text of one after it. */
+/** Keeps the newest text and the latest edit time: an entry can have the text of a later edit. */
 function raise(became: Became, text: Text): void {
   const { text: held, deleted } = became;
   if (deleted) {
     return;
   }
-  const isLater = (text.editedAt ?? "") > (held?.editedAt ?? "");
+  // Each version has one text. A former member gets an empty text if the message was changed after the member left.
+  const isLater = (text.editedAt ?? "") > (held?.editedAt ?? "") || held?.body === "";
   if (!held || text.version > held.version || (text.version === held.version && isLater)) {
     became.text = text;
   }
 }
 
-/** For good: what it said is not kept. */
+/** Deletes for good, without keeping the text. */
 function remove(became: Became, deleted: NonNullable<Became["deleted"]>): void {
   became.deleted ??= deleted;
   delete became.text;
 }
 
-/** By code points, as bytes of UTF-8 are ordered. Those of UTF-16 are not. */
+/** Compares by code points, the order of UTF-8 bytes. UTF-16 units have another order. */
 function compare(one: string, other: string): number {
   const others = [...other];
   for (const [at, letter] of [...one].entries()) {

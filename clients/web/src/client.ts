@@ -3,6 +3,7 @@
 import { type Config, defaultTiming } from "./config.ts";
 import { Downloads } from "./downloads.ts";
 import { clock, Driver } from "./driver.ts";
+import { canonicalEmoji } from "./emoji.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent } from "./events.ts";
 import {
@@ -35,20 +36,20 @@ import {
   type Role,
   type Settings,
   type Side,
-  type Target,
 } from "./protocol.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
-import type { Stored } from "./session/outbox.ts";
-import { Session, type Stats } from "./session/session.ts";
+import type { Stats } from "./session/core.ts";
+import type { Stored } from "./session/entry.ts";
+import { Session } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
 import { memoryStorage } from "./storage/memory.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { Queued, Target } from "./storage/storage.ts";
 import { watchSurroundings } from "./surroundings.ts";
 import { uuid } from "./uuid.ts";
 
 /**
- * Reads what the last client has saved, and connects in the background. Without a network it waits for one; `state` events
- * say so.
+ * Reads the data that the last client has saved, and connects in the background. Without a network, the client waits
+ * for one, and reports this in `state` events.
  *
  * @throws `config`: the address or the device id can't work. `storage`, `storage_busy`: the storage can't be read.
  */
@@ -76,7 +77,7 @@ export async function connect(config: Config): Promise<Client> {
 /**
  * A user's connection to Pigeonhole.
  *
- * Requests are sent at once, or when there is a connection again, however long that takes.
+ * The client sends each request immediately, or as soon as it has a connection, however long that takes.
  */
 export class Client {
   /** Events, in order. */
@@ -99,23 +100,25 @@ export class Client {
   }
 
   /**
-   * Puts a message into the outbox, from where it is sent, again and again until the server has answered, over reloads too
-   * if the storage outlives them. Messages to the same conversation are stored in the order of these calls.
+   * Puts a message into the outbox. The client sends it, and repeats it until the server has replied, across reloads
+   * too if the storage survives them. The server stores messages of one conversation in the order of these calls.
    *
-   * When it resolves, the message is in the outbox; `stored` of the result waits for the answer.
+   * When it resolves, the message is in the outbox; `stored` of the result waits for the reply.
    *
-   * @throws `too_large`, `bad_request`, `storage` or `closed`: it is not in the outbox, and will not be sent.
+   * @throws `too_large`, `bad_request`, `storage` or `closed`: the message is not in the outbox, and the client will
+   * not send it.
    */
   send(target: Target, draft: Draft): Promise<Sent> {
     return this.#queue({ clientMsgId: uuid(), target, ...saidBy(draft) });
   }
 
   /**
-   * Sends a picture, a file or a voice note, by way of the outbox: it is uploaded first, as often as it takes, and what is said to the
-   * conversation meanwhile goes ahead of it. Events `uploading` say how far it is. It goes on after a reload where the storage can keep
-   * bytes (`indexedDbStorage`).
+   * Sends a picture, a file or a voice note through the outbox. The client uploads it first and retries until the
+   * upload succeeds. Messages to the conversation do not wait for the upload. Events `uploading` report the progress.
    *
-   * @throws As `send`, and `file`: it can't be read. `config`: there are no digests without TLS.
+   * The upload continues after a reload if the storage can keep bytes (`indexedDbStorage`).
+   *
+   * @throws As `send`, and `file`: the file can't be read. `config`: without TLS, the platform has no digests.
    */
   async sendMedia(target: Target, draft: MediaDraft): Promise<Sent> {
     const info = infoOf(draft);
@@ -131,7 +134,10 @@ export class Client {
     });
   }
 
-  /** Sends what a message carries once more, with this as its caption. The bytes are copied where they are. Otherwise as `sendMedia`. */
+  /**
+   * Sends another message's attachment again, with this caption. The server copies the bytes. Works otherwise as
+   * `sendMedia`.
+   */
   async forward(target: Target, message: Message, draft: Draft = ""): Promise<Sent> {
     const { kind, media, conversation_id, seq } = message;
     if (!media || !isMediaKind(kind)) {
@@ -143,8 +149,10 @@ export class Client {
   }
 
   /**
-   * The message that is being uploaded is not to be sent. It fails with `cancelled`; `false`: that is too late, since what it carries is
-   * there. One that waits since before a restart may have been sent then, and comes back as a message if it was.
+   * Cancels a message that is being uploaded; the message fails with `cancelled`. Returns `false` if the upload is
+   * complete.
+   *
+   * An earlier run of the app may have sent the message already. In this case the message still comes as an event.
    */
   cancel(clientMsgId: string): boolean {
     let isCancelled = false;
@@ -155,10 +163,11 @@ export class Client {
   }
 
   /**
-   * What a message carries, once its digest is found to be right. Its `type` is that of a picture or a recording; of all else it says
-   * nothing, since a stranger's page must not become one of the app's. Keep it under its `media_id`.
+   * Downloads a message's attachment and checks its digest. The result's `type` is set only for a picture or a
+   * recording: a page from another user must not run as part of the app. Cache the result by its `media_id`.
    *
-   * @throws `gone`: it is deleted. `file`: it can't be fetched, or is not what the message says. A code of the protocol; `closed`.
+   * @throws `gone`: the message is deleted. `file`: the attachment can't be fetched, or differs from the message. A
+   * code of the protocol; `closed`.
    */
   download(message: Pick<Message, "kind" | "media">, signal?: AbortSignal): Promise<Blob> {
     return this.#downloads.download(message, signal);
@@ -169,14 +178,14 @@ export class Client {
     return this.send({ to: user }, draft);
   }
 
-  /** As `send`, of an answer to the message with this `seq`. */
+  /** Works as `send`, for a reply to the message with this `seq`. */
   reply(conversation: string, seq: number, draft: Draft): Promise<Sent> {
     return this.send({ conversation_id: conversation }, { ...saidBy(draft), replyTo: seq });
   }
 
   /**
-   * Gives the user's own message with this `seq` another text. It goes by the outbox as a message does, after what waits there
-   * for the same conversation.
+   * Changes the text of the user's own message with this `seq`. The edit uses the outbox as a message does, after all
+   * earlier requests to the same conversation.
    *
    * @throws As `send`. `stored` of the result throws `gone` if the message is deleted by then.
    */
@@ -184,19 +193,26 @@ export class Client {
     return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, edit: { seq, body } });
   }
 
-  /** Deletes the message with this `seq` for everybody: an own one, or as an admin of the group. Otherwise as `edit`. */
+  /**
+   * Deletes the message with this `seq` for all members: an own one, or another as an admin of the group. Works as
+   * `edit`.
+   */
   delete(conversation: string, seq: number): Promise<Sent> {
     return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, delete: { seq } });
   }
 
-  /** The user's reaction to the message with this `seq`, in the place of the one before; `null`: none. Otherwise as `edit`. */
+  /**
+   * Sets the user's reaction to the message with this `seq`, in place of an earlier one; `null` removes it. Works
+   * otherwise as `edit`.
+   */
   react(conversation: string, seq: number, emoji: string | null): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, react: { seq, emoji } });
+    const react = { seq, emoji: emoji === null ? null : canonicalEmoji(emoji) };
+    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, react });
   }
 
   /**
-   * Makes a group of the user, who owns it, and these; with `kind: "channel"` a channel. It goes by the outbox, in a lane of its own;
-   * `stored` of the result has the `conversation_id`.
+   * Creates a group with these members, owned by the user; with `kind: "channel"`, a channel. The request uses the
+   * outbox, with a send queue of its own. `stored` of the result has the `conversation_id`.
    *
    * @throws As `send`.
    */
@@ -205,8 +221,9 @@ export class Client {
   }
 
   /**
-   * Adds these to a group. As all changes of a group it goes by the outbox, after what waits there for the same conversation.
-   * `stored` of the result says who is new; where nobody is, there is no entry, and no `seq`.
+   * Adds these users to a group. All changes of a group use the outbox, after all earlier requests to the same
+   * conversation. `stored` of the result lists the new members. If no user is new, the server writes no entry, and the
+   * result has no `seq`.
    *
    * @throws As `send`.
    */
@@ -221,29 +238,34 @@ export class Client {
     return this.#queue({ clientMsgId: uuid(), target, remove: { user_id: user } });
   }
 
-  /** Leaves a group or a channel, where that is no entry: `stored` of the result has no `seq` then. Otherwise as `edit`. */
+  /**
+   * Leaves a group or a channel. A leave of a channel has no entry, so `stored` of the result has no `seq`. Works
+   * otherwise as `edit`.
+   */
   leave(conversation: string): Promise<Sent<LeaveResult>> {
     return this.#queue<LeaveResult>({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
   }
 
-  /** Becomes a member of a channel that takes everybody. Gives where it ends: what comes after that is unread. */
+  /** Joins a channel whose `join` is `open`. Returns the channel's last `seq`; later entries count as unread. */
   join(channel: string): Promise<JoinResult> {
     return this.#call({ action: "join", conversation_id: channel });
   }
 
-  /** A page of the user's channels, in the order of their ids. They are not in `inbox`. */
+  /** Requests a page of the user's channels, in the order of their ids. `inbox` does not list channels. */
   channels({ cursor }: Pick<Page, "cursor"> = {}): Promise<ChannelsResult> {
     return this.#call({ action: "channels", ...(cursor ? { cursor } : {}) });
   }
 
   /**
-   * The app shows a channel: what is written there comes as `message` events, each entry once and in order, until `unwatch` or an
-   * `unwatched` event, over all connections; a restart forgets it. It begins after this `seq`, up to where the app has the channel;
-   * or where it ends now. Called again it asks again, and goes on where it is.
+   * Subscribes to a channel that the app shows. Each entry comes once and in order as a `message` event, until
+   * `unwatch` or an `unwatched` event. The subscription survives reconnects but not a restart.
    *
-   * Gives the server's first answer, which the app may ignore.
+   * Entries begin above `afterSeq`, the `seq` up to which the app has the channel; without it, above the channel's
+   * current last entry. A second call repeats the request, and the entries continue where they are.
    *
-   * @throws A code of the protocol. `unwatched`, `closed`: it was ended before the answer.
+   * Returns the server's first reply, which the app may ignore.
+   *
+   * @throws A code of the protocol. `unwatched`, `closed`: the subscription ended before the reply.
    */
   watch(channel: string, afterSeq?: number): Promise<WatchResult> {
     return this.#driver.ask((session, waiter, now) => session.watch(channel, afterSeq, waiter, now));
@@ -254,7 +276,9 @@ export class Client {
     this.#driver.act((session, now) => session.unwatch(channel, now));
   }
 
-  /** Says what a member of a group may do from now on. With `owner` the user hands the group over. Otherwise as `edit`. */
+  /**
+   * Sets the role of a member of a group. With `owner`, the user transfers the ownership. Works otherwise as `edit`.
+   */
   role(conversation: string, user: string, role: Role): Promise<Sent> {
     const target = { conversation_id: conversation };
     return this.#queue({ clientMsgId: uuid(), target, role: { user_id: user, role } });
@@ -281,34 +305,41 @@ export class Client {
   }
 
   /**
-   * The user writes there: to be called at each key. Told to the others at most every 4 s, and only while there is a
-   * connection; never kept, nor answered.
+   * Reports that the user is typing; call this function at each key. The client notifies the other members at most
+   * every 4 s, and only while it has a connection. The report is not saved, and has no reply.
    */
   typing(conversation: string): void {
     checkRequest({ action: "typing", conversation_id: conversation });
     this.#driver.act((session, now) => session.type(conversation, now));
   }
 
-  /** Who of these (1 to 20) is there now, or when they were. Those with whom there is no direct conversation are left out. */
-  presence(users: string[]): Promise<Presence[]> {
-    return this.#call({ action: "presence", user_ids: users });
+  /**
+   * Requests which of these users (1 to 20) are online, and when the others last were. The result omits a user with
+   * whom the caller has no direct conversation.
+   */
+  async presence(users: string[]): Promise<Presence[]> {
+    const found = await this.#call({ action: "presence", user_ids: users });
+    return found.users;
   }
 
   /**
-   * The user has read the conversation up to here: the badge is cleared, the others see blue ticks. At most one report a
-   * second for each conversation; calls that come sooner share the next one. Gives how many messages are left unread, and in
-   * groups how many of those name the user; the app may ignore that.
+   * Reports that the user has read the conversation up to `seq`: the badge disappears, and the authors see blue ticks.
+   * The client sends at most one report per second and conversation; earlier calls share the next report. Returns the
+   * number of unread messages, and in groups how many of them mention the user; the app may ignore the result.
    */
   read(conversation: string, seq: number): Promise<ReadResult> {
     return this.#driver.ask((session, waiter, now) => session.read(conversation, seq, waiter, now));
   }
 
-  /** A page of the chat list, most recently active first: the first one, or the one at the `next_cursor` of the page before. */
+  /**
+   * Requests a page of the chat list, most recently active first. The page is the first one, or the one at the
+   * `next_cursor` of the previous page.
+   */
   inbox(cursor?: string | null): Promise<InboxResult> {
     return this.#call({ action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...(cursor ? { cursor } : {}) });
   }
 
-  /** Where these files are to be had, at most 10 at once: for a download of one's own. `download` does it all. */
+  /** Requests URLs of at most 10 files, for an app that downloads them itself. `download` does all steps. */
   urls(mediaIds: string[]): Promise<DownloadResult> {
     return this.#call({ action: "download", media_ids: mediaIds });
   }
@@ -322,53 +353,59 @@ export class Client {
   }
 
   /**
-   * Mutes or archives a conversation, or blocks a user. What is left out stays as it is. Of two calls about the same
-   * conversation or user, the second one stands.
+   * Mutes or archives a conversation, or blocks a user. A field that is left out keeps its value. The second of two
+   * calls about the same conversation or user counts.
    *
-   * It is asked again and again until the server has answered; a `settings` event says so. But a restart forgets it: what
-   * stands then is in the rows of `inbox`. The app may ignore what this gives.
+   * The client repeats the request until the server has replied; then comes a `settings` event. A restart forgets the
+   * request; the rows of `inbox` have the settings that the server stored. The app may ignore the result.
    *
-   * @throws A code of the protocol: it is not set. `closed`: nobody knows.
+   * @throws A code of the protocol: the server has not changed the settings. `closed`: the result is unknown.
    */
-  settings(settings: Settings): Promise<void> {
-    return this.#call({ action: "settings", ...settings });
+  async settings(settings: Settings): Promise<void> {
+    await this.#call({ action: "settings", ...settings });
   }
 
   /**
-   * Has this device rung, in the place of what it registered before; or, with `null`, no longer, as when the user logs out.
-   * Call it after each start, and whenever the token changes: a registration ends after 60 days, and the same again costs
-   * next to nothing. In browsers the token is Firebase's (`fcm`); in React Native it is the phone's.
+   * Registers this device for push notifications, in place of its earlier registration. With `null`, as at a logout,
+   * removes the registration. Call this function after each start and whenever the token changes: a registration
+   * expires after 60 days, and a repetition is cheap. In browsers the token is Firebase's (`fcm`); in React Native it
+   * is the phone's.
    *
-   * It is asked again and again until the server has answered. But a restart forgets it. The app may ignore what this gives.
+   * The client repeats the request until the server has replied. A restart forgets the request. The app may ignore the
+   * result.
    *
-   * @throws A code of the protocol: it is not registered. `closed`: nobody knows.
+   * @throws A code of the protocol: the device is not registered. `closed`: the result is unknown.
    */
-  registerDevice(registration: Registration | null): Promise<void> {
-    return this.#call(registration ? { action: "device", ...registration } : { action: "device", token: null });
+  async registerDevice(registration: Registration | null): Promise<void> {
+    await this.#call(registration ? { action: "device", ...registration } : { action: "device", token: null });
   }
 
   /**
-   * Tries at once what waits to be tried again. In browsers the client calls it itself when the page is visible again or the
-   * network has changed; elsewhere the app should. After the state `replaced` nothing else connects again, so call it only if
-   * the user is there then.
+   * Retries everything immediately that waits for a retry. In browsers, the client calls `wake` itself when the page
+   * becomes visible or the network changes. On other platforms, the app calls it.
+   *
+   * After the state `replaced` only this call connects again, so call it only if the user is present.
    */
   wake(): void {
     this.#driver.act((session, now) => session.wake(now));
   }
 
-  /** Messages and changes that wait for the server's answer, oldest first: after a reload, what is to be shown as not sent yet. */
+  /**
+   * Returns the requests that wait for the server's reply, oldest first. After a reload, an app shows them as not sent
+   * yet.
+   */
   get outbox(): readonly Queued[] {
     return this.#driver.session.outbox.waiting();
   }
 
-  /** What has been done so far. */
+  /** Returns the counters of the client. */
   get stats(): Readonly<Stats> {
     return { ...this.#driver.session.stats };
   }
 
   /**
-   * Acknowledges what the app is done with, and closes the connection. What is in the outbox stays there. When it resolves,
-   * another client may use the storage.
+   * Acknowledges all events that the app has finished with, and closes the connection. The outbox keeps its content.
+   * When it resolves, another client may use the storage.
    */
   async close(): Promise<void> {
     this.#unwatch();
@@ -394,15 +431,16 @@ function pageOf({ limit, cursor }: Page = {}): { limit?: number; cursor?: string
 
 /** A message or a change that is in the outbox. */
 export interface Sent<R = SendResult> {
-  /** Its event carries the same, as `client_msg_id`. */
+  /** The event of this request has the same id as `client_msg_id`. */
   clientMsgId: string;
-  /** What is in the outbox, for `Timeline.queued`. */
+  /** The content of the outbox for this request, for `Timeline.queued`. */
   queued: Queued;
   /**
-   * Resolves once the server has stored it, however long there is no connection: of a change, with the place of its own entry.
-   * May be ignored.
+   * Resolves when the server has stored the request, however long the client has no connection. For a change, the
+   * result is the place of its own entry. The app may ignore it.
    *
-   * @throws A code of the protocol: it will never be stored. `closed`: it is still in the outbox.
+   * @throws A code of the protocol: the server will never store the request. `closed`: the request is still in the
+   * outbox.
    */
   stored: Promise<R>;
 }
@@ -410,9 +448,11 @@ export interface Sent<R = SendResult> {
 /**
  * Events, in order, for one `for await` at a time.
  *
- * Asking for the next event says that the app is `done` with the last one: only then is a message acknowledged to the server,
- * and remembered as one that need not come again. An app that stores messages does so before the loop's next round, and a
- * crash at any point loses none. For an app that never asks, everything stays pending on the server.
+ * A request for the next event also means that the app has finished (`done`) with the previous one. Only then does the
+ * client acknowledge the message to the server and remember it as received.
+ *
+ * An app that stores messages does so before the loop's next round; then a crash at any point loses none. If an app
+ * never requests the next event, all messages stay pending on the server.
  */
 export class Events implements AsyncIterableIterator<ClientEvent> {
   #queue: ClientEvent[] = [];
@@ -443,7 +483,9 @@ export class Events implements AsyncIterableIterator<ClientEvent> {
     return { done: true, value: undefined };
   }
 
-  /** The app is done with the last event, though it does not ask for another one: before it closes the client, for example. */
+  /**
+   * Marks the last event as finished without a request for another one: before the app closes the client, for example.
+   */
   done(): void {
     const last = this.#last;
     this.#last = undefined;

@@ -6,11 +6,12 @@ import type { Storage } from "./storage/storage.ts";
 import { uuid } from "./uuid.ts";
 
 /**
- * Why the app is asked for a token.
+ * The reason why the client requests a token from the app.
  *
- * - `connect`: for a new connection. A cached token will do.
- * - `unsure`: the last try failed, and browsers don't say whether because of the token. Give the cached token again as long
- *   as it is valid by its own `exp`: where the server is down, everybody is asked this, and an issuer must not fail with it.
+ * - `connect`: for a new connection. A cached token is enough.
+ * - `unsure`: the last try failed, and browsers don't tell whether because of the token. Return the cached token again
+ *   while its own `exp` allows. If the server is down, every client gets this reason, and an issuer must not fail with
+ *   the server.
  * - `refused`: the server refused the last token. Get a new one.
  * - `expired`: the last token has expired, or is about to. Get a new one.
  */
@@ -22,15 +23,16 @@ export interface Config {
   /** The user that the tokens are for (their `sub`). */
   userId: string;
   /**
-   * Asked for a token before each connection is opened. Where it is a JWT, its `exp` says when the connection has to be
-   * replaced; nothing else in it is read.
+   * Returns a token; called before the client opens each connection. If the token is a JWT, the client reads two
+   * claims. The client replaces the connection before `exp`. `sub` must be `userId`; otherwise the client does not use
+   * the token, and the state `offline` has `wrong_user`.
    */
   token: (need: TokenNeed) => string | Promise<string>;
-  /** 1 to 64 of `A-Za-z0-9_-`, one per installation. A random one for as long as this client lives, unless it is given. */
+  /** 1 to 64 of `A-Za-z0-9_-`, different for each installation. Default: a random id for the life of this client. */
   deviceId?: string;
-  /** Where the outbox and the marks are kept. In memory, unless another is given. */
+  /** The storage of the outbox and the marks. Default: memory. */
   storage?: Storage;
-  /** Opens a socket, where there is no global `WebSocket` or another is wanted. */
+  /** Opens a socket, if the platform has no global `WebSocket` or the app wants another one. */
   webSocket?: OpenSocket;
   /** How long the client waits for what. */
   timing?: Partial<Timing>;
@@ -50,27 +52,38 @@ export interface Socket {
 
 /** Every time that the client waits for, in milliseconds. */
 export interface Timing {
-  /** A request without an answer is sent again after this, then after twice as long each time, up to eight times. */
+  /**
+   * The client repeats a request without a reply after this time, then after twice as long each time, up to eight times
+   * as long.
+   */
   answerWait: number;
-  /** The first retry after an error that may pass waits up to this, each further one up to twice the one before, and at most `answerWait`. */
+  /**
+   * The first retry after a temporary error waits up to this time, each further retry up to twice the previous one, and
+   * at most `answerWait`.
+   */
   retryFirst: number;
-  /** Nothing at all from the server for so long, while it owes an answer: the connection counts as dead. */
+  /**
+   * While a reply is outstanding and the server sends no frame for this time, the client treats the connection as dead.
+   */
   silenceMax: number;
-  /** How often the server is asked whether something is pending. API Gateway ends sockets that are idle for 10 min. */
+  /**
+   * The interval of pings, which return whether messages are pending. API Gateway closes sockets that are idle for 10
+   * min.
+   */
   pingEvery: number;
   /** The least time between two acknowledgements, and between two reports of having read the same conversation. */
   ackEvery: number;
-  /** How long a message that is out of turn waits for those before it, until `history` is asked for them. */
+  /** The time that a message with a gap before it waits until the client requests `history`. */
   gapWait: number;
-  /** How long until it is asked again for what it did not have; each further time up to twice as long. */
+  /** The time until the client repeats a request for missing entries; each further wait is up to twice as long. */
   gapRetry: number;
   /** The first reconnect waits up to this, each further one up to twice the one before. */
   reconnectFirst: number;
   /** No reconnect waits longer, as long as the server is not overloaded. */
   reconnectMax: number;
   /**
-   * No reconnect waits longer, after the server has answered 429 or 5xx, or after some failures in a row of which the
-   * platform doesn't say why.
+   * The longest wait before a reconnect after the server has replied 429 or 5xx. The limit also applies after several
+   * failures in a row without a reason from the platform.
    */
   reconnectBusyMax: number;
   /** How long opening a connection may take, the token included. */
@@ -79,7 +92,10 @@ export interface Timing {
   closeWait: number;
   /** A connection is replaced when it is that old, or a minute before its token ends. API Gateway ends it at 2 h. */
   lifetime: number;
-  /** Up to this much earlier, at random, so that devices that have connected at once don't do so again. */
+  /**
+   * The client closes a connection up to this much earlier, at random, so that devices that connected together
+   * reconnect apart.
+   */
   lifetimeJitter: number;
 }
 

@@ -1,4 +1,4 @@
-// What messages carry: where it is, asked for several at once, and its bytes, checked.
+// Downloads of attachments: requests the URLs of several files together, fetches the bytes and checks them.
 
 import { PigeonholeError } from "./errors.ts";
 import { type Download, type DownloadResult, limits, type Media, type Message } from "./frames.ts";
@@ -48,7 +48,7 @@ export class Downloads {
     return new Blob([bytes], { type: safeType(kind, media) });
   }
 
-  /** Asked for together with all that is wanted now. */
+  /** Requests the URL, together with all others that are wanted now. */
   #place(id: string): Promise<Download> {
     return new Promise((resolve, reject) => {
       if (this.#wanted.size === 0) {
@@ -84,7 +84,7 @@ export class Downloads {
   }
 }
 
-/** What is waited for. @throws What the signal is aborted with, at once. */
+/** Waits for the promise, or until the signal aborts. @throws The signal's reason, immediately. */
 function unless<T>(signal: AbortSignal | undefined, wait: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal?.reason);

@@ -2,14 +2,15 @@
 
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent, Why } from "./events.ts";
-import type { Stored } from "./session/outbox.ts";
-import type { LinkId, Output, Session, Waiter } from "./session/session.ts";
+import type { LinkId, Output, Waiter } from "./session/core.ts";
+import type { Stored } from "./session/entry.ts";
+import type { Session } from "./session/session.ts";
 import type { Dialer, Link } from "./socket.ts";
 import type { Queued, Storage } from "./storage/storage.ts";
 import { StorageWriter } from "./storage/writer.ts";
 import { put } from "./transfer.ts";
 
-/** The longest that `setTimeout` can wait. A longer timer would fire at once. */
+/** The longest time that `setTimeout` can wait. A longer timer would fire immediately. */
 const TIMER_MAX = 2 ** 31 - 1;
 
 /** Milliseconds of a clock that never goes back. */
@@ -31,7 +32,7 @@ export class Driver {
   #executed = Promise.resolve();
   #isClosed = false;
   #closing: Promise<void> | undefined;
-  /** Rejects what still waits for an answer, when the client is closed. */
+  /** Rejects the calls without a reply, when the client is closed. */
   #waiting = new Set<(error: PigeonholeError) => void>();
 
   constructor(session: Session, dialer: Dialer, storage: Storage, tell: (event: ClientEvent) => void) {
@@ -47,13 +48,13 @@ export class Driver {
       return;
     }
     change(this.session, clock());
-    // If outputs are being executed already, the new ones are taken after them.
+    // If outputs are being executed already, the new ones follow them.
     if (!this.#isExecuting) {
       this.#executed = this.#execute();
     }
   }
 
-  /** As `act`, for a change that is answered. */
+  /** Works as `act`, for a change that has a reply. */
   ask<T>(change: (session: Session, waiter: Waiter<T>, now: number) => void): Promise<T> {
     const answer = new Promise<T>((resolve, reject) => {
       const refuse = (error: PigeonholeError) => {
@@ -71,7 +72,7 @@ export class Driver {
       this.#waiting.add(refuse);
       this.act((session, now) => change(session, { resolve: accept, reject: refuse }, now));
     });
-    // The app may ignore the answer.
+    // The app may ignore the result.
     answer.catch(() => {});
     return answer;
   }
@@ -82,7 +83,7 @@ export class Driver {
       throw closed();
     }
     await this.#writer.save([{ queued }]);
-    // What asks for an addition is answered as one.
+    // The reply to an addition has the type of an addition.
     const send = (session: Session, waiter: Waiter<R>, now: number) =>
       session.send(queued, waiter as Waiter<Stored>, now);
     return { stored: this.ask<R>(send) };
@@ -108,7 +109,7 @@ export class Driver {
     await this.#writer.close();
   }
 
-  /** Saves first: nothing is acknowledged, and no answer given, before it is in the storage. */
+  /** Saves first: the client acknowledges an entry, or completes a call, only after the storage has it. */
   async #execute(): Promise<void> {
     this.#isExecuting = true;
     for (let outputs = this.session.takeOutputs(); outputs.length > 0; outputs = this.session.takeOutputs()) {
@@ -175,7 +176,7 @@ export class Driver {
     this.#puts.set(id, end);
     const progress = (sent: number) => this.act((session, now) => session.putProgress(id, sent, now));
     const came = await put({ put: what, signal: end.signal, progress });
-    // What was ended here is forgotten already.
+    // An upload that was aborted here is out of the map already.
     if (!end.signal.aborted) {
       this.#puts.delete(id);
       this.act((session, now) => session.putEnded(id, came, now));

@@ -1,18 +1,18 @@
-// Errors that are final. What may pass is tried again, and is no error.
+// Permanent errors. The client retries temporary ones itself.
 
 import type { ErrorCode } from "./frames.ts";
 
 /**
- * Why a request failed for good: a code of the protocol, whose message is the server's, or one of the client's own.
+ * The reason why a request failed for good: a code of the protocol, with the server's text, or a code of the client.
  *
- * - `closed`: the client has been closed. A message that is in the outbox is sent by the next client that opens it.
- * - `storage`: the outbox could not be read or written; `cause` says why.
+ * - `closed`: the client has been closed. The next client that opens the outbox sends the messages in it.
+ * - `storage`: the outbox could not be read or written; `cause` has the reason.
  * - `storage_busy`: another client, in another tab perhaps, has this storage.
- * - `unreadable`: this version can't read the server's answer.
+ * - `unreadable`: this version can't read the server's reply.
  * - `config`: the configuration can't work.
  * - `cancelled`: the app has cancelled the upload.
- * - `file`: what a message carries can't be read, is not what was announced, or can't be fetched.
- * - `unwatched`: the app has ended the watch before the server has answered.
+ * - `file`: an attachment can't be read, differs from its announcement, or can't be fetched.
+ * - `unwatched`: the app has ended the subscription before the server has replied.
  */
 export type PigeonholeErrorCode =
   | ErrorCode

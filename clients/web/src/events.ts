@@ -1,9 +1,9 @@
-// What the client tells the app.
+// The events that the client gives to the app.
 
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
-import type { Queued, QueuedReaction } from "./storage/storage.ts";
+import type { Queued, QueuedDelete, QueuedReaction } from "./storage/storage.ts";
 
 export type ClientEvent =
   | MessageEvent
@@ -19,22 +19,24 @@ export type ClientEvent =
   | StorageEvent;
 
 /**
- * The next entry of its conversation, in the order of `seq`, each once: a message, or what became of one (`edit`, `delete`,
- * `reaction`). The user's own are among them, once they are stored: `client_msg_id` says which they are. One that was stored in a group before
- * the user was removed from it and added again can come behind later ones: a `Timeline` takes it out of what is unsent, and shows it no more.
- * Of a channel, others' come only while it is watched.
+ * The next entry of its conversation, in the order of `seq`, each once: a message, a system entry or a change entry
+ * (`edit`, `delete`, `reaction`). The user's own entries come too, once they are stored, with their `client_msg_id`.
+ *
+ * An own entry of a group can come behind later entries, if the user was removed and added again after it. A `Timeline`
+ * then removes it from the unsent messages and does not show it. In a channel, entries of other users come only while
+ * the app is subscribed.
  */
 interface MessageEvent {
   type: "message";
   message: Message;
-  /** Somebody else wrote it while this device was not connected. */
+  /** True if another user wrote the entry while this device was not connected. */
   missed: boolean;
 }
 
 /**
- * A member's devices hold (two grey ticks), or the member has read (blue ticks), everything up to `seq`. One that
- * arrives late can be below an earlier one: only the highest counts. `user_id` is the user themselves if another device
- * of theirs has read.
+ * A member's devices have received everything up to `seq` (two grey ticks), or the member has read it (blue ticks). A
+ * late event can be below an earlier one: only the highest counts. `user_id` is the user's own id if the user has read
+ * on another device.
  */
 interface ReceiptEvent extends Receipt {
   type: "receipt";
@@ -42,32 +44,35 @@ interface ReceiptEvent extends Receipt {
 }
 
 /**
- * A row of the chat list, as the server had it after a connect: there is something new in the conversation, or another
- * device has read some of it. May come without a change.
+ * A row of the chat list, read after a connect. The conversation has a new entry, or another device has read some of
+ * it. This event may come without a change.
  */
 interface ConversationEvent {
   type: "conversation";
   conversation: Conversation;
 }
 
-/** An own reaction to a message of a channel is counted, for `Timeline.reacted`: there it is no entry, and no `message`. */
-type ReactedEvent = { type: "reacted" } & QueuedReaction;
+/**
+ * The server has applied an own change of a message, for `Timeline.reacted`, and no `message` event reports it. Two
+ * changes are such: a reaction in a channel, where it is no entry, and a former member's delete of an own message.
+ */
+type ReactedEvent = { type: "reacted" } & (QueuedReaction | QueuedDelete);
 
-/** A channel is watched no longer, since the server refuses it: mostly `not_member`, for who was removed from it. */
+/** The subscription to a channel has ended, since the server refuses it: mostly `not_member`, for a removed user. */
 interface UnwatchedEvent {
   type: "unwatched";
   conversation_id: string;
   error: PigeonholeError;
 }
 
-/** Somebody writes there, for some seconds from now on: to be shown until an entry of theirs comes, or 6 s are over. */
+/** Another member is typing. Show this for 6 s, or until an entry by the member comes. */
 interface TypingEvent extends Typing {
   type: "typing";
 }
 
 /**
- * The user has changed settings, here or on another device: the server has them now. What is left out stays as it was. One
- * that another device changed while this one was not connected is only in the rows of `inbox`.
+ * The server has stored the user's new settings, from this or another device. A field that is left out keeps its value.
+ * For changes that another device made while this device was not connected, request `inbox`.
  */
 interface SettingsEvent {
   type: "settings";
@@ -78,26 +83,26 @@ interface SettingsEvent {
 type StateEvent = { type: "state" } & State;
 
 /**
- * - `connecting`: a connection is being opened.
- * - `online`: there is one, and what was missed is on its way.
- * - `caught_up`: everything that was missed has been handed over.
- * - `offline`: there is none. The next one is tried in `retryInMs`.
- * - `replaced`: the server has closed it, because the user has opened too many newer ones. The next one is opened by `wake`,
- *   not before: devices that come back by themselves would take each other's place without end.
+ * - `connecting`: the client is opening a connection.
+ * - `online`: the connection is open, and the client is requesting what it missed.
+ * - `caught_up`: the app has got every event that it missed.
+ * - `offline`: the client has no connection. The next try is in `retryInMs`.
+ * - `replaced`: the server closed the connection, because the user has opened too many newer ones. Only `wake` opens
+ *   the next one: devices that reconnected by themselves would replace each other without end.
  */
 export type State =
   | { state: "connecting" | "online" | "caught_up" | "replaced" }
   | { state: "offline"; why: Why; retryInMs: number };
 
 /**
- * A message or a change that will never be stored: the server refused it for good, or what it carries can't be uploaded. It is out of the
- * outbox.
+ * The server refused a message or a change for good, or the attachment can't be uploaded. The client removed the
+ * request from the outbox.
  */
 type FailedEvent = { type: "failed"; error: PigeonholeError } & Queued;
 
 /**
- * The file of a message that is being sent: so many of its bytes are uploaded, for `Timeline.uploading`. It can go back, where a part has
- * to be put again.
+ * The upload progress of a message's file, for `Timeline.uploading`. The number can fall when the client must upload a
+ * part again.
  */
 interface UploadingEvent {
   type: "uploading";
@@ -107,8 +112,8 @@ interface UploadingEvent {
 }
 
 /**
- * The first event, where what an earlier run has stored can't be read. It is set aside, under the name `setAside`, and this
- * client begins as on a new device: messages that were not sent yet are only there.
+ * The first event, if the data of an earlier run can't be read. The client saves that data under the name `setAside`,
+ * and starts as on a new device. Unsent messages are only in the saved data.
  */
 interface StorageEvent {
   type: "storage";
@@ -116,19 +121,30 @@ interface StorageEvent {
 }
 
 /**
- * Why there is no connection.
+ * The reason why the client has no connection.
  *
  * - `closed`: the server closed the connection.
  * - `lost`: the connection broke.
- * - `silent`: the server owes an answer and has sent nothing for too long.
+ * - `silent`: the server owes a reply and has sent no frame for too long.
  * - `unreachable`: the server can't be reached. In a browser, also: the server refused.
  * - `refused`: the server refused the connection.
  * - `token_refused`: the server refused the token, and a new one too.
- * - `token_expired`: the next try asks for a new one.
- * - `no_token`: the app could not give a token.
+ * - `token_expired`: the client requests a new one for the next try.
+ * - `no_token`: the app could not return a token.
+ * - `wrong_user`: the app's token is for another user (its `sub`) than `userId`, so the client does not connect with
+ *   it. `detail` names both users.
  */
 export interface Why {
-  reason: "closed" | "lost" | "silent" | "unreachable" | "refused" | "token_refused" | "token_expired" | "no_token";
+  reason:
+    | "closed"
+    | "lost"
+    | "silent"
+    | "unreachable"
+    | "refused"
+    | "token_refused"
+    | "token_expired"
+    | "no_token"
+    | "wrong_user";
   /** HTTP's status code, of `refused` and `token_refused`. */
   status?: number;
   /** For developers. */

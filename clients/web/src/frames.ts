@@ -44,8 +44,8 @@ export type Request =
 export type SendRequest = {
   action: "send";
   /**
-   * At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON. Of an image, a file or a voice note it is the caption, and may
-   * be empty.
+   * At most 16 KiB of UTF-8, and at most 24 KiB as JSON. The caption of an image, a file or a voice note may be
+   * empty.
    */
   body: string;
   /**
@@ -57,11 +57,11 @@ export type SendRequest = {
    */
   id?: RequestId;
   /**
-   * What an entry is. What a later version stored keeps its kind on the way through this one.
+   * The kind of an entry. A kind of a later version passes through this one unchanged.
    */
   kind: "text" | "image" | "file" | "voice";
   /**
-   * Of an image, a file or a voice note, once it is uploaded.
+   * The uploaded image, file or voice note.
    */
   media?: Media;
   /**
@@ -80,11 +80,11 @@ export type SendRequest = {
  */
 export type ClientMsgId = string;
 /**
- * What a request is called by its client, so that the answer can be told from others.
+ * The client's id of a request. The reply repeats it.
  */
 export type RequestId = string;
 /**
- * What an upload is called. The server makes it.
+ * The id of an upload, made by the server.
  */
 export type MediaId = string;
 /**
@@ -92,8 +92,8 @@ export type MediaId = string;
  */
 export type MimeType = string;
 /**
- * What a file is called: a name that can be saved, and no way to another folder. Characters that turn the direction of a text
- * would show `exe.jpg` for what ends in `gpj.exe`.
+ * The name of a file: a name that can be saved, and no path to another folder. Characters that override the
+ * direction of a text would show `exe.jpg` for a name that ends in `gpj.exe`.
  */
 export type FileName = string;
 /**
@@ -120,12 +120,12 @@ export type SendRequest1 =
       conversation_id: ConversationId;
     };
 /**
- * Which conversation. Opaque, but for what it begins with.
+ * The id of a conversation. Only its prefix has a meaning.
  */
 export type ConversationId = string;
 /**
- * What somebody reacts with. Which characters are emoji changes with each version of Unicode, so it is any short text: clients
- * show it as it is.
+ * The emoji of a reaction. Each version of Unicode adds emoji, so the server accepts any short visible text. Clients
+ * show it as it is. `❤` and `❤️` are one emoji, written as the second.
  */
 export type Emoji = string;
 /**
@@ -172,7 +172,7 @@ export type DeviceRequest1 =
        */
       badge?: boolean;
       /**
-       * Whose service carries the notification, and so what a token of it is.
+       * The push service of the device, which issued its token.
        */
       platform: "apns" | "apns_sandbox" | "fcm";
       /**
@@ -181,7 +181,7 @@ export type DeviceRequest1 =
       preview?: boolean;
       token: DeviceToken;
       /**
-       * Which messages ring.
+       * The messages that send a push notification.
        */
       when?: "pending" | "unread";
     }
@@ -189,7 +189,8 @@ export type DeviceRequest1 =
       token: null;
     };
 /**
- * What a push service calls an installation. Whoever has it can have the phone rung, or no longer: it is never logged.
+ * The push service's id of an installation. Never logged, because its holder can start and stop the device's
+ * notifications.
  */
 export type DeviceToken = string;
 /**
@@ -213,12 +214,12 @@ export type UploadRequest1 =
     ) & {
       bytes: number;
       /**
-       * What an entry is. What a later version stored keeps its kind on the way through this one.
+       * The kind of an entry. A kind of a later version passes through this one unchanged.
        */
       kind: "image" | "file" | "voice";
       mime: MimeType;
       /**
-       * Of a file above 16 MiB: SHA-256 of each 8 MiB of it.
+       * The SHA-256 of each 8 MiB of a file above 16 MiB.
        *
        * @minItems 1
        * @maxItems 13
@@ -252,7 +253,8 @@ export type UploadRequest1 =
       media_id: MediaId;
     };
 /**
- * What a group is called.
+ * The title of a group. A title of a stored entry is not checked: an earlier version accepted characters that are
+ * forbidden now.
  */
 export type Title = string;
 /**
@@ -261,7 +263,7 @@ export type Title = string;
 export type UpdateRequest = UpdateRequest1 & {
   action: "update";
   /**
-   * Who may add members.
+   * The members who may add others.
    */
   add?: "all" | "admins";
   /**
@@ -278,11 +280,11 @@ export type UpdateRequest = UpdateRequest1 & {
    */
   id?: RequestId;
   /**
-   * Of a channel: who may join by themselves.
+   * In a channel only: the users who may join by themselves.
    */
   join?: "open" | "admins";
   /**
-   * Who may write messages.
+   * The members who may write messages.
    */
   post?: "all" | "admins";
   title?: Title;
@@ -348,7 +350,7 @@ export type DeleteResult = SendResult;
  */
 export type ReactResult = SendResult;
 /**
- * What happened to a group: the entry's `sender_id` did it.
+ * The event of a system entry, whose `sender_id` caused it.
  */
 export type System =
   | {
@@ -382,27 +384,27 @@ export type System =
   | {
       event: "role.changed";
       /**
-       * What a member of a group may do.
+       * The role of a member, which decides what the member may do.
        */
       role: "owner" | "admin" | "member" | "none";
       user_id: UserId;
     }
   | {
       /**
-       * Who of a group may do something.
+       * The members of a group who may do something.
        */
       add?: "all" | "admins";
       event: "info.changed";
       /**
-       * From where on those who join see what was said.
+       * The entries that a new member sees: those from the join on, or all.
        */
       history?: "joined" | "all";
       /**
-       * Of a channel.
+       * In a channel only.
        */
       join?: "open" | "admins";
       /**
-       * Who of a group may do something.
+       * The members of a group who may do something.
        */
       post?: "all" | "admins";
       title?: Title;
@@ -411,10 +413,6 @@ export type System =
  * One installation of an app.
  */
 export type DeviceId = string;
-/**
- * The group is there, and its first entry says so.
- */
-export type CreateResult = SendResult;
 /**
  * The removal is stored, as an entry, which is the last that the user gets.
  */
@@ -463,22 +461,22 @@ export type SettingsEvent1 =
     };
 
 /**
- * What a message carries beside its text. A message never holds a URL: `download` gives one.
+ * The media of a message. A message never contains a URL: `download` returns one.
  */
 export interface Media {
   bytes: number;
   /**
-   * Of a recording.
+   * The length of a recording.
    */
   duration_ms?: number;
   height?: number;
   /**
-   * What it was uploaded as. Clients keep what they have downloaded under it.
+   * The id of the upload. Clients use it as the key of a downloaded file.
    */
   media_id: MediaId;
   mime: MimeType;
   /**
-   * Of a file, what it is called.
+   * The name of a file.
    */
   name?: FileName;
   /**
@@ -486,11 +484,11 @@ export interface Media {
    */
   sha256: Digest;
   /**
-   * What is shown until the image is there: <https://evanw.github.io/thumbhash/>.
+   * The placeholder of an image until it is loaded: <https://evanw.github.io/thumbhash/>.
    */
   thumbhash?: Thumbhash;
   /**
-   * Of a voice note: 100 bars of 5 bits, packed from the first bit on.
+   * The waveform of a voice note: 100 bars of 5 bits, packed from the first bit on.
    */
   waveform?: Waveform;
   /**
@@ -499,7 +497,7 @@ export interface Media {
   width?: number;
 }
 /**
- * Gives a message of one's own another text.
+ * Replaces the text of one of the caller's messages.
  */
 export interface EditRequest {
   action: "edit";
@@ -522,7 +520,7 @@ export interface EditRequest {
   seq: number;
 }
 /**
- * Deletes a message of one's own, for everybody.
+ * Deletes one of the caller's messages, for all members.
  */
 export interface DeleteRequest {
   action: "delete";
@@ -541,7 +539,7 @@ export interface DeleteRequest {
   seq: number;
 }
 /**
- * Puts an emoji beside a message, in the place of one's own before, or takes it back.
+ * Adds the caller's reaction to a message, replaces the earlier one, or removes it.
  */
 export interface ReactRequest {
   action: "react";
@@ -589,7 +587,7 @@ export interface AckEntry {
   seq: number;
 }
 /**
- * What no device of the user has acknowledged, a page at a time, oldest first.
+ * Returns the messages that no device of the user has acknowledged, page by page, oldest first.
  */
 export interface DrainRequest {
   /**
@@ -645,11 +643,11 @@ export interface InboxRequest {
 export interface HistoryRequest {
   action: "history";
   /**
-   * What comes after this one, nearest to it.
+   * Requests the entries after this one, nearest to it.
    */
   after_seq?: number;
   /**
-   * What comes before this one, nearest to it.
+   * Requests the entries before this one, nearest to it.
    */
   before_seq?: number;
   conversation_id: ConversationId;
@@ -664,11 +662,15 @@ export interface HistoryRequest {
  */
 export interface ConversationSettings {
   /**
-   * Out of sight, until the next message.
+   * Hidden in the chat list until the next message.
    */
   archived?: boolean;
   /**
-   * Nothing of it rings until then. `null`: it rings again.
+   * While the group is muted, a message that mentions the user sends no push either.
+   */
+  mute_mentions?: boolean;
+  /**
+   * Until then the conversation sends no push, except for mentions. `null`: not muted.
    */
   muted_until?: MutedUntil | null;
 }
@@ -713,7 +715,7 @@ export interface DownloadRequest {
 export interface CreateRequest {
   action: "create";
   /**
-   * Who may add members. Left out, as `post`.
+   * The members who may add others. Default: as for `post`.
    */
   add?: "all" | "admins";
   /**
@@ -721,7 +723,7 @@ export interface CreateRequest {
    */
   client_msg_id: ClientMsgId;
   /**
-   * From where on those who join see what was said.
+   * The entries that a new member sees: those from the join on, or all.
    */
   history?: "joined" | "all";
   /**
@@ -729,7 +731,7 @@ export interface CreateRequest {
    */
   id?: RequestId;
   /**
-   * Of a channel only: who may join by themselves. Left out, nobody.
+   * In a channel only: the users who may join by themselves. Default: no user.
    */
   join?: "open" | "admins";
   /**
@@ -737,13 +739,13 @@ export interface CreateRequest {
    */
   kind?: "group" | "channel";
   /**
-   * Whoever else is a member from the first entry on.
+   * The other members from the first entry on.
    *
    * @maxItems 50
    */
   members: UserId[];
   /**
-   * Who may write messages. Left out, all in a group, and admins in a channel.
+   * The members who may write messages. Default: all in a group, admins in a channel.
    */
   post?: "all" | "admins";
   /**
@@ -793,8 +795,8 @@ export interface RemoveRequest {
 export interface LeaveRequest {
   action: "leave";
   /**
-   * The idempotency key: unique per sender and conversation, across all actions. Of a channel it can be left out: there it is no
-   * entry.
+   * The idempotency key: unique per sender and conversation, across all actions. Optional for a channel, where a
+   * leave writes no entry.
    */
   client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
@@ -824,7 +826,7 @@ export interface RoleRequest {
   user_id: UserId;
 }
 /**
- * Who is in a group.
+ * Lists the members of a group.
  */
 export interface MembersRequest {
   action: "members";
@@ -856,7 +858,7 @@ export interface ReceiptsRequest {
   limit?: number;
 }
 /**
- * Who reacted to a message.
+ * Lists the reactions to a message, with their users.
  */
 export interface ReactionsRequest {
   action: "reactions";
@@ -876,7 +878,7 @@ export interface ReactionsRequest {
   seq: number;
 }
 /**
- * Becomes a member of a channel that takes everybody. Again: harmless.
+ * Joins a channel, or rejoins a group that the caller left. Safe to repeat.
  */
 export interface JoinRequest {
   action: "join";
@@ -934,7 +936,7 @@ export interface TypingRequest {
   id?: RequestId;
 }
 /**
- * Who of these is there, and when the others were.
+ * Returns which of these users are online, and when the others last were.
  */
 export interface PresenceRequest {
   action: "presence";
@@ -976,7 +978,7 @@ export interface SendReply {
 export interface SendResult {
   conversation_id: ConversationId;
   /**
-   * It had been stored before, under the same `client_msg_id`.
+   * The message had been stored before, under the same `client_msg_id`.
    */
   duplicate: boolean;
   message_id: MessageId;
@@ -1063,8 +1065,8 @@ export interface DrainResult {
  */
 export interface Message {
   /**
-   * Of an edit, the text that its target has now. Of an image, a file or a voice note, the caption. Empty where there is none, or
-   * none any more.
+   * The text of a message, or the caption of an image, a file or a voice note. An edit has the current text of its
+   * target. Empty if there is no text, or none any more.
    */
   body: string;
   /**
@@ -1073,7 +1075,7 @@ export interface Message {
   client_msg_id?: ClientMsgId;
   conversation_id: ConversationId;
   /**
-   * The `sent_at` of the entry that deleted it: the body is empty then, and nobody's reaction is left.
+   * The `sent_at` of the entry that deleted the message. A deleted message has an empty body and no reactions.
    */
   deleted_at?: Timestamp;
   deleted_by?: UserId;
@@ -1082,11 +1084,11 @@ export interface Message {
    */
   edited_at?: Timestamp;
   /**
-   * Of a reaction: what it is. Left out: it was taken back.
+   * The emoji of a reaction. Left out: the reaction was removed.
    */
   emoji?: Emoji;
   /**
-   * Of a reaction: what stood there before. Left out: nothing did.
+   * The user's emoji before this reaction. Left out: the user had none.
    */
   emoji_before?: Emoji;
   /**
@@ -1094,11 +1096,11 @@ export interface Message {
    */
   kind: string;
   /**
-   * Of an image, a file or a voice note that is not deleted.
+   * The image, file or voice note of a message that is not deleted.
    */
   media?: Media;
   /**
-   * Whom it names, or `*` for all members.
+   * The mentioned users, or `*` for all members.
    *
    * @minItems 1
    * @maxItems 20
@@ -1130,15 +1132,15 @@ export interface Message {
    */
   seq: number;
   /**
-   * Of a system entry: what happened.
+   * The event of a system entry.
    */
   system?: System;
   /**
-   * Of an edit, a delete or a reaction: the message that it is about.
+   * The message that an edit, a delete or a reaction is about.
    */
   target_seq?: number;
   /**
-   * Which version of the text this is, from 2 on. Of an edit, its target's.
+   * The version of the text, from 2 on. An edit has the version of its target.
    */
   version?: number;
 }
@@ -1167,11 +1169,11 @@ export interface ReadReply {
 }
 export interface ReadResult {
   /**
-   * Of a group: how many of those name the user.
+   * In a group, the number of unread messages that mention the user.
    */
   mentions?: number;
   /**
-   * How many messages are left unread.
+   * The number of messages that are still unread.
    */
   unread: number;
 }
@@ -1199,7 +1201,7 @@ export interface InboxResult {
  */
 export interface Conversation {
   /**
-   * Who of a group may do something.
+   * The members of a group who may do something.
    */
   add?: "all" | "admins";
   archived?: boolean;
@@ -1213,16 +1215,15 @@ export interface Conversation {
    */
   delivered_seq: number;
   /**
-   * Below it nothing is shown, and nothing is a gap.
+   * The first entry that the member may see. Missing entries below it are no gap.
    */
   first_seq?: number;
   /**
-   * Of a group, as long as the member is one: from where on those who join see what was said, who may write messages, and
-   * who may add members.
+   * `history`, `post` and `add` are the rules of a group, as long as the user is a member.
    */
   history?: "joined" | "all";
   /**
-   * What a conversation is between. More will come.
+   * The kind of a conversation. More kinds will come.
    */
   kind: "direct" | "group" | "channel";
   last_message: LastMessage;
@@ -1232,19 +1233,23 @@ export interface Conversation {
   last_seq: number;
   member_count?: number;
   /**
-   * Of a group: how many of those name the member.
+   * In a group, the number of unread messages that mention the member.
    */
   mentions?: number;
   /**
-   * What the member has set, each only where it is set.
+   * While the group is muted, mentions send no push either.
+   */
+  mute_mentions?: boolean;
+  /**
+   * The member's settings. A setting that is not set is left out.
    */
   muted_until?: MutedUntil;
   /**
-   * Of a direct conversation, the other member; the member itself in a note to oneself.
+   * The other member of a direct conversation; in a note, the member.
    */
   peer_id?: UserId;
   /**
-   * Who of a group may do something.
+   * The members of a group who may do something.
    */
   post?: "all" | "admins";
   /**
@@ -1252,11 +1257,11 @@ export interface Conversation {
    */
   read_seq: number;
   /**
-   * What the member may do; `none`: they were removed, or have left.
+   * The member's role. `none`: the user was removed or has left.
    */
   role?: "owner" | "admin" | "member" | "none";
   /**
-   * Of a group, and so are the next three.
+   * The title of a group. `title` and the next three fields are present in groups only.
    */
   title?: string;
   /**
@@ -1273,7 +1278,7 @@ export interface LastMessage {
    */
   deleted?: boolean;
   /**
-   * What an entry is. What a later version stored keeps its kind on the way through this one.
+   * The kind of an entry. A kind of a later version passes through this one unchanged.
    */
   kind: string;
   /**
@@ -1287,7 +1292,7 @@ export interface LastMessage {
    */
   seq: number;
   /**
-   * Of a system entry: what happened.
+   * The event of a system entry.
    */
   system?: System;
 }
@@ -1308,7 +1313,7 @@ export interface HistoryReply {
  */
 export interface HistoryResult {
   /**
-   * Of a group: below it nothing is shown, and nothing is a gap.
+   * In groups and channels, the first entry that the member may see. Missing entries below it are no gap.
    */
   first_seq?: number;
   /**
@@ -1316,7 +1321,7 @@ export interface HistoryResult {
    */
   last_seq: number;
   /**
-   * Of a direct conversation. Of a group, `receipts` tells.
+   * The members of a direct conversation, with their marks. `receipts` returns those of a group.
    */
   members: Member[];
   /**
@@ -1324,7 +1329,7 @@ export interface HistoryResult {
    */
   messages: Message[];
   /**
-   * There are more on the side that was asked for.
+   * More entries exist on the requested side.
    */
   more: boolean;
 }
@@ -1333,11 +1338,11 @@ export interface HistoryResult {
  */
 export interface Member {
   /**
-   * A device of theirs holds everything up to here.
+   * A device of the member has received every entry up to this one.
    */
   delivered_seq: number;
   /**
-   * They have read everything up to here.
+   * The member has read every entry up to this one.
    */
   read_seq: number;
   user_id: UserId;
@@ -1384,7 +1389,7 @@ export interface UploadReply {
   type: "reply";
 }
 /**
- * It waits for its bytes, for a day.
+ * The upload, which accepts its bytes for a day.
  */
 export interface UploadResult {
   /**
@@ -1399,7 +1404,7 @@ export interface UploadResult {
   };
   media_id: MediaId;
   /**
-   * Of a file in parts, the first few of those that are not there yet.
+   * The first few missing parts of a file in parts.
    *
    * @minItems 1
    */
@@ -1458,7 +1463,7 @@ export interface DownloadReply {
   type: "reply";
 }
 /**
- * Each that was asked for is in one of the two.
+ * Each requested id is in `items` or in `gone`.
  */
 export interface DownloadResult {
   /**
@@ -1488,6 +1493,42 @@ export interface CreateReply {
   type: "reply";
 }
 /**
+ * The group is there, and its first entry says so.
+ */
+export interface CreateResult {
+  conversation_id: ConversationId;
+  /**
+   * The message had been stored before, under the same `client_msg_id`.
+   */
+  duplicate: boolean;
+  message_id: MessageId;
+  /**
+   * The users who could not be added to a channel. Left out if there is none.
+   */
+  not_added?: NotAdded[];
+  sent_at: Timestamp;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+  /**
+   * Only of an edit: which version of the text it made.
+   */
+  version?: number;
+}
+/**
+ * A user who could not be added, and why.
+ */
+export interface NotAdded {
+  /**
+   * `left`: they left the group by themselves, and only they can come back, by `join`; after a first leave an admin can add them.
+   * `removed`: an admin removed them from the channel, and only an admin can add them. `limit_reached`: others have added them to as
+   * many channels as they may. Other reasons will come.
+   */
+  reason: string;
+  user_id: UserId;
+}
+/**
  * The answer to `add`, if it succeeded.
  */
 export interface AddReply {
@@ -1500,20 +1541,24 @@ export interface AddReply {
   type: "reply";
 }
 /**
- * Who is a member now.
+ * The outcome for each requested user.
  */
 export interface AddResult {
   added: UserId[];
   /**
-   * Those who were members before.
+   * The users who were members before.
    */
   already: UserId[];
   conversation_id?: ConversationId;
   /**
-   * It had been stored before, under the same `client_msg_id`.
+   * The message had been stored before, under the same `client_msg_id`.
    */
   duplicate?: boolean;
   message_id?: MessageId;
+  /**
+   * The users who could not be added. Left out if there is none.
+   */
+  not_added?: NotAdded[];
   sent_at?: Timestamp;
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -1554,7 +1599,7 @@ export interface LeaveReply {
 export interface LeaveResult {
   conversation_id?: ConversationId;
   /**
-   * It had been stored before, under the same `client_msg_id`.
+   * The message had been stored before, under the same `client_msg_id`.
    */
   duplicate?: boolean;
   message_id?: MessageId;
@@ -1620,7 +1665,7 @@ export interface GroupMember {
    */
   joined_seq: number;
   /**
-   * What a member of a group may do.
+   * The role of a member, which decides what the member may do.
    */
   role: "owner" | "admin" | "member" | "none";
   user_id: UserId;
@@ -1675,7 +1720,7 @@ export interface ReactionsResult {
   reactions: Reactor[];
 }
 /**
- * Who reacted with what.
+ * A user, and the emoji of the user's reaction.
  */
 export interface Reactor {
   emoji: Emoji;
@@ -1698,7 +1743,7 @@ export interface JoinReply {
  */
 export interface JoinResult {
   /**
-   * The newest entry's `seq`. What comes after it is unread.
+   * The newest entry's `seq`. Later entries are unread.
    */
   last_seq: number;
 }
@@ -1729,21 +1774,22 @@ export interface ChannelsResult {
  */
 export interface Channel {
   /**
-   * Who may add members.
+   * The members who may add others.
    */
   add: "all" | "admins";
   archived?: boolean;
   conversation_id: ConversationId;
   /**
-   * Below it nothing is shown, and nothing is a gap. One above `last_seq` as long as nothing was written since the member joined.
+   * The first entry that the member may see. Missing entries below it are no gap. One above `last_seq` while the
+   * member sees no entry yet.
    */
   first_seq: number;
   /**
-   * From where on those who join see what was said.
+   * The entries that a new member sees: those from the join on, or all.
    */
   history: "joined" | "all";
   /**
-   * Who of those who know its id may join it.
+   * The users who may join, of those who know the id.
    */
   join: "open" | "admins";
   kind: "channel";
@@ -1756,11 +1802,11 @@ export interface Channel {
    */
   last_seq: number;
   /**
-   * What the member has set, each only where it is set.
+   * The member's settings. A setting that is not set is left out.
    */
   muted_until?: MutedUntil;
   /**
-   * Who may write messages.
+   * The members who may write messages.
    */
   post: "all" | "admins";
   /**
@@ -1768,12 +1814,12 @@ export interface Channel {
    */
   read_seq: number;
   /**
-   * What the member may do.
+   * The member's role.
    */
   role: "owner" | "admin" | "member" | "none";
   title: string;
   /**
-   * How many messages are above `read_seq`. One that was deleted counts until it is read.
+   * The number of messages above `read_seq`. A deleted message counts until it is read.
    */
   unread: number;
 }
@@ -1794,7 +1840,7 @@ export interface WatchReply {
  */
 export interface WatchResult {
   /**
-   * The newest entry's `seq`. What comes after it is sent.
+   * The newest entry's `seq`. The server sends later entries as events.
    */
   last_seq: number;
   /**
@@ -1836,20 +1882,20 @@ export interface PresenceReply {
 }
 export interface PresenceResult {
   /**
-   * Of those who were asked for, the ones that the user has a direct conversation with.
+   * The requested users with whom the caller has a direct conversation.
    */
   users: Presence[];
 }
 /**
- * Whether a user is there, or was.
+ * Whether a user is online, and when the user last was.
  */
 export interface Presence {
   /**
-   * When they last opened or closed a connection. `null`: nobody knows.
+   * When the user last opened or closed a connection. `null`: unknown.
    */
   last_seen_at: Timestamp | null;
   /**
-   * They have a live connection.
+   * The user has an open connection.
    */
   online: boolean;
   user_id: UserId;
@@ -1907,12 +1953,12 @@ export interface Problem {
   retryable: boolean;
 }
 /**
- * Messages were stored: to each member's connections, but the one that sent them; of a channel to those that watch it.
+ * Stored messages, for each member's connections except the sending one; of a channel, for its subscribers.
  */
 export interface MessagesNewEvent {
   conversation_id: ConversationId;
   /**
-   * One or more, in the order of their `seq` and without a hole between them.
+   * At least one entry, in the order of `seq` and without a gap.
    *
    * @minItems 1
    */
@@ -1961,7 +2007,7 @@ export interface ConnectionReplacedEvent {
   type: "connection.replaced";
 }
 /**
- * What API Gateway itself says when it could not hand a frame on. It has no `type`, and doesn't say which request it is about.
+ * API Gateway's own frame when it could not invoke a function. The frame has no `type`, and names no request.
  */
 export interface GatewayError {
   connectionId: string;
@@ -1974,6 +2020,7 @@ export const limits = {
   ACK_ENTRIES_MAX: 25,
   BODY_BYTES_MAX: 16384,
   BODY_JSON_BYTES_MAX: 24576,
+  CHANNELS_ADDED_MAX: 200,
   CHANNELS_PER_USER_MAX: 200,
   CHANNEL_REACTIONS_MAX: 20,
   CLIENT_MSG_ID_CHARS_MAX: 64,
@@ -1983,7 +2030,7 @@ export const limits = {
   DOWNLOADS_MAX: 10,
   DURATION_MS_MAX: 86400000,
   EDITS_MAX: 20,
-  EMOJI_BYTES_MAX: 32,
+  EMOJI_BYTES_MAX: 44,
   FILE_NAME_BYTES_MAX: 255,
   FRAME_BYTES_MAX: 32768,
   GROUP_CHANGE_MEMBERS_MAX: 50,
@@ -2003,6 +2050,7 @@ export const limits = {
   MIME_CHARS_MAX: 100,
   PIXELS_MAX: 65535,
   POLL_LIVE_MS: 60000,
+  POLL_MAX_MS: 600000,
   POLL_MS: 10000,
   PRESENCE_USERS_MAX: 20,
   PREVIEW_CHARS_MAX: 100,
@@ -2048,6 +2096,7 @@ export function isAddResult(value: unknown): value is AddResult {
     (value.conversation_id === undefined || typeof value.conversation_id === "string") &&
     (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
     (value.message_id === undefined || typeof value.message_id === "string") &&
+    (value.not_added === undefined || isListOf(value.not_added, isNotAdded)) &&
     (value.sent_at === undefined || isTimestamp(value.sent_at)) &&
     (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
     (value.version === undefined || Number.isSafeInteger(value.version));
@@ -2097,6 +2146,7 @@ export function isConversation(value: unknown): value is Conversation {
     Number.isSafeInteger(value.last_seq) &&
     (value.member_count === undefined || Number.isSafeInteger(value.member_count)) &&
     (value.mentions === undefined || Number.isSafeInteger(value.mentions)) &&
+    (value.mute_mentions === undefined || typeof value.mute_mentions === "boolean") &&
     (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
     (value.peer_id === undefined || typeof value.peer_id === "string") &&
     (value.post === undefined || typeof value.post === "string") &&
@@ -2109,7 +2159,19 @@ export function isConversation(value: unknown): value is Conversation {
 export function isConversationSettings(value: unknown): value is ConversationSettings {
   return isObject(value) &&
     (value.archived === undefined || typeof value.archived === "boolean") &&
+    (value.mute_mentions === undefined || typeof value.mute_mentions === "boolean") &&
     (value.muted_until === undefined || ((isTimestamp(value.muted_until) || value.muted_until === "forever") || value.muted_until === null));
+}
+
+export function isCreateResult(value: unknown): value is CreateResult {
+  return isObject(value) &&
+    typeof value.conversation_id === "string" &&
+    typeof value.duplicate === "boolean" &&
+    typeof value.message_id === "string" &&
+    (value.not_added === undefined || isListOf(value.not_added, isNotAdded)) &&
+    isTimestamp(value.sent_at) &&
+    Number.isSafeInteger(value.seq) &&
+    (value.version === undefined || Number.isSafeInteger(value.version));
 }
 
 export function isDeviceResult(value: unknown): value is DeviceResult {
@@ -2250,6 +2312,12 @@ export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
     typeof value.conversation_id === "string" &&
     isListOf(value.messages, isMessage) &&
     value.type === "messages.new";
+}
+
+export function isNotAdded(value: unknown): value is NotAdded {
+  return isObject(value) &&
+    typeof value.reason === "string" &&
+    typeof value.user_id === "string";
 }
 
 export function isPart(value: unknown): value is Part {
@@ -2405,3 +2473,68 @@ export function isWatchResult(value: unknown): value is WatchResult {
     typeof value.live === "boolean" &&
     Number.isSafeInteger(value.poll_ms);
 }
+
+/** What each action replies with. */
+export interface Results {
+  send: SendResult;
+  edit: EditResult;
+  delete: DeleteResult;
+  react: ReactResult;
+  ack: AckResult;
+  drain: DrainResult;
+  read: ReadResult;
+  inbox: InboxResult;
+  history: HistoryResult;
+  settings: SettingsResult;
+  device: DeviceResult;
+  upload: UploadResult;
+  uploaded: UploadedResult;
+  download: DownloadResult;
+  create: CreateResult;
+  add: AddResult;
+  remove: RemoveResult;
+  leave: LeaveResult;
+  role: RoleResult;
+  update: UpdateResult;
+  members: MembersResult;
+  receipts: ReceiptsResult;
+  reactions: ReactionsResult;
+  join: JoinResult;
+  channels: ChannelsResult;
+  watch: WatchResult;
+  unwatch: UnwatchResult;
+  presence: PresenceResult;
+  ping: PingResult;
+}
+
+export const isResult: { [A in keyof Results]: (value: unknown) => value is Results[A] } = {
+  send: isSendResult,
+  edit: isSendResult,
+  delete: isSendResult,
+  react: isSendResult,
+  ack: isAckResult,
+  drain: isDrainResult,
+  read: isReadResult,
+  inbox: isInboxResult,
+  history: isHistoryResult,
+  settings: isSettingsResult,
+  device: isDeviceResult,
+  upload: isUploadResult,
+  uploaded: isUploadedResult,
+  download: isDownloadResult,
+  create: isCreateResult,
+  add: isAddResult,
+  remove: isSendResult,
+  leave: isLeaveResult,
+  role: isSendResult,
+  update: isSendResult,
+  members: isMembersResult,
+  receipts: isReceiptsResult,
+  reactions: isReactionsResult,
+  join: isJoinResult,
+  channels: isChannelsResult,
+  watch: isWatchResult,
+  unwatch: isUnwatchResult,
+  presence: isPresenceResult,
+  ping: isPingResult,
+};

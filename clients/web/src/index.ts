@@ -55,10 +55,9 @@ export {
   type Role,
   type Settings,
   type Side,
-  type Target,
   type Typing,
 } from "./protocol.ts";
-export type { Stats } from "./session/session.ts";
+export type { Stats } from "./session/core.ts";
 export { indexedDbStorage } from "./storage/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
 export { memoryStorage } from "./storage/memory.ts";
@@ -73,6 +72,7 @@ export {
   type Saved,
   type Storage,
   type StorageChange,
+  type Target,
   type Upload,
 } from "./storage/storage.ts";
 export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

@@ -1,4 +1,4 @@
-// What a message carries beside its text: what it may be, what it is called, and its digests.
+// The attachment of a message: its properties, its name and its digests.
 
 import { PigeonholeError } from "./errors.ts";
 import { limits, type Media } from "./frames.ts";
@@ -7,10 +7,10 @@ export type MediaKind = "image" | "file" | "voice";
 
 /** A picture, a file or a voice note that is to be sent. */
 export interface MediaDraft {
-  /** Its `type` says what it is. */
+  /** Its `type` is the media type. */
   blob: Blob;
   kind: MediaKind;
-  /** What a file is called: its own name, unless it is given here. Characters that no name may have are replaced. */
+  /** The name of the file. Default: its own name. Characters that a name must not have are replaced. */
   name?: string;
   /** The caption. */
   body?: string;
@@ -31,16 +31,18 @@ export function isMediaKind(kind: string): kind is MediaKind {
   return kind === "image" || kind === "file" || kind === "voice";
 }
 
-/** What is said of it in the message, but for what the server calls it. */
+/** The attachment as the message has it, without the server's id. */
 export type MediaInfo = Omit<Media, "media_id">;
 
 export interface Digests {
   sha256: string;
-  /** Of each part, of more than `MEDIA_WHOLE_BYTES_MAX`. */
+  /** The digest of each part, for a file above `MEDIA_WHOLE_BYTES_MAX`. */
   parts?: string[];
 }
 
 const IMAGES = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/avif"];
+/** A type of sounds, and of no document: browsers run what is XML or HTML by its type. */
+const SOUND = /^audio\/(?!.*(?:\+|ml))/;
 const FILE = "application/octet-stream";
 
 /** @throws `bad_request` or `too_large`, with the field. */
@@ -52,7 +54,7 @@ export function infoOf(draft: MediaDraft): Omit<MediaInfo, "sha256"> {
     const code = blob.size < 1 ? "bad_request" : "too_large";
     throw new PigeonholeError(code, `bytes: must be 1 to ${limits.MEDIA_BYTES_MAX}`);
   }
-  if (kind === "image" ? !IMAGES.includes(mime) : kind === "voice" && !mime.startsWith("audio/")) {
+  if (kind === "image" ? !IMAGES.includes(mime) : kind === "voice" && !SOUND.test(mime)) {
     throw new PigeonholeError("bad_request", `mime: ${mime} is no ${kind}; send it as a file`);
   }
   if (kind === "image") {
@@ -96,13 +98,16 @@ function mimeOf({ type }: Blob): string {
   return isType ? mime.trim() : FILE;
 }
 
-/** What a file may be called: no way to another folder, no control characters, and nothing that turns the direction of the text. */
+/**
+ * Returns a safe name for a file: without path separators, control characters and marks of text direction, and with at
+ * least one visible character.
+ */
 export function nameOf(name: string): string {
   let clean = name.replace(/[/\\\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, "_").trim() || "_";
-  if (/^\.+$/.test(clean)) {
+  if (/^(?:\.+|[\s\p{Default_Ignorable_Code_Point}\u2800]+)$/u.test(clean)) {
     clean = "_";
   }
-  // The end says what it is.
+  // The extension shows the type.
   const end = /\.[A-Za-z0-9]{1,10}$/.exec(clean)?.[0] ?? "";
   const letters = [...clean.slice(0, clean.length - end.length)];
   while (new TextEncoder().encode(letters.join("") + end).length > limits.FILE_NAME_BYTES_MAX) {
@@ -111,7 +116,7 @@ export function nameOf(name: string): string {
   return letters.join("") + end;
 }
 
-/** Of the bytes, or of a large file those of its parts and of these. */
+/** Returns the digest of the bytes. For a large file: the digests of its parts, and their digest. */
 export async function digestsOf(blob: Blob): Promise<Digests> {
   if (blob.size <= limits.MEDIA_WHOLE_BYTES_MAX) {
     return { sha256: base64(await sha256(blob)) };
@@ -145,8 +150,11 @@ function base64(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes));
 }
 
-/** What a browser may take the bytes for. They are a stranger's: a page or a script among them must not become one of the app's. */
+/**
+ * Returns the type under which a browser may handle the bytes. Another user sent them: a page or a script among them
+ * must not run as part of the app.
+ */
 export function safeType(kind: string, { mime }: Media): string {
-  const isShown = kind === "image" ? IMAGES.includes(mime) : kind === "voice" && mime.startsWith("audio/");
+  const isShown = kind === "image" ? IMAGES.includes(mime) : kind === "voice" && SOUND.test(mime);
   return isShown ? mime : FILE;
 }

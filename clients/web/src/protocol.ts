@@ -1,16 +1,13 @@
-// Frames to and from the server. What this version does not know it ignores: fields, `type`s, kinds of conversations.
+// Frames to and from the server. This version ignores fields, `type`s and kinds of conversations that it does not know.
 
 import { PigeonholeError } from "./errors.ts";
 import {
   type AckEntry,
-  type AddRequest,
   type ChannelsResult,
   type ConversationSettings,
   type CreateRequest,
-  type DeleteRequest,
   type DeviceRequest1,
   type DrainResult,
-  type EditRequest,
   type HistoryResult,
   type InboxResult,
   isChannel as isChannelRow,
@@ -27,13 +24,10 @@ import {
   isSettingsEvent,
   isSystem,
   isTypingEvent,
-  type LeaveRequest,
   limits,
   type Message,
   type Problem,
-  type ReactRequest,
   type ReceiptReadEvent,
-  type RemoveRequest,
   type Request,
   type RoleRequest,
   type SendRequest,
@@ -42,21 +36,21 @@ import {
   type UpdateRequest,
   type UserSettings,
 } from "./frames.ts";
-import type { Queued, QueuedMessage } from "./storage/storage.ts";
+import type { Queued, QueuedMessage, StoringRequest } from "./storage/storage.ts";
 
-/** Whom a message is for: the direct conversation with a user, created by the first message, or one that is known. */
-export type Target = { to: string } | { conversation_id: string };
-
-/** What a message says: its text, and where they apply, which one it answers and whom of a group it names (`*`: all members). */
+/**
+ * The content of a message: its text, and optionally the message that it replies to and its mentions (`*`: all
+ * members).
+ */
 export type Draft = string | { body: string; replyTo?: number; mentions?: string[] };
 
-/** What a group or a channel is called, and what its members may do; of a channel also who may `join`. */
+/** The title of a group or a channel, and the rules for its members; for a channel also `join`. */
 export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add" | "join">;
 
 /** A group or a channel that is to be: `members` besides the user. */
 export type NewGroup = Pick<CreateRequest, "kind" | "title" | "members" | "history" | "post" | "add" | "join">;
 
-/** What a member of a group may do. `owner`: the group is theirs from now on. */
+/** The rights of a member of a group. `owner` makes the member the group's owner from now on. */
 export type Role = RoleRequest["role"];
 
 /** How many of a list, and where they begin: the `next_cursor` of the page before. */
@@ -65,69 +59,38 @@ export interface Page {
   cursor?: string | null | undefined;
 }
 
-/** Which part of a conversation: what is nearest to this message, on one side of it; the end, if no side is given. */
+/**
+ * A part of a conversation: the entries nearest to this `seq`, on one side of it. Without a side: the newest entries.
+ */
 export type Side = { before_seq: number } | { after_seq: number } | Record<string, never>;
 
-/** About which conversation or user, and what is set. What is left out stays as it is. */
+/** Settings of a conversation or of a user. A field that is left out keeps its value. */
 export type Settings = { conversation_id: string; set: ConversationSettings } | { user_id: string; set: UserSettings };
 
-/** How this device is rung: by whose service, and under which token of it. */
+/** The push registration of this device: the platform and its token. */
 export type Registration = Extract<DeviceRequest1, { platform: unknown }>;
 
 /** "Everything of this conversation up to here." */
 export type Mark = AckEntry;
 
-/** The frame that asks for this; the answer carries `id` again. */
+/** Returns the frame of this request; the reply has the same `id`. */
 export function requestFrame(request: Request, id: number): string {
   return JSON.stringify({ ...request, id: String(id) });
 }
 
-type StoringRequest =
-  | SendRequest
-  | EditRequest
-  | DeleteRequest
-  | ReactRequest
-  | CreateRequest
-  | AddRequest
-  | RemoveRequest
-  | LeaveRequest
-  | RoleRequest
-  | UpdateRequest;
-
-/** What asks the server to store this. */
+/** Returns the request that asks the server to store this. */
 export function requestFor(queued: Queued): StoringRequest {
-  const { clientMsgId: client_msg_id } = queued;
-  if ("create" in queued) {
-    return { action: "create", ...queued.create, client_msg_id };
+  if ("body" in queued) {
+    const { clientMsgId: client_msg_id, target } = queued;
+    return { action: "send", ...target, client_msg_id, ...carried(queued), ...asSaid(queued) };
   }
-  if ("edit" in queued) {
-    return { action: "edit", ...queued.target, ...queued.edit, client_msg_id };
-  }
-  if ("delete" in queued) {
-    return { action: "delete", ...queued.target, ...queued.delete, client_msg_id };
-  }
-  if ("react" in queued) {
-    return { action: "react", ...queued.target, ...queued.react, client_msg_id };
-  }
-  if ("add" in queued) {
-    return { action: "add", ...queued.target, ...queued.add, client_msg_id };
-  }
-  if ("remove" in queued) {
-    return { action: "remove", ...queued.target, ...queued.remove, client_msg_id };
-  }
-  if ("leave" in queued) {
-    return { action: "leave", ...queued.target, client_msg_id };
-  }
-  if ("role" in queued) {
-    return { action: "role", ...queued.target, ...queued.role, client_msg_id };
-  }
-  if ("update" in queued) {
-    return { action: "update", ...queued.target, ...queued.update, client_msg_id };
-  }
-  return { action: "send", ...queued.target, client_msg_id, ...carried(queued), ...asSaid(queued) };
+  const { clientMsgId: client_msg_id, ...rest } = queued;
+  const { target, ...request } = { target: {}, ...rest };
+  const [named] = Object.entries(request);
+  return { action: named?.[0], ...target, ...named?.[1], client_msg_id } as StoringRequest;
 }
 
-/** Which kind of message it is, and what it carries, as the protocol writes that. */
+/** Returns the kind of the message and its attachment, in the protocol's form. */
 export function carried({ media: upload }: Pick<QueuedMessage, "media">): Pick<SendRequest, "kind" | "media"> {
   if (!upload) {
     return { kind: "text" };
@@ -148,8 +111,8 @@ export function asSaid({ body, replyTo, mentions = [] }: Exclude<Draft, string>)
 const MESSAGES = ["text", "image", "file", "voice"];
 
 /**
- * Whether a user said it: it counts as unread, and is drawn. Other entries say what became of one that does, what happened to a
- * group (`system`), or are not known.
+ * Returns whether a user wrote the entry as a message: it counts as unread, and is drawn. Other entries change a
+ * message, record a change of a group (`system`), or are unknown.
  */
 export function counts({ kind }: Pick<Message, "kind">): boolean {
   return MESSAGES.includes(kind);
@@ -161,8 +124,8 @@ export function names({ mentions = [] }: Pick<Message, "mentions">, user: string
 }
 
 /**
- * Whether it is the id of a service, a team's own server, and of no user. One that is the `peer_id` of a conversation is only read:
- * to `send`, `react` or block there is `forbidden`.
+ * Returns whether the id is that of a service, a team's own server. A service that is the `peer_id` of a conversation
+ * only sends: the server refuses `send`, `react` or a block with `forbidden`.
  */
 export function isService(userId: string): boolean {
   return userId.startsWith("@");
@@ -183,12 +146,12 @@ export function hasMembers(conversation: string): boolean {
   return isGroup(conversation) || isChannel(conversation);
 }
 
-/** Those who join a group with this entry. */
+/** Returns the users who join a group with this entry. */
 export function joiners({ system }: Pick<Message, "system">): readonly string[] {
   return system?.event === "created" || system?.event === "members.added" ? system.members : [];
 }
 
-/** Those who are no longer in a group after this entry. */
+/** Returns the users who leave a group with this entry. */
 export function leavers({ sender_id, system }: Pick<Message, "sender_id" | "system">): readonly string[] {
   if (system?.event === "member.left") {
     return [sender_id];
@@ -205,14 +168,14 @@ const EVENTS: Record<System["event"], true> = {
   "info.changed": true,
 };
 
-/** What happened to a group, of all that this version knows. */
+/** Returns the entry's change of a group, if this version knows it. */
 export function happened({ system }: Pick<Message, "system">): System | undefined {
   return system && Object.hasOwn(EVENTS, system.event) ? system : undefined;
 }
 
 const bytes = (text: string) => new TextEncoder().encode(text).length;
 
-/** Refuses what the server would refuse whoever asks: what it says of the field is said at once. */
+/** Refuses what the server would refuse for any user, immediately and with the same text. */
 export function checkQueued(queued: Queued): void {
   checkRequest(requestFor(queued));
   const { title } = "create" in queued ? queued.create : "update" in queued ? queued.update : {};
@@ -236,7 +199,7 @@ export function checkQueued(queued: Queued): void {
   }
 }
 
-/** What only channels have, and what they have not. */
+/** Checks the fields that only channels have, and those that channels do not have. */
 function checkChannel(queued: Queued): void {
   const { join } = "create" in queued ? queued.create : "update" in queued ? queued.update : {};
   const isOfChannel =
@@ -266,7 +229,10 @@ function checkUsers(field: string, users: string[], min: number, max: number): v
   }
 }
 
-/** Refuses what is too large: API Gateway would close the socket, at each try. And half a character, which is no JSON to the server. */
+/**
+ * Refuses a frame that is too large, since API Gateway would close the socket at each try. Also refuses half a
+ * character, which is invalid JSON for the server.
+ */
 export function checkRequest(request: Request): void {
   for (const [field, value] of Object.entries(request)) {
     if (!isWellFormed(value)) {
@@ -291,13 +257,13 @@ function isWellFormed(value: unknown): boolean {
   return typeof value !== "object" || value === null || Object.values(value).every(isWellFormed);
 }
 
-/** `delivered`: a device of theirs holds it, two grey ticks. `read`: they have read it, blue ticks. */
+/** `delivered`: a device of the member has received it, two grey ticks. `read`: the member has read it, blue ticks. */
 export type ReceiptKind = "delivered" | "read";
 
 /** How far a member has come, and when. */
 export type Receipt = Omit<ReceiptReadEvent, "type">;
 
-/** Who writes where, and since when. */
+/** A user who is typing, the conversation, and the time. */
 export type Typing = Omit<TypingEvent, "type">;
 
 /** A frame from the server. `gateway`: it has no `type`, so it is from API Gateway itself. */
@@ -347,8 +313,8 @@ export function parseFrame(text: string): Incoming {
   return { is: "unknown" };
 }
 
-// The entries and rows of a page are read one by one. What a later version writes in another way is left out, and holds up nothing
-// else.
+// Reads the entries and rows of a page one by one. If a later version wrote one in another form, the client skips only
+// that one.
 
 /** A page of what is pending. `undefined`: it can't be read. */
 export function readDrain(result: unknown): DrainResult | undefined {
@@ -360,7 +326,7 @@ export function readHistory(result: unknown): HistoryResult | undefined {
   return readPage(result, isHistoryResult);
 }
 
-/** One by one only where they can't be read together, as they nearly always can. */
+/** Reads the parts one by one only if the page as a whole can't be read, which is rare. */
 function readPage<T>(result: unknown, isPage: (page: unknown) => page is T): T | undefined {
   if (isPage(result)) {
     return result;
@@ -369,7 +335,10 @@ function readPage<T>(result: unknown, isPage: (page: unknown) => page is T): T |
   return isPage(page) ? page : undefined;
 }
 
-/** A page of the chat list, without conversations of kinds that this version does not know. `undefined`: it can't be read. */
+/**
+ * Reads a page of the chat list, without conversations of kinds that this version does not know. `undefined` if it
+ * can't be read.
+ */
 export function readInbox(result: unknown): InboxResult | undefined {
   const known = (row: unknown) => ["direct", "group"].includes(String(field(row, "kind")));
   const page = {
@@ -385,7 +354,7 @@ export function readChannels(result: unknown): ChannelsResult | undefined {
   return isChannelsResult(page) ? page : undefined;
 }
 
-/** A row's line loses what happened to the group, if that can't be read: the row is the only way to the conversation. */
+/** Drops an unreadable group change from a row's last message: the row is the only way to the conversation. */
 function readRows(result: unknown): unknown[] | undefined {
   const rows = field(result, "conversations");
   if (!Array.isArray(rows)) {

@@ -3,11 +3,11 @@
 import { address, type Config, type OpenSocket, type Socket, type Timing, type TokenNeed } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { Why } from "./events.ts";
-import { timeLeft } from "./token.ts";
+import { subject, timeLeft } from "./token.ts";
 
-/** What a connection reports. After `failed` or `ended` nothing more. */
+/** The reports of a connection. After `failed` or `ended` none follows. */
 export interface Listener {
-  /** With for how many milliseconds the token is valid, if it says so. */
+  /** With the token's remaining lifetime in milliseconds, if the token contains its expiry. */
   opened(tokenLeft: number | undefined): void;
   failed(why: Why): void;
   frame(text: string): void;
@@ -16,14 +16,16 @@ export interface Listener {
 
 export class Dialer {
   #url: string;
+  #userId: string;
   #token: Config["token"];
   #open: OpenSocket;
   #timing: Timing;
-  /** The last try failed, and the platform did not say why. */
+  /** The last try failed, and the platform gave no reason. */
   #unsure = false;
 
   constructor(config: Config, timing: Timing) {
     this.#url = address(config);
+    this.#userId = config.userId;
     this.#token = config.token;
     this.#open = config.webSocket ?? globalSocket();
     this.#timing = timing;
@@ -60,6 +62,13 @@ export class Dialer {
       link.fail({ reason: "no_token", detail: "it has characters that no token has, perhaps a line's end" });
       return;
     }
+    const sub = subject(token);
+    if (sub !== undefined && sub !== this.#userId) {
+      const [whose, own] = [JSON.stringify(sub), JSON.stringify(this.#userId)];
+      const detail = `the token is for the user ${whose} (its sub), and the client for ${own}: get a token for ${own}`;
+      link.fail({ reason: "wrong_user", detail });
+      return;
+    }
     // Browsers can't set headers, so the token goes where every platform can put it.
     const open = () => this.#open(this.#url, ["pigeonhole.v1", `bearer.${token}`]);
     link.connect(open, () => timeLeft(token, Date.now()));
@@ -74,7 +83,7 @@ export class Link {
   /** Closed by the client, or ended. */
   #isOver = false;
   #timer: ReturnType<typeof setTimeout>;
-  /** What went wrong, as far as the platform says. */
+  /** The reason of the failure, if the platform gives one. */
   #detail = "";
 
   constructor(timing: Timing, listener: Listener) {
@@ -84,7 +93,7 @@ export class Link {
     this.#timer = setTimeout(() => this.fail({ reason: "unreachable", detail }), timing.dialWait);
   }
 
-  /** It has not been opened, and won't be. */
+  /** Reports that the socket has not opened and won't. */
   fail(why: Why): void {
     if (!this.#isOver) {
       this.#end();
@@ -182,12 +191,15 @@ export class Link {
   }
 }
 
-/** Why an open connection has ended. Platforms say 1006 where the server sent no close frame. */
+/** Returns the reason why an open connection has closed. Platforms report 1006 if the server sent no close frame. */
 export function whyClosed(code: number, detail = ""): Why {
   return code === 1006 ? { reason: "lost", detail } : { reason: "closed", detail: `${code}` };
 }
 
-/** Browsers don't say why; React Native and Node put the HTTP status into the error's text. */
+/**
+ * Returns the reason why a socket did not open. Browsers give none; React Native and Node put the HTTP status into the
+ * error's text.
+ */
 export function whyNotOpened(detail: string): Why {
   // Not any number: they also name the port.
   const status = Number(/(?:'|response: |server: |HTTP )([45]\d\d)\b/.exec(detail)?.[1]);

@@ -1,4 +1,4 @@
-// What the platform says about the page and the network.
+// Events of the platform about the page and the network.
 
 export interface Surroundings {
   /** The page is visible again. */
@@ -6,7 +6,7 @@ export interface Surroundings {
   networkChanged(): void;
 }
 
-/** Tells of changes until the returned function is called. */
+/** Reports changes until the returned function is called. */
 export function watchSurroundings({ shown: wasShown, networkChanged }: Surroundings): () => void {
   const { window, document } = globalThis as Partial<typeof globalThis>;
   // React Native has a window without events, Node none.

@@ -1,4 +1,5 @@
-// The ordered view of one conversation, without I/O and clock: the app puts in what the client tells, and draws the entries.
+// The ordered view of one conversation, without I/O and clock: the app passes in the client's events, and draws the
+// entries.
 
 import { Changes } from "./changes.ts";
 import {
@@ -23,16 +24,16 @@ import {
   type ReceiptKind,
   type Side,
 } from "./protocol.ts";
-import type { Queued, QueuedReaction, Upload } from "./storage/storage.ts";
+import type { Queued, QueuedDelete, QueuedReaction, Upload } from "./storage/storage.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
 
 /** One thing to draw. */
 export type TimelineEntry =
-  /** The day of what follows. Stands wherever the day changes, and before the first message. */
+  /** The day of the next entries. Present at each change of the day, and before the first message. */
   | { type: "day"; day: string }
-  /** So many messages were unread when the user opened the conversation; the first of them follows. */
+  /** The number of unread messages when the user opened the conversation; the first of them follows. */
   | { type: "unread"; count: number }
   /** Messages between these two are missing. */
   | { type: "gap"; afterSeq: number; beforeSeq: number }
@@ -42,14 +43,14 @@ export type TimelineEntry =
       message: Message;
       own: boolean;
       tick: "stored" | "delivered" | "read" | undefined;
-      /** What it answers, as that is now, if that is held. */
+      /** The message that this one replies to, in its current state, if it has been received. */
       quote: Message | undefined;
-      /** Own changes of it wait for the server's answer. */
+      /** Own changes of the message have no reply yet. */
       changing: boolean;
       /** The last own change of it that was refused for good, until it is dismissed. */
       refused: Unsent | undefined;
     }
-  /** What happened to the group: `sender_id` of the entry did it. */
+  /** A change of the group, by the entry's `sender_id`. */
   | { type: "system"; message: Message; own: boolean; system: System }
   /** An own message that is not stored. */
   | {
@@ -58,7 +59,7 @@ export type TimelineEntry =
       body: string;
       tick: "waiting" | "failed";
       quote: Message | undefined;
-      /** What it carries. */
+      /** The attachment. */
       media: Upload | undefined;
     };
 
@@ -69,11 +70,11 @@ export interface Unsent {
   at: string;
   /** Why it will never be stored: what `failed` was called with. */
   error?: string;
-  /** Of a message whose file is being uploaded, how many of the bytes are there. */
+  /** For a message whose file is being uploaded, the number of uploaded bytes. */
   uploaded?: number;
 }
 
-/** Who has a message, each in the order of their ids. */
+/** The members who have a message, each list in the order of their ids. */
 export interface Readers {
   read: string[];
   /** Only received. */
@@ -85,7 +86,7 @@ interface Marks {
   read: number;
 }
 
-/** Whether a user is a member of the group, by the last entry that says so. */
+/** Whether a user is a member of the group, by the last entry about it. */
 interface Membership {
   seq: number;
   isMember: boolean;
@@ -94,35 +95,36 @@ interface Membership {
 /** Below this `seq` the user sees nothing. */
 interface First {
   seq: number;
-  /** Told when the conversation had come so far. */
+  /** The conversation's last `seq` when the server reported it. */
   asOf: number;
 }
 
-/** Somebody writes. */
+/** A user who is typing. */
 interface Writing {
   until: number;
-  /** Where the conversation ended when that was heard of. */
+  /** The last `seq` of the conversation when the event came. */
   lastSeq: number;
 }
 
-/** Where the unread separator stands: before the first message of others above this mark. */
+/** The place of the unread separator: before the first message of others above this mark. */
 interface Opened {
   mark: number;
   count: number;
-  /** The server had said by then how far the user has read. */
+  /** The server had reported the user's read mark by then. */
   isSure: boolean;
 }
 
 /**
- * The ordered view of one conversation: what is stored, by `seq`, then what is not stored yet. Entries that say what became of a
- * message are not drawn themselves: the message is, as it is by then.
+ * The ordered view of one conversation: the stored messages by `seq`, then those that are not stored yet. Change
+ * entries are not drawn themselves: their target is, in its current state.
  *
- * Put in what the client tells of this conversation, in any order and as often as it comes: no message is shown twice, and no
- * tick falls. It does not look at the conversation's id, so the app keeps one for each conversation.
+ * Pass in the client's events and results about this conversation, in any order and any number of times. No message
+ * appears twice, and no tick falls. The timeline does not check the conversation's id, so the app keeps one timeline
+ * per conversation.
  */
 export class Timeline {
   #userId: string;
-  /** By `seq`. What became of a message, and so what it says, is in the changes. */
+  /** By `seq`. The changes have each message's current state, and so its text. */
   #log: Message[] = [];
   #changes: Changes;
   /** Oldest first. */
@@ -131,9 +133,9 @@ export class Timeline {
   #stored = new Set<string>();
   #writing = new Map<string, Writing>();
   #marks = new Map<string, Marks>();
-  /** Of a group: up to where the server says that all others have come. */
+  /** In a group: the lowest marks of all other members, from the server. */
   #floor: Marks = { delivered: 0, read: 0 };
-  /** The marks of all others have been told. */
+  /** The marks of all other members are known. */
   #hasReceipts = false;
   #roster = new Map<string, Membership>();
   #isGroup = false;
@@ -175,8 +177,8 @@ export class Timeline {
   }
 
   /**
-   * An own message or change that is not stored yet: from `send` and the like, or from the client's `outbox` after a start. A
-   * change of the group is not shown before it is stored.
+   * Takes an own message or change that is not stored yet: from `send` and the like, or from the client's `outbox`
+   * after a start. A change of the group is not shown before it is stored.
    */
   queued(queued: Queued, at: string): void {
     const { clientMsgId } = queued;
@@ -189,7 +191,10 @@ export class Timeline {
     }
   }
 
-  /** An own message or change will never be stored. Its mark stays until it is dismissed; a change is taken back. */
+  /**
+   * Marks an own message or change as failed for good. The mark remains until the app dismisses it; the timeline
+   * reverts a change.
+   */
   failed(clientMsgId: string, error: string): void {
     const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
     if (unsent) {
@@ -197,7 +202,7 @@ export class Timeline {
     }
   }
 
-  /** So much of what an own message carries is uploaded. */
+  /** Sets the number of uploaded bytes of an own message's file. */
   uploading({ clientMsgId, done }: { clientMsgId: string; done: number }): void {
     const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
     if (unsent) {
@@ -205,20 +210,28 @@ export class Timeline {
     }
   }
 
-  /** An own reaction to a message of a channel is counted: there it is no entry. */
-  reacted({ clientMsgId, react: { seq, emoji } }: Pick<QueuedReaction, "clientMsgId" | "react">): void {
-    this.#changes.takeOwn(seq, emoji);
-    this.#isStored(clientMsgId);
+  /** Applies an own change that has no entry. */
+  reacted(queued: Pick<QueuedReaction, "clientMsgId" | "react"> | Pick<QueuedDelete, "clientMsgId" | "delete">): void {
+    if ("react" in queued) {
+      this.#changes.takeOwn(queued.react.seq, queued.react.emoji);
+    } else {
+      const wanted = this.#unsent.find(({ queued: { clientMsgId } }) => clientMsgId === queued.clientMsgId);
+      this.#changes.takeDelete(queued.delete.seq, wanted?.at ?? new Date().toISOString());
+    }
+    this.#isStored(queued.clientMsgId);
   }
 
-  /** The user has seen that this failed, and wants it gone. What waits stays: it is sent all the same. */
+  /**
+   * Removes a failed request that the user has seen. A request that is still in the outbox stays, because the client
+   * will send it.
+   */
   dismiss(clientMsgId: string): void {
     this.#unsent = this.#unsent.filter(
       ({ queued, error }) => queued.clientMsgId !== clientMsgId || error === undefined,
     );
   }
 
-  /** Somebody writes, by a clock of the app's, in milliseconds. */
+  /** Records that a user is typing, by a clock of the app, in milliseconds. */
   typing(userId: string, now: number): void {
     if (userId !== this.#userId) {
       this.#writing.set(userId, { until: now + limits.TYPING_SHOWN_MS, lastSeq: this.#lastSeq });
@@ -230,20 +243,20 @@ export class Timeline {
     this.#raise(user_id, { delivered: seq, read: kind === "read" ? seq : 0 });
   }
 
-  /** A page of how far the other members of the group have come. Once the last one is there, own messages have ticks. */
+  /** Takes a page of the marks of the group's other members. When the last page has come, own messages have ticks. */
   receipts({ members, delivered_seq, read_seq, next_cursor }: ReceiptsResult): void {
     this.#isGroup = true;
     this.#hasReceipts ||= next_cursor === null;
     for (const { user_id, delivered_seq, read_seq } of members) {
       this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
     }
-    // Of nobody it is the end of the log.
+    // Without members, the server's marks are the end of the log.
     if (members.length > 0) {
       this.#floor = highest(this.#floor, { delivered: delivered_seq, read: read_seq });
     }
   }
 
-  /** A row of the chat list. One that is older than another changes nothing. */
+  /** Takes a row of the chat list. An older row than the current one changes nothing. */
   row(row: Conversation): void {
     this.#takeRow(row, { delivered: row.delivered_seq, read: row.read_seq });
   }
@@ -266,19 +279,19 @@ export class Timeline {
     this.#known(row.last_seq);
   }
 
-  /** The user looks at it from now on: where the unread separator stands does not change until `close`. */
+  /** Opens the conversation: the unread separator does not move until `close`. */
   open(): void {
     this.#opened ??= this.#separator();
   }
 
-  /** The user looks at something else. */
+  /** Closes the conversation. */
   close(): void {
     this.#opened = undefined;
   }
 
   // Output.
 
-  /** Everything to draw, in order. `dayOf` gives the day of a time, in the viewer's time zone and words. */
+  /** Returns everything to draw, in order. `dayOf` returns the day of a time, in the viewer's time zone and words. */
   entries(dayOf: (at: string) => string): TimelineEntry[] {
     const entries: TimelineEntry[] = [];
     let day: string | undefined;
@@ -333,13 +346,13 @@ export class Timeline {
     return entries;
   }
 
-  /** Who writes now, by the same clock as `typing`, in the order of their ids. */
+  /** Returns the users who are typing now, by the same clock as `typing`, in the order of their ids. */
   writing(now: number): string[] {
     const writing = [...this.#writing].filter(([, { until }]) => now < until);
     return writing.map(([userId]) => userId).sort();
   }
 
-  /** What to ask `history` for next, so that nothing is missing; `undefined`: nothing is. */
+  /** Returns the next part of the conversation to request with `history`; `undefined` if no entry is missing. */
   missing(): Side | undefined {
     const newest = this.#log.at(-1)?.seq;
     if (newest === undefined) {
@@ -359,18 +372,21 @@ export class Timeline {
     return missing;
   }
 
-  /** What to ask `history` for when the user scrolls up; `undefined`: nothing is older than what is held. */
+  /** Returns the part to request with `history` when the user scrolls up; `undefined` if no older entry exists. */
   moreBefore(): { before_seq: number } | undefined {
     const [oldest] = this.#log;
     return oldest && oldest.seq > this.#first.seq ? { before_seq: oldest.seq } : undefined;
   }
 
-  /** The user is no longer a member of the group, so nothing can be said in it, nor will anything come. Of a channel it is never said. */
+  /**
+   * Returns whether the user is no longer a member of the group, and so can neither send nor receive. Always false for
+   * a channel.
+   */
   isClosed(): boolean {
     return !this.#isChannel && this.#roster.get(this.#userId)?.isMember === false;
   }
 
-  /** Who of the others has this message, as far as known, of those who were there when it was written. */
+  /** Returns the other users who have this message, as far as known, of those who were members when it was written. */
   readers(seq: number): Readers {
     const readers: Readers = { read: [], delivered: [] };
     const writer = this.#held(seq)?.sender_id;
@@ -384,8 +400,8 @@ export class Timeline {
   }
 
   /**
-   * How many messages of others the user has not read, without deleted ones, as far as known: while some of those are missing,
-   * what the row says and what has become of it since.
+   * Returns the number of unread messages of others without deleted ones, as far as known. While entries are missing,
+   * the number is the row's count and the changes since then.
    */
   unread(): number {
     return this.#count(
@@ -396,15 +412,18 @@ export class Timeline {
 
   /** How many of those name the user. */
   mentions(): number {
-    return this.#count(
+    const naming = this.#count(
       (row) => ("mentions" in row ? (row.mentions ?? 0) : 0),
       (message) => names(message, this.#userId),
     );
+    // A delete of an unknown message does not contain the mentions. The mentions can't be more than the unread
+    // messages.
+    return Math.min(naming, this.unread());
   }
 
   /**
-   * What to report with `read` when the user has seen all that is shown: the last message of others that has no gap before it,
-   * of what is not read yet, nor deleted; `undefined`: there is nothing to report.
+   * Returns the `seq` to report with `read` when the user has seen everything shown. The message there is the last
+   * unread one of others that is not deleted and has no gap before it. `undefined` if there is nothing to report.
    */
   readUpTo(): number | undefined {
     const mark = this.#ownRead();
@@ -423,7 +442,7 @@ export class Timeline {
     return last;
   }
 
-  /** What the row has, and what came since, of those messages that `isCounted`. */
+  /** Counts the row's messages and the later ones for which `isCounted` is true. */
   #count(ofRow: (row: Conversation | Channel) => number, isCounted: (message: Message) => boolean): number {
     const mark = this.#ownRead();
     const above = this.#log.filter(({ seq }) => seq > mark);
@@ -439,11 +458,11 @@ export class Timeline {
       const { seq, kind, target_seq = 0 } = entry;
       const wasUnread = kind === "delete" && since(seq) && !since(target_seq) && target_seq > mark && !this.#isChannel;
       const target = this.#held(target_seq);
-      // Whoever deletes what is not held has most likely written it, and it names nobody.
+      // The author of a delete most likely wrote its unknown target, and a delete mentions no user.
       const ofOther = target ? !this.#isOwn(target) : !this.#isOwn(entry);
       return wasUnread && ofOther && isCounted(target ?? entry);
     });
-    // It can be less than what is held: the row may know of deletes that are among what is missing.
+    // The number can be lower than the received messages: the row may include deletes that are missing here.
     return Math.min(Math.max(ofRow(row) - gone.length, 0) + come, ofOthers.length + missing);
   }
 
@@ -454,10 +473,10 @@ export class Timeline {
       this.#isStored(client_msg_id);
     }
     this.#takeSystem(entry);
-    // Whoever is told of an entry of a channel as it is written is told of no reactions.
+    // A channel's event has no reactions; only its pages have them.
     this.#changes.take(entry, isOfPage || !this.#isChannel);
     if (this.#isChannel && this.#isOwn(entry) && counts(entry)) {
-      // Who posts there has read what is before.
+      // The author of a post has read everything before it.
       this.#raise(sender_id, { delivered: seq, read: seq });
     }
     if (seq > (this.#writing.get(sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
@@ -474,7 +493,7 @@ export class Timeline {
     this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== clientMsgId);
   }
 
-  /** Who joins begins just before that, whoever they were before. */
+  /** A new member starts just before the join, even after an earlier membership. */
   #takeSystem(entry: Message): void {
     const { seq, sender_id, conversation_id } = entry;
     this.#isGroup ||= isGroup(conversation_id);
@@ -484,7 +503,7 @@ export class Timeline {
     }
     for (const user of joiners(entry)) {
       if (this.#isChannel && user !== this.#userId) {
-        // How far others have come is told to nobody.
+        // The other members' marks are not sent in a channel.
         continue;
       }
       const mark = user === sender_id ? seq : seq - 1;
@@ -496,7 +515,7 @@ export class Timeline {
     }
   }
 
-  /** The server has said where the user's view of the group begins. What was said last holds: who joins again begins anew. */
+  /** Sets the first entry that the user may see in the group. The latest report counts: a new join starts again. */
   #begins(seq: number | undefined, asOf: number): void {
     if (seq === undefined) {
       return;
@@ -511,7 +530,7 @@ export class Timeline {
     }
   }
 
-  /** What is below is of another time as a member: nobody knows who has left since. */
+  /** Forgets what is below: it belongs to an earlier membership, and who has left since is unknown. */
   #forget(below: number, isAnew: boolean): void {
     this.#log = this.#log.filter(({ seq }) => seq >= below);
     for (const [userId] of this.#others()) {
@@ -587,7 +606,7 @@ export class Timeline {
     this.#marks.set(userId, highest(marks, { delivered: Math.max(delivered, read), read }));
   }
 
-  /** The server has said how far the conversation goes, and how far the user has read it. */
+  /** Takes the server's last `seq` and read mark of the conversation. */
   #known(lastSeq: number): void {
     this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
     this.#isKnown = true;
@@ -600,7 +619,7 @@ export class Timeline {
     return { mark: this.#ownRead(), count: this.unread(), isSure: this.#isKnown };
   }
 
-  /** The message that the separator stands before, once it is certain which one that is. */
+  /** Returns the message after the separator, once it is certain which one that is. */
   #firstUnread(): number | undefined {
     if (!this.#opened?.count) {
       return undefined;
@@ -611,7 +630,7 @@ export class Timeline {
     return above[at]?.seq === mark + 1 + at ? above[at]?.seq : undefined;
   }
 
-  /** How far all others have come. Of a group that takes more than the receipts that were heard. */
+  /** Returns the lowest marks of all others. In a group, the received receipts alone are not enough. */
   #ofOthers(): Marks {
     const others = this.#others().map(([, marks]) => marks);
     if (others.length === 0) {
@@ -624,7 +643,7 @@ export class Timeline {
     return this.#isGroup && !this.#hasReceipts ? this.#floor : highest(this.#floor, lowest);
   }
 
-  /** Without services: they read nothing, so nobody waits for them. */
+  /** Returns the other members without services: a service reads nothing, so no tick waits for its mark. */
   #others(): [string, Marks][] {
     const isThere = (userId: string) => this.#roster.get(userId)?.isMember !== false;
     return [...this.#marks].filter(([userId]) => userId !== this.#userId && !isService(userId) && isThere(userId));
@@ -642,7 +661,7 @@ function tick(seq: number, all: Marks): "stored" | "delivered" | "read" {
   return seq > all.read ? "delivered" : "read";
 }
 
-/** Of a change: the message that it is about. */
+/** Returns the target of a change. */
 function targetOf(queued: Queued): number | undefined {
   if ("edit" in queued) {
     return queued.edit.seq;

@@ -1,8 +1,9 @@
 // Bytes over HTTP, to where the server's URLs point. Nothing is sent along but what those need: no cookies, no token.
 
-import type { Put, PutEnd } from "./session/uploads.ts";
+import type { Put } from "./session/core.ts";
+import type { PutEnd } from "./session/uploads.ts";
 
-/** Nothing moves for so long: the connection counts as dead. */
+/** After this time without a byte, the connection counts as dead. */
 const STALL_MAX = 60_000;
 /** The platform sets them itself. */
 const OWN_HEADERS = ["content-length", "host"];
@@ -10,18 +11,18 @@ const OWN_HEADERS = ["content-length", "host"];
 export interface PutRequest {
   put: Put;
   signal: AbortSignal;
-  /** How many bytes are sent. Not called where the platform doesn't tell. */
+  /** Called with the number of sent bytes, if the platform reports it. */
   progress: (sent: number) => void;
 }
 
-/** What came of it, once that is certain. */
+/** Uploads the bytes and returns the result, once it is certain. */
 export async function put(request: PutRequest): Promise<PutEnd> {
   const { file, offset, bytes, headers } = request.put;
   const sent = Object.entries(headers).filter(([name]) => !OWN_HEADERS.includes(name.toLowerCase()));
   const part = file.slice(offset, offset + bytes);
-  // fetch says nothing of an upload until it is over.
+  // `fetch` reports no progress of an upload.
   const way = typeof XMLHttpRequest === "undefined" ? putByFetch : putByXhr;
-  // A URL or a header that the platform does not take throws. No answer comes then, either.
+  // The platform throws for an invalid URL or header. No response comes then, either.
   const status = await way(request, part, sent).catch(() => 0);
   if (status > 0) {
     return status;
@@ -37,14 +38,14 @@ export async function put(request: PutRequest): Promise<PutEnd> {
   return isReadable ? "lost" : "unreadable";
 }
 
-/** HTTP's status. @throws If there is no answer. */
+/** Returns the HTTP status. @throws If no response comes. */
 async function putByFetch({ put, signal }: PutRequest, body: Blob, headers: [string, string][]): Promise<number> {
   const options = { method: "PUT", headers, body, signal, credentials: "omit" } as const;
   const { status } = await fetch(put.url, { ...options, redirect: "error" });
   return status;
 }
 
-/** HTTP's status; 0: there was no answer. */
+/** Returns the HTTP status; 0 if no response came. */
 function putByXhr({ put, signal, progress }: PutRequest, body: Blob, headers: [string, string][]): Promise<number> {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();
@@ -76,10 +77,10 @@ function putByXhr({ put, signal, progress }: PutRequest, body: Blob, headers: [s
   });
 }
 
-/** How a try to fetch ended: why it broke, if it did. What has come is kept. */
+/** The end of a try to fetch, with the reason if it broke. The received bytes are kept. */
 export type FetchEnd = "all" | "url_ended" | { broken: string };
 
-/** React Native's `fetch` ends with the last byte, and says nothing before. */
+/** React Native's `fetch` resolves with the last byte, and reports nothing before. */
 const HAS_STREAMS = typeof Response !== "undefined" && "body" in Response.prototype;
 
 /** Bytes that are being fetched. */
@@ -96,7 +97,7 @@ export class Fetch {
     return new Blob(this.#chunks);
   }
 
-  /** Goes on where it broke. @throws What `signal` was aborted with. */
+  /** Continues where the last try broke. @throws The reason with which `signal` was aborted. */
   async tryOnce(url: string, signal: AbortSignal | undefined): Promise<FetchEnd> {
     signal?.throwIfAborted();
     const own = new AbortController();
@@ -118,7 +119,7 @@ export class Fetch {
         return { broken: `HTTP ${response.status}` };
       }
       if (response.status !== 206) {
-        // All of it, though only the rest was asked for.
+        // S3 returned the whole object instead of the requested range.
         this.#chunks = [];
         this.#done = 0;
       }

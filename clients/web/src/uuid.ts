@@ -1,4 +1,4 @@
-// Ids that are unique without asking anybody.
+// Unique ids, generated without a server.
 
 export function uuid(): string {
   // Pages without TLS and React Native have no crypto.randomUUID, and an idempotency key need not be a secret.

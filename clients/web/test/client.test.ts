@@ -90,7 +90,7 @@ it("keeps what was written without a network, sends it once there is one, and in
   const [one] = await Promise.all(["one", "two", "three"].map((body) => offline.sendTo("bob", body)));
   expect(saved.outbox).toMatchObject([{ body: "one" }, { body: "two" }, { body: "three" }]);
   await offline.close();
-  // It is still in the outbox.
+  // The message is still in the outbox.
   await expect(one?.stored).rejects.toMatchObject({ code: "closed" });
   await expect(offline.sendTo("bob", "four")).rejects.toMatchObject({ code: "closed" });
 
@@ -265,7 +265,7 @@ it("tells of a change that is refused, with all that it was to be", async () => 
 
 it("asks who is there, tells that its user writes, and hears that others do", async () => {
   const client = await start();
-  // There is no connection, so nobody is told.
+  // Without a connection, the client sends no event.
   client.typing("dm_ab");
   await server.catchUp();
   await until(client, isState("caught_up"));
@@ -337,7 +337,7 @@ it("replaces a connection before its token ends, by one with another token", asy
   const needs: TokenNeed[] = [];
   const token = (need: TokenNeed) => {
     needs.push(need);
-    // Another one is asked for a minute before the end.
+    // The client requests another token a minute before the expiry.
     const claims = Buffer.from(JSON.stringify({ exp: Date.now() / 1000 + 61 })).toString("base64url");
     return need === "connect" ? `e30.${claims}.c2ln` : "a.b.c";
   };
@@ -440,6 +440,23 @@ it("tells of a token callback that fails or never answers, and asks it again", a
   expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "unreachable" } });
   await server.catchUp();
   await until(client, isState("caught_up"));
+});
+
+it("connects with no token of another user, and says whose it is", async () => {
+  const tokens = ["bob", "alice"].map(
+    (sub) => `e30.${Buffer.from(JSON.stringify({ sub })).toString("base64url")}.c2ln`,
+  );
+  const needs: TokenNeed[] = [];
+  const token = (need: TokenNeed) => {
+    needs.push(need);
+    return tokens[needs.length - 1] ?? "";
+  };
+  const client = await start({ token, timing: { reconnectFirst: 1 } });
+  const detail = 'the token is for the user "bob" (its sub), and the client for "alice": get a token for "alice"';
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "wrong_user", detail } });
+  await server.catchUp();
+  await until(client, isState("caught_up"));
+  expect(server.offers).toEqual([["pigeonhole.v1", `bearer.${tokens[1]}`]]);
 });
 
 it("shows nobody a token that no connection can be opened with", async () => {

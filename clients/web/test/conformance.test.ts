@@ -1,4 +1,4 @@
-// The session against the scripts in conformance/, whose README says what the steps mean.
+// Runs the session against the scripts in conformance/, whose README explains the steps.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, it } from "vitest";

@@ -95,6 +95,32 @@ it("belongs to one client at a time, where the platform has locks", async () => 
   expect(await loaded).toEqual({ outbox: [], held: new Map() });
 });
 
+it("is locked also where signals have no timeout of their own", async () => {
+  vi.stubGlobal("navigator", { locks: new Locks() });
+  // As in Safari 15.4.
+  vi.stubGlobal("AbortSignal", {});
+  const first = indexedDbStorage("henry");
+  await first.load();
+  await expect(indexedDbStorage("henry").load()).rejects.toMatchObject({ code: "storage_busy" });
+  await first.close?.();
+  await indexedDbStorage("henry").load();
+});
+
+it("makes way for a later version of the app in another tab", async () => {
+  const storage = indexedDbStorage("ida");
+  await storage.load();
+  await storage.write([queued("a")]);
+  const later = await new Promise<IDBDatabase>((resolve, reject) => {
+    const request = indexedDB.open("pigeonhole:ida", 99);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  expect([...later.objectStoreNames]).toContain("outbox");
+  // The storage refuses this tab's later writes, and none of them waits for ever.
+  await expect(storage.write([queued("b")])).rejects.toThrow();
+  later.close();
+});
+
 /** As much of a `LockManager` as is used. */
 class Locks {
   #held = new Map<string, Promise<void>>();

@@ -1,9 +1,10 @@
-// Pictures, files and voice notes, against a server of frames and one of bytes, both of which do what a test tells them.
+// Tests of pictures, files and voice notes, against a server of frames and one of bytes, both controlled by the test.
 
 import { createHash } from "node:crypto";
 import { createServer, type Server as HttpServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { Media } from "../src/frames.ts";
 import {
   type Client,
   type ClientEvent,
@@ -15,17 +16,18 @@ import {
   nameOf,
   nothingSaved,
 } from "../src/index.ts";
+import { safeType } from "../src/media.ts";
 import { Timeline } from "../src/timeline.ts";
 import { fits } from "./script.ts";
 import { nodeSocket, Server } from "./server.ts";
 
-/** What S3 is asked. */
+/** A request to S3. */
 interface Asked {
   path: string;
   headers: IncomingMessage["headers"];
   bytes: Buffer;
   answer: (status: number, body?: string | Buffer) => void;
-  /** After these of so many bytes. */
+  /** Breaks the connection off after `body`, with this `content-length`. */
   breakOff: (length: number, body: string) => void;
 }
 
@@ -330,7 +332,7 @@ it("a download is checked, asked for once more, and never a page", async () => {
     const digest = sha256(data).toString("base64");
     return { kind, media: { media_id: `m_${data}`, mime, bytes: data.length, sha256: digest } };
   };
-  // Several at once are one question.
+  // Concurrent downloads share one request.
   const [image, page, gone] = [
     client.download(carries("image", "image/png", "one")),
     client.download(carries("file", "text/html", "two")),
@@ -412,4 +414,14 @@ it("the view shows how far an upload is, why it failed, and what a message carri
   timeline.message({ ...message, seq: 2, client_msg_id: "m2", kind: "delete", body: "", target_seq: 1 });
   const [deleted] = entries();
   expect(deleted?.type === "message" && deleted.message).not.toHaveProperty("media");
+});
+
+it("a recording is a sound to a browser, and what could be a document is a file", () => {
+  const typeOf = (mime: string) => safeType("voice", { mime } as Media);
+  for (const mime of ["audio/webm", "audio/mp4", "audio/x-m4a", "audio/vnd.wave"]) {
+    expect(typeOf(mime)).toBe(mime);
+  }
+  for (const mime of ["audio/x+xml", "audio/html", "audio/vnd.x-xml", "text/html"]) {
+    expect(typeOf(mime)).toBe("application/octet-stream");
+  }
 });

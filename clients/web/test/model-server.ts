@@ -1,6 +1,6 @@
 // A small model of the server, as alice sees it.
 
-import type { Target } from "../src/protocol.ts";
+import type { Target } from "../src/storage/storage.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: frames, as they go over the wire.
 export type Frame = any;
@@ -47,7 +47,7 @@ export class Server {
   /** By what the server calls them. */
   #files = new Map<string, File>();
 
-  /** For each peer, how much was said before, and how much of it another device holds. */
+  /** For each peer: the number of earlier messages, and how many of them another device has acknowledged. */
   constructor(before: [number, number][]) {
     for (const [at, [count, held]] of before.entries()) {
       const conversation = conversationWith(PEERS[at] ?? "");

@@ -4,8 +4,8 @@ import { expect } from "vitest";
 import { defaultTiming, type Timing } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import type { CallRequest } from "../src/session/calls.ts";
-import { type LinkId, type Output, Session, type Waiter } from "../src/session/session.ts";
-import type { Put } from "../src/session/uploads.ts";
+import type { LinkId, Output, Put, Waiter } from "../src/session/core.ts";
+import { Session } from "../src/session/session.ts";
 import { whyClosed } from "../src/socket.ts";
 import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
 import {
@@ -46,14 +46,14 @@ class Play {
   #saved: Saved;
   #dialing: LinkId | undefined;
   #open: LinkId[] = [];
-  /** What the client has done and nobody has expected yet. */
+  /** The client's outputs that no step has expected yet. */
   #dials: { link: LinkId; need: string }[] = [];
   #asks: { link: LinkId; frame: Json }[] = [];
   #closes: LinkId[] = [];
   #events: ClientEvent[] = [];
   #puts: { id: string; put: Put }[] = [];
   #aborts: string[] = [];
-  /** Whose bytes are put to these URLs. */
+  /** The message whose bytes each URL takes. */
   #putting = new Map<string, string>();
   #answers = new Map<string, { ok: unknown } | { error: string }>();
   /** The requests that have a name. */
@@ -139,7 +139,7 @@ class Play {
     }
   }
 
-  // What happens to the client.
+  // Steps that happen to the client.
 
   #happen(step: Step): void {
     const session = this.#session;
@@ -185,21 +185,6 @@ class Play {
     } else if (does.reply) {
       const { seq: reply_to, ...message } = does.reply;
       this.#queue(queuedOf({ ...message, reply_to }));
-    } else if (does.create) {
-      const { client_msg_id, ...create } = does.create;
-      this.#queue(queuedOf({ client_msg_id, create }));
-    } else if (
-      does.edit ||
-      does.delete ||
-      does.react ||
-      does.add ||
-      does.remove ||
-      does.leave ||
-      does.role ||
-      does.update
-    ) {
-      const [[action = "", { client_msg_id, conversation_id, ...what }] = []] = Object.entries(does);
-      this.#queue(queuedOf({ client_msg_id, conversation_id, [action]: what }));
     } else if (does.cancel) {
       this.#answers.set(as, { ok: session.cancel(does.cancel.client_msg_id, this.#now) });
     } else if (does.watch) {
@@ -214,11 +199,18 @@ class Play {
       session.handled(does.done.conversation_id, does.done.seq, this.#now);
     } else {
       const [[action, fields] = fail("the app does something")] = Object.entries(does);
+      if (fields.client_msg_id !== undefined) {
+        // A request that is stored.
+        const { client_msg_id, conversation_id, ...what } = fields;
+        const place = conversation_id === undefined ? {} : { conversation_id };
+        this.#queue(queuedOf({ client_msg_id, ...place, [action]: what }));
+        return;
+      }
       session.call({ action, ...fields } as CallRequest, this.#waiter(as), this.#now);
     }
   }
 
-  /** What becomes of a PUT. */
+  /** Ends a PUT with the result of the step. */
   #put({ url, sent, status, lost }: Step): void {
     const id = this.#putting.get(url) ?? fail(`nothing is put to ${url}`);
     if (sent !== undefined) {
@@ -284,7 +276,7 @@ class Play {
     }
   }
 
-  // What the client must do about it.
+  // Steps that the client must do.
 
   /** `false`: the step expects nothing. */
   #expect(step: Step): boolean {
@@ -371,7 +363,7 @@ class Play {
     expect(saved).toEqual({ outbox, held, caught_up });
   }
 
-  /** What is there, or comes within the time that the step allows. */
+  /** Takes the expected output if it is present, or comes within the time that the step allows. */
   #next<T>({ within = 0 }: Step, take: () => T | undefined): T {
     const end = this.#now + within;
     for (let found = take(); ; found = take()) {

@@ -1,4 +1,4 @@
-// What scripts are written in: how steps are spelled out, and what the client's own types are called there.
+// The language of the scripts: how they spell steps, and the client's types.
 
 import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
@@ -65,7 +65,7 @@ function expandMessage(script: unknown): unknown {
 const system = (what: Json) => ({ kind: "system", body: "", system: what });
 const change = (kind: string) => (target: string) => ({ kind, target_seq: Number(target), body: "" });
 
-/** What each word makes of a message. */
+/** The fields that each word adds to a message. */
 type Word = (value: string, time: (seq: string) => string, who?: string, words?: Map<string, string>) => Json;
 const fields: Record<string, Word> = {
   in: () => ({}),
@@ -118,12 +118,13 @@ export function comparable(request: Json): string {
   return JSON.stringify(Object.entries(sorted).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-const ways = ["edit", "delete", "react", "create", "add", "remove", "leave", "role", "update"];
-
-/** What scripts put into the outbox: as `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id, edit: {…}}`. */
+/**
+ * Builds the content of the outbox from a script: `{client_msg_id, to, body}`, or `{client_msg_id, conversation_id,
+ * edit: {…}}`.
+ */
 export function queuedOf(script: Step): Queued {
   const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, media, ...rest } = script;
-  const way = ways.find((name) => rest[name] !== undefined);
+  const way = Object.keys(rest).find((name) => typeof rest[name] === "object");
   const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions, media }) };
   const { [way ?? ""]: _, ...target } = rest;
   return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
@@ -181,7 +182,7 @@ const ajv = new Ajv({ strict: false });
 (addFormats as unknown as (ajv: Ajv) => void)(ajv);
 ajv.addSchema(schema, "frames");
 
-// It takes seconds, which are of no test.
+// Compiling a validator takes seconds, which must not count as time of a test.
 for (const definition of ["Request", "ServerFrame"]) {
   validator(definition);
 }

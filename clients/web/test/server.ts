@@ -1,4 +1,4 @@
-// A server that does what a test tells it, over real sockets.
+// A server on real sockets, controlled by the test.
 
 import type { AddressInfo } from "node:net";
 import { WebSocket as NodeWebSocket, type WebSocket, WebSocketServer } from "ws";
@@ -10,9 +10,9 @@ type Frame = any;
 export class Server {
   readonly url: string;
   #server: WebSocketServer;
-  /** HTTP's answer to upgrades; 101 lets them in. */
+  /** The HTTP status of upgrades; 101 accepts them. */
   status = 101;
-  /** What clients offered as subprotocols, in the order they came. */
+  /** The subprotocols that clients offered, in the order of their connections. */
   offers: string[][] = [];
   sockets: WebSocket[] = [];
   #frames: Frame[] = [];

@@ -1,11 +1,12 @@
-// What the scripts in conformance/ can't test of the session, since the random numbers matter.
+// Tests of the session that the scripts in conformance/ can't express, since the random numbers matter.
 
 import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
 import type { PigeonholeError } from "../src/errors.ts";
 import type { Why } from "../src/events.ts";
 import { readInbox } from "../src/protocol.ts";
-import { type Output, Session } from "../src/session/session.ts";
+import type { Output } from "../src/session/core.ts";
+import { Session } from "../src/session/session.ts";
 import { nothingSaved } from "../src/storage/storage.ts";
 import { message } from "./server.ts";
 
@@ -35,7 +36,7 @@ function frames(outputs: Output[]): unknown[] {
   return outputs.flatMap((output) => (output.do === "send" ? [JSON.parse(output.frame)] : []));
 }
 
-/** How long it waits after each of so many failures. */
+/** Returns the wait after each of `count` failures. */
 function waits(count: number, chance: number, fail: (session: Session, link: number) => void): number[] {
   const session = start(() => chance);
   return Array.from({ length: count }, (_, attempt) => {
@@ -123,7 +124,7 @@ it("sends a ping at once when it is woken", () => {
   expect(frames(session.takeOutputs())).toEqual([{ action: "ping", id: "3" }]);
   reply(session, "3", { pending: false, server_time: "2026-11-20T10:00:00.000Z" }, 1100);
   expect(session.nextTick()).toBe(1000 + pingEvery);
-  // Without an answer, the connection is closed soon.
+  // Without a reply, the client closes the connection soon.
   session.wake(2000);
   while (session.nextTick() < 2000 + silenceMax) {
     session.tick(session.nextTick());
@@ -143,7 +144,7 @@ it("dials at once when it is woken, however often that has failed", () => {
   session.takeOutputs();
   session.wake(session.now + 1);
   expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 10, need: "connect" });
-  // While one is on its way, there is no other.
+  // While one is on its way, the client sends no other.
   session.wake(session.now + 1);
   expect(session.takeOutputs()).toEqual([]);
 });

@@ -1,6 +1,6 @@
-// Random logs of alice and bob, in which messages are edited, deleted, reacted to and answered; and entries, pages, rows and own
-// changes that wait, in any order, repeated, and as they were at any moment since. Once everything has come, the view is what a
-// plain fold of the log says.
+// Property tests with random logs of alice and bob, which have edits, deletes, reactions and replies. Entries, pages,
+// rows and unstored own changes come in any order, repeated, each as it was at any time. Once all have come, the view
+// matches a plain fold of the log.
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { fits } from "./script.ts";
 
 const EMOJI = ["👍", "❤️", "\uFB00", "😮"];
 
-/** `@system`: an operator, who deletes what anybody wrote, and is no member. */
+/** `@system`: a service that deletes the messages of any user, and is no member. */
 interface Did {
   who: "alice" | "bob" | "@system";
   what: "say" | "reply" | "edit" | "delete" | "react";
@@ -40,7 +40,7 @@ interface Op extends Omit<Did, "to"> {
   at: string;
 }
 
-/** What each message is, after so many ops. */
+/** The state of each message after a number of ops. */
 interface State {
   body: string;
   version: number;
@@ -57,7 +57,7 @@ function timeOf(seq: number): string {
 
 const isMessage = ({ what }: Op) => what === "say" || what === "reply";
 
-/** What the server would have stored: what it refuses is said instead. */
+/** Returns the ops that the server would store. An op that it would refuse becomes a message. */
 function logOf(all: Did[]): Op[] {
   const ops: Op[] = [];
   for (const { who, what, to, emoji } of all) {
@@ -99,7 +99,7 @@ function fold(ops: Op[]): Map<number, State> {
   return states;
 }
 
-/** As the server gives it to alice, when there were so many entries. */
+/** Returns the entry as alice reads it, when the log had `moment` entries. */
 function seen(ops: Op[], seq: number, moment: number): Message {
   const states = fold(ops.slice(0, moment));
   const op = ops[seq - 1];
@@ -200,7 +200,7 @@ class World {
     const entry = seen(this.ops, seq, this.#since(seq, later));
     fits("Message", { ...entry });
     if (entry.sender_id === "alice" && later % 2 === 0) {
-      // As the client makes it of the answer.
+      // As the client makes the entry from the reply.
       delete entry.emoji_before;
     }
     this.timeline.message(entry);
@@ -218,7 +218,7 @@ class World {
     });
   }
 
-  /** What is known from now on, and must not be forgotten. */
+  /** Records facts that the timeline must not forget. */
   #note({ seq, target_seq = seq, kind, version = 1, deleted_at }: Message): void {
     this.#held.add(seq);
     if (deleted_at !== undefined || kind === "delete") {
@@ -275,7 +275,7 @@ class World {
     }
   }
 
-  /** One that the server refuses. */
+  /** Queues an op and lets the server refuse it. */
   refused(place: number, isDismissed: boolean): void {
     const op = this.ops[place % this.#last];
     if (op && !isMessage(op)) {
@@ -307,7 +307,7 @@ class World {
   check(): void {
     for (const { message, changing } of this.#messages()) {
       const { seq, body, deleted_at, version = 1 } = message;
-      // What waits is shown as if it were stored.
+      // An unstored change shows as if it were stored.
       if (!changing) {
         expect(deleted_at !== undefined, `whether ${seq} is deleted`).toBe(this.#deleted.has(seq));
       }
@@ -320,7 +320,7 @@ class World {
     expect(this.timeline.unread()).toBeGreaterThanOrEqual(0);
     const row = this.#row;
     const isSince = (seq: number) => row && seq > row.moment;
-    // Whose it was that an operator has deleted is not known while that is missing.
+    // The author of a message that the service deleted is unknown while the message is missing.
     const isTold = ({ seq, who, target }: Op) => this.#held.has(seq) && (who !== "@system" || this.#held.has(target));
     if (row?.read === this.#read && this.ops.every((op) => !isSince(op.seq) || isTold(op))) {
       expect(this.timeline.unread(), "the row's, and what has become of it since").toBe(this.#unread(this.#last));

@@ -1,6 +1,6 @@
-// Random logs of a group of four, who join, leave, come back and do what one can do in it; and entries, pages, rows and receipts as
-// alice gets them, in any order, repeated, and as they were at any moment since. Once the app has asked for what is missing, the
-// view is what a plain fold of the log says.
+// Property tests with random logs of a group of four users, who join, leave, return and use every action. Entries,
+// pages, rows and receipts come to alice in any order, repeated, each as it was at any time. Once the app has requested
+// what is missing, the view matches a plain fold of the log.
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
@@ -16,7 +16,7 @@ const PAGE_MAX = 4;
 const WAYS = ["say", "say", "edit", "delete", "react", "add", "remove", "leave", "role", "title", "history"] as const;
 type Way = (typeof WAYS)[number];
 
-/** What somebody wants: with whom, or which message, and how. */
+/** A user's intention: with whom or which message, and how. */
 interface Wish {
   who: number;
   way: Way;
@@ -40,11 +40,11 @@ interface Op {
   emoji?: string;
   mentions?: string[];
   system?: System;
-  /** Who joins with it begins here. */
+  /** The first visible entry of a user who joins with this entry. */
   first: number;
 }
 
-/** What each message is, after so many ops. */
+/** The state of each message after a number of ops. */
 interface State {
   body: string;
   version: number;
@@ -54,7 +54,7 @@ interface State {
   reactions_seq?: number;
 }
 
-/** From which entry to which alice was a member, and from where on she saw what was said. */
+/** An interval of alice's membership, and the first entry that she saw in it. */
 interface Interval {
   joined: number;
   first: number;
@@ -87,7 +87,7 @@ class Log {
     this.ops.push("event" in what ? { ...place, way: "system", target: 0, system: what } : { ...place, ...what });
   }
 
-  /** What can't be done is left out. */
+  /** Carries out a wish, or skips it if the server would refuse it. */
   #grant({ who: at, way, whom, which }: Wish): void {
     const [who, user] = [USERS[at] ?? "", USERS[whom] ?? ""];
     if (!this.members.has(who)) {
@@ -136,7 +136,7 @@ class Log {
     }
   }
 
-  /** A message that is there. */
+  /** Returns a message that exists. */
   #target(which: number): number | undefined {
     const states = this.fold(this.ops.length);
     const there = this.ops.filter(({ seq, way }) => way === "say" && !states.get(seq)?.deleted);
@@ -180,7 +180,9 @@ class Log {
     return intervals;
   }
 
-  /** The entry as the server gives it to alice, who sees what is from `first` on, when there were so many. */
+  /**
+   * Returns the entry as alice reads it when the log had `moment` entries and she could see entries from `first` on.
+   */
   seen(seq: number, first: number, moment: number): Message {
     const op = this.ops[seq - 1];
     if (!op) {
@@ -210,7 +212,7 @@ class Log {
         const before = this.fold(seq - 1)
           .get(target)
           ?.reactions.get(who);
-        // The client makes an own one of the answer, which doesn't say it.
+        // The client makes an own entry from the reply, which does not contain the earlier reaction.
         const isTold = before !== undefined && (who !== "alice" || moment % 2 === 0);
         return {
           ...entry,
@@ -259,10 +261,10 @@ class World {
   readonly timeline = new Timeline("alice");
   readonly log: Log;
   #intervals: Interval[];
-  /** Of the others who are there in the end, by their ids. */
+  /** The marks of the other members at the end, by user id. */
   #marks = new Map<string, { delivered_seq: number; read_seq: number }>();
   #read: number;
-  /** A row has come that is of the end, and says how far alice has read. */
+  /** The last row is from the end of the log, and has alice's read mark. */
   #isRowOfEnd = false;
   #deleted = new Set<number>();
 
@@ -296,7 +298,7 @@ class World {
     return this.log.ops[joined - 1]?.who === "alice" ? joined : joined - 1;
   }
 
-  /** What alice was at some moment, and up to where she saw the log. */
+  /** Returns alice's membership at some time, and the last entry that she could see. */
   #at(moment: number): { interval: Interval; end: number; isMember: boolean } | undefined {
     const interval = this.#intervals.filter(({ joined }) => joined <= moment).at(-1);
     if (!interval) {
@@ -307,7 +309,7 @@ class World {
     return { interval, end: hasLeft ? left : moment, isMember: !hasLeft };
   }
 
-  /** Some moment since there was this entry. Who has left hears of nothing more, so nothing is as it is later. */
+  /** Returns a time since the entry. A former member gets no later changes, so no later state is possible. */
   #since(seq: number, later: number): number {
     return seq + (later % (Math.max(this.#end, seq) - seq + 1));
   }
@@ -339,7 +341,7 @@ class World {
     this.#answer([{}, { after_seq: at }, { before_seq: at }][side % 3] ?? {}, (moment % this.log.ops.length) + 1);
   }
 
-  /** As the server answers `history`. */
+  /** Replies to `history` as the server does. */
   #answer(side: Side, moment: number): void {
     const at = this.#at(moment);
     if (!at) {
@@ -401,7 +403,7 @@ class World {
     this.timeline.receipt({ kind: "read", user_id: "alice", seq: this.#read });
   }
 
-  /** One of the others has more. */
+  /** Raises a mark of another member. */
   receipt(who: number, place: number, isRead: boolean): void {
     const user = USERS[who % USERS.length] ?? "";
     const marks = this.#marks.get(user);
@@ -468,7 +470,7 @@ class World {
     return this.timeline.missing() ?? this.timeline.moreBefore();
   }
 
-  /** What an app does that shows the conversation. */
+  /** Does what an app does when it shows the conversation. */
   finish(): void {
     const { timeline, log } = this;
     const moment = log.ops.length;
@@ -609,7 +611,7 @@ it("an own message that an admin deletes was never unread", () => {
   timeline.message(text(4, "alice"));
   timeline.message({ ...place(6, "carol"), kind: "delete", target_seq: 4 });
   expect(timeline.unread()).toBe(2);
-  // What is not held was most likely written by who deletes it.
+  // The author of the delete most likely wrote the unknown target.
   timeline.message({ ...place(7, "carol"), kind: "delete", target_seq: 3 });
   expect(timeline.unread()).toBe(1);
 });

@@ -1,5 +1,5 @@
-// Any order of inputs, repeated or late, of a conversation that alice and bob write: the timeline is in order, holds nothing twice,
-// and its ticks never fall. Once everything has come, all of it is there.
+// A property test with any order of inputs, repeated or late, of a conversation between alice and bob. The timeline is
+// in order, has no entry twice, and its ticks never fall. Once all inputs have come, the timeline is complete.
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { type Tick, Timeline, type TimelineEntry } from "../src/timeline.ts";
 
 const RANKS: Tick[] = ["waiting", "failed", "stored", "delivered", "read"];
 
-/** Who wrote each message; alice's have ids. */
+/** The author of each message; alice's have ids. */
 const conversations = fc.array(fc.constantFrom("alice", "bob"), { minLength: 1, maxLength: 12 });
 
 type Place = number;
@@ -105,7 +105,7 @@ class World {
     const id = this.#id(at) ?? "unknown";
     this.timeline.dismiss(id);
     if (this.#ranks.get(id) === RANKS.indexOf("failed")) {
-      // It may be queued anew.
+      // A later step may queue the message again.
       this.#ranks.delete(id);
     }
   }
@@ -190,7 +190,7 @@ class World {
     expect(shown).toEqual(expected);
   }
 
-  /** Everything that is missing is asked for, as an app does, and the rest is stored. */
+  /** Requests everything that is missing, as an app does, and stores the rest. */
   finish(): void {
     this.timeline.history({ messages: this.#messages.slice(-2), last_seq: this.#last, members: [] });
     for (let round = 0; ; round += 1) {
@@ -208,7 +208,7 @@ class World {
     const all = entries.flatMap((entry) => (entry.type === "message" ? [entry.message.seq] : []));
     expect(all).toEqual(this.#messages.map(({ seq }) => seq));
     expect(entries.filter(({ type }) => type === "unsent" || type === "gap")).toEqual([]);
-    // What is left to be read is what the count says.
+    // The count is positive exactly if there is something left to read.
     const readUpTo = this.timeline.readUpTo();
     expect(this.timeline.unread() > 0).toBe(readUpTo !== undefined);
     if (readUpTo !== undefined) {

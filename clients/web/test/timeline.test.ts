@@ -1,4 +1,4 @@
-// The timeline against conformance/timeline.yaml, whose README says what the steps mean.
+// Runs the timeline against conformance/timeline.yaml, whose README explains the steps.
 
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
@@ -30,7 +30,7 @@ function happen(timeline: Timeline, step: Step): void {
       timeline.history(page);
     },
     message: (message) => {
-      // What happens to groups in later versions is not in the schema.
+      // The schema has no group events of later versions.
       const { system, ...rest } = message;
       fits("Message", system && !happened(message) ? rest : message);
       timeline.message(message);
@@ -52,7 +52,7 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Channel", row);
       timeline.channel(row);
     },
-    reacted: ({ client_msg_id: clientMsgId, react }) => timeline.reacted({ clientMsgId, react }),
+    reacted: ({ client_msg_id: clientMsgId, ...change }) => timeline.reacted({ clientMsgId, ...change }),
     typing: ({ user_id, now }) => timeline.typing(user_id, now),
     open: () => timeline.open(),
     close: () => timeline.close(),
@@ -62,7 +62,7 @@ function happen(timeline: Timeline, step: Step): void {
   }
 }
 
-/** What a script asks of it, as scripts write it. */
+/** Returns the part of the view that a script requests, in the script's form. */
 function seen(timeline: Timeline, expected: Step): Json {
   const all: Record<string, () => unknown> = {
     entries: () => timeline.entries((at) => at.slice(0, "2026-11-20".length)).map(brief),

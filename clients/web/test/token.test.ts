@@ -1,12 +1,22 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { timeLeft } from "../src/token.ts";
+import { subject, timeLeft } from "../src/token.ts";
 
 const NOW = 1_000_000;
 
+const token = (claims: string) => `e30.${Buffer.from(claims).toString("base64url")}.c2ln`;
+
 function left(claims: string): number | undefined {
-  return timeLeft(`e30.${Buffer.from(claims).toString("base64url")}.c2ln`, NOW);
+  return timeLeft(token(claims), NOW);
 }
+
+it("reads from a JWT whose it is", () => {
+  expect(subject(token('{"sub":"alice"}'))).toBe("alice");
+  for (const claims of ['{"exp":1}', '{"sub":7}', "[]", "null", ""]) {
+    expect(subject(token(claims)), claims).toBeUndefined();
+  }
+  expect(subject("opaque")).toBeUndefined();
+});
 
 it("reads from a JWT when it ends", () => {
   expect(left('{"sub":"Zoë ???>>>","exp":4600}')).toBe(3_600_000);

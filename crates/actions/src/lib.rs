@@ -1,37 +1,406 @@
-//! What a caller can do, whoever calls. A function parses what came in, calls this, and answers.
+//! The use cases that the functions share. A function parses a request, calls a method of [`Actions`], and replies.
 //!
-//! Every change is one conditional write or transaction, in `store`; the rules that decide on it are in `domain`. What is told
-//! afterwards goes to the audience that the change had.
+//! Each change is one conditional write or transaction, in `store`; the rules that decide on it are in `domain`. The
+//! events of a change go out after its commit.
+//!
+//! The kinds of conversation differ in [`direct`], [`group`] and [`channel`]; [`log`] is what a group and a channel
+//! share. A request finds its kind in this file, and in no other. A fourth kind does not compile until each `match` here
+//! has an answer for it.
 
-mod append;
+mod access;
 mod backlog;
-mod change;
 mod channel;
-mod delete_message;
+mod clock;
+mod direct;
+mod entry;
 mod group;
-mod raise;
-mod reconcile;
-mod repair;
+mod log;
+mod marks;
 mod retry;
 mod sends;
 mod set;
 mod tell;
-mod visible;
-mod watch;
 
-pub use append::{Appended, Concerned, append, conversation_for};
-pub use backlog::{DrainPage, backlog};
-pub use change::{Wanted, change};
-pub use channel::{join, leave, read_channel};
-pub use delete_message::delete_message;
-pub use group::{Writer, added, change_group, creation};
-pub use raise::{Raised, raise};
-pub use reconcile::{Reconciled, reconcile, reconcile_and_settle, touch};
-pub use repair::{Repaired, repair};
+use deliver::{Delivered, Fanout};
+use domain::{Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Membership, Sight};
+use store::connections::Connection;
+use store::{Store, WarmTable};
+use wire::{
+    ClientMsgId, ConversationId, ConversationKind, LeaveRequest, ReadResult, Refusal, SendRequest, Seq, ServerEvent,
+    Settings, Timestamp, UserId, WatchResult,
+};
+
+pub use access::Access;
+pub use backlog::{DrainPage, PageBefore};
+pub use channel::forget_watched;
+pub use clock::Clock;
+pub use entry::{Appended, Concerned, Joined, Wanted, Writer, conversation_for};
+pub use group::{LogSoFar, Repaired};
+pub use log::{Changed, Reconciled, added, creation};
+pub use marks::{Raised, Repeats};
 pub use retry::{Attempt, retry};
 pub use sends::SendLimits;
-pub use set::set;
 pub use store::inbox::Mark;
-pub use tell::{tell_appended, tell_delivered, tell_own, tell_read, tell_typing};
-pub use visible::visible;
-pub use watch::{forget_watched, show, unwatch, watch};
+
+/// The use cases, and what they work with. Made once per process.
+#[derive(Debug)]
+pub struct Actions {
+    pub store: Store,
+    pub fanout: Fanout,
+    pub limits: SendLimits,
+    pub clock: Clock,
+    /// The repetitions of a mark whose receipts this process has sent.
+    repeats: Repeats,
+}
+
+impl Actions {
+    pub fn new(store: Store, fanout: Fanout, limits: SendLimits, clock: Clock) -> Self {
+        Self { store, fanout, limits, clock, repeats: Repeats::default() }
+    }
+
+    /// Opens the connections that the first event needs: to `DynamoDB`, and to API Gateway.
+    pub async fn warm_up(&self, table: WarmTable) {
+        tokio::join!(store::warm_up(&self.store, table), self.fanout.warm_up());
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Appends a message. Counts in `conflicts` how often another writer was faster.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn append(
+        &self,
+        writer: Writer<'_>,
+        request: SendRequest,
+        conflicts: &mut u64,
+    ) -> Result<Appended, Failure> {
+        let SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions } = request;
+        let conversation_id = conversation_for(writer.user, &target);
+        let has_mentions = !mentions.is_empty();
+        let kind_of_conversation = conversation_id.kind();
+        let content = Content::Message { kind, body, media, reply_to, mentions };
+        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+        if has_mentions && kind_of_conversation != ConversationKind::Group {
+            return Err(Refusal::bad_request("mentions", "must be left out: this is not a group").into());
+        }
+        match kind_of_conversation {
+            ConversationKind::Direct => direct::append(self, &target, draft, reply_to, conflicts).await,
+            ConversationKind::Group | ConversationKind::Channel => {
+                Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
+            }
+        }
+    }
+
+    /// Edits a message, deletes it, or reacts to it. Counts in `conflicts` how often another writer was faster.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn change(&self, writer: Writer<'_>, wanted: Wanted, conflicts: &mut u64) -> Result<Appended, Failure> {
+        let Wanted { conversation_id, target, client_msg_id, change } = wanted;
+        let kind = conversation_id.kind();
+        let content = Content::Change { target, change: change.clone() };
+        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+        match (kind, &change) {
+            (ConversationKind::Direct, _) => direct::change(self, draft, target, &change, conflicts).await,
+            // No entry: thousands may react to a message.
+            (ConversationKind::Channel, Change::React { emoji }) => {
+                channel::react(self, draft, target, emoji.as_ref(), conflicts).await
+            }
+            (ConversationKind::Group, _) | (ConversationKind::Channel, Change::Edit { .. } | Change::Delete) => {
+                Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
+            }
+        }
+    }
+
+    /// Deletes a message of any author for an operator. Its entry is the system's, which is no member.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn delete_message(
+        &self,
+        (conversation_id, target): (ConversationId, Seq),
+        conflicts: &mut u64,
+    ) -> Result<Appended, Failure> {
+        // No service may write under such a key, though one has the same name.
+        let client_msg_id = ClientMsgId::parse(&format!("{}delete:{target}", ClientMsgId::OPERATOR_PREFIX));
+        let client_msg_id = client_msg_id.map_err(|invalid| Failure::Unavailable(invalid.into()))?;
+        let writer = Writer { user: &UserId::service_default(), connection: None };
+        let wanted = Wanted { conversation_id, target, client_msg_id, change: Change::Delete };
+        self.change(writer, wanted, conflicts).await
+    }
+
+    /// Changes a group or a channel, or creates it. Counts in `conflicts` how often another writer was faster.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn change_group(
+        &self,
+        writer: Writer<'_>,
+        (conversation_id, client_msg_id): (ConversationId, ClientMsgId),
+        change: GroupChange,
+        conflicts: &mut u64,
+    ) -> Result<Changed, Failure> {
+        let content = Content::Group(change);
+        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+        log::append(self, writer, draft, conflicts).await
+    }
+
+    /// Makes the user a member of an open channel, or brings the user back to a group that the user has left. For a
+    /// member, nothing changes. Counts in `conflicts` how often another writer was faster.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn join(
+        &self,
+        user: &UserId,
+        conversation: &ConversationId,
+        conflicts: &mut u64,
+    ) -> Result<Joined, Failure> {
+        match conversation.kind() {
+            ConversationKind::Group => group::join(self, user, conversation, conflicts).await,
+            ConversationKind::Direct | ConversationKind::Channel => {
+                let last_seq = channel::join(&self.store, self.now(), user, conversation, conflicts).await?;
+                Ok(Joined { last_seq, entry: None })
+            }
+        }
+    }
+
+    /// Ends the user's membership. Returns the entry, which a channel does not have. Counts in `conflicts` how often
+    /// another writer was faster.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn leave(
+        &self,
+        writer: Writer<'_>,
+        request: LeaveRequest,
+        conflicts: &mut u64,
+    ) -> Result<Option<Appended>, Failure> {
+        let LeaveRequest { conversation_id, client_msg_id } = request;
+        match conversation_id.kind() {
+            ConversationKind::Channel => {
+                channel::leave(&self.store, writer.user, &conversation_id, conflicts).await?;
+                Ok(None)
+            }
+            ConversationKind::Direct | ConversationKind::Group => {
+                let client_msg_id = client_msg_id.ok_or_else(|| Refusal::bad_request("client_msg_id", "is missing"))?;
+                let key = (conversation_id, client_msg_id);
+                Ok(Some(self.change_group(writer, key, GroupChange::Leave, conflicts).await?.entry()?))
+            }
+        }
+    }
+
+    /// Sends the events of a new entry: to the other members, and to the sender's connections but `from`, which gets the
+    /// reply. In a group above 32 members and in a channel, `fanout` does.
+    pub async fn tell_appended(&self, appended: &Appended, from: Option<&ConnectionId>) -> Vec<Delivered> {
+        match &appended.concerned {
+            Concerned::Audience(audience) => direct::tell_appended(self, appended, audience, from).await,
+            Concerned::Group { member_count, commit } => {
+                group::tell_appended(self, appended, *member_count, commit.as_deref()).await
+            }
+            Concerned::Channel => vec![],
+        }
+    }
+
+    /// Raises the delivered mark to `seq`, or to the end of the user's row.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn ack(&self, user: &UserId, conversation: &ConversationId, seq: Seq) -> Result<Raised, Failure> {
+        self.raise(user, conversation, seq, Mark::Delivered).await
+    }
+
+    async fn raise(
+        &self,
+        user: &UserId,
+        conversation: &ConversationId,
+        seq: Seq,
+        mark: Mark,
+    ) -> Result<Raised, Failure> {
+        match conversation.kind() {
+            ConversationKind::Direct => marks::raise(self, user, conversation, (seq, mark), async |row| Ok(row)).await,
+            ConversationKind::Group => group::raise(self, user, conversation, (seq, mark)).await,
+            // A channel's member has a read mark, in a row of another table.
+            ConversationKind::Channel => Err(Refusal::NotMember.into()),
+        }
+    }
+
+    /// Raises the read mark, and sends the receipts.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn read(
+        &self,
+        user: &UserId,
+        from: &ConnectionId,
+        conversation: &ConversationId,
+        seq: Seq,
+    ) -> Result<(ReadResult, Vec<Delivered>), Failure> {
+        match conversation.kind() {
+            ConversationKind::Direct | ConversationKind::Group => {
+                let raised = self.raise(user, conversation, seq, Mark::Read).await?;
+                Ok((raised.result(), tell::read(self, &raised, from).await))
+            }
+            ConversationKind::Channel => channel::read(self, user, from, conversation, seq).await,
+        }
+    }
+
+    /// Sends the receipts of delivered marks: not twice within a minute for the repetition of one.
+    pub async fn tell_delivered(&self, raised: Vec<Raised>) -> Vec<Delivered> {
+        tell::delivered(self, raised).await
+    }
+
+    /// Sends `typing` to the other members, unless the group is large.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn tell_typing(
+        &self,
+        user: &UserId,
+        conversation: &ConversationId,
+        from: &ConnectionId,
+    ) -> Result<Vec<Delivered>, Failure> {
+        let others = match conversation.kind() {
+            ConversationKind::Direct => direct::told_of_typing(&self.store, user, conversation).await?,
+            ConversationKind::Group => group::told_of_typing(&self.store, user, conversation).await?,
+            ConversationKind::Channel => {
+                return Err(Refusal::bad_request("conversation_id", "must not be a channel").into());
+            }
+        };
+        Ok(tell::typing(self, user, conversation, &others, from).await)
+    }
+
+    /// Sends an event about the user's own affairs to the user's connections but `from`.
+    pub async fn tell_own(&self, user: &UserId, event: ServerEvent, from: Option<&ConnectionId>) -> Vec<Delivered> {
+        tell::own(self, user, event, from).await
+    }
+
+    /// Reads the user's own row of a conversation: one call.
+    ///
+    /// # Errors
+    /// A row or a service that can't be read.
+    pub async fn access(&self, user: &UserId, conversation: &ConversationId) -> Result<Access, Failure> {
+        access::own(&self.store, user, conversation).await
+    }
+
+    /// Returns which entries a member, or a former member, sees.
+    ///
+    /// # Errors
+    /// A user who never was a member gets the same refusal as for a conversation that does not exist.
+    pub async fn visible(&self, user: &UserId, conversation: &ConversationId) -> Result<Sight, Failure> {
+        access::visible(&self.store, user, conversation).await
+    }
+
+    /// Returns what the user sees of entries that were read after `sight`.
+    ///
+    /// # Errors
+    /// As [`Actions::visible`].
+    pub async fn seen_again(
+        &self,
+        user: &UserId,
+        conversation: &ConversationId,
+        sight: Sight,
+        entries: &[&Entry],
+    ) -> Result<Sight, Failure> {
+        access::seen_again(&self.store, user, conversation, sight, entries).await
+    }
+
+    /// Returns the oldest messages that no device of the user has acknowledged, as many as fit a frame.
+    ///
+    /// # Errors
+    /// A service that failed, where no conversation could be read.
+    pub async fn backlog(&self, user: &UserId, before: PageBefore) -> Result<DrainPage, Failure> {
+        backlog::backlog(&self.store, user, before).await
+    }
+
+    /// Sets what the user wants for a conversation or for another user.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn set(&self, user: &UserId, wanted: &Settings) -> Result<(), Failure> {
+        set::set(self, user, wanted).await
+    }
+
+    /// Has a channel's entries posted to the connection, unless it has too many subscribers.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn watch(
+        &self,
+        user: &UserId,
+        connection: &Connection,
+        channel: &ConversationId,
+    ) -> Result<WatchResult, Failure> {
+        match channel.kind() {
+            ConversationKind::Channel => channel::watch(&self.store, self.now(), user, connection, channel).await,
+            ConversationKind::Direct | ConversationKind::Group => {
+                Err(Refusal::bad_request("conversation_id", "must be a channel").into())
+            }
+        }
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    /// A service that failed.
+    pub async fn unwatch(
+        &self,
+        user: &UserId,
+        connection: &ConnectionId,
+        channel: &ConversationId,
+    ) -> Result<(), Failure> {
+        channel::unwatch(&self.store, user, connection, channel).await
+    }
+
+    /// Follows a log that has moved: brings a group's members to its end, or sends a channel's entries to its subscribers.
+    ///
+    /// # Errors
+    /// A head, a member list or entries that were not read. A member's row is no error of the group.
+    pub async fn follow(&self, conversation: &ConversationId) -> Result<Reconciled, Failure> {
+        let mut done = match conversation.kind() {
+            ConversationKind::Channel => channel::show(self, conversation).await?,
+            ConversationKind::Direct | ConversationKind::Group => {
+                group::reconcile_and_settle(self, conversation).await?
+            }
+        };
+        log::second_look(&self.store, conversation, &mut done).await;
+        Ok(done)
+    }
+
+    /// Brings every member's row of a group to the end of its log.
+    ///
+    /// # Errors
+    /// A head, a member list or entries that were not read.
+    pub async fn reconcile(&self, group: &ConversationId) -> Result<Reconciled, Failure> {
+        group::reconcile_and_settle(self, group).await
+    }
+
+    /// Brings the user's own row of a group to the end of its log. `row`: as it was read. Returns the row as it is then.
+    ///
+    /// # Errors
+    /// A service that failed.
+    pub async fn touch(
+        &self,
+        user: &UserId,
+        group: &ConversationId,
+        row: Option<Membership>,
+    ) -> Result<Option<Membership>, Failure> {
+        group::touch(self, user, group, row).await
+    }
+
+    /// Writes the rows of a group's member list that differ from its log, and reconciles.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn repair(&self, group: &ConversationId, log: LogSoFar) -> Result<Repaired, Failure> {
+        match group.kind() {
+            ConversationKind::Group => group::repair(self, group, log).await,
+            ConversationKind::Direct | ConversationKind::Channel => {
+                Err(Refusal::bad_request("conversation_id", "must be the id of a group").into())
+            }
+        }
+    }
+}

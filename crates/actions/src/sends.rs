@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::{Filled, Rate};
 use wire::{ConversationId, Refusal, Timestamp, UserId};
 
-/// What a user may write.
+/// A user's limits on writing.
 #[derive(Debug)]
 pub struct SendLimits {
     /// Entries in each conversation.
@@ -17,8 +17,15 @@ pub struct SendLimits {
     pub kept_for: Duration,
     /// Members of a group.
     pub group_members_max: u64,
-    /// What a user wrote in a group. In a direct conversation a row that is written anyway says so.
+    /// Counts of what users wrote in groups. In a direct conversation, a row that is written anyway has the count.
     in_groups: Mutex<Filled<(UserId, ConversationId)>>,
+}
+
+/// No limit: of a function that writes nothing for users, and of a service, which writes what its owner likes.
+impl Default for SendLimits {
+    fn default() -> Self {
+        Self::new(Rate::UNLIMITED, Rate::UNLIMITED, Duration::ZERO, 0)
+    }
 }
 
 impl SendLimits {
@@ -37,7 +44,7 @@ impl SendLimits {
         let _ = self.counted().count(&self.sends, &(user.clone(), group.clone()), now);
     }
 
-    /// Never held across an await. What somebody who panicked left behind is still a count.
+    /// Locks the counts, never across an await. After a panic, the value is still a count.
     fn counted(&self) -> MutexGuard<'_, Filled<(UserId, ConversationId)>> {
         self.in_groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,7 +55,7 @@ pub(crate) fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp)
     take_many(rate, filled_until, now, 1)
 }
 
-/// The same of so many at once.
+/// Takes this number of entries in one step.
 pub(crate) fn take_many(
     rate: &Rate,
     filled_until: Option<Timestamp>,

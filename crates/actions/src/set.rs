@@ -1,55 +1,92 @@
-//! What a user sets for a conversation or for another user.
+//! A user's settings for a conversation or for another user.
 
-use deliver::Fanout;
 use domain::{Failure, direct_conversation_id};
-use store::settings::{self, Set};
-use store::{Store, channels, heads};
-use wire::{Refusal, Settings, Timestamp, UserId};
+use store::message_append::FirstMessage;
+use store::settings::{self, Block, Set};
+use store::{channels, heads, inbox};
+use wire::{ConversationId, ConversationKind, ConversationSettings, Refusal, Settings, UserId};
 
-use crate::reconcile::touch;
 use crate::retry::{Attempt, retry};
+use crate::sends::take;
+use crate::{Actions, group};
 
-/// Sets it, until nobody else was writing the row. Setting the same again changes nothing.
-pub async fn set(
-    store: &Store,
-    fanout: &Fanout,
-    now: Timestamp,
-    user: &UserId,
-    wanted: &Settings,
-) -> Result<(), Failure> {
-    let mut is_touched = false;
-    retry(&mut 0, async || {
-        let set = match wanted {
-            Settings::Conversation { conversation_id, set } if conversation_id.is_channel() => {
-                let head = heads::get(store, conversation_id).await?.ok_or(Refusal::NotMember)?;
-                channels::set(store, user, conversation_id, set, head.counted).await?
-            }
-            Settings::Conversation { conversation_id, set } => {
-                settings::set_conversation(store, user, conversation_id, set).await?
-            }
-            Settings::User { user_id, .. } if user_id == user => {
-                return Err(Refusal::bad_request("user_id", "must be another user").into());
-            }
-            // It can be muted.
-            Settings::User { user_id, .. } if user_id.is_service() => return Err(Refusal::Forbidden.into()),
-            Settings::User { user_id, set } => {
-                let conversation = direct_conversation_id(user, user_id);
-                settings::set_blocked(store, user, user_id, &conversation, set.blocked).await?
-            }
-        };
-        match set {
-            Set::Done => Ok(Attempt::Done(())),
-            // Who has just joined a group may have no row of it yet.
-            Set::NotMember => match wanted {
-                Settings::Conversation { conversation_id, .. } if conversation_id.is_group() && !is_touched => {
-                    is_touched = true;
-                    touch(store, fanout, now, user, conversation_id, None).await?;
-                    Ok(Attempt::Again)
-                }
-                Settings::Conversation { .. } | Settings::User { .. } => Err(Refusal::NotMember.into()),
-            },
-            Set::Busy => Ok(Attempt::AgainAfterPause),
+/// Sets it, until no other writer was writing the row. The same setting again changes nothing.
+pub(crate) async fn set(actions: &Actions, user: &UserId, wanted: &Settings) -> Result<(), Failure> {
+    match wanted {
+        Settings::Conversation { conversation_id, set } => of_conversation(actions, user, conversation_id, set).await,
+        Settings::User { user_id, .. } if user_id == user => {
+            Err(Refusal::bad_request("user_id", "must be another user").into())
         }
+        // A user can mute a service, and not block it.
+        Settings::User { user_id, .. } if user_id.is_service() => Err(Refusal::Forbidden.into()),
+        Settings::User { user_id, set } => {
+            until_set(async || set_blocked(actions, user, user_id, set.blocked).await).await
+        }
+    }
+}
+
+async fn of_conversation(
+    actions: &Actions,
+    user: &UserId,
+    conversation: &ConversationId,
+    set: &ConversationSettings,
+) -> Result<(), Failure> {
+    let store = &actions.store;
+    let of_row = async || Ok(settings::set_conversation(store, user, conversation, set, actions.now()).await?);
+    match conversation.kind() {
+        ConversationKind::Group => {
+            let mut is_touched = false;
+            until_set(async || match of_row().await? {
+                // A user who has just joined may have no row yet.
+                Set::NotMember if !is_touched => {
+                    is_touched = true;
+                    group::touch(actions, user, conversation, None).await?;
+                    Ok(of_row().await?)
+                }
+                done => Ok(done),
+            })
+            .await
+        }
+        ConversationKind::Direct | ConversationKind::Channel if set.mute_mentions.is_some() => {
+            Err(Refusal::bad_request("set.mute_mentions", "must be left out: this is not a group").into())
+        }
+        ConversationKind::Direct => until_set(of_row).await,
+        ConversationKind::Channel => {
+            until_set(async || {
+                let head = heads::get(store, conversation).await?.ok_or(Refusal::NotMember)?;
+                Ok(channels::set(store, user, conversation, set, head.counted).await?)
+            })
+            .await
+        }
+    }
+}
+
+async fn until_set(mut set: impl AsyncFnMut() -> Result<Set, Failure>) -> Result<(), Failure> {
+    retry(&mut 0, async || match set().await? {
+        Set::Done => Ok(Attempt::Done(())),
+        Set::NotMember => Err(Refusal::NotMember.into()),
+        Set::Busy => Ok(Attempt::AgainAfterPause),
     })
     .await
+}
+
+/// Sets or ends a block. A block of a stranger writes rows for an id that perhaps no user has, so it counts as a first
+/// message.
+async fn set_blocked(actions: &Actions, user: &UserId, peer: &UserId, blocked: bool) -> Result<Set, Failure> {
+    let (store, first_messages) = (&actions.store, &actions.limits.first_messages);
+    let conversation = &direct_conversation_id(user, peer);
+    let was = settings::relation(store, user, conversation).await?;
+    if was.is_set(blocked) {
+        return Ok(Set::Done);
+    }
+    let mut block = Block { user, peer, conversation, was, first_message: None };
+    if !blocked {
+        return Ok(settings::unblock(store, &block).await?);
+    }
+    if !was.has_conversation && !was.blocked && !first_messages.is_unlimited() {
+        let was_until = inbox::first_messages_until(store, user).await?;
+        let until = take(first_messages, was_until, actions.now())?;
+        block.first_message = until.map(|until| FirstMessage { was_until, until });
+    }
+    Ok(settings::block(store, &block).await?)
 }

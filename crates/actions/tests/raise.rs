@@ -1,8 +1,10 @@
 //! Raising a mark, by `ack` and by `read`: one write where nothing is in the way, and the truth where something is.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use testkit::{Fault, Workbench, up_to};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 #[tokio::test]
 async fn the_last_message_is_acked_and_read_in_one_write_each() {
@@ -78,6 +80,66 @@ async fn an_ack_whose_answer_is_lost_is_told_by_its_retry() {
     assert_eq!(bench.refused("bob", up_to("read", &id, 1)).await, "unavailable");
     bench.ok("bob", up_to("read", &id, 1)).await;
     assert_eq!(bench.posted("alice"), ["receipt.delivered", "receipt.read"]);
+}
+
+#[tokio::test]
+async fn a_mark_that_does_not_rise_is_told_again_only_while_its_first_try_may_be_under_way() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    let id = bench.conversation(1).await;
+    for (action, receipt) in [("ack", "receipt.delivered"), ("read", "receipt.read")] {
+        let told = || bench.posted("alice").iter().filter(|event| **event == receipt).count();
+        bench.ok("bob", up_to(action, &id, 1)).await;
+        bench.clock.advance(Duration::from_secs(59));
+        // Each in a process without memory of earlier receipts.
+        for _ in 0..2 {
+            bench.ok("bob", up_to(action, &id, 1)).await;
+        }
+        assert_eq!(told(), 3);
+        // A repetition does not raise the mark.
+        bench.clock.advance(Duration::from_secs(2));
+        for _ in 0..2 {
+            bench.ok("bob", up_to(action, &id, 1)).await;
+        }
+        assert_eq!(told(), 3);
+        bench.clock.advance(Duration::from_hours(1));
+    }
+}
+
+#[tokio::test]
+async fn one_process_tells_a_mark_again_once_in_five_seconds() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    let id = bench.conversation(1).await;
+    let functions = bench.started();
+    let told = || bench.posted("alice").len();
+    let ten_times = async || {
+        for _ in 0..10 {
+            functions.ok("bob", up_to("ack", &id, 1)).await;
+        }
+    };
+    ten_times().await;
+    assert_eq!(told(), 2, "that it rose, and once that it stands there");
+    bench.clock.advance(Duration::from_secs(5));
+    ten_times().await;
+    assert_eq!(told(), 3);
+    // A mark that rises sends its receipt at any time.
+    bench.ok("alice", message_to_bob("m2")).await;
+    functions.ok("bob", up_to("ack", &id, 2)).await;
+    assert_eq!(told(), 4);
+}
+
+#[tokio::test]
+async fn a_mark_that_rose_with_an_answer_is_told_by_the_retry_of_the_ack() {
+    let bench = Workbench::default();
+    bench.connected("alice").await;
+    let id = bench.conversation(1).await;
+    bench.clock.advance(Duration::from_hours(1));
+    // The ack died before it wrote, and bob's answer raised the mark.
+    let answer = json!({"action": "send", "to": "alice", "client_msg_id": "a1", "kind": "text", "body": "yes"});
+    bench.ok("bob", answer).await;
+    bench.ok("bob", up_to("ack", &id, 1)).await;
+    assert_eq!(bench.posted("alice"), ["messages.new", "receipt.delivered"]);
 }
 
 #[tokio::test]

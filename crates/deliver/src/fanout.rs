@@ -1,5 +1,6 @@
 //! From users to their connections: a frame to each, and the end of the rows of those that are gone.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
@@ -7,22 +8,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{ConnectionId, Frames, error_chain};
+use domain::{ConnectionId, Frames, direct_conversation_id, error_chain};
 use futures_util::{FutureExt, StreamExt, future, stream};
-use lambda::{ConnectionsApi, Posted};
-use store::Store;
 use store::connections::{self, Connection, Connections, Freshness};
+use store::{Store, settings};
 use wire::{ConversationId, ServerEvent, Timestamp, UserId};
+
+use crate::connections_api::{ConnectionsApi, Posted};
 
 /// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.
 pub const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Posts under way at once to one user.
+/// Maximum of concurrent posts to one user.
 const POSTS_AT_ONCE_MAX: usize = 32;
+/// Number of a user's newest connections that get transient events of other users.
+const TOLD_OF_OTHERS_MAX: usize = 4;
 /// Users whose connections a process remembers; with one more it begins anew. A few hundred bytes each.
 pub const USERS_REMEMBERED_MAX: usize = 1_000;
-/// Of the connections that a user must not have, so many are closed by one who lists them.
+/// Maximum of excess connections of a user that one listing closes.
 const TIDIED_MAX: usize = 4;
-/// A post to a socket that is still being set up answers 410 as a dead one does, so a row younger than this is kept.
+/// A post to a socket that is opening returns 410, as for a dead one, so a row younger than this is kept.
 const CONNECTION_YOUNG: Duration = Duration::from_secs(10);
 
 /// An event for all live connections of a user.
@@ -30,27 +34,43 @@ const CONNECTION_YOUNG: Duration = Duration::from_secs(10);
 pub struct Delivery<'a> {
     pub user: &'a UserId,
     pub event: ServerEvent,
-    /// The connection that the request came from, which has its answer. What the user's other devices get is a copy: one that
-    /// connected in the last instant, and is missed, reads what it lacks from the chat list, as any new device does.
+    /// The connection of the request, which gets the reply. The user's other devices get a copy. A device that has
+    /// connected at the last instant, and is missed, reads the change from the chat list, as any new device does.
     pub except: Option<&'a ConnectionId>,
 }
 
-/// What became of the frames to one user.
+impl Delivery<'_> {
+    /// How many connections get it, the newest. A mark of the user's own is for all of them, since it clears their badges.
+    fn connections_max(&self) -> usize {
+        match &self.event {
+            ServerEvent::ReceiptDelivered(receipt) | ServerEvent::ReceiptRead(receipt)
+                if receipt.user_id != *self.user =>
+            {
+                TOLD_OF_OTHERS_MAX
+            }
+            ServerEvent::Typing { .. } => TOLD_OF_OTHERS_MAX,
+            _ => usize::MAX,
+        }
+    }
+}
+
+/// The outcome of the frames to one user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
     pub user: UserId,
     pub frames: Frames,
 }
 
-/// A connection that was closed, and the channels that it watched. Who closes it there has to forget that, as far as it may.
+/// A closed connection, and its subscriptions to channels. The caller that closes it must remove those, if its
+/// permissions allow that.
 #[derive(Debug)]
 pub struct Closed {
     pub connection: ConnectionId,
     pub watched: Vec<ConversationId>,
 }
 
-/// The way from users to their connections, made once per process. It remembers which connections took a frame: the next one
-/// goes out at once, while the connections are read.
+/// Finds the connections of users, and posts to them; made once per process. The fanout remembers connections that
+/// accepted a frame, and posts the next frame to them immediately, while it reads the list.
 #[derive(Debug)]
 pub struct Fanout {
     store: Store,
@@ -61,6 +81,11 @@ pub struct Fanout {
 impl Fanout {
     pub fn new(store: Store, connections: ConnectionsApi) -> Self {
         Self { store, connections, remembered: Mutex::default() }
+    }
+
+    /// Returns the API that posts go to.
+    pub fn connections(&self) -> &ConnectionsApi {
+        &self.connections
     }
 
     /// Opens the connection to API Gateway before the first event needs it.
@@ -76,23 +101,64 @@ impl Fanout {
         let each = deliveries.iter().zip(&mut outcomes).zip(&begun);
         let each = each.map(|((delivery, outcome), begun)| self.post_to_all(now, delivery, outcome, begun));
         if tokio::time::timeout(FAN_OUT_TIMEOUT, future::join_all(each)).await.is_err() {
-            tracing::warn!("not all frames went out in time; they are pending");
+            tracing::warn!("posts to connections timed out");
             for (outcome, begun) in outcomes.iter_mut().zip(begun) {
-                let Frames { posted, gone, failed } = outcome.frames;
-                outcome.frames.failed += begun.into_inner().saturating_sub(posted + gone + failed);
+                let Frames { posted, gone, failed, paced } = outcome.frames;
+                outcome.frames.failed += begun.into_inner().saturating_sub(posted + gone + failed + paced);
             }
         }
         outcomes
     }
 
-    /// What is remembered is a head start and no more. The connections are read in any case, and only now, after the commit:
-    /// somebody who connected meanwhile, and drained too early, is found there. `begun` counts the frames that must come to some
-    /// end; that the connections can't be read counts as one that failed.
+    /// Posts several events, in their order, to each of the user's connections, for at most [`FAN_OUT_TIMEOUT`] in all.
+    /// Each event names the connection that gets none of it. Without connections, no event is built.
+    pub async fn deliver_series<'a>(
+        &self,
+        now: Timestamp,
+        user: &UserId,
+        events: impl Future<Output = Vec<(Option<&'a ConnectionId>, ServerEvent)>>,
+    ) -> Delivered {
+        let mut outcome = Delivered::nothing(user);
+        let listed = connections::list(&self.store, user, now, Freshness::Strong).await;
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                tracing::error!(error = error_chain(&error), "a user's connections were not read; no frame was posted");
+                outcome.frames.failed += 1;
+                return outcome;
+            }
+        };
+        let reachable = listed.reachable();
+        if !reachable.is_empty() {
+            let frames: Vec<_> = events.await.into_iter().map(|(except, event)| (except, event.to_frame())).collect();
+            let outcome = Mutex::new(&mut outcome);
+            let posts = reachable.into_iter().map(async |connection| {
+                for (_, frame) in frames.iter().filter(|(except, _)| *except != Some(&connection.id)) {
+                    let posted = self.post(now, user, frame, Known::Listed(connection.clone())).await;
+                    outcome.lock().unwrap_or_else(PoisonError::into_inner).count(&posted);
+                    if matches!(posted, Posted::Gone) {
+                        break;
+                    }
+                }
+            });
+            if tokio::time::timeout(FAN_OUT_TIMEOUT, future::join_all(posts)).await.is_err() {
+                tracing::warn!("posts to connections timed out");
+                outcome.lock().unwrap_or_else(PoisonError::into_inner).frames.failed += 1;
+            }
+        }
+        self.tidy(now, user, &listed).await;
+        outcome
+    }
+
+    /// Posts to the remembered connections first, only to save time. Then lists the user's connections in any case. The
+    /// list is read after the commit, so it has a device that connected, and drained, before the message was committed.
+    /// `begun` counts the frames that must come to some end; an unreadable list counts as one that failed.
     async fn post_to_all(&self, now: Timestamp, delivery: &Delivery<'_>, outcome: &mut Delivered, begun: &AtomicU64) {
         let frame = &delivery.event.to_frame();
-        let known = self.known(delivery.user, now);
+        // Beyond a block nothing goes out before it is known.
+        let known = if of_other_member(delivery).is_none() { self.known(delivery, now) } else { vec![] };
         let listed = Mutex::default();
-        // Until it is done, it may be a frame that nobody gets.
+        // Until the post ends, the frame may reach no device.
         begun.fetch_add(1, Ordering::Relaxed);
         let others = self.others(now, delivery, &known, &listed).inspect(|_| {
             begun.fetch_sub(1, Ordering::Relaxed);
@@ -115,17 +181,21 @@ impl Fanout {
         while let Some(posted) = posted.next().await {
             outcome.count(&posted);
         }
-        // Whoever is there has their frame first.
+        // Online users get their frame first.
         let listed = listed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(listed) = listed {
             self.tidy(now, delivery.user, &listed).await;
         }
     }
 
-    /// Where frames arrived before, and nothing is known since.
-    fn known(&self, user: &UserId, now: Timestamp) -> Vec<Connection> {
+    /// Where frames arrived before, and nothing is known since. Newest first.
+    fn known(&self, delivery: &Delivery<'_>, now: Timestamp) -> Vec<Connection> {
         let open = |connection: &&Connection| connection.ends_at > now;
-        self.remembered().get(user).into_iter().flatten().filter(open).cloned().collect()
+        let mut known: Vec<Connection> =
+            self.remembered().get(delivery.user).into_iter().flatten().filter(open).cloned().collect();
+        known.sort_by_key(|connection| Reverse(connection.connected_at));
+        known.truncate(delivery.connections_max());
+        known
     }
 
     /// All of the user's connections that are not known; and, in `found`, what the list of them says.
@@ -140,16 +210,29 @@ impl Fanout {
         let listed = match connections::list(&self.store, delivery.user, now, freshness).await {
             Ok(listed) => listed,
             Err(error) => {
-                tracing::error!(error = error_chain(&error), "connections are unknown; the frame is pending");
+                tracing::error!(error = error_chain(&error), "a user's connections were not read; no frame was posted");
                 return vec![Err(error)];
             }
         };
         let mut connections = listed.reachable();
+        let has_blocks = listed.has_blocks;
         *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
         if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
             remembered.get_mut().retain(|connection| connections.contains(connection));
         }
+        connections.truncate(delivery.connections_max());
         connections.retain(|connection| !known.contains(connection));
+        if let Some(other) = of_other_member(delivery).filter(|_| has_blocks && !connections.is_empty()) {
+            let conversation = direct_conversation_id(delivery.user, other);
+            match settings::relation(&self.store, delivery.user, &conversation).await {
+                Ok(relation) if relation.is_blocked() => return vec![],
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(error = error_chain(&error), "a block setting was not read; no frame was posted");
+                    return vec![Err(error)];
+                }
+            }
+        }
         connections.into_iter().map(Known::Listed).map(Ok).collect()
     }
 
@@ -165,7 +248,7 @@ impl Fanout {
             let posted = self.connections.post(connection, &event.to_frame()).await;
             outcome.count(&posted);
             if let Posted::Failed(error) = &posted {
-                tracing::warn!(error = error_chain(&**error), "a frame was not posted");
+                tracing::warn!(error = error_chain(&**error), "post to a connection failed");
             }
             if outcome.frames.gone > 0 {
                 break;
@@ -174,9 +257,9 @@ impl Fanout {
         outcome
     }
 
-    /// Closes those that have ended, and the oldest of more than a user may have, each of which is told why. Whoever lists connections
-    /// does so: of two that open at once, the one could not close the other. A few of them, those just beyond what is allowed: of hundreds
-    /// that open at once, each lists most of the others.
+    /// Closes expired connections, and the oldest above a user's maximum; each of these gets an event with the reason.
+    /// Every listing does so, because two connections that open concurrently can't close each other. A listing closes a
+    /// few, just above the maximum: of hundreds that open together, each lists most of the others.
     pub async fn tidy(&self, now: Timestamp, user: &UserId, listed: &Connections) -> Vec<Closed> {
         let mut closed = self.close_all(now, user, few(&listed.ended)).await;
         let oldest = listed.over_limit();
@@ -188,8 +271,8 @@ impl Fanout {
         closed
     }
 
-    /// Closes connections, removes their rows, and says which of them are gone now. What fails is left to the next one, and to the
-    /// TTL; so is one that is still being set up, whose socket would open and could not be found.
+    /// Closes connections, removes their rows, and returns those that are gone now. Failures are left to the next
+    /// listing, and to the TTL. So is a connection that is still opening, whose socket would open without a row.
     pub async fn close_all(&self, now: Timestamp, user: &UserId, connections: &[Connection]) -> Vec<Closed> {
         let close = async |connection: &Connection| {
             self.forget(user, connection);
@@ -211,7 +294,10 @@ impl Fanout {
     /// The channels that it watched.
     async fn forget_row(&self, user: &UserId, connection: &Connection) -> Vec<ConversationId> {
         connections::forget(&self.store, user, &connection.id).await.unwrap_or_else(|error| {
-            tracing::warn!(error = error_chain(&error), "a connection that is gone keeps its row until its TTL");
+            tracing::warn!(
+                error = error_chain(&error),
+                "the row of a closed connection was not removed; its TTL will remove it"
+            );
             vec![]
         })
     }
@@ -220,7 +306,7 @@ impl Fanout {
         let connection = known.connection();
         let posted = self.connections.post(&connection.id, frame).await;
         match &posted {
-            // One that was remembered still is, unless its row is gone meanwhile: then it must not come back.
+            // A remembered connection stays remembered, unless its row is gone meanwhile: then it must not come back.
             Posted::Accepted => {
                 if let Known::Listed(connection) = known {
                     self.remember(user, connection);
@@ -233,8 +319,10 @@ impl Fanout {
                 self.forget_row(user, connection).await;
             }
             Posted::Failed(error) => {
-                tracing::warn!(error = error_chain(&**error), "a frame was not posted; it is pending");
+                tracing::warn!(error = error_chain(&**error), "post to a connection failed");
             }
+            // The event's line has how many there were.
+            Posted::Paced => {}
         }
         posted
     }
@@ -257,10 +345,23 @@ impl Fanout {
         }
     }
 
-    /// Never held across an await. What somebody who panicked left behind is still a list of connections.
+    /// Never held across an await. After a panic the map is still a list of connections.
     fn remembered(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Connection>>> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the group member who caused the event, for events that a block between the two users suppresses: receipts
+/// and `typing`. In a direct conversation, the inbox row decides.
+fn of_other_member<'a>(delivery: &'a Delivery) -> Option<&'a UserId> {
+    let (conversation, other) = match &delivery.event {
+        ServerEvent::ReceiptDelivered(receipt) | ServerEvent::ReceiptRead(receipt) => {
+            (&receipt.conversation_id, &receipt.user_id)
+        }
+        ServerEvent::Typing { conversation_id, user_id, .. } => (conversation_id, user_id),
+        ServerEvent::MessagesNew { .. } | ServerEvent::Settings(_) | ServerEvent::ConnectionReplaced {} => return None,
+    };
+    (conversation.is_group() && other != delivery.user).then_some(other)
 }
 
 fn few(connections: &[Connection]) -> &[Connection] {
@@ -282,6 +383,11 @@ impl Known {
 }
 
 impl Delivered {
+    /// One frame that was not posted.
+    pub fn failed(user: &UserId) -> Self {
+        Self { user: user.clone(), frames: Frames { failed: 1, ..Frames::default() } }
+    }
+
     fn nothing(user: &UserId) -> Self {
         Self { user: user.clone(), frames: Frames::default() }
     }
@@ -291,6 +397,7 @@ impl Delivered {
             Posted::Accepted => self.frames.posted += 1,
             Posted::Gone => self.frames.gone += 1,
             Posted::Failed(_) => self.frames.failed += 1,
+            Posted::Paced => self.frames.paced += 1,
         }
     }
 }

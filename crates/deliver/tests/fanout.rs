@@ -1,14 +1,14 @@
-//! What a function remembers of the phones that it posted to.
+//! The connections that a function remembers from earlier posts.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use std::time::Duration;
 
 use deliver::{Delivery, Fanout, USERS_REMEMBERED_MAX};
-use domain::limits::CONNECTION_TTL;
 use domain::{ConnectionId, Frames};
 use serde_json::{Value, json};
+use store::connections::CONNECTION_TTL;
 use store::connections::Connection;
-use testkit::{Fault, InProcess, PATIENCE, Workbench, message_to_bob};
+use testkit::{Fault, InProcess, PATIENCE, Workbench, message, message_to_bob};
 use wire::{ServerEvent, UserId};
 
 /// The functions as processes that go on from one message to the next, and where their frames arrive.
@@ -110,7 +110,7 @@ async fn no_phone_is_remembered_longer_than_a_socket_lives() {
     assert_eq!(warm.posts("bob="), 1);
 }
 
-/// What becomes of a receipt to bob, who is connected.
+/// Returns the outcome of a receipt to bob, who is connected.
 async fn receipt_to_bob(bench: &Workbench) -> Frames {
     let InProcess { store, connections, .. } = bench.started();
     let fanout = Fanout::new(store, connections);
@@ -124,14 +124,40 @@ async fn receipt_to_bob(bench: &Workbench) -> Frames {
 async fn whatever_is_not_posted_counts_as_failed() {
     let bench = Workbench::default();
     bench.connected("bob").await;
-    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 1, gone: 0, failed: 0 });
+    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 1, ..Frames::default() });
     bench.aws.fail_next("Query", Fault::Status(500));
-    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 0, gone: 0, failed: 1 }, "the connections are unknown");
+    assert_eq!(receipt_to_bob(&bench).await, Frames { failed: 1, ..Frames::default() }, "the connections are unknown");
     tokio::time::pause();
     bench.aws.fail_next("bob=", Fault::Delayed(PATIENCE));
-    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 0, gone: 0, failed: 1 }, "it did not end in time");
+    assert_eq!(receipt_to_bob(&bench).await, Frames { failed: 1, ..Frames::default() }, "it did not end in time");
     bench.aws.fail_next("Query", Fault::Delayed(PATIENCE));
-    assert_eq!(receipt_to_bob(&bench).await, Frames { posted: 0, gone: 0, failed: 1 }, "nor did the look-up");
+    assert_eq!(receipt_to_bob(&bench).await, Frames { failed: 1, ..Frames::default() }, "nor did the look-up");
+}
+
+#[tokio::test]
+async fn what_others_do_is_told_to_the_four_newest_connections_and_messages_to_all() {
+    let bench = Workbench::default();
+    let functions = bench.started();
+    for number in 0..6 {
+        functions.connected_at("bob", &format!("bob-{number}="), &format!("device-{number}")).await;
+    }
+    let posts = || (0..6).map(|number| bench.aws.posts(&format!("bob-{number}="))).collect::<Vec<_>>();
+    let id = functions.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
+    assert_eq!(posts(), [1, 1, 1, 1, 1, 1]);
+    let send = json!({"action": "send", "to": "alice", "client_msg_id": "b1", "kind": "text", "body": "hi"});
+    bench.ok("bob", send).await;
+    assert_eq!(posts(), [2, 2, 2, 2, 2, 2]);
+    // Also by a process that has posted to all of them.
+    for functions in [&functions, &bench.started()] {
+        let typing = json!({"action": "typing", "conversation_id": id}).to_string();
+        functions.handle("typing", message("alice", &typing)).await.unwrap();
+    }
+    assert_eq!(posts(), [2, 2, 4, 4, 4, 4]);
+    functions.ok("alice", testkit::up_to("read", &id, 2)).await;
+    assert_eq!(posts(), [2, 2, 5, 5, 5, 5]);
+    // The user's own mark clears the badges of all.
+    bench.ok("bob", testkit::up_to("read", &id, 2)).await;
+    assert_eq!(posts(), [3, 3, 6, 6, 6, 6]);
 }
 
 #[tokio::test]

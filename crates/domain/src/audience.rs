@@ -1,9 +1,9 @@
-//! Whom an entry concerns.
+//! The users whom an entry concerns.
 
 use wire::UserId;
 
-/// The members of a conversation, from the view of one of them: the only list of whom something is written for, told to or
-/// hidden from. It has one or two members today.
+/// The members of a conversation, from the view of one of them. Every row, event and visibility of an entry follows
+/// this list, which has one or two members today.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audience {
     own: UserId,
@@ -11,7 +11,7 @@ pub struct Audience {
 }
 
 impl Audience {
-    /// Of a direct conversation. A note to oneself has nobody else.
+    /// The members of a direct conversation. A note to self has no other member.
     pub fn direct(own: UserId, peer: UserId) -> Self {
         let others = if peer == own { vec![] } else { vec![peer] };
         Self { own, others }
@@ -24,17 +24,17 @@ impl Audience {
         Self { own: operator, others: members.filter(|member| !member.is_service()).cloned().collect() }
     }
 
-    /// Those of them who have a row and connections: people, and no services.
+    /// Returns the members that have a row and connections: users, and no services.
     pub fn people(&self) -> impl Iterator<Item = &UserId> {
         std::iter::once(&self.own).chain(&self.others).filter(|member| !member.is_service())
     }
 
-    /// Who sends, acknowledges or reads.
+    /// Returns the user who sends, acknowledges or reads.
     pub fn own(&self) -> &UserId {
         &self.own
     }
 
-    /// Everybody else.
+    /// Returns all other members.
     pub fn others(&self) -> &[UserId] {
         &self.others
     }

@@ -1,62 +1,46 @@
-//! What becomes of a message later: it is edited, deleted, reacted to. Each change is an entry of its own, and a silent one.
+//! Later changes of a message: edit, delete, reaction. Each is a change entry of its own.
 
 use wire::limits::{EDITS_MAX, REACTORS_MAX};
-use wire::{Emoji, Kind, Refusal, UserId};
+use wire::{Kind, Refusal, UserId};
 
-use crate::message::{Follows, StoredMessage};
+use crate::draft::Change;
+use crate::entry::{Entry, Follows, MessageEntry};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    Edit {
-        body: String,
-    },
-    Delete,
-    /// `None` takes back what the user reacted with.
-    React {
-        emoji: Option<Emoji>,
-    },
-}
-
-/// What somebody may, beside what they wrote themselves.
+/// A user's rights, besides those on the user's own messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// One of the two blocks the other.
+    /// A block exists between the two users.
     pub blocked: bool,
-    /// They may delete what others wrote.
+    /// The user may delete messages of other users.
     pub moderates: bool,
 }
 
 impl Change {
-    pub fn kind(&self) -> &'static Kind {
-        match self {
-            Self::Edit { .. } => &Kind::Edit,
-            Self::Delete => &Kind::Delete,
-            Self::React { .. } => &Kind::Reaction,
-        }
-    }
-
-    /// Whether `user` may do this to the target, as it is now; then the target, which is there.
+    /// Checks whether `user` may make this change to the target's current form. Returns the existing target.
     ///
     /// # Errors
-    /// The first reason against it, in the order that the protocol names. What is deleted, never was or is no message looks alike.
+    /// The first reason, in the protocol's order. A deleted target, a missing one and an entry that is no message give
+    /// the same error.
     pub fn check<'a>(
         &self,
         user: &UserId,
-        target: Option<&'a StoredMessage>,
+        target: Option<&'a Entry>,
         rights: Rights,
-    ) -> Result<&'a StoredMessage, Refusal> {
-        let target = target.filter(|target| target.kind.counts() && target.deleted.is_none()).ok_or(Refusal::Gone)?;
-        if matches!(self, Self::Edit { body } if body.is_empty()) && target.kind == Kind::Text {
+    ) -> Result<MessageEntry<'a>, Refusal> {
+        let target = target.and_then(Entry::message).filter(|target| target.message.deleted.is_none());
+        let target = target.ok_or(Refusal::Gone)?;
+        let MessageEntry { entry, message } = target;
+        if matches!(self, Self::Edit { body } if body.is_empty()) && message.kind == Kind::Text {
             return Err(Refusal::bad_request("body", "must not be empty"));
         }
-        let is_author = target.sender_id == *user;
+        let is_author = entry.sender_id == *user;
         let (forbidden, limit_reached) = match self {
-            Self::Edit { .. } => (rights.blocked || !is_author, target.edits() >= EDITS_MAX),
-            // Also beyond a block: what was said can always be taken back.
+            Self::Edit { .. } => (rights.blocked || !is_author, message.version_number() > EDITS_MAX),
+            // Also despite a block: a user can always delete an own message.
             Self::Delete => (!is_author && !rights.moderates, false),
             Self::React { emoji } => {
-                let is_one_more = emoji.is_some() && !target.reactions.contains_key(user);
-                (rights.blocked, is_one_more && target.reactions.len() >= REACTORS_MAX)
+                let is_one_more = emoji.is_some() && !message.reactions.contains_key(user);
+                (rights.blocked, is_one_more && message.reactions.len() >= REACTORS_MAX)
             }
         };
         if forbidden {
@@ -68,62 +52,40 @@ impl Change {
         }
     }
 
-    /// What its entry takes from the target, if `user` does it.
-    pub fn follows(&self, user: &UserId, target: &StoredMessage) -> Follows {
+    /// Returns the parts of the target that the change entry of `user` needs.
+    pub fn follows(&self, user: &UserId, target: MessageEntry<'_>) -> Follows {
         match self {
-            Self::Edit { .. } => Follows { version: Some(target.version_number() + 1), emoji_before: None },
+            Self::Edit { .. } => Follows { version: Some(target.message.version_number() + 1), emoji_before: None },
             Self::Delete => Follows::default(),
-            Self::React { .. } => Follows { version: None, emoji_before: target.reactions.get(user).cloned() },
+            Self::React { .. } => Follows { version: None, emoji_before: target.message.reactions.get(user).cloned() },
         }
-    }
-}
-
-impl StoredMessage {
-    /// The number of the version that it is.
-    pub fn version_number(&self) -> u64 {
-        self.version.unwrap_or(1)
-    }
-
-    fn edits(&self) -> u64 {
-        self.version_number().saturating_sub(1)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use wire::{ConversationId, Timestamp};
+    use wire::{ConversationId, Emoji, Timestamp};
 
     use super::*;
-    use crate::{Aside, Deleted, Place, ReactionTally};
+    use crate::entry::{Body, Deleted, MessageBody, Place, Target};
 
     fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
     }
 
-    fn target() -> StoredMessage {
-        StoredMessage {
+    fn target() -> Entry {
+        with(Body::Message(Box::new(MessageBody::new(Kind::Text, "hi".to_owned()))))
+    }
+
+    fn with(body: Body) -> Entry {
+        Entry {
             conversation_id: ConversationId::parse("dm_x").unwrap(),
             place: Place::following(None, Timestamp::from_millis(5), [0; 10]),
             sender_id: user("alice"),
-            kind: Kind::Text,
-            body: "hi".to_owned(),
-            media: None,
             client_msg_id: None,
-            reply_to: None,
-            version: None,
-            edited_at: None,
-            deleted: None,
-            reactions: BTreeMap::new(),
-            tally: ReactionTally::default(),
-            reactions_seq: None,
-            target_seq: None,
-            emoji: None,
-            emoji_before: None,
-            mentions: vec![],
-            aside: Aside::default(),
-            system: None,
+            origin: None,
+            counted: None,
+            body,
         }
     }
 
@@ -156,7 +118,7 @@ mod tests {
         let (empty, alice) = (Change::Edit { body: String::new() }, user("alice"));
         let refused = empty.check(&alice, Some(&target()), Rights::default()).err();
         assert_eq!(refused, Some(Refusal::bad_request("body", "must not be empty")));
-        let image = StoredMessage { kind: Kind::Image, ..target() };
+        let image = with(Body::Message(Box::new(MessageBody::new(Kind::Image, "hi".to_owned()))));
         assert!(empty.check(&alice, Some(&image), Rights::default()).is_ok());
     }
 
@@ -183,10 +145,13 @@ mod tests {
 
     #[test]
     fn what_is_deleted_no_message_or_not_there_is_gone_for_everybody() {
-        let deleted =
-            StoredMessage { deleted: Some(Deleted { at: Timestamp::from_millis(6), by: user("alice") }), ..target() };
-        let silent = StoredMessage { kind: Kind::Reaction, ..target() };
-        let later = StoredMessage { kind: Kind::stored("hologram"), ..target() };
+        let mut deleted = target();
+        let by = user("alice");
+        deleted.message_mut().unwrap().deleted = Some(Deleted { at: Timestamp::from_millis(6), by });
+        let target = Target { seq: wire::Seq::FIRST, sender_id: None };
+        let silent = with(Body::Reaction { target, emoji: None, emoji_before: None });
+        let message = Box::new(MessageBody::new(Kind::stored("hologram"), "hi".to_owned()));
+        let later = with(Body::Other { target_seq: None, message });
         for target in [None, Some(&deleted), Some(&silent), Some(&later)] {
             for change in [edit(), Change::Delete, react()] {
                 for who in ["alice", "bob"] {
@@ -202,9 +167,9 @@ mod tests {
     #[test]
     fn a_message_has_so_many_edits_and_so_many_reactors() {
         let mut target = target();
-        target.version = Some(EDITS_MAX);
+        target.message_mut().unwrap().version = Some(EDITS_MAX);
         assert!(edit().check(&user("alice"), Some(&target), Rights::default()).is_ok());
-        target.version = Some(EDITS_MAX + 1);
+        target.message_mut().unwrap().version = Some(EDITS_MAX + 1);
         assert_eq!(edit().check(&user("alice"), Some(&target), Rights::default()).err(), Some(Refusal::LimitReached));
         assert_eq!(
             edit().check(&user("bob"), Some(&target), Rights::default()).err(),
@@ -213,7 +178,8 @@ mod tests {
         );
         for number in 0..REACTORS_MAX {
             assert!(react().check(&user("bob"), Some(&target), Rights::default()).is_ok());
-            target.reactions.insert(user(&format!("u{number}")), Emoji::parse("👍").unwrap());
+            let reactions = &mut target.message_mut().unwrap().reactions;
+            reactions.insert(user(&format!("u{number}")), Emoji::parse("👍").unwrap());
         }
         assert_eq!(react().check(&user("bob"), Some(&target), Rights::default()).err(), Some(Refusal::LimitReached));
         assert!(react().check(&user("u7"), Some(&target), Rights::default()).is_ok(), "in the place of their own");

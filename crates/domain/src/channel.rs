@@ -1,17 +1,15 @@
-//! Channels: a member's row, and what follows from it and the channel's head. Nothing is written for a member when somebody posts.
+//! Channels: a member's row, and the state that follows from it and the channel's head. A post writes no member's row.
 
-use std::collections::BTreeMap;
-
-use wire::limits::CHANNEL_REACTIONS_MAX;
+use wire::limits::{POLL_MAX_MS, POLL_MS};
 use wire::{
-    Channel, ConversationId, ConversationKind, Emoji, HistoryFrom, LastMessage, MutedUntil, Refusal, Role, Seq,
-    Timestamp, UserId,
+    Channel, ConversationId, ConversationKind, HistoryFrom, LastMessage, MutedUntil, Role, Seq, Timestamp, UserId,
 };
 
+use crate::entry::LastEntry;
 use crate::group::{Head, RosterRow};
-use crate::membership::LastEntry;
+use crate::limits::POLLS_A_SECOND_MAX;
 
-/// A member's row: it is the membership. Who leaves has none.
+/// A member's row, which is the membership. A former member has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelRow {
     pub user_id: UserId,
@@ -24,28 +22,33 @@ pub struct ChannelRow {
     /// Below it they see nothing.
     pub first_seq: Seq,
     pub read_seq: Seq,
-    /// How many messages there are up to `read_seq`. None of those above it is the member's own, since who posts has read.
+    /// How many messages there are up to `read_seq`. None of those above it is the member's own, since who posts has
+    /// read.
     pub read_counted: u64,
     pub muted_until: Option<MutedUntil>,
     /// Archived as long as there are no more messages than this.
     pub archived_counted: Option<u64>,
+    /// Another user added them.
+    pub is_added: bool,
 }
 
 impl ChannelRow {
-    /// Of somebody who joins by themselves, which is no entry.
+    /// Returns the row of a user who joins, which is no entry.
     pub fn joining(user_id: UserId, head: &Head, joined_at: Timestamp) -> Self {
         let (joined_seq, role) = (head.end.seq, Role::Member);
         let from_seq = match head.rules.history {
             HistoryFrom::Joined => joined_seq.next(),
             HistoryFrom::All => Seq::FIRST,
         };
-        let row = RosterRow { user_id, role, joined_seq, from_seq, left_seq: None };
-        Self { read_seq: joined_seq, ..Self::added(&row, head, joined_at) }
+        let row = RosterRow { user_id, role, joined_seq, from_seq, left_seq: None, leaves: 0 };
+        let by = row.user_id.clone();
+        Self { read_seq: joined_seq, ..Self::added(&row, head, joined_at, &by) }
     }
 
-    /// Of somebody who joins by an entry, with which the head is this.
-    pub fn added(row: &RosterRow, head: &Head, joined_at: Timestamp) -> Self {
+    /// Returns the row of a user added by an entry of `by`; `head` includes that entry.
+    pub fn added(row: &RosterRow, head: &Head, joined_at: Timestamp, by: &UserId) -> Self {
         Self {
+            is_added: row.user_id != *by,
             user_id: row.user_id.clone(),
             conversation_id: head.conversation_id.clone(),
             role: row.role,
@@ -62,7 +65,7 @@ impl ChannelRow {
     /// As one of a roster, by which it is decided who may what.
     pub fn as_member(&self) -> RosterRow {
         let Self { user_id, role, joined_seq, first_seq, .. } = self.clone();
-        RosterRow { user_id, role, joined_seq, from_seq: first_seq, left_seq: None }
+        RosterRow { user_id, role, joined_seq, from_seq: first_seq, left_seq: None, leaves: 0 }
     }
 
     /// How many messages are unread by what the head says.
@@ -95,28 +98,11 @@ impl ChannelRow {
     }
 }
 
-/// How often members of a channel reacted with what, and what one of them did. Nobody knows who the others were.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReactionTally {
-    pub counts: BTreeMap<Emoji, u64>,
-    pub own: Option<Emoji>,
-}
-
-impl ReactionTally {
-    /// Whether the member may react with this.
-    ///
-    /// # Errors
-    /// `limit_reached`: there are as many different ones.
-    pub fn check(&self, emoji: Option<&Emoji>) -> Result<(), Refusal> {
-        let Some(emoji) = emoji else { return Ok(()) };
-        let is_last = self.own.as_ref().is_some_and(|own| self.counts.get(own) == Some(&1));
-        let left = self.counts.len().saturating_sub(usize::from(is_last));
-        if self.counts.contains_key(emoji) || left < CHANNEL_REACTIONS_MAX {
-            Ok(())
-        } else {
-            Err(Refusal::LimitReached)
-        }
-    }
+/// Returns the interval of requests for a channel's history by a client without a subscription, because too many have
+/// one. All such clients together send [`POLLS_A_SECOND_MAX`] requests per second at most, once each has the current
+/// number. Each request reads the channel's head, one item.
+pub fn poll_ms(turned_away: u64) -> u64 {
+    (turned_away.saturating_mul(1_000) / POLLS_A_SECOND_MAX).clamp(POLL_MS, POLL_MAX_MS)
 }
 
 #[cfg(test)]
@@ -124,17 +110,24 @@ mod tests {
     use proptest::prelude::*;
     use wire::{ClientMsgId, JoinBy, Title};
 
+    #[test]
+    fn a_crowd_asks_no_more_often_than_one_item_can_be_read() {
+        assert_eq!([0, 1, 2_500, 25_000, u64::MAX].map(poll_ms), [10_000, 10_000, 10_000, 100_000, 600_000]);
+        // Clients come one after another, and each gets an interval by the number before.
+        let asked: u64 = (1..=100_000).map(|number| 1_000_000_000 / poll_ms(number)).sum();
+        assert!(asked / 1_000_000 < 1_200, "{asked} in a million seconds");
+    }
+
     use super::*;
-    use crate::change::Change;
+    use crate::draft::{Change, Content, Draft, GroupChange, Rules};
+    use crate::entry::{Entry, Place};
     use crate::group::tests::user;
-    use crate::group::{GroupChange, Rules};
-    use crate::message::{Content, Draft, Place, StoredMessage};
 
     fn rules(history: HistoryFrom) -> Rules {
         Rules { history, join: Some(JoinBy::Open), ..Rules::default() }
     }
 
-    fn entry(sender: &str, end: Option<crate::End>, content: Content) -> StoredMessage {
+    fn entry(sender: &str, end: Option<crate::End>, content: Content) -> Entry {
         let draft = Draft {
             conversation_id: ConversationId::parse("ch_x").unwrap(),
             sender_id: user(sender),
@@ -151,7 +144,7 @@ mod tests {
         Head::first(&first, &GroupChange::create(&user("ann"), &title, &[], rules(history), &first.place))
     }
 
-    fn post(head: &Head, sender: &str) -> StoredMessage {
+    fn post(head: &Head, sender: &str) -> Entry {
         let body = "hi".to_owned();
         let kind = wire::Kind::Text;
         entry(sender, Some(head.end), Content::Message { kind, body, media: None, reply_to: None, mentions: vec![] })
@@ -181,24 +174,8 @@ mod tests {
         assert!(!row.shown(&head.after(&post(&head, "ann"), None)).archived);
     }
 
-    #[test]
-    fn a_message_has_so_many_different_reactions() {
-        let emoji = |number: usize| Emoji::parse(&format!("e{number}")).unwrap();
-        let mut tally = ReactionTally::default();
-        for number in 0..CHANNEL_REACTIONS_MAX {
-            assert!(tally.check(Some(&emoji(number))).is_ok());
-            tally.counts.insert(emoji(number), 1);
-        }
-        assert_eq!(tally.check(Some(&emoji(99))), Err(Refusal::LimitReached));
-        assert!(tally.check(Some(&emoji(7))).is_ok() && tally.check(None).is_ok());
-        tally.own = Some(emoji(3));
-        assert!(tally.check(Some(&emoji(99))).is_ok(), "in the place of one that goes");
-        tally.counts.insert(emoji(3), 2);
-        assert_eq!(tally.check(Some(&emoji(99))), Err(Refusal::LimitReached));
-    }
-
     proptest! {
-        /// Whatever is posted, deleted and read, in any order.
+        /// Posts, deletes and reads in any order.
         #[test]
         fn unread_is_what_others_wrote_above_the_mark(steps in prop::collection::vec((0u8..5, 0u64..9), 1..60)) {
             let mut head = channel(HistoryFrom::Joined);

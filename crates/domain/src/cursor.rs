@@ -4,9 +4,9 @@ use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
 use wire::{ConversationId, MessageId, Timestamp, UserId};
 
-/// What the pages before have shown. Opaque to clients. It carries a digest of its owner and content, so that a cursor
-/// that was cut, mixed up or taken from another user is refused instead of leading somewhere odd. That is no secret and
-/// no protection: a cursor only ever points into its bearer's own rows.
+/// The rows that earlier pages have shown. Opaque to clients. A cursor contains a digest of its owner and content, so
+/// that a damaged or foreign cursor is refused. The digest is no secret and no protection: a cursor only points into
+/// its owner's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// Everything from here on has been shown: the last row of an exact page.
@@ -34,7 +34,7 @@ impl Cursor {
         BASE64URL_NOPAD.encode(&bytes)
     }
 
-    /// `None` unless `text` is a cursor that this user was given.
+    /// Returns `None` unless `text` is a cursor of this user.
     pub fn parse(owner: &UserId, text: &str) -> Option<Self> {
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
         let (own_digest, content) = bytes.split_at_checked(DIGEST_BYTES)?;

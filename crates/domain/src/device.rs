@@ -1,4 +1,4 @@
-//! Phones that can be rung.
+//! Devices for push notifications.
 
 use wire::{DeviceId, Registration, Timestamp, UserId};
 
@@ -16,17 +16,18 @@ pub struct Device {
 }
 
 impl Device {
-    /// Whether the same was registered a short time ago: apps register at each start, and SNS takes few registrations a second.
+    /// Whether the same was registered a short time ago: apps register at each start, and SNS takes few registrations a
+    /// second.
     pub fn has_just(&self, registration: &Registration, now: Timestamp) -> bool {
         self.registration == *registration && now.since(self.registered_at) < DEVICE_FRESH
     }
 
-    /// An app that was not started for so long is taken for gone, whether or not the row still is there.
+    /// Reports whether the app counts as removed, since its last start is too long ago. The row may still exist.
     pub fn has_ended(&self, now: Timestamp) -> bool {
         now.since(self.registered_at) >= DEVICE_TTL
     }
 
-    /// Both have the same token, and so they are the same phone.
+    /// Reports whether both have the same token, and so are the same phone.
     pub fn is_rung_as(&self, other: &Registration) -> bool {
         self.registration.platform == other.platform && self.registration.token == other.token
     }

@@ -9,16 +9,16 @@ pub enum Failure {
     /// The caller's doing, or something that the caller can do something about.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A service behind us failed. The source is for the operator; the caller is told `unavailable`.
+    /// A service behind us failed. The source is for the operator; the client gets `unavailable`.
     #[error("a service failed")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
-    /// A row is of a later version, or damaged. The caller is told `unavailable`: who can read it may be asked next.
+    /// A row is of a later version, or damaged. The client gets `unavailable`: the next try may reach a newer function.
     #[error("a row can't be read")]
     Unreadable(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl Failure {
-    /// What the caller is told.
+    /// Returns the client's error.
     pub fn refusal(&self) -> &Refusal {
         match self {
             Self::Refused(refusal) => refusal,
@@ -27,7 +27,7 @@ impl Failure {
     }
 }
 
-/// What an AWS service said of a call. The SDK's own errors leave it out of their `Display`.
+/// An AWS service's error text. The SDK's own errors omit it from their `Display`.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ServiceError {

@@ -1,17 +1,18 @@
-//! A member's row as a view of the log: it goes over each entry once, in their order, from the one with which they join to the one with
-//! which they leave.
+//! A member's row as a view of the log. The row applies each entry once, in order, from the member's join to the leave.
 
-use wire::{ConversationId, HistoryFrom, Kind, Role, Seq, System, UserId};
+use wire::{ConversationId, HistoryFrom, Role, Seq, System, Timestamp, UserId};
 
+use crate::entry::{Body, End, Entry, LastEntry, Target};
 use crate::group::{EVERYBODY, first_seq};
-use crate::membership::{End, LastEntry, Marks, MemberSettings, Membership, News, View, With};
-use crate::message::StoredMessage;
+use crate::limits::EARLIER_TIMES_MAX;
+use crate::look::{Look, Wanted};
+use crate::membership::{Marks, MemberSettings, Membership, News, View, With};
 
 /// An entry of a group's log, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Logged {
-    Entry(Box<StoredMessage>),
-    /// One of a later version. It counts for nothing, and waits for whoever can read it.
+    Entry(Box<Entry>),
+    /// An entry of a later version. The entry does not count, and waits for a newer function.
     Unreadable(Seq),
 }
 
@@ -19,7 +20,7 @@ pub enum Logged {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub row: Membership,
-    /// The first entry that the member is to be told of.
+    /// The first entry for which the member gets an event.
     pub told_from: Seq,
 }
 
@@ -31,7 +32,7 @@ impl Logged {
         }
     }
 
-    /// Those who join with it.
+    /// Returns the users who join with it.
     pub fn joiners(&self) -> &[UserId] {
         match self.system() {
             Some(System::Created { members, .. } | System::MembersAdded { members }) => members,
@@ -41,27 +42,39 @@ impl Logged {
 
     fn system(&self) -> Option<&System> {
         match self {
-            Self::Entry(entry) => entry.system.as_ref(),
+            Self::Entry(entry) => entry.system().map(|body| &body.system),
             Self::Unreadable(_) => None,
         }
     }
 
+    /// Whether the user left with it by themselves.
+    pub fn is_own_leave(&self, user: &UserId) -> bool {
+        matches!(self, Self::Entry(entry) if entry.is_leave_of(user))
+    }
+
     fn is_the_end_for(&self, user: &UserId) -> bool {
-        match (self, self.system()) {
-            (_, Some(System::MembersRemoved { members })) => members.contains(user),
-            (Self::Entry(entry), Some(System::MemberLeft {})) => entry.sender_id == *user,
-            _ => false,
+        match self.system() {
+            Some(System::MembersRemoved { members }) => members.contains(user),
+            _ => self.is_own_leave(user),
         }
     }
 }
 
-/// The member's row once it has gone over those of these entries that concern it; `None` if it stays as it is. The entries are in
-/// their order and have no holes. What the row has behind it is passed over, and where the next one is not there it ends.
+impl Entry {
+    /// Whether the user left with it by themselves.
+    pub fn is_leave_of(&self, user: &UserId) -> bool {
+        self.system().is_some_and(|body| body.system == System::MemberLeft {}) && self.sender_id == *user
+    }
+}
+
+/// Returns the member's row after applying these entries; `None` if it stays as it is. The entries are in order,
+/// without holes. Entries behind the row are skipped, and a missing entry ends the fold. `at`: the current time.
 pub fn fold(
     user: &UserId,
     conversation: &ConversationId,
     row: Option<&Membership>,
     entries: &[Logged],
+    at: Timestamp,
 ) -> Option<Moved> {
     let (mut now, mut told_from) = (row.cloned(), None);
     for entry in entries {
@@ -72,7 +85,7 @@ pub fn fold(
         if let Logged::Entry(entry) = entry
             && entry_joins(entry, user)
         {
-            now = Some(joined(user, conversation, now.as_ref(), entry));
+            now = Some(joined(user, conversation, now.as_ref(), entry, at));
             told_from = Some(seq);
             continue;
         }
@@ -80,34 +93,39 @@ pub fn fold(
         if row.end.seq.next() != seq {
             break;
         }
-        step(row, entry);
+        step(row, entry, at);
         told_from = told_from.or(Some(seq));
     }
     Some(Moved { row: now?, told_from: told_from? })
 }
 
-fn entry_joins(entry: &StoredMessage, user: &UserId) -> bool {
-    match &entry.system {
+fn entry_joins(entry: &Entry, user: &UserId) -> bool {
+    match entry.system().map(|body| &body.system) {
         Some(System::Created { members, .. } | System::MembersAdded { members }) => members.contains(user),
         _ => false,
     }
 }
 
-/// The marks stand just before the join. What was left of a time before is nobody's any more.
+/// The marks start just before the join. Pending entries of an earlier membership stay pending: no device has them.
 fn joined(
     user: &UserId,
     conversation: &ConversationId,
     before: Option<&Membership>,
-    entry: &StoredMessage,
+    entry: &Entry,
+    at: Timestamp,
 ) -> Membership {
     let seq = entry.place.seq;
     let is_own = entry.sender_id == *user;
-    let mark = if is_own { seq } else { seq.previous() };
-    let role = match &entry.system {
-        Some(System::Created { .. }) if is_own => Role::Owner,
-        _ => Role::Member,
-    };
-    let history = entry.aside.history.unwrap_or(HistoryFrom::Joined);
+    // A user who is added again gets the event too: no request of the user's device became this entry.
+    let system = entry.system();
+    let creates = is_own && system.is_some_and(|body| matches!(body.system, System::Created { .. }));
+    let mark = if creates { seq } else { seq.previous() };
+    let role = if creates { Role::Owner } else { Role::Member };
+    let leaves = before.and_then(Membership::view).map_or(0, |view| view.leaves);
+    let history = system.and_then(|body| body.history).unwrap_or(HistoryFrom::Joined);
+    let mut earlier = before.map(Membership::waiting).unwrap_or_default();
+    earlier.truncate(EARLIER_TIMES_MAX);
+    let waits = earlier.first().map(|(first, _)| *first);
     Membership {
         user_id: user.clone(),
         conversation_id: conversation.clone(),
@@ -117,64 +135,59 @@ fn joined(
             left_seq: None,
             news: None,
             mentioned_seq: None,
+            leaves: if is_own { 0 } else { leaves },
+            earlier,
             group: None,
             rules: None,
         }),
         end: End { seq, sent_at: entry.place.sent_at },
         last: line(entry),
-        active_at: Membership::active_at_after(before, entry.place.sent_at),
+        active_at: Membership::active_at_on_arrival(before, entry.place.sent_at, at),
         marks: Marks {
             delivered_seq: mark,
             read_seq: mark,
             unread: 0,
             mentions: 0,
-            pending_from: if is_own { None } else { Some(seq) },
+            pending_from: if creates { None } else { waits.or(Some(seq)) },
         },
         delivered_at: before.and_then(|row| row.delivered_at),
         read_at: before.and_then(|row| row.read_at),
         settings: before.map_or_else(MemberSettings::default, |row| row.settings),
         notified_seq: None,
+        is_badged: before.is_some_and(|row| row.is_badged),
+        look: None,
     }
 }
 
-/// The chat list's line: what it says is with the group, once for all members.
-fn line(entry: &StoredMessage) -> LastEntry {
-    LastEntry {
-        seq: entry.place.seq,
-        message_id: entry.place.message_id.clone(),
-        sender_id: entry.sender_id.clone(),
-        kind: entry.kind.clone(),
-        preview: String::new(),
-        sent_at: entry.place.sent_at,
-        deleted: false,
-        system: None,
-    }
+/// Returns the chat list's line without the text, which the group's head has once for all members.
+fn line(entry: &Entry) -> LastEntry {
+    LastEntry { preview: String::new(), system: None, ..entry.line() }
 }
 
-fn step(row: &mut Membership, logged: &Logged) {
+fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
     let before = (row.end.seq, row.marks);
     row.end.seq = logged.seq();
     let mut is_own = false;
     if let Logged::Entry(entry) = logged {
         is_own = entry.sender_id == row.user_id;
         row.end.sent_at = entry.place.sent_at;
-        if entry.kind.is_listed() {
-            row.active_at = Membership::active_at_after(Some(row), entry.place.sent_at);
-            row.last = line(entry);
-        }
-        if entry.kind.counts() {
-            row.settings.archived = false;
-            if !is_own {
-                count(row, entry);
+        match &entry.body {
+            Body::Message(_) => {
+                list(row, entry, at);
+                row.settings.archived = false;
+                if !is_own {
+                    count(row, entry);
+                }
             }
-        }
-        if entry.kind == Kind::Delete {
-            discount(row, entry);
+            Body::System(_) => list(row, entry, at),
+            Body::Edit { target, .. } => note_edit(row, entry, target),
+            Body::Delete { target, mentions } => discount(row, entry, target, mentions),
+            Body::Reaction { .. } | Body::Other { .. } => {}
         }
     }
     note_role(row, logged);
     let (end, marks) = before;
-    // Whoever had not caught up must still be able to drain.
+    // A user who has not caught up must still be able to drain.
     if is_own && marks.delivered_seq == end {
         row.marks.delivered_seq = row.end.seq;
     }
@@ -186,9 +199,14 @@ fn step(row: &mut Membership, logged: &Logged) {
     }
 }
 
-fn count(row: &mut Membership, entry: &StoredMessage) {
+fn list(row: &mut Membership, entry: &Entry, at: Timestamp) {
+    row.active_at = Membership::active_at_on_arrival(Some(row), entry.place.sent_at, at);
+    row.last = line(entry);
+}
+
+fn count(row: &mut Membership, entry: &Entry) {
     row.marks.unread += 1;
-    let is_named = names(&entry.mentions, &row.user_id);
+    let is_named = names(entry.mentions(), &row.user_id);
     row.marks.mentions += u64::from(is_named);
     let seq = entry.place.seq;
     if let With::Group(view) = &mut row.with {
@@ -200,15 +218,18 @@ fn count(row: &mut Membership, entry: &StoredMessage) {
 }
 
 /// A message that is deleted is unread no more, and no phone shows it.
-fn discount(row: &mut Membership, entry: &StoredMessage) {
-    let Some(target) = entry.target_seq else { return };
-    let is_own = entry.aside.target_sender.as_ref() == Some(&row.user_id);
-    if target > row.marks.read_seq && !is_own {
+fn discount(row: &mut Membership, entry: &Entry, target: &Target, mentions: &[UserId]) {
+    let is_own = target.sender_id.as_ref() == Some(&row.user_id);
+    let target = target.seq;
+    let is_unread = target > row.marks.read_seq && !is_own;
+    if is_unread {
         row.marks.unread = row.marks.unread.saturating_sub(1);
-        row.marks.mentions = row.marks.mentions.saturating_sub(u64::from(names(&entry.mentions, &row.user_id)));
+        row.marks.mentions = row.marks.mentions.saturating_sub(u64::from(names(mentions, &row.user_id)));
     }
     if row.notified_seq == Some(target) {
         row.notified_seq = None;
+    } else if is_unread && row.look.is_none() {
+        row.look = Some(Look::new(Wanted::Badge, entry.place.sent_at));
     }
     if let With::Group(view) = &mut row.with {
         if let Some(news) = view.news.as_mut().filter(|news| news.seq == target) {
@@ -217,6 +238,13 @@ fn discount(row: &mut Membership, entry: &StoredMessage) {
         if view.mentioned_seq == Some(target) {
             view.mentioned_seq = None;
         }
+    }
+}
+
+/// Phones may show what the message said before.
+fn note_edit(row: &mut Membership, entry: &Entry, target: &Target) {
+    if row.notified_seq == Some(target.seq) {
+        row.look = Some(Look::new(Wanted::Edited(target.seq), entry.place.sent_at));
     }
 }
 
@@ -237,6 +265,7 @@ fn note_role(row: &mut Membership, logged: &Logged) {
     }
     if logged.is_the_end_for(&row.user_id) {
         (view.role, view.left_seq) = (Role::None, Some(logged.seq()));
+        view.leaves += u64::from(logged.is_own_leave(&row.user_id));
     }
 }
 
@@ -245,13 +274,15 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
-    use wire::{ClientMsgId, Timestamp, Title, When};
+    use wire::{Kind, Timestamp, Title, When};
 
     use super::*;
+    use crate::entry::{MessageBody, Place, SystemBody};
     use crate::membership::Counted;
-    use crate::message::{Aside, Content, Draft, Follows, Place};
 
     const USERS: [&str; 4] = ["ann", "bob", "cat", "dan"];
+    /// Before every entry: none is late.
+    const ON_TIME: Timestamp = Timestamp::from_millis(0);
 
     fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -261,13 +292,13 @@ mod tests {
         ConversationId::parse("gr_x").unwrap()
     }
 
-    /// An entry that somebody could write next: who, what, about whom or which.
+    /// A possible next entry: author, kind, subject, target.
     type Wish = (usize, u8, usize, usize);
 
     /// A log, and what is needed to tell from it by hand.
     #[derive(Clone, Debug, Default)]
     struct Log {
-        entries: Vec<StoredMessage>,
+        entries: Vec<Entry>,
         members: BTreeSet<usize>,
         all: bool,
         /// Deleted messages, and by which entry.
@@ -277,12 +308,8 @@ mod tests {
     impl Log {
         fn of(wishes: &[Wish]) -> Self {
             let mut log = Self::default();
-            log.write(0, Kind::System, |entry| {
-                entry.system = Some(System::Created {
-                    title: Title::parse("x").unwrap(),
-                    members: [0, 1].map(|n| user(USERS[n])).to_vec(),
-                });
-            });
+            let members = [0, 1].map(|n| user(USERS[n])).to_vec();
+            log.tell(0, System::Created { title: Title::parse("x").unwrap(), members });
             log.members = BTreeSet::from([0, 1]);
             for wish in wishes {
                 log.wish(*wish);
@@ -290,20 +317,23 @@ mod tests {
             log
         }
 
-        fn write(&mut self, who: usize, kind: Kind, more: impl FnOnce(&mut StoredMessage)) {
-            let draft = Draft {
-                conversation_id: conversation(),
-                sender_id: user(USERS[who]),
-                client_msg_id: ClientMsgId::parse("m").unwrap(),
-                content: Content::Message { kind, body: "x".to_owned(), media: None, reply_to: None, mentions: vec![] },
-            };
+        fn write(&mut self, who: usize, body: Body) {
             let end = self.entries.last().map(|entry| End { seq: entry.place.seq, sent_at: entry.place.sent_at });
             let now = Timestamp::from_millis(40_000 * i64::try_from(self.entries.len()).unwrap());
-            let mut entry = draft.stored(Place::following(end, now, [0; 10]), Follows::default());
-            let history = if self.all { HistoryFrom::All } else { HistoryFrom::Joined };
-            entry.aside = Aside { history: Some(history), ..Aside::default() };
-            more(&mut entry);
-            self.entries.push(entry);
+            self.entries.push(Entry {
+                conversation_id: conversation(),
+                place: Place::following(end, now, [0; 10]),
+                sender_id: user(USERS[who]),
+                client_msg_id: None,
+                origin: None,
+                counted: None,
+                body,
+            });
+        }
+
+        fn tell(&mut self, who: usize, system: System) {
+            let history = Some(if self.all { HistoryFrom::All } else { HistoryFrom::Joined });
+            self.write(who, Body::System(Box::new(SystemBody { history, ..SystemBody::of(system) })));
         }
 
         fn wish(&mut self, (who, what, whom, which): Wish) {
@@ -311,57 +341,59 @@ mod tests {
                 return;
             }
             let subject = user(USERS[whom]);
-            let system = |system| move |entry: &mut StoredMessage| entry.system = Some(system);
             match what {
-                0..=2 => self.write(who, Kind::Text, |entry| {
-                    entry.mentions = [vec![], vec![subject], vec![user(EVERYBODY)]][usize::from(what)].clone();
-                }),
+                0..=2 => {
+                    let mentions = [vec![], vec![subject], vec![user(EVERYBODY)]][usize::from(what)].clone();
+                    let message = MessageBody { mentions, ..MessageBody::new(Kind::Text, "x".to_owned()) };
+                    self.write(who, Body::Message(Box::new(message)));
+                }
                 3 if self.members.insert(whom) => {
-                    self.write(who, Kind::System, system(System::MembersAdded { members: vec![subject] }));
+                    self.tell(who, System::MembersAdded { members: vec![subject] });
                 }
                 4 if whom != who && self.members.len() > 1 && self.members.remove(&whom) => {
-                    self.write(who, Kind::System, system(System::MembersRemoved { members: vec![subject] }));
+                    self.tell(who, System::MembersRemoved { members: vec![subject] });
                 }
                 5 if self.members.len() > 1 => {
                     self.members.remove(&who);
-                    self.write(who, Kind::System, system(System::MemberLeft {}));
+                    self.tell(who, System::MemberLeft {});
                 }
                 6 | 7 => {
-                    let texts = self.entries.iter().filter(|entry| entry.kind == Kind::Text);
+                    let texts = self.entries.iter().filter(|entry| entry.message().is_some());
                     let left: Vec<_> =
                         texts.filter(|entry| !self.deleted.contains_key(&entry.place.seq.value())).collect();
                     let Some(target) = left.get(which % left.len().max(1)).map(|entry| (*entry).clone()) else {
                         return;
                     };
                     self.deleted.insert(target.place.seq.value(), self.entries.len() as u64 + 1);
-                    self.write(who, Kind::Delete, |entry| {
-                        entry.target_seq = Some(target.place.seq);
-                        entry.mentions = target.mentions;
-                        entry.aside.target_sender = Some(target.sender_id);
-                    });
+                    let mentions = target.mentions().to_vec();
+                    let target = Target { seq: target.place.seq, sender_id: Some(target.sender_id) };
+                    self.write(who, Body::Delete { target, mentions });
                 }
-                8 => self.write(who, Kind::Edit, |entry| entry.target_seq = Some(Seq::ZERO.next())),
+                8 => {
+                    let target = Target { seq: Seq::FIRST, sender_id: None };
+                    self.write(who, Body::Edit { target, text: String::new(), version: None, edited_seq: None });
+                }
                 9 => self.all = !self.all,
                 10 => {
-                    self.write(who, Kind::System, system(System::RoleChanged { user_id: subject, role: Role::Admin }));
+                    self.tell(who, System::RoleChanged { user_id: subject, role: Role::Admin });
                 }
                 _ => {}
             }
         }
 
         fn logged(&self, from: u64, to: u64) -> Vec<Logged> {
-            let of = |entry: &StoredMessage| (from..=to).contains(&entry.place.seq.value());
+            let of = |entry: &Entry| (from..=to).contains(&entry.place.seq.value());
             self.entries.iter().filter(|entry| of(entry)).cloned().map(|entry| Logged::Entry(Box::new(entry))).collect()
         }
 
-        /// From which entry to which the user was a member, and from where on they saw what was said.
+        /// Returns the user's memberships by first and last entry, with the first visible entry of each.
         fn intervals(&self, who: usize) -> Vec<(u64, u64, Option<u64>)> {
             let (id, mut all) = (user(USERS[who]), Vec::<(u64, u64, Option<u64>)>::new());
             for entry in &self.entries {
                 let seq = entry.place.seq.value();
                 let logged = Logged::Entry(Box::new(entry.clone()));
                 if logged.joiners().contains(&id) {
-                    let first = if entry.aside.history == Some(HistoryFrom::All) { 1 } else { seq };
+                    let first = if entry.system().unwrap().history == Some(HistoryFrom::All) { 1 } else { seq };
                     all.push((seq, first, None));
                 } else if logged.is_the_end_for(&id) {
                     all.last_mut().unwrap().2 = Some(seq);
@@ -370,7 +402,7 @@ mod tests {
             all
         }
 
-        /// What must hold of a row that has gone over the log up to here.
+        /// Checks the invariants of a row that has applied the log up to here.
         fn check(&self, who: usize, upto: u64, row: Option<&Membership>) -> Result<(), TestCaseError> {
             let intervals = self.intervals(who);
             let last = intervals.iter().rfind(|(joined, ..)| *joined <= upto);
@@ -386,19 +418,28 @@ mod tests {
             prop_assert_eq!((view.first_seq.value(), view.left_seq.map(Seq::value)), (first, left));
             let Marks { delivered_seq, read_seq, unread, mentions, pending_from } = row.marks;
             prop_assert!(joined - 1 <= read_seq.value() && read_seq <= delivered_seq && delivered_seq.value() <= end);
-            let counted = |entry: &&StoredMessage| {
+            let counted = |entry: &&Entry| {
                 let seq = entry.place.seq.value();
-                entry.kind == Kind::Text
+                entry.message().is_some()
                     && entry.sender_id != id
                     && (read_seq.value() + 1..=end).contains(&seq)
                     && self.deleted.get(&seq).is_none_or(|by| *by > end)
             };
             let counted: Vec<_> = self.entries.iter().filter(counted).collect();
             prop_assert_eq!(unread, counted.len() as u64);
-            prop_assert_eq!(mentions, counted.iter().filter(|entry| names(&entry.mentions, &id)).count() as u64);
-            prop_assert_eq!(pending_from.is_some(), delivered_seq.value() < end);
-            prop_assert!(pending_from.is_none_or(|from| from > delivered_seq && from.value() <= end));
-            let listed = |entry: &&StoredMessage| entry.place.seq.value() <= end && entry.kind.is_listed();
+            prop_assert_eq!(mentions, counted.iter().filter(|entry| names(entry.mentions(), &id)).count() as u64);
+            let owed = row.owed();
+            prop_assert_eq!(pending_from.is_some(), delivered_seq.value() < end || !owed.is_empty());
+            let is_owed = |from: Seq| owed.first().is_some_and(|(first, last)| *first == from && from <= *last);
+            prop_assert!(pending_from.is_none_or(|from| is_owed(from) || from > delivered_seq && from.value() <= end));
+            // Pending entries of earlier memberships, each apart.
+            let times = intervals.iter().filter(|(begun, ..)| *begun < joined);
+            let times: Vec<_> = times.map(|(begun, _, left)| (*begun, left.unwrap())).collect();
+            for (first, last) in &owed {
+                let is_of = |(begun, left): &(u64, u64)| *begun <= first.value() && last.value() <= *left;
+                prop_assert!(first <= last && times.iter().any(is_of), "{:?} of {:?}", owed, times);
+            }
+            let listed = |entry: &&Entry| entry.place.seq.value() <= end && entry.kind().is_listed();
             prop_assert_eq!(row.last.seq, self.entries.iter().rfind(listed).unwrap().place.seq);
             prop_assert!(row.last.sent_at.since(row.active_at) < crate::limits::ACTIVE_AT_STEP);
             prop_assert_eq!(view.role == Role::None, left.is_some());
@@ -407,18 +448,18 @@ mod tests {
 
         /// How many of others' messages in the range count, as of an end of the log.
         fn count(&self, id: &UserId, range: &std::ops::RangeInclusive<u64>, end: u64) -> Counted {
-            let counts = |entry: &&StoredMessage| {
+            let counts = |entry: &&Entry| {
                 let seq = entry.place.seq.value();
                 let is_deleted = self.deleted.get(&seq).is_some_and(|by| *by <= end);
-                range.contains(&seq) && entry.kind == Kind::Text && entry.sender_id != *id && !is_deleted
+                range.contains(&seq) && entry.message().is_some() && entry.sender_id != *id && !is_deleted
             };
             let counted: Vec<_> = self.entries.iter().filter(counts).collect();
-            let mentions = counted.iter().filter(|entry| names(&entry.mentions, id)).count();
+            let mentions = counted.iter().filter(|entry| names(entry.mentions(), id)).count();
             Counted { messages: counted.len() as u64, mentions: mentions as u64 }
         }
     }
 
-    /// What a view does next: it goes on by so many entries, or a device acknowledges or reads up to there.
+    /// A row's next step: it applies a number of entries, or a device acknowledges or reads up to there.
     type Move = (u8, u64);
 
     proptest! {
@@ -439,11 +480,15 @@ mod tests {
                 match (step, row.as_ref()) {
                     ((0 | 1, by), _) => {
                         let to = upto.saturating_add(by).min(log.entries.len() as u64);
-                        // Some that were passed before, as when another was behind.
+                        // Some entries come again, as after a concurrent catch-up.
                         let entries = log.logged((upto + 1).saturating_sub(number.min(3)), to);
-                        let moved = fold(&id, &conversation(), row.as_ref(), &entries);
+                        let at = Timestamp::from_millis(number.saturating_mul(20_000).min(1_000_000).try_into().unwrap());
+                        let moved = fold(&id, &conversation(), row.as_ref(), &entries, at);
                         upto = to;
                         if let Some(Moved { row: next, told_from }) = moved {
+                            let is_new = was.as_ref().is_none_or(|row| row.last.seq < next.last.seq);
+                            let found_until = next.moved_up_at().plus(crate::limits::ACTIVE_AT_STEP);
+                            prop_assert!(!is_new || found_until > at, "a `since` of a minute ago must find the row");
                             let first = next.first_seq().max(was.as_ref().map_or(Seq::ZERO, |row| row.end.seq.next()));
                             prop_assert!(first <= told_from && told_from <= next.end.seq);
                             row = Some(next);
@@ -481,26 +526,28 @@ mod tests {
         let bob = user("bob");
         let mut entries = log.logged(1, 4);
         let hole = entries.remove(2);
-        let row = fold(&bob, &conversation(), None, &entries).unwrap().row;
+        let row = fold(&bob, &conversation(), None, &entries, ON_TIME).unwrap().row;
         assert_eq!((row.end.seq.value(), row.marks.unread), (2, 1));
         let entries = [Logged::Unreadable(hole.seq()), entries.remove(2)];
-        let row = fold(&bob, &conversation(), Some(&row), &entries).unwrap().row;
+        let row = fold(&bob, &conversation(), Some(&row), &entries, ON_TIME).unwrap().row;
         assert_eq!((row.end.seq.value(), row.marks.unread, row.marks.pending_from), (4, 2, Some(Seq::ZERO.next())));
     }
 
     #[test]
     fn who_hands_a_group_over_is_an_admin_then() {
         let mut log = Log::of(&[(0, 10, 1, 0)]);
-        log.entries[1].system = Some(System::RoleChanged { user_id: user("bob"), role: Role::Owner });
-        let role =
-            |id: &str| fold(&user(id), &conversation(), None, &log.logged(1, 2)).unwrap().row.view().unwrap().role;
+        let system = System::RoleChanged { user_id: user("bob"), role: Role::Owner };
+        log.entries[1].body = Body::System(Box::new(SystemBody::of(system)));
+        let role = |id: &str| {
+            fold(&user(id), &conversation(), None, &log.logged(1, 2), ON_TIME).unwrap().row.view().unwrap().role
+        };
         assert_eq!((role("ann"), role("bob")), (Role::Admin, Role::Owner));
     }
 
     #[test]
     fn what_rings_is_the_last_message_of_others_and_a_mention_rings_through_a_mute() {
         let log = Log::of(&[(0, 0, 0, 0), (0, 1, 1, 0), (0, 0, 0, 0), (1, 0, 0, 0), (0, 8, 0, 0)]);
-        let mut row = fold(&user("bob"), &conversation(), None, &log.logged(1, 6)).unwrap().row;
+        let mut row = fold(&user("bob"), &conversation(), None, &log.logged(1, 6), ON_TIME).unwrap().row;
         let seq = |value| Seq::new(value).unwrap();
         let view = row.view().unwrap();
         assert_eq!((view.news.unwrap().seq, view.mentioned_seq), (seq(4), Some(seq(3))));

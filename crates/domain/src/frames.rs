@@ -1,4 +1,4 @@
-//! What became of frames to connections.
+//! Outcomes of frames to connections.
 
 use std::iter::Sum;
 
@@ -10,6 +10,8 @@ pub struct Frames {
     /// Their connections are gone.
     pub gone: u64,
     pub failed: u64,
+    /// Frames that were skipped, since the process had too many posts.
+    pub paced: u64,
 }
 
 impl Sum for Frames {
@@ -18,6 +20,7 @@ impl Sum for Frames {
             posted: sum.posted + more.posted,
             gone: sum.gone + more.gone,
             failed: sum.failed + more.failed,
+            paced: sum.paced + more.paced,
         })
     }
 }

@@ -1,13 +1,17 @@
-//! What a group is, who may do what in it, and what an entry makes of it.
+//! Groups and channels: their state, the permissions of members, and the effect of an entry.
 //!
-//! A group's head says where its log ends and what it is by then; a roster row, who is a member. Whoever writes reads the head first and
-//! the roster then, and writes only if the log still ends there: so what is decided here is right at the commit.
+//! The log head has the last `seq` of a group's log and the group's state there. A row of the member list records one
+//! member. A writer reads the head first and then the member list, and its write requires that the log still ends
+//! there. So the decisions here still hold at the commit.
 
+use serde::{Deserialize, Serialize};
 use wire::limits::GROUP_CHANGE_MEMBERS_MAX;
-use wire::{AllowedTo, ConversationId, HistoryFrom, Info, JoinBy, Kind, Refusal, Role, Seq, System, Title, UserId};
+use wire::{
+    AllowedTo, ConversationId, ConversationKind, HistoryFrom, NotAdded, Refusal, Role, Seq, System, Title, UserId,
+};
 
-use crate::membership::{End, LastEntry};
-use crate::message::{Aside, Place, StoredMessage, preview};
+use crate::draft::{GroupChange, Rules};
+use crate::entry::{Body, End, Entry, GroupInfo, LastEntry, Place, SystemBody, preview};
 
 /// The mention that means all members.
 pub(crate) const EVERYBODY: &str = "*";
@@ -19,34 +23,16 @@ pub struct Head {
     pub group: GroupInfo,
     pub rules: Rules,
     pub end: End,
-    /// What the chat list shows.
+    /// The last message, which the chat list shows.
     pub line: LastEntry,
-    /// The last entry with which somebody joined, left, or got another role.
+    /// The last entry that added a member, removed one, or changed a role.
     pub roster_seq: Seq,
-    /// Of a channel: how many messages there are, also those that are deleted by now.
+    /// Channels only: the number of messages, including deleted ones.
     pub counted: u64,
 }
 
-/// What the chat list shows of a group, beside its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupInfo {
-    pub title: String,
-    /// Nobody counts those of a channel.
-    pub member_count: u64,
-}
-
-/// What admins decide.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    pub history: HistoryFrom,
-    pub post: AllowedTo,
-    pub add: AllowedTo,
-    /// Of a channel, and of nothing else.
-    pub join: Option<JoinBy>,
-}
-
-/// A member of a group. Who left stays until their own row says so.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A member of a group. The row of a user who left remains until the user's inbox row records that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RosterRow {
     pub user_id: UserId,
     pub role: Role,
@@ -54,25 +40,27 @@ pub struct RosterRow {
     /// Below it they see nothing.
     pub from_seq: Seq,
     pub left_seq: Option<Seq>,
+    /// How often they left the group by themselves since they last came by themselves.
+    pub leaves: u64,
 }
 
-/// What somebody wants changed of a group.
+/// A user who is to be added, as the group or the channel knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupChange {
-    Create { title: Title, members: Vec<UserId>, rules: Rules },
-    Add { members: Vec<UserId> },
-    Remove { user: UserId },
-    Leave,
-    Role { user: UserId, role: Role },
-    Update { info: Info },
+pub struct Newcomer {
+    pub user_id: UserId,
+    /// As in their row of the roster, or in their view once they are in none.
+    pub leaves: u64,
+    /// An admin removed them from the channel.
+    pub is_removed: bool,
+    /// Others have added them to as many channels as they may.
+    pub is_full: bool,
 }
 
-/// What a change comes to.
+/// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
-    pub system: System,
-    pub aside: Aside,
-    /// What the group is with it.
+    pub body: SystemBody,
+    /// The group after the change.
     pub group: GroupInfo,
     pub rules: Rules,
     /// The rows of the roster that it writes.
@@ -84,17 +72,44 @@ impl RosterRow {
         self.left_seq.is_none()
     }
 
-    /// An operator's, who is in no roster, sees everything and may delete what anybody wrote.
+    /// Returns the row of a user who is no member. Such a user may delete their own messages.
+    pub fn of_author(user_id: UserId) -> Self {
+        let (role, end) = (Role::None, Seq::MAX);
+        Self { user_id, role, joined_seq: end, from_seq: end, left_seq: Some(end), leaves: 0 }
+    }
+
+    /// Returns the row of an operator, who is in no member list, sees everything and may delete any message.
     pub fn of_operator(user_id: UserId) -> Self {
         Self::joined(user_id, Role::Admin, Seq::FIRST, HistoryFrom::All)
     }
 
     pub(crate) fn joined(user_id: UserId, role: Role, seq: Seq, history: HistoryFrom) -> Self {
-        Self { user_id, role, joined_seq: seq, from_seq: first_seq(history, seq), left_seq: None }
+        Self { user_id, role, joined_seq: seq, from_seq: first_seq(history, seq), left_seq: None, leaves: 0 }
     }
 }
 
-/// From where on somebody who joins with that entry sees what was said.
+impl Newcomer {
+    pub fn of(user_id: UserId) -> Self {
+        Self { user_id, leaves: 0, is_removed: false, is_full: false }
+    }
+
+    /// Returns the reason why a member with this role can't add the user, or `None`. After a user's first leave, only
+    /// an admin can add them, once. After the second leave, only they themselves come back.
+    pub fn barred(&self, role: Role) -> Option<NotAdded> {
+        let reason = if self.leaves > 1 || (self.leaves == 1 && !moderates(role)) {
+            "left"
+        } else if self.is_removed && !moderates(role) {
+            "removed"
+        } else if self.is_full {
+            "limit_reached"
+        } else {
+            return None;
+        };
+        Some(NotAdded { user_id: self.user_id.clone(), reason: reason.to_owned() })
+    }
+}
+
+/// Returns the first entry that a member sees who joined with the entry at `joined`.
 pub(crate) fn first_seq(history: HistoryFrom, joined: Seq) -> Seq {
     match history {
         HistoryFrom::Joined => joined,
@@ -102,7 +117,7 @@ pub(crate) fn first_seq(history: HistoryFrom, joined: Seq) -> Seq {
     }
 }
 
-/// Whether somebody may delete what others wrote, change what the group is, and call everybody.
+/// Whether this role may delete messages of others, change the group, and mention all members.
 pub fn moderates(role: Role) -> bool {
     match role {
         Role::Owner | Role::Admin => true,
@@ -119,7 +134,12 @@ fn allows(who: AllowedTo, role: Role) -> bool {
 
 impl Head {
     pub fn is_channel(&self) -> bool {
-        self.rules.join.is_some()
+        self.conversation_id.kind() == ConversationKind::Channel
+    }
+
+    /// Whether a member with that role may add others.
+    pub fn may_add(&self, role: Role) -> bool {
+        allows(self.rules.add, role)
     }
 
     /// Whether a member with that role may write this message.
@@ -135,28 +155,21 @@ impl Head {
         }
     }
 
-    /// What the group is once this entry stands behind its end, as `decided` has it if that changes the group.
+    /// Returns the head after this entry, which changes the group as `decided` describes.
     #[must_use]
-    pub fn after(&self, entry: &StoredMessage, decided: Option<&Decided>) -> Self {
+    pub fn after(&self, entry: &Entry, decided: Option<&Decided>) -> Self {
         let mut head = self.clone();
         head.end = End { seq: entry.place.seq, sent_at: entry.place.sent_at };
-        if self.is_channel() && entry.kind.counts() {
+        if self.is_channel() && entry.message().is_some() {
             head.counted += 1;
         }
-        if entry.kind.is_listed() {
-            head.line = line(entry);
-        } else if entry.target_seq == Some(head.line.seq) {
-            match entry.kind {
-                Kind::Edit => head.line.preview = preview(&entry.body),
-                Kind::Delete => (head.line.preview, head.line.deleted) = (String::new(), true),
-                Kind::Text
-                | Kind::Image
-                | Kind::File
-                | Kind::Voice
-                | Kind::Reaction
-                | Kind::System
-                | Kind::Other(_) => {}
+        match &entry.body {
+            Body::Message(_) | Body::System(_) => head.line = entry.line(),
+            Body::Edit { target, text, .. } if target.seq == head.line.seq => head.line.preview = preview(text),
+            Body::Delete { target, .. } if target.seq == head.line.seq => {
+                (head.line.preview, head.line.deleted) = (String::new(), true);
             }
+            Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Other { .. } => {}
         }
         if let Some(decided) = decided {
             head.group = decided.group.clone();
@@ -169,13 +182,13 @@ impl Head {
     }
 
     /// A group that begins with this entry.
-    pub fn first(entry: &StoredMessage, decided: &Decided) -> Self {
+    pub fn first(entry: &Entry, decided: &Decided) -> Self {
         Self {
             conversation_id: entry.conversation_id.clone(),
             group: decided.group.clone(),
             rules: decided.rules,
             end: End { seq: entry.place.seq, sent_at: entry.place.sent_at },
-            line: line(entry),
+            line: entry.line(),
             roster_seq: entry.place.seq,
             counted: 0,
         }
@@ -187,40 +200,27 @@ fn info(title: &str, rules: Rules, member_count: u64) -> GroupInfo {
     GroupInfo { title: title.to_owned(), member_count }
 }
 
-fn line(entry: &StoredMessage) -> LastEntry {
-    LastEntry {
-        seq: entry.place.seq,
-        message_id: entry.place.message_id.clone(),
-        sender_id: entry.sender_id.clone(),
-        kind: entry.kind.clone(),
-        preview: preview(&entry.body),
-        sent_at: entry.place.sent_at,
-        deleted: false,
-        system: entry.system.clone(),
-    }
-}
-
 impl GroupChange {
-    /// Whose rows of the roster must be known to decide it, beside the user's own.
+    /// Returns the users whose rows of the member list the decision needs, in addition to the caller's own.
     pub fn subjects(&self) -> &[UserId] {
         match self {
             Self::Add { members } => members,
             Self::Remove { user } | Self::Role { user, .. } => std::slice::from_ref(user),
-            Self::Create { .. } | Self::Leave | Self::Update { .. } => &[],
+            Self::Create { .. } | Self::Leave | Self::Return | Self::Update { .. } => &[],
         }
     }
 
-    /// Who would be new in the group, by the rows of [`Self::subjects`].
+    /// Returns the users who would be new in the group, by the rows of [`Self::subjects`].
     pub fn newcomers(&self, creator: &UserId, subjects: &[RosterRow]) -> Vec<UserId> {
         let is_member = |user: &UserId| subjects.iter().any(|row| row.user_id == *user && row.is_member());
         match self {
             Self::Create { members, .. } => members.iter().filter(|user| *user != creator).cloned().collect(),
             Self::Add { members } => members.iter().filter(|user| !is_member(user)).cloned().collect(),
-            Self::Remove { .. } | Self::Leave | Self::Role { .. } | Self::Update { .. } => vec![],
+            Self::Remove { .. } | Self::Leave | Self::Return | Self::Role { .. } | Self::Update { .. } => vec![],
         }
     }
 
-    /// What a new group is.
+    /// Returns the outcome of creating a group.
     pub fn create(creator: &UserId, title: &Title, members: &[UserId], rules: Rules, place: &Place) -> Decided {
         let others = members.iter().filter(|user| *user != creator).map(|user| (user.clone(), Role::Member));
         let all: Vec<_> = std::iter::once((creator.clone(), Role::Owner)).chain(others).collect();
@@ -228,15 +228,19 @@ impl GroupChange {
         let roster: Vec<_> =
             all.into_iter().map(|(user, role)| RosterRow::joined(user, role, place.seq, rules.history)).collect();
         Decided {
-            system: System::Created { title: title.clone(), members: names },
-            aside: Aside { history: Some(rules.history), ..Aside::default() },
+            body: SystemBody {
+                history: Some(rules.history),
+                ..SystemBody::of(System::Created { title: title.clone(), members: names })
+            },
             group: info(title.as_str(), rules, roster.len() as u64),
             rules,
             roster,
         }
     }
 
-    /// What it comes to, done by this member; `None`: nobody is new. `subjects` are the rows of [`Self::subjects`] that there are.
+    /// Decides the change for the member `own`. Returns `None` if no user is new. `subjects` are the existing rows of
+    /// [`Self::subjects`], `newcomers` those of [`Self::newcomers`]. For a user who comes back, `own` is their row
+    /// since they left.
     ///
     /// # Errors
     /// The first reason against it, in the order that the protocol names.
@@ -244,44 +248,44 @@ impl GroupChange {
         &self,
         head: &Head,
         own: &RosterRow,
-        subjects: &[RosterRow],
+        (subjects, newcomers): (&[RosterRow], &[Newcomer]),
         place: &Place,
         members_max: u64,
     ) -> Result<Option<Decided>, Refusal> {
-        let (mut group, mut rules, mut aside) = (head.group.clone(), head.rules, Aside::default());
+        let (mut group, mut rules) = (head.group.clone(), head.rules);
+        let (mut history, mut not_added, mut before) = (None, vec![], None);
         let subject = || subjects.iter().find(|row| row.is_member()).ok_or(Refusal::Gone);
         let left = |row: &RosterRow| RosterRow { left_seq: Some(place.seq), role: Role::None, ..row.clone() };
         let permitted = |holds: bool| if holds { Ok(()) } else { Err(Refusal::Forbidden) };
         let (system, roster) = match self {
             Self::Create { .. } => return Err(Refusal::IdReused),
-            Self::Add { .. } => {
-                permitted(allows(rules.add, own.role))?;
-                let members = self.newcomers(&own.user_id, subjects);
-                if members.is_empty() {
+            Self::Add { .. } | Self::Return => {
+                let roster = self.joining(head, own, newcomers, place)?;
+                if roster.is_empty() {
                     return Ok(None);
                 }
-                debug_assert!(members.len() <= GROUP_CHANGE_MEMBERS_MAX);
-                group = info(&group.title, rules, group.member_count + members.len() as u64);
+                debug_assert!(roster.len() <= GROUP_CHANGE_MEMBERS_MAX);
+                group = info(&group.title, rules, group.member_count + roster.len() as u64);
                 if group.member_count > members_max {
                     return Err(Refusal::LimitReached);
                 }
-                aside.history = Some(rules.history);
-                let join = |user: &UserId| RosterRow::joined(user.clone(), Role::Member, place.seq, rules.history);
-                let roster = members.iter().map(join).collect();
+                history = Some(rules.history);
+                not_added = newcomers.iter().filter_map(|newcomer| newcomer.barred(own.role)).collect();
+                let members = roster.iter().map(|row| row.user_id.clone()).collect();
                 (System::MembersAdded { members }, roster)
             }
             Self::Remove { user } => {
                 let row = subject()?;
                 permitted(*user != own.user_id && may_remove(own.role, row.role))?;
-                aside.group = Some(group.clone());
+                before = Some(group.clone());
                 group.member_count = group.member_count.saturating_sub(1);
                 (System::MembersRemoved { members: vec![user.clone()] }, vec![left(row)])
             }
             Self::Leave => {
                 permitted(own.role != Role::Owner || group.member_count <= 1)?;
-                aside.group = Some(group.clone());
+                before = Some(group.clone());
                 group.member_count = group.member_count.saturating_sub(1);
-                (System::MemberLeft {}, vec![left(own)])
+                (System::MemberLeft {}, vec![RosterRow { leaves: own.leaves + 1, ..left(own) }])
             }
             Self::Role { user, role } => {
                 let row = subject()?;
@@ -297,7 +301,7 @@ impl GroupChange {
                 if let Some(title) = &info.title {
                     title.as_str().clone_into(&mut group.title);
                 }
-                let of_channel = Refusal::bad_request("join", "must be left out: this is no channel");
+                let of_channel = Refusal::bad_request("join", "must be left out: this is not a channel");
                 let join = match (rules.join, info.join) {
                     (None, Some(_)) => return Err(of_channel),
                     (join, changed) => changed.or(join),
@@ -311,7 +315,31 @@ impl GroupChange {
                 (info.clone().into(), vec![])
             }
         };
-        Ok(Some(Decided { system, aside, group, rules, roster }))
+        let body = SystemBody { system, history, not_added, group: before };
+        Ok(Some(Decided { body, group, rules, roster }))
+    }
+}
+
+impl GroupChange {
+    /// The rows of those who join with it.
+    fn joining(
+        &self,
+        head: &Head,
+        own: &RosterRow,
+        newcomers: &[Newcomer],
+        place: &Place,
+    ) -> Result<Vec<RosterRow>, Refusal> {
+        let joined = |user: &UserId| RosterRow::joined(user.clone(), Role::Member, place.seq, head.rules.history);
+        match self {
+            Self::Return if own.is_member() => Ok(vec![]),
+            Self::Return => Ok(vec![joined(&own.user_id)]),
+            _ if !head.may_add(own.role) => Err(Refusal::Forbidden),
+            _ => {
+                let joining = newcomers.iter().filter(|newcomer| newcomer.barred(own.role).is_none());
+                let row = |newcomer: &Newcomer| RosterRow { leaves: newcomer.leaves, ..joined(&newcomer.user_id) };
+                Ok(joining.map(row).collect())
+            }
+        }
     }
 }
 
@@ -325,10 +353,11 @@ fn may_remove(own: Role, other: Role) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use wire::{ClientMsgId, Timestamp};
+    use wire::{ClientMsgId, Info, Timestamp};
 
     use super::*;
-    use crate::message::{Content, Draft, Follows};
+    use crate::draft::{Content, Draft};
+    use crate::entry::Follows;
 
     pub(crate) fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -373,7 +402,41 @@ pub(crate) mod tests {
         let (head, roster) = group(rules);
         let row = |id: &UserId| roster.iter().find(|row| row.user_id == *id).cloned();
         let subjects: Vec<_> = change.subjects().iter().filter_map(row).collect();
-        change.decide(&head, &row(&user(who)).unwrap(), &subjects, &place(2), 7)
+        let newcomers: Vec<_> = change.newcomers(&user(who), &subjects).into_iter().map(Newcomer::of).collect();
+        change.decide(&head, &row(&user(who)).unwrap(), (&subjects, &newcomers), &place(2), 7)
+    }
+
+    #[test]
+    fn who_left_by_themselves_is_added_once_by_an_admin_and_then_comes_back_by_themselves() {
+        let newcomer =
+            |leaves, is_removed, is_full| Newcomer { leaves, is_removed, is_full, ..Newcomer::of(user("x")) };
+        let barred = |newcomer: Newcomer| {
+            [Role::Owner, Role::Admin, Role::Member].map(|role| newcomer.barred(role).map(|not_added| not_added.reason))
+        };
+        let [left, removed, full] = ["left", "removed", "limit_reached"].map(|reason| Some(reason.to_owned()));
+        assert_eq!(barred(newcomer(0, false, false)), [None, None, None]);
+        assert_eq!(barred(newcomer(1, false, false)), [None, None, left.clone()]);
+        assert_eq!(barred(newcomer(2, true, true)), [left.clone(), left.clone(), left]);
+        assert_eq!(barred(newcomer(0, true, false)), [None, None, removed.clone()]);
+        assert_eq!(barred(newcomer(0, true, true)), [full.clone(), full, removed]);
+
+        let (head, roster) = group(Rules::default());
+        let mia = roster.iter().find(|row| row.user_id == *"mia").unwrap();
+        let left = GroupChange::Leave.decide(&head, mia, (&[], &[]), &place(2), 7).unwrap().unwrap();
+        assert_eq!((left.roster[0].leaves, left.roster[0].left_seq), (1, Some(seq(2))));
+        assert_eq!(GroupChange::Return.decide(&head, mia, (&[], &[]), &place(2), 7), Ok(None), "she is there");
+        let back = |max| GroupChange::Return.decide(&head, &left.roster[0], (&[], &[]), &place(3), max);
+        assert_eq!(back(5), Err(Refusal::LimitReached));
+        let back = back(7).unwrap().unwrap();
+        assert_eq!(back.body.system, System::MembersAdded { members: vec![user("mia")] });
+        assert_eq!((back.roster[0].leaves, back.roster[0].joined_seq, back.group.member_count), (0, seq(3), 6));
+        // The change adds two users, and not the third, who has left twice.
+        let newcomers = [newcomer(2, false, false), Newcomer::of(user("y")), Newcomer::of(user("z"))];
+        let add = GroupChange::Add { members: ["x", "y", "z"].map(user).to_vec() };
+        let added = add.decide(&head, &roster[0], (&[], &newcomers), &place(2), 7).unwrap().unwrap();
+        assert_eq!(added.body.system, System::MembersAdded { members: ["y", "z"].map(user).to_vec() });
+        assert_eq!(added.body.not_added.len(), 1);
+        assert_eq!(add.decide(&head, &roster[0], (&[], &newcomers[..1]), &place(2), 7), Ok(None));
     }
 
     #[test]
@@ -432,14 +495,14 @@ pub(crate) mod tests {
         assert_eq!((head.group.member_count, head.roster_seq), (5, seq(1)));
         let removed = decide(Rules::default(), "ann", &GroupChange::Remove { user: user("mia") }).unwrap().unwrap();
         assert_eq!(removed.group.member_count, 4);
-        assert_eq!(removed.aside.group.as_ref().unwrap().member_count, 5);
+        assert_eq!(removed.body.group.as_ref().unwrap().member_count, 5);
         assert_eq!((removed.roster[0].left_seq, removed.roster[0].role), (Some(seq(2)), Role::None));
         let handed = decide(Rules::default(), "olga", &GroupChange::Role { user: user("ann"), role: Role::Owner });
         let roles: Vec<_> = handed.unwrap().unwrap().roster.into_iter().map(|row| (row.user_id, row.role)).collect();
         assert_eq!(roles, [(user("ann"), Role::Owner), (user("olga"), Role::Admin)]);
         let added = decide(Rules::default(), "max", &GroupChange::Add { members: vec![user("mia"), user("new")] });
         let added = added.unwrap().unwrap();
-        assert_eq!(added.system, System::MembersAdded { members: vec![user("new")] });
+        assert_eq!(added.body.system, System::MembersAdded { members: vec![user("new")] });
         assert_eq!((added.roster[0].joined_seq, added.roster[0].from_seq), (seq(2), seq(2)));
         head.rules.history = HistoryFrom::All;
         let all = RosterRow::joined(user("new"), Role::Member, seq(9), HistoryFrom::All);
@@ -452,6 +515,6 @@ pub(crate) mod tests {
         assert_eq!(decided.group.member_count, 1, "whoever names themselves is there once");
         let (mut head, _) = group(Rules::default());
         head.group.member_count = 1;
-        assert!(GroupChange::Leave.decide(&head, &decided.roster[0], &[], &place(2), 7).is_ok());
+        assert!(GroupChange::Leave.decide(&head, &decided.roster[0], (&[], &[]), &place(2), 7).is_ok());
     }
 }

@@ -18,8 +18,8 @@ impl ConnectionId {
     }
 }
 
-/// The conversation of two people, or of one with themselves. Either side computes the same id, so no lookup stands before the
-/// first message, and two first messages at once meet in the same conversation.
+/// Returns the id of a direct conversation, or of a note to self. Either side computes the same id, so the first
+/// message needs no lookup, and concurrent first messages meet in the same conversation.
 pub fn direct_conversation_id(one: &UserId, other: &UserId) -> ConversationId {
     let (first, second) = if one <= other { (one, other) } else { (other, one) };
     made_id(ConversationId::DIRECT_PREFIX, first.as_str(), second.as_str())
@@ -43,8 +43,8 @@ fn made_id(prefix: &str, one: &str, other: &str) -> ConversationId {
     ConversationId::parse(&id).expect("it is an id")
 }
 
-/// The id of a message sent at `sent_at`: a UUIDv7 (RFC 9562) of that time, so that ids sort as time does. The random bytes need be
-/// unlikely to repeat within a millisecond, no more.
+/// The id of a message sent at `sent_at`: a UUIDv7 (RFC 9562) of that time, so that ids sort as time does. The random
+/// bytes need be unlikely to repeat within a millisecond, no more.
 pub fn message_id(sent_at: Timestamp, random: [u8; 10]) -> MessageId {
     let millis = u64::try_from(sent_at.millis()).unwrap_or(0);
     MessageId::stored(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string())

@@ -1,7 +1,7 @@
-//! The rules of Pigeonhole: how a conversation moves on, whom an entry concerns, what a page holds.
+//! The rules of Pigeonhole: the next state of a conversation, the users an entry concerns, the contents of a page.
 //!
-//! This crate knows no AWS, no clock, no randomness and no I/O: time and random bytes come in as arguments, so every rule can be
-//! tested as a function. What clients see is in `wire`.
+//! This crate has no clock, no randomness and no I/O. Time and random bytes are arguments, so every rule can be tested
+//! as a function. Types that clients see are in `wire`.
 
 mod audience;
 mod change;
@@ -9,6 +9,9 @@ mod channel;
 mod chat_list;
 mod cursor;
 mod device;
+mod digest;
+mod draft;
+mod entry;
 mod error_chain;
 mod failure;
 mod fold;
@@ -16,32 +19,39 @@ mod frames;
 mod group;
 mod ids;
 pub mod limits;
+mod look;
 mod media;
 mod membership;
-mod message;
-mod notification;
 mod page;
 mod rate;
+mod room;
 mod roster;
+mod weight;
 
 pub use audience::Audience;
-pub use change::{Change, Rights};
-pub use channel::{ChannelRow, ReactionTally};
+pub use change::Rights;
+pub use channel::{ChannelRow, poll_ms};
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
 pub use device::Device;
+pub use draft::{Change, Content, Draft, GroupChange, Rules};
+pub use entry::{
+    Body, Deleted, End, Entry, Follows, GroupInfo, LastEntry, MessageBody, MessageEntry, Place, ReactionTally, Sight,
+    SystemBody, Target, preview,
+};
 pub use error_chain::error_chain;
 pub use failure::{Failure, ServiceError};
 pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
-pub use group::{Decided, GroupChange, GroupInfo, Head, RosterRow, Rules, moderates};
+pub use group::{Decided, Head, Newcomer, RosterRow, moderates};
 pub use ids::{ConnectionId, channel_id, direct_conversation_id, group_id, message_id};
+pub use look::{Look, Wanted};
 pub use media::{
     MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,
 };
-pub use membership::{Counted, End, LastEntry, Marks, MemberSettings, Membership, News, Reading, View, With};
-pub use message::{Aside, Content, Deleted, Draft, Follows, Place, StoredMessage, preview};
-pub use notification::Notification;
+pub use membership::{Counted, Marks, MemberSettings, Membership, News, Reading, View, With};
 pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{Filled, InvalidRate, Rate};
+pub use room::{Room, Waiting};
 pub use roster::LoggedRoster;
+pub use weight::{Cost, Floods, SAMPLED, filled_until, is_sampled, window};

@@ -1,4 +1,4 @@
-//! What messages carry, and the life of it: announced, uploaded, attached to a message, gone.
+//! Media of messages, and their life: announced, uploaded, attached to a message, removed.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::limits::{UPLOAD_SLOWEST, UPLOAD_URL_TTL};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaRow {
     pub media_id: MediaId,
-    /// Who announced it, and may send it.
+    /// The user who announced it, and may send it.
     pub owner_id: UserId,
     /// Where it may be sent, and is seen then.
     pub conversation_id: ConversationId,
@@ -26,9 +26,9 @@ pub struct MediaRow {
     pub ready_at: Option<Timestamp>,
     /// The message that carries it.
     pub seq: Option<Seq>,
-    /// What that message calls it.
+    /// The message's name for the file.
     pub name: Option<FileName>,
-    /// Until when it can be sent. What a message carries has no end of its own.
+    /// Until then it can be sent. Attached media do not expire by themselves.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -50,10 +50,10 @@ pub struct PartOf {
 }
 
 impl MediaRow {
-    /// Whether it is the user's, waits to be sent, and has time left.
+    /// Checks that the media are the user's, are not sent yet, and have not expired.
     ///
     /// # Errors
-    /// Somebody else's, sent before, expired: all look as if it were not there.
+    /// Foreign, sent and expired media give the same error as missing ones.
     pub fn check_waiting(&self, user: &UserId, now: Timestamp) -> Result<(), Refusal> {
         let has_time = self.expires_at.is_some_and(|end| end > now);
         if self.owner_id == *user && self.seq.is_none() && has_time { Ok(()) } else { Err(Refusal::Gone) }
@@ -83,7 +83,7 @@ impl MediaRow {
         } else if self.ready_at.is_none() {
             Refusal::NotReady
         } else {
-            // It was not so a moment ago.
+            // The check passed a moment ago.
             Refusal::Conflict
         }
     }
@@ -94,7 +94,8 @@ impl MediaRow {
     }
 }
 
-/// When the last PUT can have ended whose URL was signed for a row. None is signed once it is ready, nor beyond its own end.
+/// When the last PUT can have ended whose URL was signed for a row. None is signed once it is ready, nor beyond its own
+/// end.
 pub fn puts_end(ready_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Timestamp {
     let signed_until = ready_at.map(|at| at.plus(UPLOAD_URL_TTL)).or(expires_at);
     signed_until.unwrap_or_default().plus(UPLOAD_SLOWEST)
@@ -104,14 +105,14 @@ pub fn object_key(kind: &Kind, media_id: &MediaId) -> String {
     format!("media/{kind}/{media_id}")
 }
 
-/// An id for an upload: 128 bits in base32. It is no secret, only unique.
+/// Returns an id for an upload: 128 bits in base32. The id is no secret, only unique.
 #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 is an id")]
 pub fn media_id(random: u128) -> MediaId {
     let digits = data_encoding::BASE32_NOPAD.encode(&random.to_be_bytes()).to_ascii_lowercase();
     MediaId::parse(&format!("m_{digits}")).expect("it is an id")
 }
 
-/// The parts of a file of so many bytes; none of one that is uploaded as a whole.
+/// Returns the parts of a file of this size; none for an upload as a whole.
 pub fn parts_of(bytes: u64) -> impl Iterator<Item = PartOf> {
     let count = if bytes > MEDIA_WHOLE_BYTES_MAX { bytes.div_ceil(MEDIA_PART_BYTES) } else { 0 };
     (0..count).map(move |part| {
@@ -120,7 +121,8 @@ pub fn parts_of(bytes: u64) -> impl Iterator<Item = PartOf> {
     })
 }
 
-/// Whether a file is announced with the digests of its parts, if it has parts, and with the digest that follows from them.
+/// Whether a file is announced with the digests of its parts, if it has parts, and with the digest that follows from
+/// them.
 ///
 /// # Errors
 /// The refusal names the field.
@@ -146,12 +148,12 @@ fn digest_of_parts(parts: &[Digest]) -> String {
     data_encoding::BASE64.encode(&digest)
 }
 
-/// So much of a name is told to who reads no other than plain names. Ten signed URLs must fit a frame, and in them each character takes up to
-/// three bytes of it here, and five of the whole name.
+/// Characters of a file name for clients that read only plain names. Ten signed URLs must fit a frame. In them each
+/// character takes up to three bytes here, and five in the whole name.
 const PLAIN_NAME_CHARS_MAX: usize = 64;
 
-/// What a browser is told of what it downloads: to save it, under this name. RFC 6266, with the name twice, since some read only the
-/// first.
+/// Returns the header that makes a browser save a download, under this name. RFC 6266, with the name twice, since some
+/// clients read only the first.
 pub fn disposition(name: Option<&FileName>) -> String {
     let Some(name) = name else { return "attachment".to_owned() };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '(' | ')');
@@ -166,7 +168,7 @@ pub fn disposition(name: Option<&FileName>) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
-/// As which type it is downloaded. A file could be something that browsers run, whatever they are told to do with it.
+/// Returns the type of a download. A file could contain a script, which browsers may run despite the header.
 pub fn served_as<'a>(kind: &Kind, mime: &'a MimeType) -> &'a str {
     match kind {
         Kind::Image | Kind::Voice => mime.as_str(),

@@ -1,19 +1,21 @@
-//! A conversation as one of its members has it, and how it moves on.
+//! A member's view of a conversation, and its next states.
 //!
-//! Marks only rise, and never pass the last message. Everything here is a pure function of the row as it was read;
-//! the store writes the outcome only if the row is still the same.
+//! Marks only rise, and never pass the last message. Everything here is a pure function of the row as it was read. The
+//! store writes the result only if the row is still the same.
 
 use std::ops::RangeInclusive;
 
+use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
-    ConversationId, ConversationKind, Kind, LastMessage, Member, MessageId, MutedUntil, Role, Seq, System, Timestamp,
-    UserId, When,
+    ConversationId, ConversationKind, Kind, LastMessage, Member, MutedUntil, Role, Seq, Timestamp, UserId, When,
 };
 
 use crate::audience::Audience;
 use crate::cursor::Position;
-use crate::group::{GroupInfo, Rules};
+use crate::draft::Rules;
+use crate::entry::{End, GroupInfo, LastEntry, Sight};
 use crate::limits::{ACTIVE_AT_STEP, COUNTED_MAX};
+use crate::look::Look;
 
 /// One member's row for one conversation: membership, chat-list entry, unread counter, marks and pending marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,32 +24,41 @@ pub struct Membership {
     pub conversation_id: ConversationId,
     pub with: With,
     pub end: End,
-    /// What the chat list shows.
+    /// The chat list's last message.
     pub last: LastEntry,
-    /// When the row last moved in the chat list's index: at most [`ACTIVE_AT_STEP`] before the last message.
+    /// When the row last moved in the chat list's index: at most [`ACTIVE_AT_STEP`] before the last message. The row of
+    /// a group that came to the message late moved when it came.
     pub active_at: Timestamp,
     pub marks: Marks,
-    /// When a device last said so of the delivered mark, and of the read mark. For the operator.
+    /// When a device raised the delivered mark, and the read mark.
     pub delivered_at: Option<Timestamp>,
     pub read_at: Option<Timestamp>,
     pub settings: MemberSettings,
-    /// Phones were rung for everything up to here, and the member has not read it since: so they may still show it.
+    /// Pushes were sent up to here, and the member has not read that message since: phones may still show it.
     pub notified_seq: Option<Seq>,
+    /// A badge on a phone counts this conversation, though phones show nothing of it.
+    pub is_badged: bool,
+    /// The retry for `notify` that this step writes. A row that was read has none.
+    pub look: Option<Look>,
 }
 
-/// Who else is in a conversation.
+/// The other members of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum With {
     Peer {
-        /// The other member; the member itself in a note to oneself.
+        /// The other member; the member itself in a note to self.
         peer_id: UserId,
         /// The peer has blocked this member.
         blocked_by_peer: bool,
+        /// This member has written to the peer.
+        wrote: bool,
+        /// The peer has written to this member. Until then the member is a stranger to the peer.
+        peer_wrote: bool,
     },
     Group(View),
 }
 
-/// What a member's row says of a group, up to where it has gone over the log.
+/// A member's view of a group, up to the last applied entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     pub role: Role,
@@ -59,6 +70,10 @@ pub struct View {
     pub news: Option<News>,
     /// The last of those that name the member.
     pub mentioned_seq: Option<Seq>,
+    /// How often the member left by themselves since they last came by themselves.
+    pub leaves: u64,
+    /// For each earlier membership with pending entries at the next join: the first and last of them, in order.
+    pub earlier: Vec<(Seq, Seq)>,
     /// Known to whoever has read it: it is not in the row, and nor is the next.
     pub group: Option<GroupInfo>,
     pub rules: Option<Rules>,
@@ -72,36 +87,16 @@ pub struct News {
     pub deleted: bool,
 }
 
-/// What a member has set for a conversation.
+/// A member's settings for a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberSettings {
     pub muted_until: Option<MutedUntil>,
+    /// While it is muted, mentions don't ring either.
+    pub mute_mentions: bool,
     /// Until the next message.
     pub archived: bool,
     /// The peer is blocked.
     pub blocked: bool,
-}
-
-/// Where a conversation ends, with whatever entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
-    pub seq: Seq,
-    pub sent_at: Timestamp,
-}
-
-/// The newest entry that counts, as far as the chat list needs it. Silent entries come after it and leave it where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastEntry {
-    pub seq: Seq,
-    pub message_id: MessageId,
-    pub sender_id: UserId,
-    pub kind: Kind,
-    /// Empty of one that is deleted.
-    pub preview: String,
-    pub sent_at: Timestamp,
-    pub deleted: bool,
-    /// Of a system entry, known to whoever has read it.
-    pub system: Option<System>,
 }
 
 /// How far a member has come in a conversation.
@@ -113,7 +108,7 @@ pub struct Marks {
     pub read_seq: Seq,
     /// Others' messages above `read_seq`: entries that count, and are not deleted.
     pub unread: u64,
-    /// Of those, the ones that name the member. In groups only.
+    /// Unread messages that mention the member. Groups only.
     pub mentions: u64,
     /// The first entry that no device has acknowledged, while there is one.
     pub pending_from: Option<Seq>,
@@ -128,7 +123,7 @@ pub struct Reading {
     count: Count,
 }
 
-/// What to count. Both ways give the same number; this is the shorter.
+/// The messages to count. Both ways give the same number; the smaller is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Count {
     /// Everything is read.
@@ -140,7 +135,8 @@ enum Count {
 }
 
 impl Membership {
-    /// The members of a direct conversation. Of a group only this one: the others are in its roster.
+    /// Returns the members of a direct conversation. For a group it has only this member: the member list has the
+    /// others.
     pub fn audience(&self) -> Audience {
         let own = || self.user_id.clone();
         match &self.with {
@@ -149,14 +145,36 @@ impl Membership {
         }
     }
 
-    /// Who is told of this member's marks: nobody else while one of the two blocks the other, and no service.
+    /// Returns the users who get receipts for this member's marks: no other user while a block exists, and no service.
     pub fn told_of_marks(&self) -> Audience {
         let is_of_service = matches!(&self.with, With::Peer { peer_id, .. } if peer_id.is_service());
         let is_own_affair = self.is_blocked() || is_of_service;
         if is_own_affair { Audience::direct(self.user_id.clone(), self.user_id.clone()) } else { self.audience() }
     }
 
-    /// Of a group.
+    /// Reports whether the mark may have been raised at this time or later. An acknowledgement or read raises it, or an
+    /// own message. Such a message is the last entry then, or a later entry will raise the mark again.
+    pub fn is_raised_since(&self, mark: Seq, raised_at: Option<Timestamp>, since: Timestamp) -> bool {
+        raised_at.is_some_and(|at| at >= since) || (mark >= self.end.seq && self.end.sent_at >= since)
+    }
+
+    /// Returns the users who get `typing` events of this member: as for receipts, but no stranger. Otherwise a user who
+    /// never replied would reveal to be online.
+    pub fn told_of_typing(&self) -> Audience {
+        match self.with {
+            With::Peer { wrote: false, .. } => Audience::direct(self.user_id.clone(), self.user_id.clone()),
+            With::Peer { wrote: true, .. } | With::Group(_) => self.told_of_marks(),
+        }
+    }
+
+    /// Whether this member may know if the other is there: once the other has written to them, while neither blocks the
+    /// other.
+    pub fn sees_peer(&self) -> bool {
+        matches!(&self.with, With::Peer { peer_wrote: true, peer_id, .. } if !peer_id.is_service())
+            && !self.is_blocked()
+    }
+
+    /// Returns the view of a group.
     pub fn view(&self) -> Option<&View> {
         match &self.with {
             With::Peer { .. } => None,
@@ -164,9 +182,43 @@ impl Membership {
         }
     }
 
+    /// Reports whether a single short text is pending, by the last message. A group's last message is elsewhere.
+    pub fn awaits_a_short_text(&self) -> bool {
+        let is_one = self.view().is_none() && self.end.seq.above(self.marks.delivered_seq) == 1;
+        let is_text = self.last.seq == self.end.seq && self.last.kind == Kind::Text;
+        is_one && is_text && self.last.preview.chars().count() < PREVIEW_CHARS_MAX
+    }
+
     /// Below it the member sees nothing.
     pub fn first_seq(&self) -> Seq {
         self.view().map_or(Seq::FIRST, |view| view.first_seq)
+    }
+
+    /// Returns the entries that the member sees, up to the last applied one.
+    pub fn sight(&self) -> Sight {
+        let of_group = |view: &View| Sight {
+            first: view.first_seq,
+            last: view.left_seq.unwrap_or(self.end.seq),
+            has_left: view.left_seq.is_some(),
+        };
+        self.view().map_or(Sight::WHOLE, of_group)
+    }
+
+    /// Returns the pending entries of earlier memberships: first and last of each, in order. `pending_from` is in the
+    /// first of them.
+    pub fn owed(&self) -> Vec<(Seq, Seq)> {
+        let (Some(pending), Some(view)) = (self.marks.pending_from, self.view()) else { return vec![] };
+        let owed = view.earlier.iter().filter(|(_, last)| *last >= pending);
+        owed.map(|(first, last)| ((*first).max(pending), *last)).collect()
+    }
+
+    /// The same, and what waits of the time as a member that the row is about.
+    pub fn waiting(&self) -> Vec<(Seq, Seq)> {
+        let mut waiting = self.owed();
+        if let Some(pending) = self.marks.pending_from.filter(|_| self.marks.delivered_seq < self.end.seq) {
+            waiting.push((pending.max(self.marks.delivered_seq.next()), self.end.seq));
+        }
+        waiting
     }
 
     /// Whether the conversation goes on for this member: not once they have left.
@@ -186,13 +238,13 @@ impl Membership {
         }
     }
 
-    /// How many are unread once the message at `seq`, by somebody else, is deleted; `None` if it was read.
+    /// Returns the unread count after a delete of another user's message at `seq`; `None` if it was read.
     pub fn unread_without(&self, seq: Seq) -> Option<u64> {
         (seq > self.marks.read_seq).then(|| self.marks.unread.saturating_sub(1))
     }
 
-    /// What phones ring for: the last of others' entries that count, and whether it is deleted. Of a direct conversation it is taken to
-    /// be the line, which may also be one's own.
+    /// Returns the last entry that a push shows, and whether it is deleted: the last counting entry of another user. In
+    /// a direct conversation it counts as the last message, which may also be the user's own.
     fn news(&self) -> Option<(Seq, bool)> {
         match &self.with {
             With::Peer { .. } => Some((self.last.seq, self.last.deleted)),
@@ -206,31 +258,32 @@ impl Membership {
         self.marks.unread == 0 || (is_deleted && self.marks.delivered_seq.next() >= seq)
     }
 
-    /// Up to where a phone is rung that is to ring for the message at `seq`: as far as there is something to ring for.
+    /// Returns the last entry of a push for the message at `seq`, up to the last one with content.
     pub fn rings_up_to(&self, seq: Seq) -> Seq {
         let is_own_line = self.view().is_none() && self.last.sender_id == self.user_id;
         match self.news().filter(|_| !is_own_line) {
             None => seq,
-            // What rings is before it.
+            // The push shows an entry before it.
             Some((last, true)) => last.previous(),
             Some((last, false)) => last,
         }
     }
 
-    /// Whether phones were rung for the message at `seq`.
+    /// Reports whether a push was sent for the message at `seq`.
     pub fn has_rung(&self, seq: Seq) -> bool {
         self.notified_seq.is_some_and(|notified| notified >= seq)
     }
 
-    /// Whether nothing of the conversation rings on a phone that rings for such messages. A mention does, once.
+    /// Whether nothing of the conversation rings on a phone that rings for such messages. A mention does, once, unless
+    /// that is muted too.
     pub fn is_quiet(&self, when: When, now: Timestamp) -> bool {
         let rung = self.notified_seq.unwrap_or_default().max(self.mark(when));
         let is_called = self.view().and_then(|view| view.mentioned_seq).is_some_and(|mentioned| mentioned > rung);
         let is_muted = self.settings.muted_until.is_some_and(|until| until.is_after(now));
-        self.is_blocked() || (is_muted && !is_called)
+        self.is_blocked() || (is_muted && (self.settings.mute_mentions || !is_called))
     }
 
-    /// One of the two blocks the other.
+    /// A block exists between the two users.
     fn is_blocked(&self) -> bool {
         matches!(self.with, With::Peer { blocked_by_peer: true, .. }) || self.settings.blocked
     }
@@ -246,13 +299,26 @@ impl Membership {
         Member { user_id: self.user_id.clone(), delivered_seq, read_seq }
     }
 
-    /// Where the row stands in the chat list's index after a message at `sent_at`. Moving an index entry costs two
-    /// writes, so a busy conversation moves once a step; whoever reads a page sorts it by the messages' own times.
+    /// Returns the row's place in the chat list's index after a message at `sent_at`. Moving an index entry costs two
+    /// writes, so a busy conversation moves once a step; a reader sorts the page by the messages' own times.
     pub fn active_at_after(previous: Option<&Self>, sent_at: Timestamp) -> Timestamp {
         match previous {
             Some(row) if sent_at.since(row.active_at) < ACTIVE_AT_STEP => row.active_at,
             _ => sent_at,
         }
+    }
+
+    /// Returns the place for a row that gets the message only now. A message of the last [`ACTIVE_AT_STEP`] counts from
+    /// its own time. An older one counts from now: a device that caught up in between finds the row by a `since` of
+    /// that time.
+    pub fn active_at_on_arrival(previous: Option<&Self>, sent_at: Timestamp, now: Timestamp) -> Timestamp {
+        let is_late = now.since(sent_at) >= ACTIVE_AT_STEP;
+        Self::active_at_after(previous, if is_late { now } else { sent_at })
+    }
+
+    /// When the conversation moved up for this member: with its last message, or when the row came to that late.
+    pub fn moved_up_at(&self) -> Timestamp {
+        self.last.sent_at.max(self.active_at)
     }
 
     /// The marks once a device holds everything, and once the user has read it too.
@@ -265,12 +331,18 @@ impl Membership {
     /// The marks once a device holds everything up to `seq`, or `None` if they already say so.
     pub fn acked(&self, seq: Seq) -> Option<Marks> {
         let seq = seq.min(self.end.seq);
-        (seq > self.marks.delivered_seq)
-            .then(|| raised(&self.marks, self.end.seq, seq, self.marks.read_seq, Counted::of(&self.marks)))
+        if seq > self.marks.delivered_seq {
+            return Some(raised(&self.marks, self.end.seq, seq, self.marks.read_seq, Counted::of(&self.marks)));
+        }
+        // Something of an earlier time as a member: the mark is above it.
+        let (first, _) = self.owed().first().copied().filter(|(first, _)| *first <= seq)?;
+        debug_assert!(first <= self.marks.delivered_seq);
+        let next = self.waiting().into_iter().find(|(_, last)| *last > seq);
+        Some(Marks { pending_from: next.map(|(first, _)| first.max(seq.next())), ..self.marks })
     }
 
-    /// The read mark on its way to `seq`, or `None` if everything up to there was read before. Where more than [`COUNTED_MAX`]
-    /// entries would have to be counted, it comes so far.
+    /// The read mark on its way to `seq`, or `None` if everything up to there was read before. Where more than
+    /// [`COUNTED_MAX`] entries would have to be counted, it comes so far.
     pub fn reading(&self, seq: Seq) -> Option<Reading> {
         let (last, read, seq) = (self.end.seq, self.marks.read_seq, seq.min(self.end.seq));
         let is_far = last.above(seq).min(seq.above(read)) > COUNTED_MAX;
@@ -342,7 +414,7 @@ fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: 
 impl From<Membership> for wire::Conversation {
     fn from(row: Membership) -> Self {
         let Membership { conversation_id, with, end, last, marks, settings, .. } = row;
-        let MemberSettings { muted_until, archived, blocked } = settings;
+        let MemberSettings { muted_until, mute_mentions, archived, blocked } = settings;
         let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, system, .. } = last;
         let (peer_id, view) = match with {
             With::Peer { peer_id, .. } => (Some(peer_id), None),
@@ -369,6 +441,7 @@ impl From<Membership> for wire::Conversation {
             read_seq: marks.read_seq,
             last_seq: end.seq,
             muted_until,
+            mute_mentions,
             archived,
             blocked,
         }
@@ -385,15 +458,19 @@ pub(crate) mod tests {
         Seq::new(value).unwrap()
     }
 
+    fn peer(wrote: bool, peer_wrote: bool) -> With {
+        With::Peer { peer_id: UserId::parse("bob").unwrap(), blocked_by_peer: false, wrote, peer_wrote }
+    }
+
     pub(crate) fn row(last: u64, delivered: u64, read: u64, unread: u64, pending: Option<u64>) -> Membership {
         Membership {
             user_id: UserId::parse("alice").unwrap(),
             conversation_id: ConversationId::parse("dm_x").unwrap(),
-            with: With::Peer { peer_id: UserId::parse("bob").unwrap(), blocked_by_peer: false },
+            with: peer(true, true),
             end: End { seq: seq(last), sent_at: Timestamp::from_millis(1_000_000) },
             last: LastEntry {
                 seq: seq(last),
-                message_id: MessageId::stored("m"),
+                message_id: wire::MessageId::stored("m"),
                 sender_id: UserId::parse("bob").unwrap(),
                 kind: Kind::Text,
                 preview: "hi".to_owned(),
@@ -413,6 +490,8 @@ pub(crate) mod tests {
             read_at: None,
             settings: MemberSettings::default(),
             notified_seq: None,
+            is_badged: false,
+            look: None,
         }
     }
 
@@ -505,12 +584,49 @@ pub(crate) mod tests {
         let free = row(3, 2, 1, 2, Some(3));
         assert_eq!(others(&free), [UserId::parse("bob").unwrap()]);
         let settings = MemberSettings { blocked: true, ..MemberSettings::default() };
-        assert!(others(&Membership { settings, ..free.clone() }).is_empty());
-        let with = With::Peer { peer_id: UserId::parse("bob").unwrap(), blocked_by_peer: true };
-        assert!(others(&Membership { with, ..free }).is_empty());
+        assert!(others(&Membership { settings, ..free.clone() }).is_empty(), "{settings:?}");
+        let With::Peer { peer_id, wrote, peer_wrote, .. } = free.with.clone() else { panic!() };
+        let with = With::Peer { peer_id, blocked_by_peer: true, wrote, peer_wrote };
+        let blocked = Membership { with, ..free.clone() };
+        assert!(others(&blocked).is_empty() && blocked.told_of_typing().others().is_empty());
+        assert!(!blocked.sees_peer() && !Membership { settings, ..free }.sees_peer());
     }
 
-    /// An entry of somebody else's that counts, one that does not, or an own one.
+    #[test]
+    fn a_stranger_learns_of_marks_and_of_nothing_else() {
+        for (wrote, peer_wrote) in [(true, false), (false, true), (true, true)] {
+            let row = Membership { with: peer(wrote, peer_wrote), ..row(3, 2, 1, 2, Some(3)) };
+            assert_eq!(row.told_of_marks().others().len(), 1);
+            assert_eq!((row.told_of_typing().others().len(), row.sees_peer()), (usize::from(wrote), peer_wrote));
+        }
+    }
+
+    #[test]
+    fn a_mention_rings_though_muted_unless_that_is_muted_too() {
+        let mut row = row(3, 1, 1, 2, Some(3));
+        let view = View {
+            role: Role::Member,
+            first_seq: Seq::FIRST,
+            left_seq: None,
+            news: None,
+            mentioned_seq: Some(seq(3)),
+            leaves: 0,
+            earlier: vec![],
+            group: None,
+            rules: None,
+        };
+        row.with = With::Group(view);
+        let now = Timestamp::from_millis(1);
+        let mut quiet = |muted_until, mute_mentions| {
+            row.settings = MemberSettings { muted_until, mute_mentions, ..MemberSettings::default() };
+            row.is_quiet(When::Pending, now)
+        };
+        let forever = Some(MutedUntil::Forever);
+        assert_eq!([quiet(None, false), quiet(None, true)], [false, false], "it is not muted");
+        assert_eq!([quiet(forever, false), quiet(forever, true)], [false, true]);
+    }
+
+    /// A counting entry of another user, one that does not count, or an own one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Wrote {
         Other,

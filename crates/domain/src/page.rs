@@ -6,7 +6,7 @@ use wire::Message;
 
 use crate::limits::PAGE_BYTES_MAX;
 
-/// What one conversation brings to a page of a drain: its messages in order, from the first that is pending.
+/// One conversation's part of a `drain` page: its messages in order, from the first pending one.
 #[derive(Debug)]
 pub struct Backlog {
     pub messages: Vec<Message>,
@@ -17,8 +17,8 @@ pub struct Backlog {
 /// One page of a drain: the oldest messages of all backlogs, in the order of their ids, which is the order of their seqs
 /// within each conversation; and whether anything was left out.
 pub fn drain_page(backlogs: Vec<Backlog>) -> (Vec<Message>, bool) {
-    // Behind the last message that a cut-off backlog brought may lie one that is older than what others brought: nothing
-    // younger than that goes on this page. The page is never empty for it, since that message itself is on it.
+    // A cut-off backlog can have further messages that are older than those of other backlogs. So the page has nothing
+    // younger than the last message of any cut-off backlog. That message is on the page, so the page is never empty.
     let horizon = backlogs
         .iter()
         .filter(|backlog| backlog.more)
@@ -65,11 +65,15 @@ fn fitting<'a, T: Serialize + 'a>(items: impl Iterator<Item = &'a T>) -> usize {
     let mut bytes = 0;
     items
         .take_while(|item| {
-            // A comma follows each item.
-            bytes += 1 + serde_json::to_vec(item).map_or(0, |json| json.len());
+            bytes += json_bytes(item);
             bytes <= PAGE_BYTES_MAX
         })
         .count()
+}
+
+/// Returns the bytes that an item takes on a page, with the comma after it.
+pub(crate) fn json_bytes<T: Serialize>(item: &T) -> usize {
+    1 + serde_json::to_vec(item).map_or(0, |json| json.len())
 }
 
 #[cfg(test)]

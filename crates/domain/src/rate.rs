@@ -7,14 +7,16 @@ use std::time::Duration;
 use wire::Timestamp;
 
 use crate::limits::REMEMBERED_MAX;
+use crate::weight::SAMPLED;
 
-/// A number of times at once, and then one after each pause.
+/// A burst, and then one request after each pause.
 ///
-/// All that must be kept is one time: until when what has happened so far fills the rate (the generic cell rate algorithm, also
-/// known as a leaky bucket as a meter). So the count of a user and conversation is an attribute of a row that is written anyway.
+/// The state is one time, until which the requests so far fill the rate. The algorithm is the generic cell rate
+/// algorithm, also known as a leaky bucket as a meter. So the count of a user and conversation is an attribute of a row
+/// that is written anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// At once, from rest. 0: no limit.
+    /// Requests without a pause, after a rest. 0: no limit.
     pub burst: u32,
     pub pause: Duration,
 }
@@ -31,7 +33,7 @@ impl Rate {
         self.burst == 0
     }
 
-    /// Reads `200+5/1s`: 200 at once, then 5 in each second; or `off`.
+    /// Parses `200+5/1s` (a burst of 200, then 5 in each second) or `off`.
     ///
     /// # Errors
     /// [`InvalidRate`] for anything else.
@@ -49,6 +51,27 @@ impl Rate {
         Ok(Self { burst, pause: Duration::from_secs(seconds.into()) / count })
     }
 
+    /// Returns the rate of samples: one in [`SAMPLED`](crate::SAMPLED) requests is counted for all processes together.
+    /// The rate of samples is 1.6 times this rate, by default with a burst of a dozen. So a user who keeps the rate
+    /// does not exceed it by chance.
+    #[must_use]
+    pub fn of_samples(&self) -> Self {
+        if self.is_unlimited() {
+            return Self::UNLIMITED;
+        }
+        Self { burst: 8 + self.burst.div_ceil(SAMPLED), pause: self.pause.saturating_mul(SAMPLED) * 5 / 8 }
+    }
+
+    /// Whether what has happened so far fills the rate.
+    pub fn is_full(&self, filled_until: Timestamp, now: Timestamp) -> bool {
+        !self.is_unlimited() && filled_until.since(now) >= self.pause.saturating_mul(self.burst)
+    }
+
+    /// Adds the weight above one to the time until which the rate is filled.
+    pub fn charge(&self, filled_until: Option<Timestamp>, now: Timestamp, weight: f64) -> Timestamp {
+        filled_until.map_or(now, |until| until.max(now)).plus(self.pause.mul_f64((weight - 1.0).max(0.0)))
+    }
+
     /// Until when the rate is filled once this happens now too.
     ///
     /// # Errors
@@ -57,8 +80,8 @@ impl Rate {
         self.take_many(filled_until, now, 1)
     }
 
-    /// The same of so many that come together: they are accepted if one is, since there may be more of them than the rate ever has room
-    /// for, and all of them fill it.
+    /// Takes `count` that come together. All are accepted if one is, because `count` can be larger than the rate ever
+    /// has room for. All of them fill the rate.
     ///
     /// # Errors
     /// How long to wait: after that they are accepted.
@@ -71,8 +94,8 @@ impl Rate {
         self.take_with_room(filled_until, now, count, 1)
     }
 
-    /// The same of what is accepted only if there is room for all of it. It counts as a whole burst at most, so that it is accepted
-    /// from rest.
+    /// Takes `count` that come together, if there is room for all. A `count` above the burst counts as the
+    /// burst, so it is accepted after a rest.
     ///
     /// # Errors
     /// How long to wait: after that it is accepted.
@@ -134,6 +157,13 @@ impl<K: Clone + Eq + Hash> Filled<K> {
         }
         self.0.insert(key.clone(), until);
         Ok(())
+    }
+
+    /// Adds the weight of a request that was counted as one.
+    pub fn charge(&mut self, rate: &Rate, key: &K, now: Timestamp, weight: f64) {
+        if let Some(until) = self.0.get_mut(key).filter(|_| !rate.is_unlimited()) {
+            *until = rate.charge(Some(*until), now, weight);
+        }
     }
 
     /// How many are remembered.
@@ -218,9 +248,54 @@ mod tests {
         assert!(Rate::UNLIMITED.take(Some(at(i64::MAX)), at(0)).is_ok());
     }
 
+    #[test]
+    fn what_was_more_than_one_is_paid_for_later() {
+        let mut filled = Filled::default();
+        filled.count(&RATE, &0, at(1000)).unwrap();
+        filled.charge(&RATE, &0, at(1000), 10.0);
+        assert_eq!(filled.count(&RATE, &0, at(1000)), Err(Duration::from_millis(8 * 200)));
+        assert!(filled.count(&RATE, &0, at(1000 + 8 * 200)).is_ok());
+        // Less than one was one.
+        filled.charge(&RATE, &0, at(10_000), 0.1);
+        assert!((0..3).all(|_| filled.count(&RATE, &0, at(10_000)).is_ok()));
+    }
+
+    #[test]
+    fn samples_are_fewer() {
+        let rate = Rate::parse("60+10/1s").unwrap().of_samples();
+        assert_eq!(rate, Rate { burst: 12, pause: Duration::from_secs(1) });
+        assert!(Rate::UNLIMITED.of_samples().is_unlimited());
+        assert!(!rate.is_full(at(12_999), at(1000)) && rate.is_full(at(13_000), at(1000)));
+        assert!(!Rate::UNLIMITED.is_full(at(i64::MAX), at(0)));
+    }
+
     proptest! {
-        /// In any stretch of time, no more than the burst and one for each pause in it; and what is refused is accepted after
-        /// the wait that it was told.
+        /// In any stretch of time, no more weight than the burst, what the time gives, and one request over.
+        #[test]
+        fn never_more_weight_than_the_rate(requests in prop::collection::vec((0i64..900, 0.0f64..20.0), 1..200)) {
+            let (mut now, mut filled, mut accepted) = (0, Filled::default(), vec![]);
+            for (gap, weight) in requests {
+                now += gap;
+                if filled.count(&RATE, &(), at(now)).is_ok() {
+                    filled.charge(&RATE, &(), at(now), weight);
+                    accepted.push((now, weight.max(1.0)));
+                }
+            }
+            for (first, (start, _)) in accepted.iter().enumerate() {
+                let mut sum = 0.0;
+                for (end, weight) in accepted.iter().skip(first) {
+                    // The requests before this one fit. This one can have any weight. Each rounding loses a
+                    // millisecond.
+                    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+                    let room = 3.0 + (end - start) as f64 / 200.0 + accepted.len() as f64 / 200.0;
+                    prop_assert!(sum <= room, "{sum} of {room}");
+                    sum += weight;
+                }
+            }
+        }
+
+        /// In any stretch of time, at most the burst and one for each pause are accepted. A refused request is accepted
+        /// after the wait that the refusal returned.
         #[test]
         fn never_more_than_the_rate(gaps in prop::collection::vec(0i64..900, 1..200)) {
             let (mut now, mut filled, mut accepted) = (0, None, vec![]);

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use wire::{HistoryFrom, Role, Seq, System, UserId};
 
+use crate::entry::Entry;
 use crate::fold::Logged;
 use crate::group::RosterRow;
-use crate::message::StoredMessage;
 
-/// Whoever was a member at some time, as of the last entry that it has gone over.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The present and former members, up to the last entry that was applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedRoster {
     rows: BTreeMap<UserId, RosterRow>,
-    /// Entries that only a later version can read. What they say of the roster is not in it.
+    /// Entries that only a later version can read. Their changes of the member list are missing here.
     pub unknown: u64,
 }
 
@@ -24,11 +25,14 @@ impl LoggedRoster {
             return;
         };
         let (seq, sender) = (entry.place.seq, &entry.sender_id);
-        match &entry.system {
+        match entry.system().map(|body| &body.system) {
             Some(System::Created { members, .. }) => self.join(entry, members, Some(sender)),
             Some(System::MembersAdded { members }) => self.join(entry, members, None),
             Some(System::MembersRemoved { members }) => members.iter().for_each(|user| self.leave(user, seq)),
-            Some(System::MemberLeft {}) => self.leave(sender, seq),
+            Some(System::MemberLeft {}) => {
+                self.leave(sender, seq);
+                self.rows.entry(sender.clone()).and_modify(|row| row.leaves += 1);
+            }
             Some(System::RoleChanged { user_id, role }) => {
                 self.give(user_id, *role);
                 if *role == Role::Owner {
@@ -49,11 +53,14 @@ impl LoggedRoster {
         self.rows.get(user)
     }
 
-    fn join(&mut self, entry: &StoredMessage, members: &[UserId], owner: Option<&UserId>) {
-        let history = entry.aside.history.unwrap_or(HistoryFrom::Joined);
+    fn join(&mut self, entry: &Entry, members: &[UserId], owner: Option<&UserId>) {
+        let history = entry.system().and_then(|body| body.history).unwrap_or(HistoryFrom::Joined);
         for user in members {
             let role = if owner == Some(user) { Role::Owner } else { Role::Member };
-            self.rows.insert(user.clone(), RosterRow::joined(user.clone(), role, entry.place.seq, history));
+            let is_own = entry.sender_id == *user;
+            let leaves = self.rows.get(user).filter(|_| !is_own).map_or(0, |row| row.leaves);
+            let row = RosterRow { leaves, ..RosterRow::joined(user.clone(), role, entry.place.seq, history) };
+            self.rows.insert(user.clone(), row);
         }
     }
 
@@ -75,12 +82,12 @@ mod tests {
     use wire::{ClientMsgId, ConversationId, Timestamp, Title};
 
     use super::*;
+    use crate::draft::{Content, Draft, GroupChange, Rules};
+    use crate::entry::{Body, End, Follows, Place};
+    use crate::group::Newcomer;
     use crate::group::tests::user;
-    use crate::group::{GroupChange, Rules};
-    use crate::membership::End;
-    use crate::message::{Content, Draft, Follows, Place};
 
-    /// What each change writes into the roster is what going over its entry makes of it.
+    /// Each change writes the rows that its entry produces when the log is applied.
     #[test]
     fn the_log_says_what_the_changes_wrote() {
         let all = Rules { history: HistoryFrom::All, ..Rules::default() };
@@ -94,6 +101,10 @@ mod tests {
             ("olga", GroupChange::Role { user: user("ann"), role: Role::Owner }),
             ("olga", GroupChange::Leave),
             ("max", GroupChange::Add { members: vec![user("mia")] }),
+            ("max", GroupChange::Leave),
+            ("ann", GroupChange::Add { members: vec![user("max")] }),
+            ("max", GroupChange::Leave),
+            ("max", GroupChange::Return),
         ];
         let (mut written, mut logged) = (BTreeMap::<UserId, RosterRow>::new(), LoggedRoster::default());
         let (mut end, mut head) = (None, None);
@@ -106,7 +117,14 @@ mod tests {
                 (GroupChange::Create { title, members, rules }, _) => {
                     GroupChange::create(&who, title, members, *rules, &place)
                 }
-                (change, Some(head)) => change.decide(head, &written[&who], &subjects, &place, 9).unwrap().unwrap(),
+                (change, Some(head)) => {
+                    let known = |user: UserId| {
+                        let leaves = written.get(&user).map_or(0, |row| row.leaves);
+                        Newcomer { leaves, ..Newcomer::of(user) }
+                    };
+                    let newcomers: Vec<_> = change.newcomers(&who, &subjects).into_iter().map(known).collect();
+                    change.decide(head, &written[&who], (&subjects, &newcomers), &place, 9).unwrap().unwrap()
+                }
                 (_, None) => panic!("a group begins with create"),
             };
             let draft = Draft {
@@ -116,7 +134,7 @@ mod tests {
                 content: Content::Group(change),
             };
             let mut entry = draft.stored(place.clone(), Follows::default());
-            (entry.system, entry.aside) = (Some(decided.system.clone()), decided.aside.clone());
+            entry.body = Body::System(Box::new(decided.body.clone()));
             end = Some(End { seq: place.seq, sent_at: place.sent_at });
             head = Some(crate::group::Head::first(&entry, &decided));
             written.extend(decided.roster.into_iter().map(|row| (row.user_id.clone(), row)));

@@ -1,4 +1,4 @@
-//! What is answered to a batch of a stream or of a queue.
+//! The reply to a batch of a stream or of a queue.
 
 use serde::Serialize;
 
@@ -16,8 +16,8 @@ struct BatchItemFailure {
 }
 
 impl BatchResponse {
-    /// Those with these ids. Of a stream, all from the first of them on; of a queue's group, those behind the first must be named as
-    /// well. None: the whole batch is done.
+    /// Names the records with these ids for a retry. A stream retries all from the first of them on. For a queue's
+    /// group, the ids must include those behind the first. Without ids the whole batch is done.
     pub fn again<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         let failure = |id: &str| BatchItemFailure { item_identifier: id.to_owned() };
         Self { batch_item_failures: ids.into_iter().map(failure).collect() }

@@ -1,12 +1,14 @@
-//! What came of an event: one line in the log, from which CloudWatch also counts the metrics.
+//! The outcome of an event: one line in the log, from which CloudWatch also counts the metrics.
 //!
-//! The line has a member `_aws` that says which of its numbers are metrics (CloudWatch's embedded metric format), and CloudWatch
-//! Logs counts them. No call to CloudWatch, no agent, no second line. See the
+//! The line's member `_aws` names its metrics (CloudWatch's embedded metric format), and CloudWatch Logs counts them,
+//! without a call, an agent or a second line. See the
 //! [specification](https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html)
-//! and `docs/operating.md`, which says what each metric means.
+//! and `docs/operating.md`, which explains each metric.
 
 use std::error::Error;
 
+use actions::{Actions, Appended};
+use deliver::Delivered;
 use domain::{ConnectionId, Failure, Frames, error_chain};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -22,13 +24,13 @@ pub(crate) const FIELD: &str = "event_line";
 pub struct EventLine {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub request_id: String,
-    /// One of the template's routes, the function's name where no route leads to it, or `issuer` for whoever signs the tokens.
+    /// A route of the template, the function's name if it has no route, or `issuer` for the token issuer.
     pub route: String,
     /// `ok`, or why not.
     pub outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_id: Option<String>,
-    /// Whose event it is.
+    /// The event's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +49,7 @@ pub struct EventLine {
     /// Why a token was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What failed behind us, with its sources.
+    /// The failure of another service, with its sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     pub measures: Measures,
@@ -73,7 +75,7 @@ pub struct Measures {
     /// Of `duration_ms`: until the frames have gone out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fanout_ms: Option<u64>,
-    /// Writes that had to be made again, since somebody else wrote at the same time.
+    /// Writes that had to be repeated, because of a concurrent write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts: Option<u64>,
     /// Frames that API Gateway took.
@@ -85,6 +87,9 @@ pub struct Measures {
     /// Frames that failed; of `notify`, records and pushes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<u64>,
+    /// Frames that were left out, since the process had too much to post.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paced: Option<u64>,
     /// Members whose devices took no frame of a new message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_pending: Option<u64>,
@@ -106,9 +111,9 @@ pub struct Measures {
     /// Notifications that SNS took, those that clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleared: Option<u64>,
-    /// Of `duration_ms`: for acknowledgements.
+    /// Of `rings`: the member is connected and has time left, so the row comes again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub waited_ms: Option<u64>,
+    pub waits: Option<u64>,
     /// From a message to its notification, the longest of a batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
@@ -118,6 +123,9 @@ pub struct Measures {
     /// Objects of messages that are gone, removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<u64>,
+    /// Members whose rows of a group stay behind its log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_behind: Option<u64>,
     /// Rows that this version can't read, and passed over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<u64>,
@@ -135,19 +143,44 @@ impl EventLine {
         self
     }
 
+    /// Sends the events of an entry that is stored, and notes how long that took. Nothing may fail the request any more.
+    pub async fn tell(
+        &mut self,
+        actions: &Actions,
+        started: Timestamp,
+        appended: &Appended,
+        from: Option<&ConnectionId>,
+    ) -> Vec<Delivered> {
+        let stored_at = actions.clock.now();
+        let delivered = actions.tell_appended(appended, from).await;
+        self.seq = Some(appended.place.seq);
+        self.measures.store_ms = Some(millis_between(started, stored_at));
+        self.measures.fanout_ms = Some(millis_between(stored_at, actions.clock.now()));
+        self.frames(delivered.iter().map(|to| to.frames));
+        delivered
+    }
+
     /// Notes what became of the event's frames, to each user, if there were any.
     pub fn frames(&mut self, to_users: impl Iterator<Item = Frames>) {
         let mut to_users = to_users.peekable();
         if to_users.peek().is_some() {
-            let Frames { posted, gone, failed } = to_users.sum();
+            let Frames { posted, gone, failed, paced } = to_users.sum();
             (self.measures.posted, self.measures.gone, self.measures.failed) = (Some(posted), Some(gone), Some(failed));
+            self.measures.paced = (paced > 0).then_some(paced);
         }
     }
 
-    /// Adds rows that were passed over, if there were any.
+    /// Adds skipped rows, if there were any.
     pub fn unreadable(&mut self, rows: u64) {
         if rows > 0 {
             *self.measures.unreadable.get_or_insert_default() += rows;
+        }
+    }
+
+    /// Adds members who were left behind, if there are any.
+    pub fn left_behind(&mut self, members: u64) {
+        if members > 0 {
+            *self.measures.left_behind.get_or_insert_default() += members;
         }
     }
 
@@ -174,7 +207,7 @@ impl EventLine {
         tracing::info!(event_line = self.to_json(), "{message}");
     }
 
-    /// Writes the line of something that an operator should see, and that harmed nobody yet.
+    /// Writes a line that an operator should see, though no user was harmed yet.
     pub fn warn(mut self, outcome: &'static str, cause: &(dyn Error + 'static), message: &str) {
         (self.outcome, self.cause) = (outcome, Some(error_chain(cause)));
         tracing::warn!(event_line = self.to_json(), "{message}");
@@ -196,16 +229,16 @@ pub fn millis_between(earlier: Timestamp, later: Timestamp) -> u64 {
     u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Makes flat members of a line's numbers, since CloudWatch takes metrics only from the members of the root, and says which they
-/// are; `None` for a line that is not about what came of an event.
+/// Adds the line's numbers as flat members, and names them: CloudWatch takes metrics only from the root. Returns `None`
+/// for a line that is not an event's outcome.
 ///
-/// Every combination of dimensions is a metric to pay for, so there are few: the stack, since two stacks of an account must not
-/// set off each other's alarms; the route, one of the template's; and the outcome, `ok` or one of the codes of refusal. Never
-/// anything that a client can make up.
+/// Every combination of dimensions costs a metric, so there are few. The stack is one, since two stacks of an account
+/// must not fire each other's alarms. The others are the route, one of the template's, and the outcome: `ok` or an
+/// error code. A client's text is never a dimension.
 pub(crate) fn metrics(line: &mut Map<String, Value>, stack: &str, now: Timestamp) -> Option<Value> {
     let Some(Value::Object(measures)) = line.remove("measures") else { return None };
-    // How many were `ok` on a route, the samples of its `duration_ms` tell. What comes out of a queue is nobody's request: a campaign must
-    // not hide that requests fail.
+    // The samples of `duration_ms` show the number of `ok` on a route. A queue's messages are not requests: a campaign
+    // must not hide failed requests.
     let counted_by = if line.get("route").is_some_and(|route| route == "ingest") {
         json!([["stack", "route", "outcome"]])
     } else if line.get("outcome")? == "ok" {

@@ -1,26 +1,27 @@
-//! What every function needs of Lambda and API Gateway: the event, the answer, the environment, the clock, the logs.
+//! The parts of Lambda and API Gateway that every function needs: event, reply, environment, clock, log.
 
 mod batch;
-mod clock;
-mod connections_api;
+mod caller;
 mod env;
 mod event_line;
 mod limiter;
 mod log;
 mod log_key;
+mod start;
 mod websocket;
 
+pub use actions::Clock;
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use batch::BatchResponse;
-pub use clock::Clock;
-pub use connections_api::{ConnectionsApi, POST_TIMEOUT, Posted};
+pub use caller::{Caller, NotFromApiGateway, caller};
 pub use env::{BadVariable, count, env, rate, sdk_config};
 pub use event_line::{EventLine, Measures, UpTo, millis_between};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
 pub use limiter::Limiter;
 pub use log::{logs_as_ours, start_log, subscriber};
 pub use log_key::LogKey;
-pub use websocket::{Caller, NotFromApiGateway, Response, answer, caller, line, respond};
+pub use start::{Core, actions_from_env, group_members_max, kept_for, send_limits};
+pub use websocket::{Response, answer, line, respond};
 
 /// An event on a WebSocket route.
 pub type InvocationEvent = LambdaEvent<WebSocketEvent>;

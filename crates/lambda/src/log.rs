@@ -39,14 +39,14 @@ const OURS: &[&str] = &[
     "store",
 ];
 
-/// Starts logging at the levels that `RUST_LOG` names, `info` if it names none.
+/// Starts logging at the levels of `RUST_LOG`; default: `info`.
 ///
-/// One line per event says what came of it, see [`crate::EventLine`], and carries its metrics, under the name of the stack in
-/// `STACK_NAME`. No line ever has a body, a token, a query string or an id of a user in it, at any level: ids are logged as
-/// digests, see [`LogKey`].
+/// Each event has a line with its outcome, see [`crate::EventLine`], and with its metrics, under the stack's name in
+/// `STACK_NAME`. No line contains a body, a token, a query string or a user id, at any level: the log has digests of
+/// ids, see [`LogKey`].
 ///
 /// # Errors
-/// [`BadVariable`] if `RUST_LOG` names something else, or there is no `STACK_NAME` or `LOG_KEY`.
+/// [`BadVariable`] if `RUST_LOG` is malformed, or `STACK_NAME` or `LOG_KEY` is missing.
 pub fn start_log() -> Result<(), BadVariable> {
     let levels = std::env::var("RUST_LOG").unwrap_or_default();
     EnvFilter::try_new(&levels).map_err(|error| BadVariable::new("RUST_LOG", format!("is no filter: {error}")))?;
@@ -55,7 +55,7 @@ pub fn start_log() -> Result<(), BadVariable> {
     Ok(())
 }
 
-/// What writes the lines, at these levels; `info` where they are none.
+/// Returns the subscriber that writes the lines, at these levels; `info` if they are empty.
 pub fn subscriber<W>(levels: &str, stack: &str, key: LogKey, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -108,7 +108,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        // What others' spans say, such as the SDK's, was never looked through for what must not be in a log.
+        // Spans of other crates, such as the SDK's, were never checked for secrets.
         let spans = ctx.event_scope().into_iter().flat_map(Scope::from_root).filter(|span| ours(span.metadata()));
         let mut fields = Map::new();
         for span in spans {

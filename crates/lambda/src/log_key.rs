@@ -8,8 +8,8 @@ use sha2::Sha256;
 
 use crate::env::{BadVariable, env};
 
-/// The stack's own key. Logs have digests of ids with it, so an operator can look a user up, and who has nothing but the logs and a
-/// list of users cannot. A conversation's id is a digest too, of its members' ids, but one that everybody can compute.
+/// The stack's own key for digests of ids in logs. An operator can compute a user's digest; a reader of the logs with a
+/// list of users can't. A conversation's id is a digest of its members' ids too, but without a key.
 #[derive(Clone)]
 pub struct LogKey(Hmac<Sha256>);
 
@@ -27,7 +27,8 @@ impl LogKey {
         env("LOG_KEY").map(|key| Self::new(&key))
     }
 
-    /// What stands in a log for an id: 16 hexadecimal digits. 64 of the 256 bits tell apart more ids than any log has.
+    /// Returns an id's digest for the log: 16 hexadecimal digits. 64 of the 256 bits distinguish more ids than any log
+    /// has.
     pub fn logged_as(&self, id: &str) -> String {
         let digest = self.0.clone().chain_update(id).finalize().into_bytes();
         digest.first_chunk().map(|head| format!("{:016x}", u64::from_be_bytes(*head))).unwrap_or_default()

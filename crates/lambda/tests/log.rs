@@ -1,4 +1,4 @@
-//! What is written to the log, and what never is.
+//! Contents of the log, and texts that it must not contain.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -135,7 +135,7 @@ async fn a_batch_of_notifications_says_what_came_of_each() {
         let (_, log) = logged(bench.notify()).await;
         let line = lines(&log).into_iter().find(|line| line["route"] == "notify").unwrap();
         assert_eq!(line["duration_ms"], 0, "{notified}");
-        ["rings", "spared", "muted", "no_device", "pushed", "cleared", "gone", "failed", "waited_ms", "age_ms"]
+        ["rings", "spared", "muted", "no_device", "pushed", "cleared", "gone", "failed", "waits", "age_ms"]
             .map(|name| line[name].as_u64())
     };
     let some = |numbers: [u64; 9], age_ms: Option<u64>| -> Vec<Option<u64>> {
@@ -236,7 +236,7 @@ async fn the_line_says_where_the_time_went() {
 /// The line's metrics as CloudWatch would take them: the dimensions' values and the name, and the number.
 fn metrics(line: &Value) -> BTreeMap<String, i64> {
     let meta = line["_aws"].as_object().unwrap();
-    // What the specification demands of the object, and what CloudWatch takes of times: two weeks back, two hours ahead.
+    // The specification requires these members. CloudWatch accepts times from two weeks ago to two hours ahead.
     assert_eq!(meta.keys().collect::<Vec<_>>(), ["CloudWatchMetrics", "Timestamp"]);
     let age_ms = Clock::system().now().millis() - meta["Timestamp"].as_i64().unwrap();
     assert!((0..60_000).contains(&age_ms), "{age_ms}");

@@ -1,7 +1,7 @@
-//! What messages carry, as objects in S3: URLs that let a client put or get one and nothing else, and a look at what was put.
+//! Media as objects in S3: signs URLs for one upload or one download each, and checks an uploaded object.
 //!
-//! A URL is signed here, without a call. All that matters is in its signature, as headers: the size, the type, the digest, and that
-//! nothing is there yet. So S3 itself refuses everything else.
+//! A URL is signed here, without a call. Its signature covers the headers with the size, the type, the digest, and the
+//! condition that no object exists. So S3 itself refuses everything else.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -115,7 +115,7 @@ impl Objects {
             .map_err(|error| failed("UploadPart", error))
     }
 
-    /// Where to get an object. Whatever it is, browsers are told to save it, and never as anything that could run.
+    /// Returns the URL of an object. Browsers save the object, whatever its type, and never run it.
     ///
     /// # Errors
     /// There are no credentials to sign with.
@@ -126,6 +126,8 @@ impl Objects {
             .bucket(&self.bucket)
             .key(row.key())
             .response_content_type(served_as(&row.kind, &row.mime))
+            // Instead of what the uploader may have put beside the object: a URL signs no such header.
+            .response_cache_control("private, no-store")
             .response_content_disposition(disposition(row.name.as_ref()));
         let request = get.presigned(presigning(validity)?).await.map_err(|error| failed("GetObject", error))?;
         Ok(request.uri().to_owned())
@@ -148,17 +150,17 @@ impl Objects {
         answer.upload_id.ok_or_else(|| Error { operation, source: "S3 named no upload".into() })
     }
 
-    /// Those of the parts that are not there; `None`: the upload is over, one way or the other.
+    /// Returns the missing parts, or `None` if the upload has ended, completed or aborted.
     ///
     /// # Errors
-    /// Whatever kept S3 from saying it.
+    /// The call to S3 failed.
     pub async fn missing_parts(&self, row: &MediaRow, parts: &Parts) -> Result<Option<Vec<PartOf>>, Error> {
         let Some(there) = self.list_parts(row, parts).await? else { return Ok(None) };
         let is_there = |part: &PartOf| there.iter().any(|found| found.part_number() == Some(number(part.number)));
         Ok(Some(parts_of(row.bytes).filter(|part| !is_there(part)).collect()))
     }
 
-    /// Those that are there, and are what was announced.
+    /// Returns the parts that are present with the announced digest, or `None` if the upload has ended.
     async fn list_parts(&self, row: &MediaRow, parts: &Parts) -> Result<Option<Vec<CompletedPart>>, Error> {
         let list = self.client.list_parts().bucket(&self.bucket).key(row.key()).upload_id(&parts.upload_id);
         let listed = match list.send().await {
@@ -168,7 +170,8 @@ impl Objects {
         };
         let announced = |number: i32| u64::try_from(number).ok().and_then(|number| digest_of(parts, number));
         let right = listed.parts().iter().filter(|part| {
-            // A part's URL has its size and its digest in its signature, so S3 has no other. This is what says so.
+            // The signature of a part's URL covers its size and its digest, so S3 has no other part. The comparison
+            // proves it.
             part.checksum_sha256().is_some() && part.checksum_sha256() == part.part_number().and_then(announced)
         });
         let completed = right.map(|part| {
@@ -181,10 +184,10 @@ impl Objects {
         Ok(Some(completed.collect()))
     }
 
-    /// Puts the parts together, if all are there and nobody has done it yet.
+    /// Assembles the parts, if all are present and no earlier call has done it.
     ///
     /// # Errors
-    /// Whatever kept S3 from doing it.
+    /// A call to S3 failed.
     pub async fn finish_parts(&self, row: &MediaRow, parts: &Parts) -> Result<(), Error> {
         let there = self.list_parts(row, parts).await?;
         let Some(there) = there.filter(|there| there.len() == parts_of(row.bytes).count()) else { return Ok(()) };
@@ -213,10 +216,23 @@ impl Objects {
             Err(error) if error.as_service_error().is_some_and(HeadObjectError::is_not_found) => return Ok(false),
             Err(error) => return Err(failed("HeadObject", error)),
         };
-        // Of an object that was put together it is the digest of its parts' digests, with their number behind it.
+        // An assembled object has the digest of its parts' digests, followed by their number.
         let digest = found.checksum_sha256().map(|digest| digest.split_once('-').map_or(digest, |(digest, _)| digest));
         let is_whole = found.content_length() == Some(length(row.bytes)) && digest == Some(row.sha256.as_str());
-        Ok(is_whole && found.content_type() == Some(row.mime.as_str()))
+        // A URL leaves this header to the client. A stack that decodes by itself would unpack what the announced size does not bound.
+        Ok(is_whole && found.content_type() == Some(row.mime.as_str()) && found.content_encoding().is_none())
+    }
+
+    /// Asks for an object that is not there.
+    ///
+    /// # Errors
+    /// S3 does not say even that.
+    pub async fn answers(&self) -> Result<(), Error> {
+        match self.client.head_object().bucket(&self.bucket).key("media/-").send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(HeadObjectError::is_not_found) => Ok(()),
+            Err(error) => Err(failed("HeadObject", error)),
+        }
     }
 
     /// Copies an object within S3; `false`: it is gone.
@@ -235,11 +251,11 @@ impl Objects {
         }
     }
 
-    /// Removes an object, and what was uploaded for it. One that is not there is removed. First the parts: once they are gone, nobody
-    /// can put them together any more.
+    /// Removes an object and its uploaded parts. A missing object is no error. The parts go first, so that no call can
+    /// assemble them afterwards.
     ///
     /// # Errors
-    /// Whatever kept S3 from doing it.
+    /// A call to S3 failed.
     pub async fn remove(&self, key: &str, upload_id: Option<&str>) -> Result<(), Error> {
         if let Some(upload_id) = upload_id {
             let abort = self.client.abort_multipart_upload().bucket(&self.bucket).key(key).upload_id(upload_id);
@@ -261,8 +277,8 @@ fn presigning(validity: Validity) -> Result<PresigningConfig, Error> {
     presigning.map_err(|error| Error { operation: "signing", source: error.into() })
 }
 
-/// The headers that a client must send: those that are signed. In Lambda the SDK adds others, which no page may send. How long the body
-/// is, the client says by itself: browsers let nobody else.
+/// Returns the headers that a client must send, which are the signed ones. In Lambda the SDK adds others, which no page
+/// may send. The browser sets the length of the body itself.
 fn signed(request: &PresignedRequest) -> Put {
     let signed = request.uri().split('&').find_map(|field| field.strip_prefix("X-Amz-SignedHeaders="));
     let signed: Vec<&str> = signed.unwrap_or_default().split("%3B").collect();

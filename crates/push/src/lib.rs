@@ -1,5 +1,9 @@
-//! Notifications to phones, through SNS. It calls an application's credentials for APNs or FCM a platform application, and a token
-//! that one of them gave to a phone an endpoint of it.
+//! Push notifications to phones, through SNS.
+//!
+//! In the words of SNS, the credentials of an app for APNs or FCM are a platform application. A device token is an
+//! endpoint of it.
+
+mod notification;
 
 use std::time::Duration;
 
@@ -13,8 +17,10 @@ use aws_sdk_sns::operation::create_platform_endpoint::CreatePlatformEndpointErro
 use aws_sdk_sns::operation::publish::PublishError;
 use aws_sdk_sns::operation::set_endpoint_attributes::SetEndpointAttributesError;
 use aws_sdk_sns::types::MessageAttributeValue;
-use domain::{Failure, Notification, ServiceError};
+use domain::{Failure, ServiceError};
 use wire::{DeviceToken, Refusal};
+
+pub use notification::{COLLAPSE_ID_BYTES_MAX, Notification, Ring};
 
 /// One attempt at one call.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,17 +33,17 @@ pub struct Phones {
     client: Client,
 }
 
-/// What became of a notification.
+/// The outcome of a notification.
 #[derive(Debug)]
 pub enum Published {
     /// SNS took it. No promise that a phone did.
     Accepted,
-    /// The token is dead, or nobody knows it.
+    /// The token is invalid or unknown.
     Gone,
-    /// The application's credentials have ended, or the platform is no longer one of this server's: nothing of it goes until
-    /// somebody mends that.
+    /// The application's credentials have expired, or the platform is no longer configured. No notification of this
+    /// platform is sent until an operator fixes that.
     Refused(BoxError),
-    /// Anything else. It may go another time.
+    /// Any other error. A retry can succeed.
     Failed(BoxError),
 }
 
@@ -54,7 +60,7 @@ pub enum RegisterError {
 impl From<RegisterError> for Failure {
     fn from(error: RegisterError) -> Self {
         match error {
-            RegisterError::Token => Refusal::bad_request("token", "is none of this platform").into(),
+            RegisterError::Token => Refusal::bad_request("token", "must be a device token of this platform").into(),
             RegisterError::Call { .. } => Self::Unavailable(Box::new(error)),
         }
     }
@@ -73,7 +79,8 @@ impl Phones {
         Self::new(Client::from_conf(config.build()))
     }
 
-    /// The endpoint of a token, which is rung again if it was thought to be dead. `application` is the ARN of its platform's.
+    /// Returns the endpoint of a token, and enables it if it was disabled. `application` is the ARN of the platform
+    /// application.
     ///
     /// # Errors
     /// [`RegisterError`]
@@ -97,10 +104,10 @@ impl Phones {
         }
     }
 
-    /// Has SNS forget an endpoint. One that it does not know is forgotten.
+    /// Deletes an endpoint from SNS. An unknown endpoint is no error.
     ///
     /// # Errors
-    /// Whatever kept SNS from doing it.
+    /// The call to SNS failed.
     pub async fn forget(&self, endpoint: &str) -> Result<(), BoxError> {
         self.client.delete_endpoint().endpoint_arn(endpoint).send().await.map(drop).map_err(said)
     }
@@ -128,7 +135,7 @@ fn attribute(value: String) -> Result<MessageAttributeValue, BuildError> {
     MessageAttributeValue::builder().data_type("String").string_value(value).build()
 }
 
-/// SNS refuses a token that was once registered with other attributes, by somebody else's code, and names its endpoint.
+/// Finds the endpoint in SNS's refusal of a token that other code has registered with other attributes.
 fn known_endpoint<R>(error: SdkError<CreatePlatformEndpointError, R>) -> Result<String, RegisterError>
 where
     R: std::fmt::Debug + Send + Sync + 'static,

@@ -1,11 +1,10 @@
-//! What is tried again, and what SNS's answers mean.
+//! Retries of calls to SNS, and the meaning of its replies.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use domain::Notification;
-use push::{Phones, Published, RegisterError};
+use push::{Notification, Phones, Published, RegisterError};
 use testkit::{Connector, fake_sns, sdk_config};
 use wire::DeviceToken;
 

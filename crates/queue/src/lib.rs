@@ -1,15 +1,17 @@
-//! The queue that a team's own servers write into, as Lambda hands it on; and the queue of dead letters, for what can't be accepted.
+//! Batches of the queue that a team's own servers write into, as Lambda passes them to a function.
+//!
+//! Two more queues have the dead letters, which can't be accepted, and the failures of a function after all retries.
 
 use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
-use aws_sdk_sqs::error::{BoxError, BuildError, ProvideErrorMetadata as _};
+use aws_sdk_sqs::error::{BoxError, BuildError, ProvideErrorMetadata as _, SdkError};
+use aws_sdk_sqs::operation::send_message::SendMessageError;
 use aws_sdk_sqs::types::MessageAttributeValue;
 use domain::{Failure, ServiceError};
 use serde::Deserialize;
-use wire::Refusal;
 use wire::limits::FRAME_BYTES_MAX;
 
 /// One attempt at one call.
@@ -37,6 +39,8 @@ pub struct Record {
 #[serde(rename_all = "PascalCase")]
 struct Attributes {
     message_group_id: String,
+    #[serde(default)]
+    approximate_receive_count: Option<String>,
 }
 
 impl Batch {
@@ -57,6 +61,11 @@ impl Batch {
 impl Record {
     fn group(&self) -> &str {
         &self.attributes.message_group_id
+    }
+
+    /// How often the queue has handed it on, this time included; also with another before it that failed.
+    pub fn receives(&self) -> u32 {
+        self.attributes.approximate_receive_count.as_ref().and_then(|count| count.parse().ok()).unwrap_or_default()
     }
 }
 
@@ -80,20 +89,19 @@ impl DeadLetters {
 
     /// Three attempts at each call, as the SDK makes them.
     pub fn from_sdk(sdk: &SdkConfig, url: impl Into<String>) -> Self {
-        let timeouts =
-            TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
-        Self::new(Client::from_conf(aws_sdk_sqs::config::Builder::from(sdk).timeout_config(timeouts).build()), url)
+        Self::new(client(sdk), url)
     }
 
-    /// Puts a message there that can't be accepted, with the reason. What comes again within five minutes, because nobody could say that
-    /// it is done, is put there once.
+    /// Puts a message that can't be accepted into the queue of dead letters. The reason is a code and its meaning here.
+    /// A retry within five minutes, after a call with an unknown outcome, adds no second copy.
     ///
     /// # Errors
     /// The queue did not take it.
-    pub async fn put(&self, record: &Record, refusal: &Refusal) -> Result<(), Failure> {
-        let (reason, detail) = (attribute(refusal.code()), attribute(&refusal.to_string()));
+    pub async fn put(&self, record: &Record, reason: &str, detail: &str) -> Result<(), Failure> {
+        let (reason, detail) = (attribute(reason), attribute(detail));
         let (reason, detail) = (reason.map_err(unavailable)?, detail.map_err(unavailable)?);
-        // Of one that is too large a part has to do: with the reason beside it, all of it could be more than a queue takes.
+        // A part of a message that is too large is enough. All of it, with the reason, could exceed the limit of a
+        // queue.
         let shown = record.body.floor_char_boundary(FRAME_BYTES_MAX);
         let send = self
             .client
@@ -104,11 +112,46 @@ impl DeadLetters {
             .message_body(record.body.get(..shown).unwrap_or_default())
             .message_attributes("reason", reason)
             .message_attributes("detail", detail);
-        send.send().await.map(drop).map_err(|error| {
-            let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
-            Failure::Unavailable(Box::new(Failed { source: ServiceError::of(code, message, error) }))
-        })
+        send.send().await.map(drop).map_err(failed)
     }
+}
+
+/// The way to where a function puts what it gives up. Cheap to clone; made once per process.
+#[derive(Clone, Debug)]
+pub struct Failures {
+    client: Client,
+    url: String,
+}
+
+impl Failures {
+    pub fn new(client: Client, url: impl Into<String>) -> Self {
+        Self { client, url: url.into() }
+    }
+
+    /// Three attempts at each call, as the SDK makes them.
+    pub fn from_sdk(sdk: &SdkConfig, url: impl Into<String>) -> Self {
+        Self::new(client(sdk), url)
+    }
+
+    /// Puts an event there with which the function can be invoked again.
+    ///
+    /// # Errors
+    /// The queue did not take it.
+    pub async fn put(&self, event: &str) -> Result<(), Failure> {
+        let send = self.client.send_message().queue_url(&self.url).message_body(event);
+        send.send().await.map(drop).map_err(failed)
+    }
+}
+
+fn client(sdk: &SdkConfig) -> Client {
+    let timeouts =
+        TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
+    Client::from_conf(aws_sdk_sqs::config::Builder::from(sdk).timeout_config(timeouts).build())
+}
+
+fn failed(error: SdkError<SendMessageError>) -> Failure {
+    let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
+    Failure::Unavailable(Box::new(Failed { source: ServiceError::of(code, message, error) }))
 }
 
 fn attribute(value: &str) -> Result<MessageAttributeValue, BuildError> {

@@ -1,33 +1,35 @@
-//! Members' rows of channels in `inbox`, and the directory of a channel's members in `members`.
+//! Members' rows of channels in `inbox`, and the index of a channel's members in `members`.
 //!
-//! The row is the membership: who has none is no member. It is in neither index, and no post writes it but the poster's own. The
-//! directory says whose rows to look at; it is written before the row and removed after it, so it can name somebody who is none.
+//! The row is the membership: a user without a row is no member. Neither index of `inbox` contains it, and a post
+//! writes only the poster's own row. The member index lists candidates. Joins write it before the row, and leaves
+//! delete it after the row, so it can name a user who is no member.
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::delete_item::builders::DeleteItemFluentBuilder;
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::builders::UpdateBuilder;
+use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{
-    Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, Select, TransactWriteItem, Update,
+    AttributeValue, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, Select, TransactWriteItem, Update,
 };
 use domain::{ChannelRow, Head, Place, RosterRow};
 use futures_util::future::try_join_all;
 use wire::{ConversationId, ConversationSettings, Role, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
-use crate::inbox::{get_item, key, muted_until, row};
+use crate::inbox::{MemberRows, get_item, key, member_rows, muted_until, row};
 use crate::item::{Item, Reader, VERSION, Value, number, readable, text, version};
 use crate::roster::role;
 use crate::settings::{self, Set};
-use crate::transaction::{delete, put, update};
-use crate::{Error, Store, batch, roster};
+use crate::transaction::{Outcome, delete, put, update};
+use crate::{Error, Store, batch, roster, transaction};
 
 /// Which row is one of a channel.
 const IS_MEMBER: &str = "attribute_exists(read_counted)";
 const IS_NONE: &str = "attribute_not_exists(read_counted)";
+/// Which row of the directory is not of a user whom an admin removed.
+const NOT_REMOVED: &str = "attribute_not_exists(removed_seq)";
 
 /// The user's row, if they are a member.
 pub async fn get(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Option<ChannelRow>, Error> {
@@ -42,12 +44,20 @@ pub async fn get_many(
     users: &[UserId],
 ) -> Result<(Vec<ChannelRow>, u64), Error> {
     let table = &store.tables.inbox;
-    let keys = users.iter().map(|user| key(user, channel)).collect();
-    let items = batch::rows(store, table, keys, true).await?;
+    let items = batch::all(store, table, users.iter().map(|user| key(user, channel)).collect(), true).await?;
     Ok(readable(items.iter().map(|item| read(table, item))))
 }
 
-/// So many of the user's channels, in the order of their ids, behind this one.
+/// The same, where the others don't wait for one who can't be read.
+pub async fn find_members(
+    store: &Store,
+    channel: &ConversationId,
+    users: &[UserId],
+) -> Result<MemberRows<ChannelRow>, Error> {
+    member_rows(store, channel, users, true, |table, item| read(table, item).map(Some)).await
+}
+
+/// A page of the user's channels, in the order of their ids.
 #[derive(Debug)]
 pub struct Page {
     pub rows: Vec<ChannelRow>,
@@ -67,11 +77,21 @@ pub async fn list(store: &Store, user: &UserId, limit: usize, behind: Option<&Co
     Ok(Page { rows, unreadable, next: found.last_evaluated_key().map(id).transpose()? })
 }
 
-/// How many channels the user is a member of.
-pub async fn count(store: &Store, user: &UserId) -> Result<usize, Error> {
+/// How many channels a user is a member of.
+#[derive(Clone, Copy, Debug)]
+pub struct Count {
+    /// Channels that the user joined or created.
+    pub own: usize,
+    /// Channels to which other users added the user.
+    pub added: usize,
+}
+
+pub async fn count(store: &Store, user: &UserId) -> Result<Count, Error> {
     let table = &store.tables.inbox;
-    let found = query(store, user).select(Select::Count).send().await.of_call("Query", table)?;
-    Ok(usize::try_from(found.count()).unwrap_or_default())
+    let query = query(store, user).select(Select::Count).filter_expression("attribute_exists(is_added)");
+    let found = query.send().await.of_call("Query", table)?;
+    let [all, added] = [found.scanned_count(), found.count()].map(|count| usize::try_from(count).unwrap_or_default());
+    Ok(Count { own: all.saturating_sub(added), added })
 }
 
 fn query(store: &Store, user: &UserId) -> QueryFluentBuilder {
@@ -82,18 +102,46 @@ fn query(store: &Store, user: &UserId) -> QueryFluentBuilder {
         .expression_attribute_values(":channel", text(ConversationId::CHANNEL_PREFIX))
 }
 
-/// Makes the user a member, unless they are one. `false`: somebody is just writing there, who may add them, or not.
-pub async fn join(store: &Store, row: &ChannelRow) -> Result<bool, Error> {
-    list_members(store, &row.conversation_id, std::slice::from_ref(&row.user_id), row.joined_at).await?;
-    let table = &store.tables.inbox;
-    let put = store.client.put_item().table_name(table).set_item(Some(row_item(row))).condition_expression(IS_NONE);
-    let Err(error) = put.send().await else { return Ok(true) };
-    match error.as_service_error() {
-        // Another one of the user's devices was faster, or somebody who added them.
-        Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(true),
-        Some(PutItemError::TransactionConflictException(_)) => Ok(false),
-        _ => Err(Error::call("PutItem", table, error)),
+/// The outcome of a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// The user is a member, now or before.
+    Done,
+    /// An admin removed them.
+    Removed,
+    /// Another write was under way.
+    Busy,
+}
+
+/// Makes the user a member and names them in the directory, unless an admin removed them.
+pub async fn join(store: &Store, row: &ChannelRow) -> Result<Joined, Error> {
+    let listed = Put::builder()
+        .table_name(&store.tables.members)
+        .set_item(Some(listed_item(&row.conversation_id, &row.user_id, row.joined_at)))
+        .condition_expression(NOT_REMOVED);
+    let member =
+        Put::builder().table_name(&store.tables.inbox).set_item(Some(row_item(row))).condition_expression(IS_NONE);
+    let writes = [put(listed), put(member)].into_iter().collect();
+    match transaction::write(store, &store.tables.inbox, writes).await? {
+        Outcome::Written => Ok(Joined::Done),
+        Outcome::Cancelled(cancelled) if cancelled.refused(0).is_some() => Ok(Joined::Removed),
+        // Another one of the user's devices was faster, or a member who added them.
+        Outcome::Cancelled(cancelled) if cancelled.refused(1).is_some() => Ok(Joined::Done),
+        Outcome::Cancelled(cancelled) if cancelled.is_conflict() => Ok(Joined::Busy),
+        Outcome::Cancelled(cancelled) => Err(cancelled.into()),
     }
+}
+
+/// Returns those of these users whom an admin removed from the channel.
+pub async fn removed(store: &Store, channel: &ConversationId, users: &[UserId]) -> Result<Vec<UserId>, Error> {
+    if users.is_empty() {
+        return Ok(vec![]);
+    }
+    let table = &store.tables.members;
+    let keys = users.iter().map(|user| roster::key(channel, user)).collect();
+    let rows = batch::all(store, table, keys, true).await?;
+    let removed = rows.iter().filter(|item| item.contains_key("removed_seq"));
+    removed.map(|item| Reader { item, table }.parsed("user_id", UserId::parse)).collect()
 }
 
 /// Names these users in the directory: before they are members.
@@ -105,19 +153,28 @@ pub async fn list_members(
 ) -> Result<(), Error> {
     let table = &store.tables.members;
     let puts = users.iter().map(async |user| {
-        let put = store
-            .client
-            .put_item()
-            .table_name(table)
-            .set_item(Some(roster::key(channel, user)))
-            .item("joined_at", number(joined_at.millis()))
-            .item(VERSION, version());
+        let put = store.client.put_item().table_name(table).set_item(Some(listed_item(channel, user, joined_at)));
         put.send().await.of_call("PutItem", table)
     });
     try_join_all(puts).await.map(drop)
 }
 
-/// Takes somebody out of it who was a member since then, and is no longer.
+fn listed_item(channel: &ConversationId, user: &UserId, joined_at: Timestamp) -> Item {
+    let mut item = roster::key(channel, user);
+    item.extend([("joined_at", number(joined_at.millis())), (VERSION, version())].map(|(k, v)| (k.to_owned(), v)));
+    item
+}
+
+/// The directory's row of a user whom an admin removes: `join` refuses them until an admin adds them again.
+pub(crate) fn removed_put(store: &Store, channel: &ConversationId, user: &UserId, removed: Seq) -> PutBuilder {
+    Put::builder()
+        .table_name(&store.tables.members)
+        .set_item(Some(roster::key(channel, user)))
+        .item("removed_seq", number(removed))
+        .item(VERSION, version())
+}
+
+/// Removes a former member from the index, by the time of the join.
 pub async fn unlist_member(
     store: &Store,
     channel: &ConversationId,
@@ -134,7 +191,7 @@ pub async fn unlist_member(
         .expression_attribute_values(":joined", number(joined_at.millis()));
     let Err(error) = delete.send().await else { return Ok(()) };
     match error.as_service_error() {
-        // They are back.
+        // The user has joined again.
         Some(DeleteItemError::ConditionalCheckFailedException(_)) => Ok(()),
         _ => Err(Error::call("DeleteItem", table, error)),
     }
@@ -153,13 +210,13 @@ pub async fn members(
     Ok(roster::Page { members: rows.iter().map(ChannelRow::as_member).collect(), unreadable, next })
 }
 
-/// What came of leaving.
+/// The outcome of a leave.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Left {
     Done(ChannelRow),
-    /// They were no member.
+    /// The user was no member.
     NotMember,
-    /// They are the owner, who can't.
+    /// The user is the owner, who can't leave.
     Owner,
     /// Another write was under way.
     Busy,
@@ -206,17 +263,17 @@ async fn end(
     }
 }
 
-/// What came of a write of a member's row.
+/// The outcome of a write of a member's row.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// This is the row now, whether it was written or said so before.
+    /// The row, after this write or an earlier equal one.
     Done(ChannelRow),
     NotMember,
     /// A transaction was writing the row.
     Busy,
 }
 
-/// Raises the read mark to `seq`, up to which there are so many messages, unless it stands there or above.
+/// Raises the read mark to `seq`, with the number of messages up to there, unless it is there or above.
 pub async fn mark_read(
     store: &Store,
     user: &UserId,
@@ -246,7 +303,8 @@ pub async fn mark_read(
     }
 }
 
-/// Sets what is given, in the user's own row. Archived it stays as long as there are no more messages than `counted`.
+/// Sets these fields in the user's own row. An archived channel stays archived until it has more messages than
+/// `counted`.
 pub async fn set(
     store: &Store,
     user: &UserId,
@@ -271,12 +329,13 @@ pub(crate) fn own_post_update(store: &Store, head: &Head, user: &UserId) -> Upda
         .expression_attribute_values(":counted", number(head.counted))
 }
 
-/// A member's row as it is from an entry on: made, with another role, or gone.
+/// A member's row as it is from an entry of `by` on: made, with another role, or gone.
 pub(crate) fn row_write(
     store: &Store,
     head: &Head,
     member: &RosterRow,
     place: &Place,
+    by: &UserId,
 ) -> Result<TransactWriteItem, BuildError> {
     let table = &store.tables.inbox;
     let key = key(&member.user_id, &head.conversation_id);
@@ -284,7 +343,7 @@ pub(crate) fn row_write(
         return delete(Delete::builder().table_name(table).set_key(Some(key)).condition_expression(IS_MEMBER));
     }
     if member.joined_seq == place.seq {
-        let row = ChannelRow::added(member, head, place.sent_at);
+        let row = ChannelRow::added(member, head, place.sent_at, by);
         return put(Put::builder().table_name(table).set_item(Some(row_item(&row))).condition_expression(IS_NONE));
     }
     update(
@@ -309,6 +368,7 @@ fn row_item(row: &ChannelRow) -> Item {
         (VERSION, version()),
     ];
     item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
+    item.extend(row.is_added.then(|| ("is_added".to_owned(), AttributeValue::Bool(true))));
     item
 }
 
@@ -325,5 +385,6 @@ fn read(table: &str, item: &Item) -> Result<ChannelRow, Error> {
         read_counted: row.count("read_counted")?,
         muted_until: muted_until(&row)?,
         archived_counted: row.optional("archived_counted", Reader::count)?,
+        is_added: row.flag("is_added")?,
     })
 }

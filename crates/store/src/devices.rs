@@ -1,6 +1,6 @@
-//! `devices`: where a user's phones can be rung. A row for each device, and one for each token, which says whose it is: a phone that
-//! changes hands must not show what its last user is sent. Both are written together, so that a token has one owner, and the
-//! owner's row that token.
+//! `devices`: a user's devices for push notifications. Each device has a row, and each token a row with its owner: a
+//! phone that changes hands must not show the last user's notifications. A transaction writes both, so that a token has
+//! one owner, and the owner's row that token.
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{DeleteBuilder, PutBuilder};
@@ -15,15 +15,15 @@ use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::transaction::{self, Outcome, delete, put};
 use crate::{Error, Store, Written};
 
-/// Whose a token is.
+/// The owner of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub user_id: UserId,
     pub device_id: DeviceId,
 }
 
-/// The devices of a user; those that have ended as well, whose rows stay for a while. One page of rows, which is a hundred times what a
-/// user may have.
+/// The devices of a user; those that have ended as well, whose rows stay for a while. One page of rows, which is a
+/// hundred times what a user may have.
 pub async fn of_user(store: &Store, user: &UserId) -> Result<Vec<Device>, Error> {
     let table = &store.tables.devices;
     let query = store
@@ -44,7 +44,7 @@ pub async fn get(store: &Store, user: &UserId, device: &DeviceId) -> Result<Opti
     item.map(|item| read(&store.tables.devices, &item)).transpose()
 }
 
-/// Whose the token is.
+/// Returns the token's owner.
 pub async fn owner(store: &Store, registration: &Registration) -> Result<Option<Owner>, Error> {
     let Some(item) = get_item(store, token_key(registration)).await? else { return Ok(None) };
     let row = Reader { item: &item, table: &store.tables.devices };
@@ -64,9 +64,9 @@ async fn get_item(store: &Store, key: Item) -> Result<Option<Item>, Error> {
 #[derive(Debug)]
 pub struct Register<'a> {
     pub device: &'a Device,
-    /// What the device had registered.
+    /// The device's earlier registration.
     pub was: Option<&'a Device>,
-    /// Whose the token was.
+    /// The token's earlier owner.
     pub owner: Option<&'a Owner>,
     /// Others whose rows go.
     pub replaced: &'a [Device],
@@ -77,7 +77,7 @@ pub async fn register(store: &Store, register: &Register<'_>) -> Result<Written,
     let Register { device, was, owner, replaced } = register;
     let mut writes = vec![put(token_put(store, device, *owner)), put(device_put(store, device, *was))];
     writes.extend(replaced.iter().map(|gone| delete(device_delete(store, gone))));
-    // The token of a row that has ended may be somebody else's by now: it is for the TTL.
+    // The token of an expired row may belong to another user by now: it is left to the TTL.
     let is_left = |gone: &&Device| !gone.is_rung_as(&device.registration) && !gone.has_ended(device.registered_at);
     writes.extend(was.iter().copied().chain(*replaced).filter(is_left).map(|gone| delete(token_delete(store, gone))));
     write_all(store, writes).await
@@ -86,7 +86,7 @@ pub async fn register(store: &Store, register: &Register<'_>) -> Result<Written,
 /// Takes a device out, if it still is registered as it was read.
 pub async fn forget(store: &Store, device: &Device, now: Timestamp) -> Result<Written, Error> {
     let mut writes = vec![delete(device_delete(store, device))];
-    // Of one that has ended it may be somebody else's by now: it is for the TTL.
+    // An expired token may belong to another user by now: it is left to the TTL.
     writes.extend((!device.has_ended(now)).then(|| delete(token_delete(store, device))));
     write_all(store, writes).await
 }
@@ -142,7 +142,7 @@ fn device_put(store: &Store, device: &Device, was: Option<&Device>) -> PutBuilde
     }
 }
 
-/// Each registration has a time of its own, so that a device that has just registered again is not taken for the one before.
+/// Each registration has its own time, so that a new registration of a device differs from the one before.
 const AS_READ: &str = "#token = :token AND registered_at = :at";
 
 fn device_delete(store: &Store, device: &Device) -> DeleteBuilder {
@@ -155,7 +155,8 @@ fn device_delete(store: &Store, device: &Device) -> DeleteBuilder {
         .expression_attribute_values(":at", number(device.registered_at.millis()))
 }
 
-/// Its own row of the token. The TTL may have removed that already, and then somebody else may have the token.
+/// Deletes the device's own row of the token. The TTL may have removed the row already, and then another user may have
+/// the token.
 fn token_delete(store: &Store, device: &Device) -> DeleteBuilder {
     Delete::builder()
         .table_name(&store.tables.devices)

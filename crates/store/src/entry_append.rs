@@ -1,10 +1,11 @@
-//! The transaction that appends an entry to the log of a group or a channel: the entry, its idempotency row, the head, and what the entry changes, be it
-//! the roster or the message that it is about. All or nothing, and the same for any number of members.
+//! The transaction that appends an entry to the log of a group or a channel. The transaction writes the entry, its
+//! idempotency row, the head, and the changed rows of members or of the target. All or nothing, and the same for any
+//! number of members.
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use domain::{Change, Draft, Head, RosterRow, StoredMessage};
-use wire::Timestamp;
+use domain::{Change, Draft, Entry, Head, MessageEntry, RosterRow};
+use wire::{ConversationKind, Timestamp};
 
 use crate::message_append::{AppendOutcome, FirstMessage, begin, commit, first_messages_update};
 use crate::message_change::{audit_put, carried_delete, target_update};
@@ -15,10 +16,10 @@ use crate::{Error, Store, channels, heads, roster};
 #[derive(Debug)]
 pub struct GroupEntry<'a> {
     pub draft: &'a Draft,
-    pub entry: &'a StoredMessage,
+    pub entry: &'a Entry,
     /// `None`: the group is new.
     pub previous: Option<&'a Head>,
-    /// What the group is with it.
+    /// The head after the entry.
     pub head: &'a Head,
     /// The rows of the roster that it writes.
     pub roster: &'a [RosterRow],
@@ -27,13 +28,13 @@ pub struct GroupEntry<'a> {
     pub first_messages: Option<FirstMessage>,
 }
 
-/// What becomes of a message.
+/// The new state of a target.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeOf<'a> {
     pub change: &'a Change,
     /// The message before.
-    pub target: &'a StoredMessage,
-    /// What it said until now is kept until then, if at all.
+    pub target: MessageEntry<'a>,
+    /// The old text is kept for the operator until then, if at all.
     pub kept_until: Option<Timestamp>,
 }
 
@@ -46,25 +47,32 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
     let GroupEntry { draft, entry, previous, head, roster, change, first_messages } = group;
     let mut writes = begin(store, draft, entry)?;
     writes.push(update(heads::head_update(store, *previous, head))?);
-    let of_channel = draft.conversation_id.is_channel();
+    let of_channel = match draft.conversation_id.kind() {
+        ConversationKind::Channel => true,
+        ConversationKind::Direct | ConversationKind::Group => false,
+    };
     for row in *roster {
         writes.push(if of_channel {
-            channels::row_write(store, head, row, &entry.place)?
+            channels::row_write(store, head, row, &entry.place, &entry.sender_id)?
         } else {
             put(roster::row_put(store, &draft.conversation_id, row))?
         });
+        // A removal from a channel stays. A leave of a channel makes no entry.
+        if let Some(removed) = row.left_seq.filter(|_| of_channel) {
+            writes.push(put(channels::removed_put(store, &draft.conversation_id, &row.user_id, removed))?);
+        }
     }
-    if of_channel && entry.kind.counts() {
+    if of_channel && entry.message().is_some() {
         writes.push(update(channels::own_post_update(store, head, &entry.sender_id))?);
     }
     if let Some(ChangeOf { change, target, kept_until }) = change {
-        let deleted_seq = matches!(change, Change::Delete).then_some(entry.place.seq);
-        writes.push(update(target_update(store, draft, &entry.place, target, change, deleted_seq))?);
+        let seq = Some(entry.place.seq);
+        writes.push(update(target_update(store, draft, &entry.place, *target, change, seq))?);
         let is_of_text = matches!(change, Change::Edit { .. } | Change::Delete);
         if let Some(until) = kept_until.filter(|_| is_of_text) {
-            writes.push(put(audit_put(store, &entry.place, target, until))?);
+            writes.push(put(audit_put(store, &entry.place, *target, until))?);
         }
-        writes.extend(carried_delete(store, target, change)?);
+        writes.extend(carried_delete(store, *target, change)?);
     }
     if let Some(first) = first_messages {
         writes.push(update(first_messages_update(store, &draft.sender_id, *first))?);

@@ -1,4 +1,4 @@
-//! What can go wrong with a table.
+//! Errors of a table.
 
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use domain::ServiceError;
@@ -30,6 +30,11 @@ impl Error {
         self.is_refused() || self.code() == Some("TransactionConflictException")
     }
 
+    /// The partition is full: 10 GB, if the table has a local index. The error is permanent.
+    pub fn is_full(&self) -> bool {
+        self.code() == Some("ItemCollectionSizeLimitExceededException")
+    }
+
     /// A condition did not hold.
     pub(crate) fn is_refused(&self) -> bool {
         self.code() == Some("ConditionalCheckFailedException")
@@ -41,14 +46,14 @@ impl Error {
     }
 }
 
-/// What was read. `None`: it is of a later version, or damaged, which is logged with what it is.
+/// Returns a read row. `None`: the row is of a later version, or damaged; the log has `what`.
 ///
 /// # Errors
-/// Any other.
+/// Any other error.
 pub fn if_readable<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>, Error> {
     match read {
         Err(error @ Error::Item { .. }) => {
-            tracing::error!(%error, "{what} can't be read; it is passed over");
+            tracing::error!(%error, "skipped an unreadable row: {what}");
             Ok(None)
         }
         read => read.map(Some),

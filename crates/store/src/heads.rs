@@ -1,10 +1,11 @@
-//! `conversations`: where the log of each group and channel ends, and what it is by then. Whoever writes an entry moves it, in the same
-//! transaction; its stream rings whoever brings the members' rows along.
+//! `conversations`: the log head of each group and channel. Every transaction that writes an entry moves the head, and
+//! the table's stream invokes `fanout`.
 
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, UpdateBuilder};
-use aws_sdk_dynamodb::types::{ConditionCheck, Update};
+use aws_sdk_dynamodb::types::{ConditionCheck, ReturnValuesOnConditionCheckFailure, Update};
 use domain::{End, GroupInfo, Head, LastEntry, Rules};
-use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MessageId, UserId};
+use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MessageId, Seq, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, number, readable, text, version};
@@ -26,10 +27,10 @@ async fn get_item(store: &Store, conversation: &ConversationId, consistent: bool
     get.send().await.of_call("GetItem", table)?.item().map(|item| read(table, item)).transpose()
 }
 
-/// Those of these groups that there are, and how many of them can't be read.
+/// Returns the existing heads of these groups, and the number of unreadable ones.
 pub async fn get_many(store: &Store, conversations: &[ConversationId]) -> Result<(Vec<Head>, u64), Error> {
     let table = &store.tables.conversations;
-    let items = batch::rows(store, table, conversations.iter().map(key).collect(), true).await?;
+    let items = batch::all(store, table, conversations.iter().map(key).collect(), true).await?;
     Ok(readable(items.iter().map(|item| read(table, item))))
 }
 
@@ -42,7 +43,7 @@ pub struct Page {
     pub next: Option<ConversationId>,
 }
 
-/// So many of all groups, behind that one.
+/// Returns a page of all groups.
 pub async fn page(store: &Store, limit: usize, behind: Option<&ConversationId>) -> Result<Page, Error> {
     let table = &store.tables.conversations;
     #[expect(clippy::disallowed_methods, reason = "an operator's repair looks at all groups, and at their heads only")]
@@ -53,7 +54,41 @@ pub async fn page(store: &Store, limit: usize, behind: Option<&ConversationId>) 
     Ok(Page { heads, unreadable, next: found.last_evaluated_key().map(next).transpose()? })
 }
 
-/// That the group's log still ends there.
+/// The outcome of a request to deliver a group again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    Noted,
+    /// Its log has gone on, and the stream with it.
+    GoesOn,
+    /// The group was already delivered again for this end.
+    Twice,
+}
+
+/// Has the stream hand the group on once more, if its log still ends there: a write that says so, once for each end.
+pub async fn hand_on_again(store: &Store, conversation: &ConversationId, end: Seq) -> Result<Again, Error> {
+    let table = &store.tables.conversations;
+    let write = store
+        .client
+        .update_item()
+        .table_name(table)
+        .set_key(Some(key(conversation)))
+        .update_expression("SET again_seq = :last")
+        .condition_expression("last_seq = :last AND (attribute_not_exists(again_seq) OR again_seq < :last)")
+        .expression_attribute_values(":last", number(end))
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+    let Err(error) = write.send().await else { return Ok(Again::Noted) };
+    match error.as_service_error() {
+        Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+            let last = refused.item().map(|item| Reader { item, table }.seq("last_seq")).transpose()?;
+            Ok(if last == Some(end) { Again::Twice } else { Again::GoesOn })
+        }
+        // An entry is just being written.
+        Some(UpdateItemError::TransactionConflictException(_)) => Ok(Again::GoesOn),
+        _ => Err(Error::call("UpdateItem", table, error)),
+    }
+}
+
+/// Checks that the group's log still ends there.
 pub(crate) fn head_check(store: &Store, head: &Head) -> ConditionCheckBuilder {
     ConditionCheck::builder()
         .table_name(&store.tables.conversations)

@@ -1,17 +1,20 @@
-//! `inbox`: a row per user and conversation. It is the membership, the chat-list entry, the unread counter, the
-//! marks and the pending marker in one, so that one write keeps them true together.
+//! `inbox`: a row per user and conversation. The row is the membership, the chat-list entry, the unread count, the
+//! marks and the pending marker, so that one write keeps them consistent.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
+use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
-use domain::{End, LastEntry, Marks, MemberSettings, Membership, Position, With, direct_conversation_id};
+use domain::{End, LastEntry, Look, Marks, MemberSettings, Membership, Position, Wanted, With, direct_conversation_id};
 use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, number, readable, text};
-use crate::{Error, Store, batch, views};
+use crate::{Error, Store, batch, view};
 
 /// Which mark a client raises. Reading implies having.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +23,7 @@ pub enum Mark {
     Read,
 }
 
-/// What came of a conditional write.
+/// The outcome of a conditional write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Update {
     /// Written; this is the row now.
@@ -31,13 +34,12 @@ pub enum Update {
     Busy,
 }
 
-/// A user's row as whoever writes in the conversation must know it: there is one, too, where one of the two blocked the other
-/// before the first message.
+/// A user's row, as a write in the conversation needs it. A block before the first message has a row too.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Standing {
     /// `None`: nothing was written yet, or the user is no member.
     pub membership: Option<Membership>,
-    /// One of the two blocks the other.
+    /// A block exists between the two users.
     pub blocked: bool,
     /// Until when what the user sent fills the rate.
     pub sends_until: Option<Timestamp>,
@@ -49,6 +51,8 @@ pub struct Page {
     pub memberships: Vec<Membership>,
     /// How many rows of the page can't be read; they are not among the others.
     pub unreadable: u64,
+    /// Rows that have moved in the index since it was read.
+    pub moved: BTreeSet<ConversationId>,
     /// Where the next page begins, if there is more.
     pub next: Option<Position>,
 }
@@ -77,25 +81,20 @@ pub struct Rows {
     pub memberships: Vec<Membership>,
     /// How many rows can't be read; they are not among the others.
     pub unreadable: u64,
-    /// What the table did not take at the moment.
+    /// Keys that the table did not process.
     pub left: Vec<(UserId, ConversationId)>,
 }
 
 /// As many rows as `DynamoDB` reads in one call.
-pub const ROWS_MAX: usize = 100;
+pub const ROWS_MAX: usize = batch::KEYS_MAX;
 
 /// The rows of these members that there are, [`ROWS_MAX`] at most, each asked for once.
 pub async fn get_many(store: &Store, members: &[(UserId, ConversationId)]) -> Result<Rows, Error> {
     let table = &store.tables.inbox;
-    let keys = members.iter().map(|(user, conversation)| key(user, conversation)).collect();
-    let keys = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys)).build();
-    let keys =
-        keys.map_err(|error| Error::Call { operation: "BatchGetItem", table: table.clone(), source: error.into() })?;
-    let found = store.client.batch_get_item().request_items(table, keys).send().await.of_call("BatchGetItem", table)?;
-    let items = found.responses().and_then(|tables| tables.get(table)).map(Vec::as_slice).unwrap_or_default();
-    let (rows, unreadable) = readable(items.iter().map(|item| read_if_written(table, item)));
-    let left = found.unprocessed_keys().and_then(|tables| tables.get(table)).map(KeysAndAttributes::keys);
-    let left = left.unwrap_or_default().iter().map(|item| {
+    let keys: Vec<Item> = members.iter().map(|(user, conversation)| key(user, conversation)).collect();
+    let batch::Rows { found, left } = batch::rows(store, table, &keys, true, 1).await?;
+    let (rows, unreadable) = readable(found.iter().map(|item| read_if_written(table, item)));
+    let left = left.iter().map(|item| {
         let key = Reader { item, table };
         Ok((key.parsed("user_id", UserId::parse)?, key.parsed("conversation_id", ConversationId::parse)?))
     });
@@ -106,6 +105,50 @@ pub async fn get_many(store: &Store, members: &[(UserId, ConversationId)]) -> Re
     })
 }
 
+/// Rows of some members of one conversation.
+#[derive(Debug)]
+pub struct MemberRows<R> {
+    pub rows: Vec<R>,
+    /// The members whose rows can't be read.
+    pub unreadable: Vec<UserId>,
+    /// The members whose rows the table does not take a read of at the moment.
+    pub left: Vec<UserId>,
+}
+
+impl<R> Default for MemberRows<R> {
+    fn default() -> Self {
+        Self { rows: vec![], unreadable: vec![], left: vec![] }
+    }
+}
+
+/// Maximum of requests for the rows of a conversation's members: the others don't wait for a hot partition.
+const MEMBER_READS_MAX: u32 = 2;
+
+/// The rows of those of these members who have one. A row that can't be read leaves the others as they are.
+pub(crate) async fn member_rows<R>(
+    store: &Store,
+    conversation: &ConversationId,
+    users: &[UserId],
+    consistent: bool,
+    read: impl Fn(&str, &Item) -> Result<Option<R>, Error>,
+) -> Result<MemberRows<R>, Error> {
+    let table = &store.tables.inbox;
+    let user = |item: &Item| Reader { item, table }.parsed("user_id", UserId::parse);
+    let keys: Vec<Item> = users.iter().map(|user| key(user, conversation)).collect();
+    let batch::Rows { found, left } = batch::rows_in_time(store, table, &keys, consistent, MEMBER_READS_MAX).await?;
+    let mut of_members = MemberRows { left: left.iter().map(user).collect::<Result<_, _>>()?, ..MemberRows::default() };
+    for item in &found {
+        match read(table, item) {
+            Ok(row) => of_members.rows.extend(row),
+            Err(error) => {
+                tracing::error!(%error, "skipped an unreadable row");
+                of_members.unreadable.push(user(item)?);
+            }
+        }
+    }
+    Ok(of_members)
+}
+
 pub(crate) fn key(user: &UserId, conversation: &ConversationId) -> Item {
     Item::from([
         ("user_id".to_owned(), text(user.as_str())),
@@ -113,9 +156,17 @@ pub(crate) fn key(user: &UserId, conversation: &ConversationId) -> Item {
     ])
 }
 
-/// How many messages `user` has not read, of conversations that are not muted: those of one page of rows, which is well over a
-/// thousand.
-pub async fn unread(store: &Store, user: &UserId, now: Timestamp) -> Result<u64, Error> {
+/// The conversations that a badge counts.
+#[derive(Debug)]
+pub struct Unread {
+    /// Messages that the user has not read, of conversations that are not muted.
+    pub messages: u64,
+    /// The conversations of them of which phones show nothing, and which no badge counted before; each with its number.
+    pub unseen: Vec<(ConversationId, u64)>,
+}
+
+/// What `user` has not read: that of one page of rows, which is well over a thousand.
+pub async fn unread(store: &Store, user: &UserId, now: Timestamp) -> Result<Unread, Error> {
     let table = &store.tables.inbox;
     let query = store
         .client
@@ -124,29 +175,82 @@ pub async fn unread(store: &Store, user: &UserId, now: Timestamp) -> Result<u64,
         .consistent_read(true)
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()))
-        .projection_expression("unread, muted_until");
+        .projection_expression("conversation_id, unread, muted_until, notified_seq, badged_at");
     let found = query.send().await.of_call("Query", table)?;
     let counted = found.items().iter().map(|item| {
         let row = Reader { item, table };
         let muted = muted_until(&row)?.is_some_and(|until| until.is_after(now));
-        Ok(if muted { 0 } else { row.optional("unread", Reader::count)?.unwrap_or_default() })
+        let unread = row.optional("unread", Reader::count)?.unwrap_or_default();
+        let is_seen = item.contains_key("notified_seq") || item.contains_key("badged_at");
+        if muted || unread == 0 {
+            return Ok((0, None));
+        }
+        let unseen = if is_seen { None } else { Some(row.parsed("conversation_id", ConversationId::parse)?) };
+        Ok((unread, unseen.map(|conversation| (conversation, unread))))
     });
-    Ok(readable(counted).0.into_iter().sum())
+    let (counted, _) = readable(counted);
+    let messages = counted.iter().map(|(unread, _)| unread).sum();
+    Ok(Unread { messages, unseen: counted.into_iter().filter_map(|(_, unseen)| unseen).collect() })
 }
 
-/// What came of noting that phones were rung.
+/// Records that a badge counts this conversation with this number of unread messages. Returns `false` if the number has
+/// changed. A read removes the record, and so `notify` sees that the badge is too high.
+pub async fn mark_badged(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+    unread: u64,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let table = &store.tables.inbox;
+    let write = row(store, user, conversation)
+        .return_values(ReturnValue::None)
+        .update_expression("SET badged_at = :now")
+        .condition_expression("unread = :unread")
+        .expression_attribute_values(":now", number(now.millis()))
+        .expression_attribute_values(":unread", number(unread));
+    match write.send().await.of_call("UpdateItem", table) {
+        Err(error) if error.is_refused() => Ok(false),
+        written => written.map(|_| true),
+    }
+}
+
+/// Has the stream bring the row back to `notify`. Nothing is written where the row is gone.
+pub async fn look_again(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+    look: &Look,
+) -> Result<Marked, Error> {
+    let table = &store.tables.inbox;
+    let write = row(store, user, conversation)
+        .return_values(ReturnValue::None)
+        .update_expression("SET look = :look")
+        .condition_expression("attribute_exists(last_seq)")
+        .expression_attribute_values(":look", text(look.stored()));
+    match write.send().await {
+        Ok(_) => Ok(Marked::Done),
+        Err(error) => match error.as_service_error() {
+            Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(Marked::Passed),
+            Some(UpdateItemError::TransactionConflictException(_)) => Ok(Marked::Busy),
+            _ => Err(Error::call("UpdateItem", table, error)),
+        },
+    }
+}
+
+/// The outcome of recording a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
     Done,
-    /// It was read or deleted meanwhile.
+    /// The user has read it, or it is deleted.
     Read,
-    /// Phones were rung for a later one, or the row is gone.
+    /// A later push is recorded, or the row is gone.
     Passed,
     /// A transaction was writing the row.
     Busy,
 }
 
-/// Notes that phones were rung for everything up to `seq`, unless the user has read that, or it is deleted.
+/// Records pushes up to `seq`, unless the user has read that message, or it is deleted.
 pub async fn mark_notified(
     store: &Store,
     user: &UserId,
@@ -156,7 +260,7 @@ pub async fn mark_notified(
     let table = &store.tables.inbox;
     let write = row(store, user, conversation)
         .return_values(ReturnValue::None)
-        .update_expression("SET notified_seq = :seq")
+        .update_expression("SET notified_seq = :seq REMOVE look")
         .condition_expression(
             "read_seq < :seq AND (attribute_not_exists(deleted_seq) OR deleted_seq <> :seq) \
              AND (attribute_not_exists(notified_seq) OR notified_seq < :seq)",
@@ -175,7 +279,7 @@ pub async fn mark_notified(
     }
 }
 
-/// Until when the first messages that `user` wrote to others fill their rate. It is kept in a row of its own.
+/// Returns the time until which `user`'s first messages to strangers fill their rate, from a row of its own.
 pub async fn first_messages_until(store: &Store, user: &UserId) -> Result<Option<Timestamp>, Error> {
     let item = get_item(store, user, FIRST_MESSAGES).await?.unwrap_or_default();
     Reader { item: &item, table: &store.tables.inbox }.optional("sends_until", Reader::time)
@@ -196,8 +300,9 @@ pub(crate) async fn get_item(store: &Store, user: &UserId, conversation: &str) -
     Ok(get.send().await.of_call("GetItem", table)?.item)
 }
 
-/// The chat list's index from its most recently active end, behind a position; only what was active `until` then, and has been
-/// written to `since`. It is in the order of `active_at`, which is at most [`ACTIVE_AT_STEP`] older than the last message.
+/// Reads the chat list's index from the most recent end, behind a position: only rows that were active `until` then,
+/// back to `since`. The order is that of `active_at`, which is at most [`ACTIVE_AT_STEP`] older than
+/// [`Membership::moved_up_at`].
 pub async fn recent(
     store: &Store,
     user: &UserId,
@@ -216,27 +321,90 @@ pub async fn recent(
     });
     let from = since.map_or(0, |since| since.minus(ACTIVE_AT_STEP).millis());
     let until = until.map_or(i64::MAX, Timestamp::millis);
-    // Another `since` with the same cursor: DynamoDB would refuse a range that ends before it begins, and a start outside it.
+    // Another `since` with the same cursor: DynamoDB would refuse a range that ends before it begins, and a start
+    // outside it.
     if from > until || behind.is_some_and(|behind| !(from..=until).contains(&behind.active_at.millis())) {
-        return Ok(Page { memberships: vec![], unreadable: 0, next: None });
+        return at(store, user, &[], None).await;
     }
+    let is_first = behind.is_none() && until == i64::MAX && since.is_none();
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let looked_at = if is_first { wanted.max(FEW_MAX + 1) } else { wanted };
     let query = store
         .client
         .query()
         .table_name(table)
         .index_name("recency")
         .consistent_read(true)
-        .select(Select::AllAttributes)
+        .select(Select::AllProjectedAttributes)
         .key_condition_expression("user_id = :user AND active_at BETWEEN :from AND :until")
         .expression_attribute_values(":user", text(user.as_str()))
         .expression_attribute_values(":from", number(from))
         .expression_attribute_values(":until", number(until))
         .scan_index_forward(false)
-        .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+        .limit(i32::try_from(looked_at).unwrap_or(i32::MAX))
         .set_exclusive_start_key(start);
     let found = query.send().await.of_call("Query", table)?;
-    let (memberships, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
-    Ok(Page { memberships, unreadable, next: found.last_evaluated_key().map(|key| position(table, key)).transpose()? })
+    let is_whole = is_first && found.last_evaluated_key().is_none();
+    let mut places = found.items().iter().map(|key| position(table, key)).collect::<Result<Vec<_>, _>>()?;
+    if is_whole
+        && !places.is_empty()
+        && let Some(page) = few(store, user).await?
+    {
+        return Ok(page);
+    }
+    let is_cut = places.len() > wanted;
+    places.truncate(wanted);
+    let next = if is_cut { places.last().cloned() } else { None };
+    let next = next.map_or_else(
+        || found.last_evaluated_key().map(|key| position(table, key)).transpose(),
+        |next| Ok(Some(next)),
+    )?;
+    at(store, user, &places, next).await
+}
+
+/// Maximum of conversations that one query reads, for about five read units. The index shows with one more whether
+/// others exist.
+const FEW_MAX: usize = 48;
+
+/// All conversations of a user who has few, in the order of the index; `None`: there are more rows than were read. The
+/// rows lie side by side, so their sum is rounded up to a unit, and not each of them.
+async fn few(store: &Store, user: &UserId) -> Result<Option<Page>, Error> {
+    let table = &store.tables.inbox;
+    let query = store
+        .client
+        .query()
+        .table_name(table)
+        .consistent_read(true)
+        // Behind the rows of channels, and those that are about no conversation.
+        .key_condition_expression("user_id = :user AND conversation_id >= :first")
+        .expression_attribute_values(":user", text(user.as_str()))
+        .expression_attribute_values(":first", text("dm_"))
+        .limit(i32::try_from(FEW_MAX + 5).unwrap_or(i32::MAX));
+    let found = query.send().await.of_call("Query", table)?;
+    if found.last_evaluated_key().is_some() {
+        return Ok(None);
+    }
+    // A row outside the index is a setting before the first message.
+    let listed = found.items().iter().filter(|item| item.contains_key("active_at"));
+    let (mut memberships, unreadable) = readable(listed.map(|item| read(table, item)));
+    memberships.sort_by_key(|row| Reverse((row.active_at, row.conversation_id.clone())));
+    Ok(Some(Page { memberships, unreadable, moved: BTreeSet::new(), next: None }))
+}
+
+/// Reads the rows at these places of the index, in its order. A row that has moved since is named.
+async fn at(store: &Store, user: &UserId, places: &[Position], next: Option<Position>) -> Result<Page, Error> {
+    if places.is_empty() {
+        return Ok(Page { memberships: vec![], unreadable: 0, moved: BTreeSet::new(), next });
+    }
+    let table = &store.tables.inbox;
+    let keys = places.iter().map(|place| key(user, &place.conversation_id)).collect();
+    let items = batch::all(store, table, keys, true).await?;
+    let (mut memberships, unreadable) = readable(items.iter().map(|item| read(table, item)));
+    let place = |row: &Membership| places.iter().position(|place| place.conversation_id == row.conversation_id);
+    memberships.sort_by_key(place);
+    let is_there = |row: &&Membership| places.contains(&row.position());
+    let moved = memberships.iter().filter(|row| !is_there(row)).map(|row| row.conversation_id.clone()).collect();
+    Ok(Page { memberships, unreadable, moved, next })
 }
 
 /// The place of a row in the chat list.
@@ -252,15 +420,19 @@ pub struct Pending {
     pub memberships: Vec<Membership>,
     /// How many rows can't be read; what they have stays pending.
     pub unreadable: u64,
-    /// There are others behind these.
-    pub more: bool,
+    /// Where the others are, if there are any behind these.
+    pub next: Option<Behind>,
 }
 
-/// Conversations with something that no device of `user` has acknowledged, those that have waited longest first: at least one, if
-/// there is any that can be read. Consistent: see [`crate::connections::Freshness`].
-pub async fn pending(store: &Store, user: &UserId, limit: usize) -> Result<Pending, Error> {
+/// A place in the index of what is pending.
+#[derive(Debug)]
+pub struct Behind(Item);
+
+/// Returns conversations with messages that no device of `user` has acknowledged, the oldest first. At least one, if
+/// one behind that place is readable. Consistent: see [`crate::connections::Freshness`].
+pub async fn pending(store: &Store, user: &UserId, limit: usize, behind: Option<Behind>) -> Result<Pending, Error> {
     let table = &store.tables.inbox;
-    let (mut start, mut unreadable) = (None, 0);
+    let (mut start, mut unreadable) = (behind.map(|Behind(key)| key), 0);
     loop {
         let query = pending_query(store, user)
             .select(Select::AllAttributes)
@@ -271,7 +443,7 @@ pub async fn pending(store: &Store, user: &UserId, limit: usize) -> Result<Pendi
         unreadable += passed_over;
         start = found.last_evaluated_key;
         if !memberships.is_empty() || start.is_none() {
-            return Ok(Pending { memberships, unreadable, more: start.is_some() });
+            return Ok(Pending { memberships, unreadable, next: start.map(Behind) });
         }
     }
 }
@@ -288,9 +460,9 @@ fn pending_query(store: &Store, user: &UserId) -> QueryFluentBuilder {
     query.key_condition_expression("user_id = :user").expression_attribute_values(":user", text(user.as_str()))
 }
 
-/// Raises a mark to the conversation's last message, which is what clients do nearly always: one write, nothing read
-/// before it. Refused unless `seq` is the last; a mark that stands there already is written as it is. Done, it says how the row
-/// was before.
+/// Raises a mark to the conversation's last message, the usual case, with one write and no read. Fails unless `seq` is
+/// the last, and the mark is below it. The row therefore has the time when the mark rose, and not that of a repetition.
+/// Returns the row as it was.
 pub async fn catch_up(
     store: &Store,
     user: &UserId,
@@ -299,17 +471,21 @@ pub async fn catch_up(
     mark: Mark,
     now: Timestamp,
 ) -> Result<Update, Error> {
-    let update = match mark {
-        Mark::Delivered => "SET delivered_seq = :seq, delivered_at = :now REMOVE pending_from, pending_since",
-        Mark::Read => {
+    let (update, condition) = match mark {
+        Mark::Delivered => (
+            "SET delivered_seq = :seq, delivered_at = :now REMOVE pending_from, pending_since",
+            "last_seq = :seq AND delivered_seq < :seq",
+        ),
+        Mark::Read => (
             "SET delivered_seq = :seq, read_seq = :seq, read_at = :now, unread = :none \
-             REMOVE pending_from, pending_since, notified_seq, mentions"
-        }
+             REMOVE pending_from, pending_since, notified_seq, badged_at, look, mentions",
+            "last_seq = :seq AND read_seq < :seq",
+        ),
     };
     let mut write = row(store, user, conversation)
         .return_values(ReturnValue::AllOld)
         .update_expression(update)
-        .condition_expression("last_seq = :seq")
+        .condition_expression(condition)
         .expression_attribute_values(":now", number(now.millis()))
         .expression_attribute_values(":seq", number(seq));
     if mark == Mark::Read {
@@ -323,7 +499,7 @@ pub async fn catch_up(
 pub struct Acquaintance {
     /// Whether one of them blocks the user.
     pub blocked: bool,
-    /// With so many of them there is no conversation.
+    /// With this many of them no conversation exists.
     pub strangers: u32,
     /// As [`first_messages_until`], if it was wanted.
     pub first_messages_until: Option<Timestamp>,
@@ -343,17 +519,32 @@ pub async fn acquaintance(
         keys.push(row.map(|(name, value)| (name.to_owned(), text(value))).into());
     }
     let (mut blocked, mut known, mut first_messages_until) = (false, 0, None);
-    for item in batch::rows(store, table, keys, true).await? {
+    for item in batch::all(store, table, keys, true).await? {
         let row = Reader { item: &item, table };
         if row.text("conversation_id")? == FIRST_MESSAGES {
             first_messages_until = row.optional("sends_until", Reader::time)?;
             continue;
         }
-        blocked |= row.flag("blocked_by_peer")?;
+        // If the block is unreadable, the users are kept apart.
+        blocked |= row.flag("blocked_by_peer").unwrap_or(true);
         known += u32::from(item.contains_key("last_seq"));
     }
     let strangers = u32::try_from(others.len()).unwrap_or(u32::MAX).saturating_sub(known);
     Ok(Acquaintance { blocked, strangers, first_messages_until })
+}
+
+/// Returns those of these users who have a block with `user`, in either direction.
+pub async fn blocked_with(store: &Store, user: &UserId, others: &[UserId]) -> Result<Vec<UserId>, Error> {
+    let table = &store.tables.inbox;
+    let keys = others.iter().map(|other| key(user, &direct_conversation_id(user, other))).collect();
+    let mut blocked = vec![];
+    for item in batch::all(store, table, keys, true).await? {
+        let row = Reader { item: &item, table };
+        if row.flag("blocked")? || row.flag("blocked_by_peer")? {
+            blocked.push(row.parsed("peer_id", UserId::parse)?);
+        }
+    }
+    Ok(blocked)
 }
 
 /// Writes the marks that follow from `before`, if the row is still as it was. A message, an ack or a read in between
@@ -372,23 +563,31 @@ pub async fn advance(
         Some(_) => (", pending_from = :pending", vec![]),
         None => ("", vec!["pending_from", "pending_since"]),
     };
+    let mut look = "";
     let mut condition = "last_seq = :last AND delivered_seq = :was_delivered AND read_seq = :was_read".to_owned();
     let mut write = row(store, user, &before.conversation_id);
     if is_read {
         match before.notified_seq {
-            // A phone that was rung meanwhile would show for ever what is read now.
+            // A phone with a push from meanwhile would show the read message for ever.
             None => condition.push_str(" AND attribute_not_exists(notified_seq)"),
             Some(notified) => {
                 condition.push_str(" AND notified_seq = :was_notified");
                 write = write.expression_attribute_values(":was_notified", number(notified));
-                removes.extend((notified <= after.read_seq).then_some("notified_seq"));
+                if notified <= after.read_seq {
+                    removes.extend(["notified_seq", "look"]);
+                } else {
+                    // Phones show the message as before, and a badge that is too high.
+                    look = ", look = :look";
+                    write = write.expression_attribute_values(":look", text(Look::new(Wanted::Badge, now).stored()));
+                }
             }
         }
+        removes.extend(before.is_badged.then_some("badged_at"));
     }
     let removes = if removes.is_empty() { String::new() } else { format!(" REMOVE {}", removes.join(", ")) };
     let mut write = write
         .update_expression(format!(
-            "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, {at} = :now{mentions}{pending}{removes}"
+            "SET delivered_seq = :delivered, read_seq = :read, unread = :unread, {at} = :now{mentions}{pending}{look}{removes}"
         ))
         .expression_attribute_values(":now", number(now.millis()))
         .condition_expression(condition)
@@ -447,8 +646,9 @@ pub(crate) fn read_if_written(table: &str, item: &Item) -> Result<Option<Members
     item.contains_key("last_seq").then(|| read(table, item)).transpose()
 }
 
-/// Where the conversation ends, and the seq of the entry that the chat list shows. That is the end, unless a silent entry came last.
-/// Whoever appends a message does not touch what the last silent entry left here, so it holds as long as that one is the end.
+/// Returns the conversation's end, and the seq of the chat list's last message. The two differ if a change entry is
+/// last. A new message does not touch the record of the last change entry, so the record counts only while that entry
+/// is the end.
 fn end(row: &Reader) -> Result<(End, Seq), Error> {
     let seq = row.seq("last_seq")?;
     if is_silent(row)? {
@@ -466,7 +666,7 @@ pub(crate) fn is_silent(row: &Reader) -> Result<bool, Error> {
 fn read(table: &str, item: &Item) -> Result<Membership, Error> {
     let row = Reader { item, table };
     let (end, shown_seq) = end(&row)?;
-    let is_of_group = views::is_of_group(item);
+    let is_of_group = view::is_of_group(item);
     Ok(Membership {
         user_id: row.parsed("user_id", UserId::parse)?,
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
@@ -477,7 +677,7 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             message_id: MessageId::stored(row.text("last_message_id")?),
             sender_id: row.parsed("last_sender_id", UserId::parse)?,
             kind: Kind::stored(row.text("last_kind")?),
-            // Of a group, what the line says is with the group.
+            // A group's last message is with the group.
             preview: if is_of_group { String::new() } else { row.text("last_preview")?.to_owned() },
             sent_at: row.time("last_at")?,
             deleted: row.optional("deleted_seq", Reader::seq)? == Some(shown_seq),
@@ -495,16 +695,24 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
         read_at: row.optional("read_at", Reader::time)?,
         settings: MemberSettings {
             muted_until: muted_until(&row)?,
+            mute_mentions: row.flag("mute_mentions")?,
             archived: row.flag("archived")?,
             blocked: row.flag("blocked")?,
         },
         notified_seq: row.optional("notified_seq", Reader::seq)?,
+        is_badged: item.contains_key("badged_at"),
+        look: None,
     })
 }
 
 fn with(row: &Reader) -> Result<With, Error> {
-    if views::is_of_group(row.item) {
-        return views::view(row).map(With::Group);
+    if view::is_of_group(row.item) {
+        return view::view(row).map(With::Group);
     }
-    Ok(With::Peer { peer_id: row.parsed("peer_id", UserId::parse)?, blocked_by_peer: row.flag("blocked_by_peer")? })
+    let peer_id = row.parsed("peer_id", UserId::parse)?;
+    // The version before recorded only the last sender: the other user counts as silent until the next message.
+    let wrote_last = row.text("last_sender_id")?;
+    let wrote = row.flag("wrote")? || wrote_last == row.text("user_id")?;
+    let peer_wrote = row.flag("peer_wrote")? || peer_id == wrote_last;
+    Ok(With::Peer { peer_id, blocked_by_peer: row.flag("blocked_by_peer")?, wrote, peer_wrote })
 }

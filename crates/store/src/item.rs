@@ -9,8 +9,8 @@ use crate::Error;
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// The attribute that says which version of a row's shape wrote it. A row of a later version is read as far as this version
-/// understands it, and an update leaves alone what it does not name.
+/// The attribute that says which version of a row's shape wrote it. A row of a later version is read as far as this
+/// version understands it, and an update leaves alone what it does not name.
 pub(crate) const VERSION: &str = "v";
 
 /// The version that this code writes.
@@ -27,7 +27,7 @@ pub(crate) fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// What is written of an attribute.
+/// The write of an attribute.
 pub(crate) enum Value {
     Set(AttributeValue),
     Removed,
@@ -40,21 +40,21 @@ impl Value {
     }
 }
 
-/// The rows that can be read, and how many can't. Those are for a later version: they stay as they are, and nobody else's rows
-/// suffer for them.
+/// Returns the readable rows, and the number of the others, which a later version wrote. Those stay as they are, and
+/// affect no other row.
 pub(crate) fn readable<T>(rows: impl Iterator<Item = Result<T, Error>>) -> (Vec<T>, u64) {
     let mut unreadable = 0;
     let read = rows.filter_map(|row| {
         row.inspect_err(|error| {
             unreadable += 1;
-            tracing::error!(%error, "a row can't be read; it is passed over");
+            tracing::error!(%error, "skipped an unreadable row");
         })
         .ok()
     });
     (read.collect(), unreadable)
 }
 
-/// An item being read. What is missing or of another type is an [`Error::Item`] that names it.
+/// An item being read. A missing attribute, or one of another type, is an [`Error::Item`] that names it.
 pub(crate) struct Reader<'a> {
     pub(crate) item: &'a Item,
     pub(crate) table: &'a str,

@@ -1,8 +1,8 @@
 //! The tables: every key, item and expression. One file per table, one for each transaction that spans several.
 //!
-//! Nothing here decides who may do what. Functions are named noun first: [`inbox::get`], [`connections::forget`].
-//! The SDK retries throttling, timeouts and 5xx; it retries neither a cancelled transaction nor a conflict, so these come
-//! back as outcomes ([`message_append::AppendOutcome`], [`inbox::Update`]) and the handler decides.
+//! Nothing here decides about permissions. Functions are named noun first: [`inbox::get`], [`connections::forget`]. The
+//! SDK retries throttling, timeouts and 5xx. A cancelled transaction or a conflict has no retry there: both are
+//! outcomes ([`message_append::AppendOutcome`], [`inbox::Update`]), and the handler decides.
 
 mod batch;
 pub mod channel_reactions;
@@ -18,13 +18,16 @@ pub mod media;
 pub mod message_append;
 pub mod message_change;
 pub mod messages;
+mod read_units;
 pub mod roster;
 pub mod settings;
 pub mod stream;
 mod transaction;
+mod view;
 pub mod views;
 pub mod watchers;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -35,17 +38,18 @@ use domain::error_chain;
 
 use error::CallResult as _;
 pub use error::{Error, if_readable};
+use read_units::ReadUnits;
 
 /// One attempt at one call.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 /// One call with the SDK's own retries.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// What came of a conditional write.
+/// The outcome of a conditional write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     Done,
-    /// Somebody else wrote meanwhile, or the row was not as expected: nothing was written.
+    /// A concurrent write came first, or the row was not as expected: nothing was written.
     Lost,
 }
 
@@ -68,21 +72,31 @@ pub struct Tables {
 #[derive(Clone, Debug)]
 pub struct Store {
     client: Client,
-    tables: Tables,
+    /// Shared: there are many clones in a process.
+    tables: Arc<Tables>,
     api: String,
     connections_per_user_max: usize,
+    read_units: ReadUnits,
 }
 
 impl Store {
-    /// `api`: the API whose connections these are; there may be others on the same tables. `connections_per_user_max`: how many live
-    /// connections a user may have.
-    pub fn new(client: Client, tables: Tables, api: impl Into<String>, connections_per_user_max: usize) -> Self {
-        Self { client, tables, api: api.into(), connections_per_user_max }
+    /// `api`: the API whose connections these are; there may be others on the same tables. `connections_per_user_max`:
+    /// how many live connections a user may have.
+    pub fn new(client: &Client, tables: Tables, api: impl Into<String>, connections_per_user_max: usize) -> Self {
+        let read_units = ReadUnits::default();
+        let config = client.config().to_builder().interceptor(read_units.clone()).build();
+        let (client, tables) = (Client::from_conf(config), Arc::new(tables));
+        Self { client, tables, api: api.into(), connections_per_user_max, read_units }
+    }
+
+    /// How many halves of a read unit this process has used.
+    pub fn half_read_units(&self) -> u64 {
+        self.read_units.halves()
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
-    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE`, `MEDIA_TABLE` and `WATCHERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no
-    /// limit.
+    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE`, `MEDIA_TABLE` and
+    /// `WATCHERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
     ///
     /// # Errors
     /// Whatever `env` says of a variable that is missing.
@@ -107,12 +121,12 @@ impl Store {
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
         let config = aws_sdk_dynamodb::config::Builder::from(sdk).timeout_config(timeouts).build();
         let per_user_max = if connections_per_user_max == 0 { usize::MAX } else { connections_per_user_max };
-        Ok(Self::new(Client::from_conf(config), tables, env("API_ID")?, per_user_max))
+        Ok(Self::new(&Client::from_conf(config), tables, env("API_ID")?, per_user_max))
     }
 }
 
-/// The smallest read there is, of a row that isn't there: it opens the connection to DynamoDB, so that the first event
-/// after a cold start need not. A failure shows on the first event, where it is reported.
+/// Opens the connection to DynamoDB by the smallest read, of a missing row, so that the first event after a cold start
+/// need not. A failure shows on the first event.
 pub async fn warm_up(store: &Store, table: WarmTable) {
     let (table, keys): (_, &[&str]) = match table {
         WarmTable::Connections => (&store.tables.connections, &["user_id", "connection_id"]),

@@ -1,5 +1,5 @@
-//! `media`: the life of what messages carry. A row for each object in S3, which is gone soon after its row; and one for each user, who
-//! has uploaded so much.
+//! `media`: the life of a message's media. Each object in S3 has a row, and is removed soon after it; each user has a
+//! row with the bytes uploaded.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::builders::{DeleteBuilder, UpdateBuilder};
@@ -9,7 +9,7 @@ use wire::{ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Ref
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
-use crate::stream::Removed;
+use crate::stream::{Removed, TOMBSTONE};
 use crate::{Error, Store, Written, batch};
 
 /// Notes what is announced.
@@ -34,14 +34,14 @@ pub async fn create(store: &Store, row: &MediaRow) -> Result<(), Error> {
         put = put.item("upload_id", text(upload_id)).item("parts", packed(digests));
     }
     match put.send().await.of_call("PutItem", table) {
-        // Nobody else has the same id: it is from a try of ours whose answer was lost.
+        // The id is random, so the row is from an earlier try whose reply was lost.
         Err(error) if error.is_refused() => Ok(()),
         // All else has left no row, perhaps: what was put without one would stay for ever.
         put => put.map(drop),
     }
 }
 
-/// One that is there.
+/// Returns a row, if it exists.
 pub async fn get(store: &Store, media_id: &MediaId) -> Result<Option<MediaRow>, Error> {
     let table = &store.tables.media;
     let get = store.client.get_item().table_name(table).consistent_read(true).set_key(Some(key(media_id)));
@@ -49,10 +49,10 @@ pub async fn get(store: &Store, media_id: &MediaId) -> Result<Option<MediaRow>, 
     found.filter(|item| !is_tombstone(item)).map(|item| read(table, &item)).transpose()
 }
 
-/// Those of them that are there, and can be read.
+/// Returns the existing and readable ones of these rows.
 pub async fn get_many(store: &Store, media_ids: &[MediaId]) -> Result<Vec<MediaRow>, Error> {
     let table = &store.tables.media;
-    let items = batch::rows(store, table, media_ids.iter().map(key).collect(), true).await?;
+    let items = batch::all(store, table, media_ids.iter().map(key).collect(), true).await?;
     Ok(readable(items.iter().filter(|item| !is_tombstone(item)).map(|item| read(table, item))).0)
 }
 
@@ -80,7 +80,7 @@ fn written<T>(result: Result<T, Error>) -> Result<Written, Error> {
     }
 }
 
-/// The write with which a message takes what it carries, if nothing speaks against it. It is among those of the message's transaction.
+/// Returns the write that attaches the media, with its conditions. The write belongs to the message's transaction.
 pub(crate) fn attach_update(store: &Store, draft: &Draft, place: &Place, media: &Media) -> UpdateBuilder {
     let named = if media.name.is_some() { ", #name = :name" } else { "" };
     let mut update = Update::builder()
@@ -106,7 +106,8 @@ pub(crate) fn attach_update(store: &Store, draft: &Draft, place: &Place, media: 
     update
 }
 
-/// One's own, for this conversation, what the message says it is, all there, in no other message, and not about to be removed.
+/// Conditions: the user's own media, for this conversation, as announced, complete, in no other message, and not about
+/// to be removed.
 const ATTACHABLE: &str = "owner_id = :owner AND conversation_id = :conversation AND kind = :kind AND mime = :mime \
                           AND #bytes = :bytes AND sha256 = :sha256 AND attribute_exists(ready_at) \
                           AND attribute_not_exists(seq) AND expires_at > :now";
@@ -129,8 +130,8 @@ pub(crate) fn media_delete(store: &Store, media_id: &MediaId) -> DeleteBuilder {
     Delete::builder().table_name(&store.tables.media).set_key(Some(key(media_id)))
 }
 
-/// Puts a row in the place of the one that was removed, while somebody can still put the object: with the end of that row the object is
-/// removed once more.
+/// Replaces a removed row while a client can still put the object: with the end of that row the object is removed
+/// again.
 pub async fn leave_tombstone(store: &Store, removed: &Removed, until: Timestamp, now: Timestamp) -> Result<(), Error> {
     let table = &store.tables.media;
     let put = store
@@ -146,9 +147,14 @@ pub async fn leave_tombstone(store: &Store, removed: &Removed, until: Timestamp,
     Ok(())
 }
 
-pub(crate) const TOMBSTONE: &str = "removed_at";
+/// Asks for a row that is not there.
+pub async fn answers(store: &Store) -> Result<(), Error> {
+    let table = &store.tables.media;
+    let get = store.client.get_item().table_name(table).consistent_read(true).key("media_id", text("-"));
+    get.send().await.of_call("GetItem", table).map(drop)
+}
 
-/// What has another form than a media row: only its key is left of it.
+/// A row of another form: only its key is left.
 fn is_tombstone(item: &Item) -> bool {
     item.contains_key(TOMBSTONE)
 }
@@ -161,7 +167,7 @@ pub async fn uploads_until(store: &Store, user: &UserId) -> Result<Option<Timest
     Reader { item: &item, table }.optional("uploads_until", Reader::time)
 }
 
-/// Counts an upload, if nobody counted another meanwhile.
+/// Counts an upload, if no other upload was counted meanwhile.
 pub async fn count_upload(
     store: &Store,
     user: &UserId,

@@ -1,14 +1,13 @@
-//! The transaction that appends a message: the message, its idempotency row and every member's inbox row, all or nothing.
+//! The transaction that appends a message: the message, its idempotency row and every member's inbox row, all or
+//! nothing.
+
+use std::time::Duration;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
-use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
-use domain::limits::IDEMPOTENCY_TTL;
-use domain::{
-    Audience, Change, Content, Draft, Follows, GroupChange, Marks, Membership, Place, Rules, StoredMessage, preview,
-};
-use sha2::{Digest, Sha256};
-use wire::{AllowedTo, Emoji, HistoryFrom, Info, Kind, MessageId, Refusal, Seq, Timestamp, UserId};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
+use domain::{Audience, Body, Content, Draft, Entry, Follows, Marks, Membership, Place, preview};
+use wire::{Kind, MessageId, Refusal, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::inbox::FIRST_MESSAGES;
@@ -16,26 +15,30 @@ use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::transaction::{Cancelled, Outcome, put, update};
 use crate::{Error, Store, media, messages, transaction};
 
-/// An entry in the place that follows from a member's row as it was read: the sender's, or where a service writes, its recipient's.
+/// Time for which a repeated `client_msg_id` gets the result of the first `send`.
+const IDEMPOTENCY_TTL: Duration = Duration::from_hours(7 * 24);
+
+/// An entry in the place that follows from a member's row as it was read: the sender's, or where a service writes, its
+/// recipient's.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct NewEntry<'a> {
     pub draft: &'a Draft,
     pub place: &'a Place,
     /// From the sender's view.
     pub audience: &'a Audience,
     /// Until when the sender's entries in this conversation fill their rate, this one included.
     pub sends_until: Option<Timestamp>,
-    /// What it takes from the message that it changes, if it does.
+    /// The parts of the target that the change needs, if it is a change.
     pub follows: Follows,
 }
 
 /// A message.
 #[derive(Debug)]
 pub struct Append<'a> {
-    pub entry: Entry<'a>,
+    pub entry: NewEntry<'a>,
     /// That row before, `None` for the first message. A stale one is caught: every write is conditional on it.
     pub previous: Option<&'a Membership>,
-    /// Of a first message that counts.
+    /// Set for a first message that counts.
     pub first_message: Option<FirstMessage>,
 }
 
@@ -46,17 +49,17 @@ pub struct FirstMessage {
     pub until: Timestamp,
 }
 
-/// What came of it.
+/// The outcome of an append.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AppendOutcome {
     Stored,
-    /// The same was stored before under this `client_msg_id`: here, and an edit as this version.
+    /// The same content was stored before under this `client_msg_id`: here, and an edit as this version.
     Duplicate(Place, Option<u64>),
     /// Something else was stored before under this `client_msg_id`.
     IdReused,
-    /// What it is to carry can't be attached to it. Nothing was written.
+    /// The media can't be attached. Nothing was written.
     MediaRefused(Refusal),
-    /// The place was taken meanwhile, or someone was just taking it. Nothing was written.
+    /// Another write has the place, or was about to. Nothing was written.
     Taken,
     /// A member's rows fill all that DynamoDB holds for one user, 10 GB. Trying again would be of no use.
     Full,
@@ -67,7 +70,7 @@ pub async fn append(store: &Store, append: &Append<'_>) -> Result<AppendOutcome,
     commit(store, append.entry.draft, append.entry.place, writes(store, append)).await
 }
 
-/// Writes all of it or nothing. It begins with [`begin`].
+/// Writes the transaction that [`begin`] begins.
 pub(crate) async fn commit(
     store: &Store,
     draft: &Draft,
@@ -83,7 +86,7 @@ pub(crate) async fn commit(
     }
 }
 
-/// The same for what is no entry, with the idempotency row at this place among the writes.
+/// Writes a change that is no entry, with the idempotency row at this place among the writes.
 pub(crate) async fn commit_behind(
     store: &Store,
     draft: &Draft,
@@ -99,7 +102,8 @@ pub(crate) async fn commit_behind(
 /// Why what the message carries was not attached, if that is why nothing was written.
 fn media_refused(store: &Store, draft: &Draft, place: &Place, cancelled: &Cancelled) -> Result<Option<Refusal>, Error> {
     let Some(media) = draft.content.media() else { return Ok(None) };
-    // Who is just writing may be the first try of this very message, which has taken it already: the next try sees that.
+    // The conflicting writer may be an earlier try of this message that has already attached the media. The next try
+    // finds out.
     if cancelled.refused(IDEMPOTENCY).is_some() || cancelled.is_conflict() {
         return Ok(None);
     }
@@ -112,19 +116,19 @@ const IDEMPOTENCY: usize = 1;
 /// The place of the row of what a message carries.
 const MEDIA: usize = 2;
 
-/// What every entry's transaction begins with: the entry, its idempotency row, and the row of what it carries.
-pub(crate) fn begin(store: &Store, draft: &Draft, entry: &StoredMessage) -> Result<Vec<TransactWriteItem>, BuildError> {
+/// Returns the first writes of every entry's transaction: the entry, its idempotency row, and the media's row.
+pub(crate) fn begin(store: &Store, draft: &Draft, entry: &Entry) -> Result<Vec<TransactWriteItem>, BuildError> {
     let mut writes =
-        vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place, entry.version))?];
+        vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place, version_of(entry)))?];
     if let Some(carried) = draft.content.media() {
         writes.push(update(media::attach_update(store, draft, &entry.place, carried))?);
     }
     Ok(writes)
 }
 
-impl Entry<'_> {
-    /// As it is stored. What an edit says is not in it, but in its target.
-    pub(crate) fn stored(&self) -> StoredMessage {
+impl NewEntry<'_> {
+    /// Returns the stored form. An edit's text is in its target, and not in the entry.
+    pub(crate) fn stored(&self) -> Entry {
         self.draft.clone().stored(self.place.clone(), self.follows.clone())
     }
 }
@@ -134,8 +138,8 @@ fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, 
     let mut entry = append.entry.stored();
     // A service has no row: with a row for each of its users, one partition would hold the whole product.
     let is_of_service = audience.own().is_service();
-    if is_of_service {
-        entry.aside.recipient = audience.others().first().cloned();
+    if is_of_service && let Some(message) = entry.message_mut() {
+        message.recipient = audience.others().first().cloned();
     }
     let mut writes = begin(store, append.entry.draft, &entry)?;
     if !is_of_service {
@@ -164,8 +168,8 @@ fn not_written(store: &Store, draft: &Draft, idempotency: usize, cancelled: Canc
     Err(cancelled.into())
 }
 
-/// What the message was answered with, if it was stored before: for one that is to be refused now. Repeating a request that was
-/// answered gets the same answer, whatever has happened since.
+/// Returns the first result of a stored message, before a refusal. A repeated request gets the same reply, whatever has
+/// happened since.
 pub async fn find(store: &Store, draft: &Draft) -> Result<Option<AppendOutcome>, Error> {
     let table = &store.tables.idempotency;
     let get = store
@@ -188,7 +192,7 @@ fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<App
     let table = &store.tables.idempotency;
     let item = item.ok_or_else(|| Error::Item { table: table.clone(), attribute: "body_hash" })?;
     let row = Reader { item, table };
-    if row.text("body_hash")? != body_hash(draft) {
+    if row.text("body_hash")? != draft.digest() {
         return Ok(AppendOutcome::IdReused);
     }
     let place = Place {
@@ -199,7 +203,15 @@ fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<App
     Ok(AppendOutcome::Duplicate(place, row.optional("version", Reader::count)?))
 }
 
-fn entry_put(store: &Store, entry: &StoredMessage) -> PutBuilder {
+/// Returns the version that an edit makes.
+fn version_of(entry: &Entry) -> Option<u64> {
+    match entry.body {
+        Body::Edit { version, .. } => version,
+        Body::Message(_) | Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Other { .. } => None,
+    }
+}
+
+fn entry_put(store: &Store, entry: &Entry) -> PutBuilder {
     Put::builder()
         .table_name(&store.tables.messages)
         .set_item(Some(messages::item(entry)))
@@ -218,17 +230,17 @@ pub(crate) fn idempotency_put(store: &Store, draft: &Draft, place: &Place, of_te
         .item("seq", number(seq))
         .item("message_id", text(message_id.as_str()))
         .item("sent_at", number(sent_at.millis()))
-        .item("body_hash", text(body_hash(draft)))
+        .item("body_hash", text(draft.digest()))
         .item("expires_at", number(sent_at.plus(IDEMPOTENCY_TTL).seconds()))
         .item(VERSION, version())
         .condition_expression("attribute_not_exists(sender_key)")
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
 }
 
-/// What an own entry sets of one's marks and count. The sender's marks follow only if they stood at the previous entry: someone
-/// who has not caught up must still be able to drain. One that does not follow is not written at all: an ack or a read may be
-/// raising it right now.
-pub(crate) fn own_marks(entry: &Entry, previous: Option<&Membership>) -> String {
+/// Returns the updates of the author's own marks and count. The marks follow only if they were at the previous entry: a
+/// user who has not caught up must still be able to drain. A mark that does not follow is not written at all, because
+/// an ack or a read may be raising it right now.
+pub(crate) fn own_marks(entry: &NewEntry, previous: Option<&Membership>) -> String {
     let stood_at_the_end = |mark: fn(&Marks) -> Seq| previous.is_none_or(|row| mark(&row.marks) == row.end.seq);
     let mut expression = String::new();
     for (attribute, follows) in [
@@ -246,7 +258,7 @@ pub(crate) fn own_marks(entry: &Entry, previous: Option<&Membership>) -> String 
 }
 
 /// The value that [`own_marks`] names, if it does.
-pub(crate) fn with_count(update: UpdateBuilder, entry: &Entry) -> UpdateBuilder {
+pub(crate) fn with_count(update: UpdateBuilder, entry: &NewEntry) -> UpdateBuilder {
     match entry.sends_until {
         Some(until) => update.expression_attribute_values(":until", number(until.millis())),
         None => update,
@@ -257,17 +269,17 @@ fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
     let marks = own_marks(&append.entry, append.previous);
     let audience = append.entry.audience;
     let own = audience.own();
-    // Of a note to oneself, one is one's own peer.
+    // In a note to self, the user is the peer.
     let peer = audience.others().first().unwrap_or(own);
     with_count(last_message_update(store, append, own, peer, Some(NOT_BLOCKED)), &append.entry).update_expression(
-        format!("{LAST_MESSAGE}, unread = if_not_exists(unread, :none){marks}{TAKEN_OUT_OF_THE_ARCHIVE}"),
+        format!("{LAST_MESSAGE}, wrote = :yes, unread = if_not_exists(unread, :none){marks}{TAKEN_OUT_OF_THE_ARCHIVE}"),
     )
 }
 
 fn other_row_update(store: &Store, append: &Append, other: &UserId) -> UpdateBuilder {
     last_message_update(store, append, other, append.entry.audience.own(), None)
         .update_expression(format!(
-            "{LAST_MESSAGE}, unread = if_not_exists(unread, :none) + :one, \
+            "{LAST_MESSAGE}, peer_wrote = :yes, unread = if_not_exists(unread, :none) + :one, \
              delivered_seq = if_not_exists(delivered_seq, :none), read_seq = if_not_exists(read_seq, :none), \
              {PENDING}{TAKEN_OUT_OF_THE_ARCHIVE}"
         ))
@@ -284,7 +296,7 @@ const TAKEN_OUT_OF_THE_ARCHIVE: &str = " REMOVE archived";
 /// Both members' rows say so if either blocks the other, so the sender's is enough.
 pub(crate) const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
 
-/// The row that counts first messages, if nobody counted meanwhile.
+/// Returns the update of the count of first messages, if no other was counted meanwhile.
 pub(crate) fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
     let update = Update::builder()
         .table_name(&store.tables.inbox)
@@ -306,7 +318,7 @@ const LAST_MESSAGE: &str = "SET peer_id = :peer, last_seq = :seq, last_message_i
                             last_sender_id = :sender, last_kind = :kind, last_preview = :preview, active_at = :active, \
                             v = if_not_exists(v, :v)";
 
-/// What all members' rows have in common, if the conversation still ends where the sender saw it end.
+/// Returns the update common to all members' rows, if the conversation still ends where the sender saw it end.
 fn last_message_update(
     store: &Store,
     append: &Append,
@@ -314,7 +326,7 @@ fn last_message_update(
     peer: &UserId,
     condition: Option<&str>,
 ) -> UpdateBuilder {
-    let Append { entry: Entry { draft, place, .. }, previous, .. } = append;
+    let Append { entry: NewEntry { draft, place, .. }, previous, .. } = append;
     let (kind, preview) = match &draft.content {
         Content::Message { kind, body, .. } => (kind, preview(body)),
         Content::Change { change, .. } => (change.kind(), String::new()),
@@ -334,6 +346,7 @@ fn last_message_update(
         .expression_attribute_values(":preview", text(preview))
         .expression_attribute_values(":active", number(active_at.millis()))
         .expression_attribute_values(":none", number(0))
+        .expression_attribute_values(":yes", AttributeValue::Bool(true))
         .expression_attribute_values(":v", version());
     let (place_is_free, update) = match previous {
         None => ("attribute_not_exists(last_seq)", update),
@@ -341,56 +354,4 @@ fn last_message_update(
     };
     let conditions: Vec<&str> = std::iter::once(place_is_free).chain(condition).collect();
     update.condition_expression(conditions.join(" AND "))
-}
-
-/// Of all that makes two entries the same: what it is and is about, and then its text. No kind has a space or a NUL in it.
-fn body_hash(draft: &Draft) -> String {
-    let (about, said) = match &draft.content {
-        Content::Message { body, reply_to, .. } => (*reply_to, body.as_str()),
-        Content::Group(change) => return hex(Sha256::new().chain_update(group_change_text(change)).finalize()),
-        Content::Change { target, change: Change::Edit { body } } => (Some(*target), body.as_str()),
-        Content::Change { target, change: Change::Delete } => (Some(*target), ""),
-        Content::Change { target, change: Change::React { emoji } } => {
-            (Some(*target), emoji.as_ref().map_or("", Emoji::as_str))
-        }
-    };
-    let about = about.map(|seq| format!(" {seq}")).unwrap_or_default();
-    let digest = Sha256::new().chain_update(draft.content.kind().as_str()).chain_update(about);
-    let mut digest = digest.chain_update([0]).chain_update(said);
-    if let Content::Message { mentions, media, .. } = &draft.content {
-        for id in mentions {
-            digest = digest.chain_update([0]).chain_update(id.as_str());
-        }
-        // No id has a space.
-        if let Some(media) = media.as_ref().and_then(|media| serde_json::to_vec(media).ok()) {
-            digest = digest.chain_update(b"\0 ").chain_update(media);
-        }
-    }
-    hex(digest.finalize())
-}
-
-fn hex(digest: impl AsRef<[u8]>) -> String {
-    data_encoding::HEXLOWER.encode(digest.as_ref())
-}
-
-/// All that makes two changes of a group the same. Words have no spaces, and a title comes last.
-fn group_change_text(change: &GroupChange) -> String {
-    let names = |members: &[UserId]| members.iter().map(UserId::as_str).collect::<Vec<_>>().join(" ");
-    match change {
-        GroupChange::Create { title, members, rules: Rules { history, post, add, join } } => {
-            let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
-            let join = join.map(|join| format!("channel {} ", join.as_str())).unwrap_or_default();
-            format!("create {join}{history} {post} {add} {}\0{}", names(members), title.as_str())
-        }
-        GroupChange::Add { members } => format!("add {}", names(members)),
-        GroupChange::Remove { user } => format!("remove {user}"),
-        GroupChange::Leave => "leave".to_owned(),
-        GroupChange::Role { user, role } => format!("role {user} {}", role.as_str()),
-        GroupChange::Update { info: Info { title, history, post, add, join } } => {
-            let [post, add] = [post, add].map(|who| who.map_or("-", AllowedTo::as_str));
-            let title = title.as_ref().map(|title| format!("\0{}", title.as_str())).unwrap_or_default();
-            let join = join.map(|join| format!(" {}", join.as_str())).unwrap_or_default();
-            format!("update {} {post} {add}{join}{title}", history.map_or("-", HistoryFrom::as_str))
-        }
-    }
 }

@@ -1,43 +1,43 @@
-//! The transaction that changes a message: the silent entry that says so, its idempotency row, every member's inbox row, the message's
-//! own row, and what is kept of it for the operator. All or nothing.
+//! The transaction that changes a message. Its writes are the change entry, its idempotency row, every member's inbox row,
+//! the target's row, and the operator's copy of the old text. All or nothing.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
-use domain::{Change, Draft, Membership, Place, StoredMessage, preview};
+use domain::{Change, Draft, Look, Membership, MessageEntry, Place, Wanted, preview};
 use wire::{Seq, Timestamp, UserId};
 
 use crate::item::{VERSION, number, text, version};
 use crate::media::media_delete;
-use crate::message_append::{AppendOutcome, Entry, NOT_BLOCKED, PENDING, begin, commit, own_marks, with_count};
+use crate::message_append::{AppendOutcome, NOT_BLOCKED, NewEntry, PENDING, begin, commit, own_marks, with_count};
 use crate::transaction::{delete, put, update};
 use crate::{Error, Store};
 
-/// A change of a message, by rows as they were read: the user's own first, then the message, so that whoever changed it since has
-/// moved the conversation's end, which is a condition.
+/// A change of a message, by rows as they were read: first the user's own, then the message. A concurrent change has
+/// therefore moved the conversation's end, which is a condition.
 #[derive(Debug)]
 pub struct Alter<'a> {
-    pub entry: Entry<'a>,
+    pub entry: NewEntry<'a>,
     pub change: &'a Change,
     /// The user's row before; where an operator changes it, that of a member.
     pub previous: &'a Membership,
     /// The message before.
-    pub target: &'a StoredMessage,
-    /// Of a delete, the rows of the others, who may not have read it.
+    pub target: MessageEntry<'a>,
+    /// For a delete, the rows of the other members, who may not have read the message.
     pub others: &'a [Membership],
-    /// What the message said until now is kept until then, if at all.
+    /// The old text is kept for the operator until then, if at all.
     pub kept_until: Option<Timestamp>,
 }
 
-/// Changes the message, if nobody else wrote meanwhile, and if the idempotency key is unused.
+/// Changes the message, if no other write came between, and if the idempotency key is unused.
 pub async fn change(store: &Store, alter: &Alter<'_>) -> Result<AppendOutcome, Error> {
     commit(store, alter.entry.draft, alter.entry.place, writes(store, alter)).await
 }
 
 fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, BuildError> {
-    let Entry { draft, place, .. } = alter.entry;
+    let NewEntry { draft, place, .. } = alter.entry;
     let mut writes = begin(store, draft, &alter.entry.stored())?;
     if !alter.entry.audience.own().is_service() {
         writes.push(update(own_row_update(store, alter))?);
@@ -54,13 +54,13 @@ fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, Bu
     Ok(writes)
 }
 
-/// What a message carried goes with it: the object follows its row.
+/// Deletes the row of the message's media: the object follows its row.
 pub(crate) fn carried_delete(
     store: &Store,
-    target: &StoredMessage,
+    target: MessageEntry<'_>,
     change: &Change,
 ) -> Result<Option<TransactWriteItem>, BuildError> {
-    let carried = target.media.as_ref().filter(|_| matches!(change, Change::Delete));
+    let carried = target.message.media.as_ref().filter(|_| matches!(change, Change::Delete));
     carried.map(|media| delete(media_delete(store, &media.media_id))).transpose()
 }
 
@@ -80,38 +80,50 @@ fn own_row_update(store: &Store, alter: &Alter) -> UpdateBuilder {
         .condition_expression(format!("last_seq = :previous{blocked}"))
 }
 
-/// A message that is deleted is unread no more, and no phone shows it: the stream says that the mark went.
+/// A deleted message is no longer unread, and no phone shows it: the stream has the removed mark. `notify` handles the
+/// other notifications and badges.
 fn other_row_update(store: &Store, alter: &Alter, other: &UserId) -> UpdateBuilder {
     let (line, mut update) = row_update(store, alter, other);
     let mut expression = format!("{SILENT}{line}, {PENDING}");
     let mut condition = "last_seq = :previous".to_owned();
-    let target = alter.target.place.seq;
+    let (target, at) = (alter.target.entry.place.seq, alter.entry.place.sent_at);
+    let mut look = match alter.change {
+        Change::Edit { .. } if alter.previous.last.seq == target => Some(Look::new(Wanted::Edited(target), at)),
+        Change::Edit { .. } | Change::Delete | Change::React { .. } => None,
+    };
+    let mut removes = "";
     let unread = |row: &Membership| Some((row.clone(), row.unread_without(target)?));
-    let row = alter.others.iter().find(|row| row.user_id == *other && alter.target.sender_id != *other);
+    let row = alter.others.iter().find(|row| row.user_id == *other && alter.target.entry.sender_id != *other);
     if let Some((row, unread)) = row.and_then(unread) {
         expression.push_str(", unread = :unread");
         condition.push_str(" AND read_seq = :was_read");
         update = update
             .expression_attribute_values(":unread", number(unread))
             .expression_attribute_values(":was_read", number(row.marks.read_seq));
+        look = look.or(Some(Look::new(Wanted::Badge, at)));
         match row.notified_seq {
-            // A phone that is rung meanwhile would show it for ever.
+            // A phone with a push from meanwhile would show the message for ever.
             None => condition.push_str(" AND attribute_not_exists(notified_seq)"),
             Some(notified) => {
                 condition.push_str(" AND notified_seq = :was_notified");
                 update = update.expression_attribute_values(":was_notified", number(notified));
                 if notified == target {
-                    expression.push_str(" REMOVE notified_seq");
+                    (look, removes) = (None, " REMOVE notified_seq");
                 }
             }
         }
     }
+    if let Some(look) = look {
+        expression.push_str(", look = :look");
+        update = update.expression_attribute_values(":look", text(look.stored()));
+    }
+    expression.push_str(removes);
     update.update_expression(expression).condition_expression(condition)
 }
 
-/// What all members' rows have in common: and what is set of the chat list's line, if that is the message.
+/// Returns the update common to all members' rows, with the chat list's last message, if that is the target.
 fn row_update(store: &Store, alter: &Alter, owner: &UserId) -> (&'static str, UpdateBuilder) {
-    let Alter { entry: Entry { draft, place, .. }, previous, target, change, .. } = alter;
+    let Alter { entry: NewEntry { draft, place, .. }, previous, target, change, .. } = alter;
     let update = Update::builder()
         .table_name(&store.tables.inbox)
         .key("user_id", text(owner.as_str()))
@@ -121,10 +133,10 @@ fn row_update(store: &Store, alter: &Alter, owner: &UserId) -> (&'static str, Up
         .expression_attribute_values(":shown", number(previous.last.seq))
         .expression_attribute_values(":previous", number(previous.end.seq));
     match change {
-        Change::Edit { body } if previous.last.seq == target.place.seq => {
+        Change::Edit { body } if previous.last.seq == target.entry.place.seq => {
             (", last_preview = :preview", update.expression_attribute_values(":preview", text(preview(body))))
         }
-        Change::Delete if previous.last.seq == target.place.seq => (
+        Change::Delete if previous.last.seq == target.entry.place.seq => (
             ", last_preview = :preview, deleted_seq = :shown",
             update.expression_attribute_values(":preview", text("")),
         ),
@@ -132,27 +144,27 @@ fn row_update(store: &Store, alter: &Alter, owner: &UserId) -> (&'static str, Up
     }
 }
 
-/// The one place of what people wrote. `deleted_seq`: of a group, where each member's row knows only a part of the log.
+/// The one place of what people wrote. `seq` is that of the change's entry in a group, of whose log each member knows
+/// only a part.
 pub(crate) fn target_update(
     store: &Store,
     draft: &Draft,
     place: &Place,
-    target: &StoredMessage,
+    target: MessageEntry<'_>,
     change: &Change,
-    deleted_seq: Option<Seq>,
+    seq: Option<Seq>,
 ) -> UpdateBuilder {
     let update = Update::builder()
         .table_name(&store.tables.messages)
         .key("conversation_id", text(draft.conversation_id.as_str()))
-        .key("seq", number(target.place.seq))
+        .key("seq", number(target.entry.place.seq))
         .condition_expression("attribute_exists(seq)");
     match change {
-        Change::Edit { body } => update
-            .update_expression("SET body = :body, version = :version, edited_at = :at")
+        Change::Edit { body } => with_edited_seq(update, seq)
             .expression_attribute_values(":body", text(body))
-            .expression_attribute_values(":version", number(target.version_number() + 1))
+            .expression_attribute_values(":version", number(target.message.version_number() + 1))
             .expression_attribute_values(":at", number(place.sent_at.millis())),
-        Change::Delete => with_deleted_seq(update, deleted_seq)
+        Change::Delete => with_deleted_seq(update, seq)
             .expression_attribute_values(":nothing", text(""))
             .expression_attribute_values(":at", number(place.sent_at.millis()))
             .expression_attribute_values(":by", text(draft.sender_id.as_str())),
@@ -161,11 +173,11 @@ pub(crate) fn target_update(
             let own = |update: UpdateBuilder| update.expression_attribute_names("#user", user);
             let update = update.expression_attribute_values(":seq", number(place.seq));
             match emoji {
-                None if target.reactions.is_empty() => {
+                None if target.message.reactions.is_empty() => {
                     update.update_expression("SET reactions_seq = :seq REMOVE reactions")
                 }
                 None => own(update).update_expression("SET reactions_seq = :seq REMOVE reactions.#user"),
-                Some(emoji) if target.reactions.is_empty() => {
+                Some(emoji) if target.message.reactions.is_empty() => {
                     let map = HashMap::from([(user.to_owned(), text(emoji.as_str()))]);
                     update
                         .update_expression("SET reactions_seq = :seq, reactions = :reactions")
@@ -179,28 +191,39 @@ pub(crate) fn target_update(
     }
 }
 
-fn with_deleted_seq(update: UpdateBuilder, deleted_seq: Option<Seq>) -> UpdateBuilder {
-    let (by, update) = match deleted_seq {
+fn with_edited_seq(update: UpdateBuilder, seq: Option<Seq>) -> UpdateBuilder {
+    let set = "SET body = :body, version = :version, edited_at = :at";
+    match seq {
+        None => update.update_expression(set),
+        Some(seq) => update
+            .update_expression(format!("{set}, edited_seq = :seq"))
+            .expression_attribute_values(":seq", number(seq)),
+    }
+}
+
+fn with_deleted_seq(update: UpdateBuilder, seq: Option<Seq>) -> UpdateBuilder {
+    let (by, update) = match seq {
         None => ("", update),
         Some(seq) => (", deleted_seq = :seq", update.expression_attribute_values(":seq", number(seq))),
     };
-    let counts = if deleted_seq.is_some() { ", reaction_counts" } else { "" };
+    let of_group = if seq.is_some() { ", edited_seq, reaction_counts" } else { "" };
     update.update_expression(format!(
         "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} \
-         REMOVE reactions, reactions_seq, version, edited_at, media{counts}"
+         REMOVE reactions, reactions_seq, version, edited_at, media{of_group}"
     ))
 }
 
-/// What the message said until now. Nobody reads it but an operator, with a right to the table.
-pub(crate) fn audit_put(store: &Store, place: &Place, target: &StoredMessage, until: Timestamp) -> PutBuilder {
-    let said_at = target.edited_at.unwrap_or(target.place.sent_at);
+/// Keeps the old text. Only an operator with permission for the table reads it.
+pub(crate) fn audit_put(store: &Store, place: &Place, target: MessageEntry<'_>, until: Timestamp) -> PutBuilder {
+    let MessageEntry { entry, message } = target;
+    let said_at = message.edited_at.unwrap_or(entry.place.sent_at);
     Put::builder()
         .table_name(&store.tables.audit)
-        .item("conversation_id", text(target.conversation_id.as_str()))
-        .item("seq_version", text(format!("{} {}", target.place.seq, target.version_number())))
-        .item("sender_id", text(target.sender_id.as_str()))
-        .item("kind", text(target.kind.as_str()))
-        .item("body", text(&target.body))
+        .item("conversation_id", text(entry.conversation_id.as_str()))
+        .item("seq_version", text(format!("{} {}", entry.place.seq, message.version_number())))
+        .item("sender_id", text(entry.sender_id.as_str()))
+        .item("kind", text(message.kind.as_str()))
+        .item("body", text(&message.text))
         .item("said_at", number(said_at.millis()))
         .item("replaced_at", number(place.sent_at.millis()))
         .item("expires_at", number(until.seconds()))

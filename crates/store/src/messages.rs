@@ -1,5 +1,5 @@
-//! `messages`: the history. An entry is written once, by [`crate::message_append`]. What becomes of a message later is written into
-//! its own row, by [`crate::message_change`], and nowhere else: so that nothing is left of what was deleted.
+//! `messages`: the history. [`crate::message_append`] writes an entry once. [`crate::message_change`] writes later
+//! changes into the message's own row, and nowhere else, so that no copy of a deleted text remains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -7,36 +7,40 @@ use std::ops::RangeInclusive;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use domain::limits::PAGE_BYTES_MAX;
-use domain::{Aside, ConnectionId, Counted, Deleted, GroupInfo, Place, ReactionTally, StoredMessage, names};
+use domain::{
+    Body, ConnectionId, Counted, Deleted, Entry, GroupInfo, MessageBody, Place, ReactionTally, SystemBody, Target,
+    names,
+};
 use futures_util::future::try_join_all;
 use wire::{ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
 
+use crate::batch::{self, READS_MAX};
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
-use crate::{Error, Store, batch, if_readable};
+use crate::{Error, Store, if_readable};
 
 /// A part of a history.
 #[derive(Debug)]
 pub struct Listed {
     /// In order.
-    pub messages: Vec<StoredMessage>,
+    pub messages: Vec<Entry>,
     /// The places of those that can't be read, in order.
     pub unreadable: Vec<Seq>,
 }
 
 /// As many messages as are read before their size is known.
 const FIRST_STEP: usize = 16;
-/// What a message takes of a page beside its body, at least: more of them are never needed to fill it.
+/// Minimum of a message's bytes in a page besides its body, which bounds the number of messages to read.
 const ENVELOPE_BYTES: usize = 190;
 
 /// The entry at this seq as it is now, if there is one.
-pub async fn get(store: &Store, conversation: &ConversationId, seq: Seq) -> Result<Option<StoredMessage>, Error> {
+pub async fn get(store: &Store, conversation: &ConversationId, seq: Seq) -> Result<Option<Entry>, Error> {
     let entry = get_item(store, conversation, seq).await?;
     let listed = Listed { messages: entry.into_iter().collect(), unreadable: vec![] };
     Ok(with_targets(store, conversation, listed).await?.messages.pop())
 }
 
-async fn get_item(store: &Store, conversation: &ConversationId, seq: Seq) -> Result<Option<StoredMessage>, Error> {
+async fn get_item(store: &Store, conversation: &ConversationId, seq: Seq) -> Result<Option<Entry>, Error> {
     let table = &store.tables.messages;
     let get = store
         .client
@@ -48,15 +52,18 @@ async fn get_item(store: &Store, conversation: &ConversationId, seq: Seq) -> Res
     get.send().await.of_call("GetItem", table)?.item().map(|item| read(table, item)).transpose()
 }
 
-/// Edits with what their targets say now. Those targets that are not listed themselves are read; an edit whose target can't be read
-/// can't be read either.
+/// Edits with what their targets say now. Those targets that are not listed themselves are read; an edit whose target
+/// can't be read can't be read either.
 async fn with_targets(store: &Store, conversation: &ConversationId, listed: Listed) -> Result<Listed, Error> {
-    let edited = |entry: &StoredMessage| entry.target_seq.filter(|_| entry.kind == Kind::Edit);
+    let edited = |entry: &Entry| match &entry.body {
+        Body::Edit { target, .. } => Some(target.seq),
+        Body::Message(_) | Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Other { .. } => None,
+    };
     let wanted: BTreeSet<Seq> = listed.messages.iter().filter_map(edited).collect();
     if wanted.is_empty() {
         return Ok(listed);
     }
-    let mut targets: BTreeMap<Seq, Option<StoredMessage>> = BTreeMap::new();
+    let mut targets: BTreeMap<Seq, Option<Entry>> = BTreeMap::new();
     for entry in listed.messages.iter().filter(|entry| wanted.contains(&entry.place.seq)) {
         targets.insert(entry.place.seq, Some(entry.clone()));
     }
@@ -80,13 +87,14 @@ async fn with_targets(store: &Store, conversation: &ConversationId, listed: List
     Ok(Listed { messages: shown, unreadable })
 }
 
-/// Up to `limit` messages on one side of a seq, in order, and no more of them than a page can hold: with large messages a query
-/// would read a megabyte for it. Small ones take two queries at most. Consistent: what was answered is in the history.
+/// Lists up to `limit` messages on one side of a seq, in order, and no more than a page can hold. With large messages a
+/// query would read a megabyte for it. Small ones take two queries at most. Consistent: a stored message is in the
+/// history.
 pub async fn list(store: &Store, conversation: &ConversationId, side: Side, limit: usize) -> Result<Listed, Error> {
     let mut step = limit.min(FIRST_STEP);
     let mut listed = query_side(store, conversation, side, step).await?;
     let (mut read, mut room) = (step, PAGE_BYTES_MAX.checked_sub(bytes(&listed.messages)));
-    // What the messages take that were read last says how many more there may be room for.
+    // The size of the last messages shows the room for more.
     let mut each = bytes(&listed.messages) / step.max(1);
     while let Some(left) = room.filter(|_| listed.messages.len() + listed.unreadable.len() == read && read < limit) {
         step = (left / each.max(ENVELOPE_BYTES) + 1).min(limit - read);
@@ -97,9 +105,67 @@ pub async fn list(store: &Store, conversation: &ConversationId, side: Side, limi
     Ok(listed)
 }
 
-/// What messages take of a page, at least.
-fn bytes(messages: &[StoredMessage]) -> usize {
-    messages.iter().map(|message| message.body.len() + ENVELOPE_BYTES).sum()
+/// Lists up to `limit` entries behind a seq, in order, without texts and media, which a replay of the log does not
+/// need. The table reads a megabyte at most, so there can be fewer.
+pub async fn outlines(
+    store: &Store,
+    conversation: &ConversationId,
+    behind: Seq,
+    limit: usize,
+) -> Result<Listed, Error> {
+    let outline = "conversation_id, seq, message_id, sender_id, kind, sent_at, target_seq, mentions, #system, \
+                   target_sender, history_from";
+    let query = query(store)
+        .key_condition_expression("conversation_id = :conversation AND seq >= :seq")
+        .set_expression_attribute_values(Some(values(conversation, Some(behind.next()))))
+        .projection_expression(outline)
+        .expression_attribute_names("#system", "system")
+        .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+    let table = &store.tables.messages;
+    let mut found = query.send().await.of_call("Query", table)?.items.unwrap_or_default();
+    for item in &mut found {
+        item.insert("body".to_owned(), text(""));
+    }
+    listed(table, &found)
+}
+
+/// All entries of a range, in order, whatever their size.
+pub async fn range(store: &Store, conversation: &ConversationId, range: &RangeInclusive<u64>) -> Result<Listed, Error> {
+    let pages = query(store)
+        .key_condition_expression("conversation_id = :conversation AND seq BETWEEN :from AND :to")
+        .expression_attribute_values(":conversation", text(conversation.as_str()))
+        .expression_attribute_values(":from", number(range.start()))
+        .expression_attribute_values(":to", number(range.end()))
+        .into_paginator()
+        .items()
+        .send();
+    let table = &store.tables.messages;
+    let found = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
+    with_targets(store, conversation, listed(table, &found)?).await
+}
+
+fn listed(table: &str, items: &[Item]) -> Result<Listed, Error> {
+    let mut listed = Listed { messages: vec![], unreadable: vec![] };
+    for item in items {
+        match read(table, item) {
+            Ok(message) => listed.messages.push(message),
+            Err(error) => {
+                tracing::error!(%error, "skipped an unreadable message");
+                listed.unreadable.push(Reader { item, table }.seq("seq")?);
+            }
+        }
+    }
+    Ok(listed)
+}
+
+/// Lists `limit` entries behind that one, in one query, for a caller that knows the room.
+pub async fn next(store: &Store, conversation: &ConversationId, behind: Seq, limit: usize) -> Result<Listed, Error> {
+    query_side(store, conversation, Side::After(behind), limit).await
+}
+
+/// Returns the minimum of the messages' bytes in a page.
+fn bytes(messages: &[Entry]) -> usize {
+    messages.iter().map(|message| message.text().len() + ENVELOPE_BYTES).sum()
 }
 
 /// Where to read on.
@@ -113,6 +179,11 @@ fn beyond(listed: &Listed, side: Side) -> Side {
 }
 
 impl Listed {
+    /// Whether one frame may hold them all.
+    pub fn fits(&self) -> bool {
+        bytes(&self.messages) <= PAGE_BYTES_MAX
+    }
+
     fn then(mut self, later: Self) -> Self {
         self.messages.extend(later.messages);
         self.unreadable.extend(later.unreadable);
@@ -133,16 +204,7 @@ async fn query_side(store: &Store, conversation: &ConversationId, side: Side, li
         .limit(i32::try_from(limit).unwrap_or(i32::MAX));
     let table = &store.tables.messages;
     let found = query.send().await.of_call("Query", table)?;
-    let mut listed = Listed { messages: vec![], unreadable: vec![] };
-    for item in found.items() {
-        match read(table, item) {
-            Ok(message) => listed.messages.push(message),
-            Err(error) => {
-                tracing::error!(%error, "a message can't be read; it is passed over");
-                listed.unreadable.push(Reader { item, table }.seq("seq")?);
-            }
-        }
-    }
+    let mut listed = listed(table, found.items())?;
     if !forward {
         listed.messages.reverse();
         listed.unreadable.reverse();
@@ -150,30 +212,54 @@ async fn query_side(store: &Store, conversation: &ConversationId, side: Side, li
     with_targets(store, conversation, listed).await
 }
 
-/// How many entries in the range count as unread for `user`: those of others that are not deleted. Costs a read of the range,
-/// whatever it counts.
+/// How many entries in the range count as unread for `user`: those of others that are not deleted. Costs a read of the
+/// range, whatever it counts.
 pub async fn count_by_others(
     store: &Store,
     conversation: &ConversationId,
     range: &RangeInclusive<u64>,
     user: &UserId,
 ) -> Result<u64, Error> {
-    let pages = of_messages(query(store))
+    let pages = by_others(store, conversation, range, user).select(Select::Count).into_paginator().send();
+    let table = &store.tables.messages;
+    let pages = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
+    Ok(pages.iter().map(|page| u64::try_from(page.count()).unwrap_or(0)).sum())
+}
+
+/// Entries among which the newest is looked for.
+const NEWEST_AMONG_MAX: i32 = 100;
+
+/// The newest message of others in the range that is not deleted, if it is among the range's last hundred entries.
+pub async fn newest_by_others(
+    store: &Store,
+    conversation: &ConversationId,
+    range: &RangeInclusive<u64>,
+    user: &UserId,
+) -> Result<Option<Entry>, Error> {
+    let table = &store.tables.messages;
+    let query = by_others(store, conversation, range, user).scan_index_forward(false).limit(NEWEST_AMONG_MAX);
+    let found = query.send().await.of_call("Query", table)?;
+    Ok(readable(found.items().iter().map(|item| read(table, item))).0.into_iter().next())
+}
+
+/// Messages of others in the range that are not deleted.
+fn by_others(
+    store: &Store,
+    conversation: &ConversationId,
+    range: &RangeInclusive<u64>,
+    user: &UserId,
+) -> QueryFluentBuilder {
+    of_messages(query(store))
         .key_condition_expression("conversation_id = :conversation AND seq BETWEEN :from AND :to")
         .filter_expression(format!("sender_id <> :user AND {COUNTS} AND attribute_not_exists(deleted_at)"))
         .expression_attribute_values(":conversation", text(conversation.as_str()))
         .expression_attribute_values(":from", number(range.start()))
         .expression_attribute_values(":to", number(range.end()))
         .expression_attribute_values(":user", text(user.as_str()))
-        .select(Select::Count)
-        .into_paginator()
-        .send();
-    let table = &store.tables.messages;
-    let pages = pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)?;
-    Ok(pages.iter().map(|page| u64::try_from(page.count()).unwrap_or(0)).sum())
 }
 
-/// The same in a group, as of where a member's row stands in the log: what an entry behind that deletes still counts.
+/// The same count in a group, as of where a member's row stands in the log: what an entry behind that deletes still
+/// counts.
 pub async fn count_in_view(
     store: &Store,
     conversation: &ConversationId,
@@ -213,7 +299,7 @@ fn of_messages(query: QueryFluentBuilder) -> QueryFluentBuilder {
         .fold(query, |query, kind| query.expression_attribute_values(format!(":{kind}"), text(kind.as_str())))
 }
 
-/// Who wrote the newest entries of a range, newest first, perhaps as they were a moment ago.
+/// Lists the authors of the newest entries of a range, newest first, by an eventually consistent read.
 pub async fn authors(
     store: &Store,
     conversation: &ConversationId,
@@ -252,14 +338,15 @@ pub async fn counted(store: &Store, channel: &ConversationId, seq: Seq) -> Resul
     Reader { item: &item, table }.count("counted")
 }
 
-/// These entries, as they are now; those that can't be read are left out.
-pub async fn get_many(store: &Store, entries: &[(ConversationId, Seq)]) -> Result<Vec<StoredMessage>, Error> {
+/// These entries, as they are now; those that can't be read, or not at the moment, are left out.
+pub async fn get_many(store: &Store, entries: &[(ConversationId, Seq)]) -> Result<Vec<Entry>, Error> {
     let table = &store.tables.messages;
     let key = |(conversation, seq): &(ConversationId, Seq)| {
         let conversation = ("conversation_id".to_owned(), text(conversation.as_str()));
         Item::from([conversation, ("seq".to_owned(), number(seq))])
     };
-    let items = batch::rows(store, table, entries.iter().map(key).collect(), true).await?;
+    let keys: Vec<Item> = entries.iter().map(key).collect();
+    let items = batch::rows(store, table, &keys, true, READS_MAX).await?.found;
     Ok(readable(items.iter().map(|item| read(table, item))).0)
 }
 
@@ -273,50 +360,71 @@ fn values(conversation: &ConversationId, seq: Option<Seq>) -> Item {
     values
 }
 
-pub(crate) fn item(entry: &StoredMessage) -> Item {
-    let StoredMessage { conversation_id, place, sender_id, kind, body, client_msg_id, aside, .. } = entry;
+pub(crate) fn item(entry: &Entry) -> Item {
+    let Entry { conversation_id, place, sender_id, client_msg_id, origin, counted, body } = entry;
     let Place { seq, message_id, sent_at } = place;
-    // The text of an edit is in its target's row. The version before this one knows of no entry without a body.
-    let body = if entry.target_seq.is_some() { "" } else { body };
     let mut item = Item::from([
         ("conversation_id".to_owned(), text(conversation_id.as_str())),
         ("seq".to_owned(), number(seq)),
         ("message_id".to_owned(), text(message_id.as_str())),
         ("sender_id".to_owned(), text(sender_id.as_str())),
-        ("kind".to_owned(), text(kind.as_str())),
-        ("body".to_owned(), text(body)),
+        ("kind".to_owned(), text(entry.kind().as_str())),
+        // An edit's text is in its target's row. The version before this one knows of no entry without a body.
+        ("body".to_owned(), text(entry.message().map_or("", |entry| &entry.message.text))),
         ("sent_at".to_owned(), number(sent_at.millis())),
         (VERSION.to_owned(), version()),
     ]);
-    let mentions = entry.mentions.iter().map(|id| text(id.as_str())).collect::<Vec<_>>();
-    let Aside { target_sender, history, group, origin, deleted_seq, counted, recipient } = aside;
-    let optional = [
+    let own = match body {
+        Body::Message(message) | Body::Other { message, .. } => of_message(message),
+        Body::Edit { edited_seq, .. } => vec![("edited_seq", edited_seq.map(number))],
+        Body::Delete { .. } => vec![],
+        Body::Reaction { emoji, emoji_before, .. } => vec![
+            ("emoji", emoji.as_ref().map(|emoji| text(emoji.as_str()))),
+            ("emoji_before", emoji_before.as_ref().map(|emoji| text(emoji.as_str()))),
+        ],
+        Body::System(system) => of_system(system),
+    };
+    let target = entry.target();
+    let mentions = entry.mentions().iter().map(|id| text(id.as_str())).collect::<Vec<_>>();
+    let common = [
         ("client_msg_id", client_msg_id.as_ref().map(|id| text(id.as_str()))),
-        ("media", entry.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
-        ("reply_to", entry.reply_to.map(number)),
-        ("target_seq", entry.target_seq.map(number)),
-        ("emoji", entry.emoji.as_ref().map(|emoji| text(emoji.as_str()))),
-        ("emoji_before", entry.emoji_before.as_ref().map(|emoji| text(emoji.as_str()))),
+        ("target_seq", target.map(|target| number(target.seq))),
+        ("target_sender", target.and_then(|target| target.sender_id.as_ref()).map(|id| text(id.as_str()))),
         ("mentions", if mentions.is_empty() { None } else { Some(AttributeValue::L(mentions)) }),
-        ("system", entry.system.as_ref().and_then(|system| serde_json::to_string(system).ok()).map(text)),
-        ("target_sender", target_sender.as_ref().map(|id| text(id.as_str()))),
-        ("history_from", history.map(|history| text(history.as_str()))),
-        ("group_title", group.as_ref().map(|group| text(&group.title))),
-        ("group_count", group.as_ref().map(|group| number(group.member_count))),
         ("origin", origin.as_ref().map(|id| text(id.as_str()))),
-        ("deleted_seq", deleted_seq.map(number)),
         ("counted", counted.map(number)),
-        ("recipient", recipient.as_ref().map(|id| text(id.as_str()))),
     ];
-    item.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    let optional = common.into_iter().chain(own);
+    item.extend(optional.filter_map(|(name, value)| Some((name.to_owned(), value?))));
     item
 }
 
-fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
+/// Attributes that an entry may have.
+type Attributes = Vec<(&'static str, Option<AttributeValue>)>;
+
+/// Returns the attributes of a new message. Later changes write the others.
+fn of_message(message: &MessageBody) -> Attributes {
+    vec![
+        ("media", message.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
+        ("reply_to", message.reply_to.map(number)),
+        ("recipient", message.recipient.as_ref().map(|id| text(id.as_str()))),
+    ]
+}
+
+fn of_system(body: &SystemBody) -> Attributes {
+    let SystemBody { system, history, not_added, group } = body;
+    vec![
+        ("system", serde_json::to_string(system).ok().map(text)),
+        ("history_from", history.map(|history| text(history.as_str()))),
+        ("not_added", if not_added.is_empty() { None } else { serde_json::to_string(not_added).ok().map(text) }),
+        ("group_title", group.as_ref().map(|group| text(&group.title))),
+        ("group_count", group.as_ref().map(|group| number(group.member_count))),
+    ]
+}
+
+fn read(table: &str, item: &Item) -> Result<Entry, Error> {
     let row = Reader { item, table };
-    let deleted =
-        |row: &Reader, name| Ok(Deleted { at: row.time(name)?, by: row.parsed("deleted_by", UserId::parse)? });
-    Ok(StoredMessage {
+    Ok(Entry {
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
         place: Place {
             seq: row.seq("seq")?,
@@ -324,31 +432,67 @@ fn read(table: &str, item: &Item) -> Result<StoredMessage, Error> {
             sent_at: row.time("sent_at")?,
         },
         sender_id: row.parsed("sender_id", UserId::parse)?,
-        kind: Kind::stored(row.text("kind")?),
-        body: row.text("body")?.to_owned(),
         client_msg_id: row.optional("client_msg_id", |row, name| row.parsed(name, ClientMsgId::parse))?,
+        origin: row.optional("origin", Reader::text)?.map(ConnectionId::new),
+        counted: row.optional("counted", Reader::count)?,
+        body: body(&row)?,
+    })
+}
+
+fn body(row: &Reader) -> Result<Body, Error> {
+    let target = || -> Result<Target, Error> {
+        let sender_id = row.optional("target_sender", |row, name| row.parsed(name, UserId::parse))?;
+        Ok(Target { seq: row.seq("target_seq")?, sender_id })
+    };
+    Ok(match Kind::stored(row.text("kind")?) {
+        kind @ (Kind::Text | Kind::Image | Kind::File | Kind::Voice) => Body::Message(Box::new(message(row, kind)?)),
+        Kind::Edit => Body::Edit {
+            target: target()?,
+            text: row.text("body")?.to_owned(),
+            version: row.optional("version", Reader::count)?,
+            edited_seq: row.optional("edited_seq", Reader::seq)?,
+        },
+        Kind::Delete => {
+            Body::Delete { target: target()?, mentions: row.optional("mentions", mentions)?.unwrap_or_default() }
+        }
+        Kind::Reaction => Body::Reaction {
+            target: target()?,
+            emoji: row.optional("emoji", emoji)?,
+            emoji_before: row.optional("emoji_before", emoji)?,
+        },
+        Kind::System => Body::System(Box::new(system(row)?)),
+        kind @ Kind::Other(_) => {
+            Body::Other { target_seq: row.optional("target_seq", Reader::seq)?, message: Box::new(message(row, kind)?) }
+        }
+    })
+}
+
+fn message(row: &Reader, kind: Kind) -> Result<MessageBody, Error> {
+    let deleted =
+        |row: &Reader, name| Ok(Deleted { at: row.time(name)?, by: row.parsed("deleted_by", UserId::parse)? });
+    Ok(MessageBody {
         media: row.optional("media", |row, name| row.parsed(name, serde_json::from_str))?,
         reply_to: row.optional("reply_to", Reader::seq)?,
+        mentions: row.optional("mentions", mentions)?.unwrap_or_default(),
         version: row.optional("version", Reader::count)?,
         edited_at: row.optional("edited_at", Reader::time)?,
+        edited_seq: row.optional("edited_seq", Reader::seq)?,
         deleted: row.optional("deleted_at", deleted)?,
+        deleted_seq: row.optional("deleted_seq", Reader::seq)?,
         reactions: row.optional("reactions", reactions)?.unwrap_or_default(),
         tally: ReactionTally { counts: row.optional("reaction_counts", counts)?.unwrap_or_default(), own: None },
         reactions_seq: row.optional("reactions_seq", Reader::seq)?,
-        target_seq: row.optional("target_seq", Reader::seq)?,
-        emoji: row.optional("emoji", |row, name| row.parsed(name, Emoji::parse))?,
-        emoji_before: row.optional("emoji_before", |row, name| row.parsed(name, Emoji::parse))?,
-        mentions: row.optional("mentions", mentions)?.unwrap_or_default(),
-        system: row.optional("system", |row, name| row.parsed(name, serde_json::from_str))?,
-        aside: Aside {
-            target_sender: row.optional("target_sender", |row, name| row.parsed(name, UserId::parse))?,
-            history: row.optional("history_from", |row, name| row.parsed(name, |t| HistoryFrom::parse(t).ok_or(())))?,
-            group: row.optional("group_title", group)?,
-            origin: row.optional("origin", Reader::text)?.map(ConnectionId::new),
-            deleted_seq: row.optional("deleted_seq", Reader::seq)?,
-            counted: row.optional("counted", Reader::count)?,
-            recipient: row.optional("recipient", |row, name| row.parsed(name, UserId::parse))?,
-        },
+        recipient: row.optional("recipient", |row, name| row.parsed(name, UserId::parse))?,
+        ..MessageBody::new(kind, row.text("body")?.to_owned())
+    })
+}
+
+fn system(row: &Reader) -> Result<SystemBody, Error> {
+    Ok(SystemBody {
+        system: row.parsed("system", serde_json::from_str)?,
+        history: row.optional("history_from", |row, name| row.parsed(name, |t| HistoryFrom::parse(t).ok_or(())))?,
+        not_added: row.optional("not_added", |row, name| row.parsed(name, serde_json::from_str))?.unwrap_or_default(),
+        group: row.optional("group_title", group)?,
     })
 }
 
@@ -356,25 +500,30 @@ fn group(row: &Reader, attribute: &'static str) -> Result<GroupInfo, Error> {
     Ok(GroupInfo { title: row.text(attribute)?.to_owned(), member_count: row.count("group_count")? })
 }
 
-/// What is of another form comes from a later version, and names nobody here.
+/// Another form is of a later version, and mentions no user here.
 fn mentions(row: &Reader, attribute: &'static str) -> Result<Vec<UserId>, Error> {
     let list = row.item.get(attribute).and_then(|value| value.as_l().ok()).ok_or_else(|| row.unusable(attribute))?;
     Ok(list.iter().filter_map(|id| UserId::parse(id.as_s().ok()?).ok()).collect())
 }
 
-/// What each member reacted with. What is of another form comes from a later version, and is passed over.
+/// An entry's, of whichever spelling it was stored in.
+fn emoji(row: &Reader, attribute: &'static str) -> Result<Emoji, Error> {
+    Ok(Emoji::stored(row.text(attribute)?).canonical())
+}
+
+/// Returns each member's reaction. Another form is of a later version, and skipped.
 fn reactions(row: &Reader, attribute: &'static str) -> Result<BTreeMap<UserId, Emoji>, Error> {
     let map = row.item.get(attribute).and_then(|value| value.as_m().ok()).ok_or_else(|| row.unusable(attribute))?;
     let readable = map
         .iter()
-        .filter_map(|(user, emoji)| Some((UserId::parse(user).ok()?, Emoji::parse(emoji.as_s().ok()?).ok()?)));
+        .filter_map(|(user, emoji)| Some((UserId::parse(user).ok()?, Emoji::stored(emoji.as_s().ok()?).canonical())));
     Ok(readable.collect())
 }
 
-/// How often members of a channel reacted with what.
+/// How often members of a channel reacted with what, in the spelling that is counted.
 fn counts(row: &Reader, attribute: &'static str) -> Result<BTreeMap<Emoji, u64>, Error> {
     let map = row.item.get(attribute).and_then(|value| value.as_m().ok()).ok_or_else(|| row.unusable(attribute))?;
     let readable =
-        map.iter().filter_map(|(emoji, count)| Some((Emoji::parse(emoji).ok()?, count.as_n().ok()?.parse().ok()?)));
+        map.iter().filter_map(|(emoji, count)| Some((Emoji::stored(emoji), count.as_n().ok()?.parse().ok()?)));
     Ok(readable.collect())
 }

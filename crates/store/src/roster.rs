@@ -1,5 +1,5 @@
-//! `members`: who is in each group. This is what permissions are looked up in; a member's row of `inbox` is only their view of the
-//! log. Who has left stays until that row says so.
+//! `members`: the members of each group. Permissions depend on these rows; a member's row of `inbox` is only a view of
+//! the log. A former member's row remains until the inbox row has the leave.
 
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -31,7 +31,7 @@ pub async fn get_many(store: &Store, conversation: &ConversationId, users: &[Use
     }
     let table = &store.tables.members;
     let keys = users.iter().map(|user| key(conversation, user)).collect();
-    batch::rows(store, table, keys, true).await?.iter().map(|item| read(table, item)).collect()
+    batch::all(store, table, keys, true).await?.iter().map(|item| read(table, item)).collect()
 }
 
 /// The user's rows in those of these groups that have one, perhaps as they were a moment ago.
@@ -42,15 +42,15 @@ pub async fn of_user(
 ) -> Result<Vec<(ConversationId, RosterRow)>, Error> {
     let table = &store.tables.members;
     let keys = groups.iter().map(|group| key(group, user)).collect();
-    let (rows, _) = readable(batch::rows(store, table, keys, false).await?.iter().map(|item| {
+    let (rows, _) = readable(batch::all(store, table, keys, false).await?.iter().map(|item| {
         let group = Reader { item, table }.parsed("conversation_id", ConversationId::parse)?;
         Ok((group, read(table, item)?))
     }));
     Ok(rows)
 }
 
-/// Everybody, also who has left and has not been told; and how many rows can't be read. `consistent`: as it is, and not as it was a
-/// moment ago.
+/// Lists all rows, including former members whose inbox row is behind, and counts the unreadable ones. `consistent`: by
+/// a consistent read.
 pub async fn list(
     store: &Store,
     conversation: &ConversationId,
@@ -71,7 +71,7 @@ pub struct Page {
     pub next: Option<UserId>,
 }
 
-/// So many of the members who come after `behind`.
+/// Returns a page of the members behind `behind`.
 pub async fn page(
     store: &Store,
     conversation: &ConversationId,
@@ -91,7 +91,7 @@ pub async fn page(
     Ok(Page { members, unreadable, next: next.transpose()? })
 }
 
-/// Who is named there, whatever their rows say: so many who come after `behind`, and behind whom there may be more.
+/// Returns a page of the user ids behind `behind`, whatever their rows contain. More may follow.
 pub(crate) async fn user_ids(
     store: &Store,
     conversation: &ConversationId,
@@ -116,7 +116,7 @@ fn query(store: &Store, conversation: &ConversationId) -> QueryFluentBuilder {
         .expression_attribute_values(":conversation", text(conversation.as_str()))
 }
 
-/// Removes the row of somebody who left, unless they have joined again.
+/// Deletes the row of a former member, unless the user has joined again.
 pub async fn settle(store: &Store, conversation: &ConversationId, user: &UserId, left_seq: Seq) -> Result<(), Error> {
     let table = &store.tables.members;
     let delete = store
@@ -128,7 +128,7 @@ pub async fn settle(store: &Store, conversation: &ConversationId, user: &UserId,
         .expression_attribute_values(":left", number(left_seq));
     let Err(error) = delete.send().await else { return Ok(()) };
     match error.as_service_error() {
-        // Somebody else did, or they are back; whoever is writing the row now adds them.
+        // Another process has done so, or the user is back; a concurrent write of the row adds the user.
         Some(
             DeleteItemError::ConditionalCheckFailedException(_) | DeleteItemError::TransactionConflictException(_),
         ) => Ok(()),
@@ -136,8 +136,8 @@ pub async fn settle(store: &Store, conversation: &ConversationId, user: &UserId,
     }
 }
 
-/// Makes these users' rows what they must be by the log, `None` being no row, if the log still ends there. `false`: it does not, and
-/// some may be written.
+/// Makes these users' rows what they must be by the log, `None` being no row, if the log still ends there. `false`: it
+/// does not, and some may be written.
 pub async fn restore(store: &Store, head: &Head, rows: &[(UserId, Option<RosterRow>)]) -> Result<bool, Error> {
     let table = &store.tables.members;
     let conversation = &head.conversation_id;
@@ -163,9 +163,10 @@ pub(crate) fn key(conversation: &ConversationId, user: &UserId) -> Item {
     ])
 }
 
-/// The row as it is from now on. No condition: nothing of a roster is written but beside its head, which is conditional.
+/// The row as it is from now on. No condition: nothing of a roster is written but beside its head, which is
+/// conditional.
 pub(crate) fn row_put(store: &Store, conversation: &ConversationId, row: &RosterRow) -> PutBuilder {
-    let RosterRow { user_id, role, joined_seq, from_seq, left_seq } = row;
+    let RosterRow { user_id, role, joined_seq, from_seq, left_seq, leaves } = row;
     let put = Put::builder()
         .table_name(&store.tables.members)
         .set_item(Some(key(conversation, user_id)))
@@ -173,10 +174,11 @@ pub(crate) fn row_put(store: &Store, conversation: &ConversationId, row: &Roster
         .item("joined_seq", number(joined_seq))
         .item("from_seq", number(from_seq))
         .item(VERSION, version());
-    match left_seq {
+    let optional = [("left_seq", left_seq.map(number)), ("leaves", (*leaves > 0).then(|| number(leaves)))];
+    optional.into_iter().fold(put, |put, (name, value)| match value {
         None => put,
-        Some(left) => put.item("left_seq", number(left)),
-    }
+        Some(value) => put.item(name, value),
+    })
 }
 
 fn read(table: &str, item: &Item) -> Result<RosterRow, Error> {
@@ -187,10 +189,11 @@ fn read(table: &str, item: &Item) -> Result<RosterRow, Error> {
         joined_seq: row.seq("joined_seq")?,
         from_seq: row.seq("from_seq")?,
         left_seq: row.optional("left_seq", Reader::seq)?,
+        leaves: row.optional("leaves", Reader::count)?.unwrap_or_default(),
     })
 }
 
-/// One that a later version knows may at least what every member may.
+/// A role of a later version may do at least as much as a member.
 pub(crate) fn role(text: &str) -> Role {
     match text {
         "none" => Role::None,

@@ -1,32 +1,44 @@
-//! What users set for conversations and for each other, in the rows of `inbox`.
+//! Settings of users for conversations and for each other, in the rows of `inbox`.
 
+use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::{AttributeValue, Update};
-use wire::{ConversationId, ConversationSettings, UserId};
+use aws_sdk_dynamodb::types::{AttributeValue, Delete, TransactWriteItem, Update};
+use domain::{Look, Wanted};
+use wire::{ConversationId, ConversationSettings, Timestamp, UserId};
 
-use crate::item::{VERSION, Value, text, version};
+use crate::inbox::{get_item, key};
+use crate::item::{Reader, VERSION, Value, text, version};
+use crate::message_append::{FirstMessage, first_messages_update};
 use crate::transaction::{self, Outcome};
-use crate::{Error, Store};
+use crate::{Error, Store, connections};
 
-/// What came of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     Done,
     /// There is no such conversation for this user.
     NotMember,
-    /// Somebody else was just writing the row.
+    /// A concurrent write of the row.
     Busy,
 }
 
-/// Sets what is given for a conversation, in the user's own row.
+/// Sets these fields of a conversation, in the user's own row.
 pub async fn set_conversation(
     store: &Store,
     user: &UserId,
     conversation: &ConversationId,
     set: &ConversationSettings,
+    now: Timestamp,
 ) -> Result<Set, Error> {
-    let archived = |archived: bool| Value::of(archived.then_some(AttributeValue::Bool(true)));
-    let attributes = [("muted_until", muted_until(set)), ("archived", set.archived.map_or(Value::Left, archived))];
+    let yes = |is_set: bool| Value::of(is_set.then_some(AttributeValue::Bool(true)));
+    // No badge counts a muted conversation.
+    let look = set.muted_until.map_or(Value::Left, |_| Value::Set(text(Look::new(Wanted::Badge, now).stored())));
+    let attributes = [
+        ("muted_until", muted_until(set)),
+        ("mute_mentions", set.mute_mentions.map_or(Value::Left, yes)),
+        ("archived", set.archived.map_or(Value::Left, yes)),
+        ("look", look),
+    ];
     set_attributes(store, user, conversation, "attribute_exists(last_seq)", attributes).await
 }
 
@@ -34,13 +46,14 @@ pub(crate) fn muted_until(set: &ConversationSettings) -> Value {
     set.muted_until.map_or(Value::Left, |until| Value::of(until.map(|until| text(until.to_string()))))
 }
 
-/// Sets those that have a value, removes those that have none, and leaves the others, in a row for which `condition` holds.
-pub(crate) async fn set_attributes(
+/// Sets those that have a value, removes those that have none, and leaves the others, in a row for which `condition`
+/// holds.
+pub(crate) async fn set_attributes<const N: usize>(
     store: &Store,
     user: &UserId,
     conversation: &ConversationId,
     condition: &str,
-    attributes: [(&str, Value); 2],
+    attributes: [(&str, Value); N],
 ) -> Result<Set, Error> {
     let table = &store.tables.inbox;
     let mut write = store
@@ -76,39 +89,122 @@ pub(crate) async fn set_attributes(
     }
 }
 
-/// Blocks `peer`, or no longer: in the rows of both, so that each one's own row says whether they may write, and whom their ticks
-/// are for. The rows are made where there are none yet.
-pub async fn set_blocked(
-    store: &Store,
-    user: &UserId,
-    peer: &UserId,
-    conversation: &ConversationId,
-    blocked: bool,
-) -> Result<Set, Error> {
+/// How a user's row, as it was read, says that they stand with another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an attribute of the row, set for itself")]
+pub struct Relation {
+    /// Something was written: the rows are a conversation's.
+    pub has_conversation: bool,
+    /// The user blocks the other.
+    pub blocked: bool,
+    /// The block is counted beside both users' connections, unless the version before wrote it.
+    counted: bool,
+    /// The other blocks the user.
+    blocked_by_peer: bool,
+}
+
+impl Relation {
+    /// Whether the row says that already, and nothing is to be written.
+    pub fn is_set(self, blocked: bool) -> bool {
+        self.blocked == blocked && self.counted == blocked
+    }
+
+    /// A block exists between the two users.
+    pub fn is_blocked(self) -> bool {
+        self.blocked || self.blocked_by_peer
+    }
+
+    /// Checks that the user's row is unchanged since the read.
+    fn unchanged(self) -> String {
+        let is = |is: bool, attribute| format!("attribute_{}exists({attribute})", if is { "" } else { "not_" });
+        let counted = is(self.counted, COUNTED);
+        if self.has_conversation {
+            return counted;
+        }
+        format!("{counted} AND attribute_not_exists(last_seq) AND {}", is(self.blocked_by_peer, "blocked_by_peer"))
+    }
+}
+
+/// In the row of who blocks: the block is counted.
+const COUNTED: &str = "block_counted";
+
+/// How `user` stands with the other member of this conversation, or of one that there may be.
+pub async fn relation(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Relation, Error> {
+    let item = get_item(store, user, conversation.as_str()).await?.unwrap_or_default();
+    let row = Reader { item: &item, table: &store.tables.inbox };
+    Ok(Relation {
+        has_conversation: item.contains_key("last_seq"),
+        blocked: row.flag("blocked")?,
+        counted: row.flag(COUNTED)?,
+        blocked_by_peer: row.flag("blocked_by_peer")?,
+    })
+}
+
+/// A block, or its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    pub user: &'a UserId,
+    pub peer: &'a UserId,
+    pub conversation: &'a ConversationId,
+    pub was: Relation,
+    /// For a stranger's block, which counts as a first message.
+    pub first_message: Option<FirstMessage>,
+}
+
+/// Blocks the peer, in the rows of both users, so that each user's own row decides about messages and receipts. Missing
+/// rows are created. The connections of both users count the block, so that a post in a group knows when to read these
+/// rows.
+pub async fn block(store: &Store, block: &Block<'_>) -> Result<Set, Error> {
+    let Block { user, peer, conversation, was, first_message } = *block;
+    let row = |owner: &UserId, peer: &UserId, sets: &str| {
+        Update::builder()
+            .table_name(&store.tables.inbox)
+            .set_key(Some(key(owner, conversation)))
+            .update_expression(format!("SET peer_id = :peer, {VERSION} = if_not_exists({VERSION}, :v), {sets}"))
+            .expression_attribute_values(":peer", text(peer.as_str()))
+            .expression_attribute_values(":v", version())
+            .expression_attribute_values(":yes", AttributeValue::Bool(true))
+    };
+    let own = row(user, peer, &format!("blocked = :yes, {COUNTED} = :yes")).condition_expression(was.unchanged());
+    let mut writes = vec![transaction::update(own), transaction::update(row(peer, user, "blocked_by_peer = :yes"))];
+    if !was.counted {
+        writes.extend([user, peer].map(|user| connections::count_block(store, user)));
+    }
+    writes.extend(first_message.map(|first| transaction::update(first_messages_update(store, user, first))));
+    commit(store, writes).await
+}
+
+/// Ends a block of the peer. Without any message between the two, and without a block by the other user, no row is
+/// left.
+pub async fn unblock(store: &Store, block: &Block<'_>) -> Result<Set, Error> {
+    let Block { user, peer, conversation, was, .. } = *block;
     let table = &store.tables.inbox;
-    let rows = [(user, peer, "blocked"), (peer, user, "blocked_by_peer")];
-    let writes = rows
-        .into_iter()
-        .map(|(owner, peer, attribute)| {
-            let update = Update::builder()
-                .table_name(table)
-                .key("user_id", text(owner.as_str()))
-                .key("conversation_id", text(conversation.as_str()))
-                .expression_attribute_values(":peer", text(peer.as_str()))
-                .expression_attribute_values(":v", version());
-            let row = format!("SET peer_id = :peer, {VERSION} = if_not_exists({VERSION}, :v)");
-            let update = if blocked {
-                let yes = AttributeValue::Bool(true);
-                update.update_expression(format!("{row}, {attribute} = :yes")).expression_attribute_values(":yes", yes)
-            } else {
-                update.update_expression(format!("{row} REMOVE {attribute}"))
-            };
-            transaction::update(update)
-        })
-        .collect();
-    match transaction::write(store, table, writes).await? {
+    let mut writes = if was.has_conversation || was.blocked_by_peer {
+        let remove = |owner: &UserId, names: &str| {
+            let update = Update::builder().table_name(table).set_key(Some(key(owner, conversation)));
+            update.update_expression(format!("REMOVE {names}"))
+        };
+        let own = remove(user, &format!("blocked, {COUNTED}")).condition_expression(was.unchanged());
+        vec![transaction::update(own), transaction::update(remove(peer, "blocked_by_peer"))]
+    } else {
+        let delete = |owner: &UserId| Delete::builder().table_name(table).set_key(Some(key(owner, conversation)));
+        let own = delete(user).condition_expression(was.unchanged());
+        let peers = "attribute_not_exists(last_seq) AND attribute_not_exists(blocked)";
+        vec![transaction::delete(own), transaction::delete(delete(peer).condition_expression(peers))]
+    };
+    if was.counted {
+        for user in [user, peer] {
+            let count = connections::blocks(store, user).await?;
+            writes.push(connections::uncount_block(store, user, count));
+        }
+    }
+    commit(store, writes).await
+}
+
+async fn commit(store: &Store, writes: Vec<Result<TransactWriteItem, BuildError>>) -> Result<Set, Error> {
+    match transaction::write(store, &store.tables.inbox, writes.into_iter().collect()).await? {
         Outcome::Written => Ok(Set::Done),
-        Outcome::Cancelled(cancelled) if cancelled.is_conflict() => Ok(Set::Busy),
+        Outcome::Cancelled(cancelled) if cancelled.is_lost() => Ok(Set::Busy),
         Outcome::Cancelled(cancelled) => Err(cancelled.into()),
     }
 }

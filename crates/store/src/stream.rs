@@ -1,32 +1,36 @@
-//! The streams of `inbox`, `conversations` and `media`, as Lambda hands them on: what rows were and what they are, which groups have
-//! moved, and which media rows are gone.
+//! The streams of `inbox`, `conversations` and `media`, as Lambda delivers them: old and new rows, moved groups, and
+//! removed media rows.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use domain::{object_key, puts_end};
+use domain::{Look, object_key, puts_end};
 use serde::Deserialize;
+use serde_json::json;
 use wire::{ConversationId, Kind, MediaId, Seq, Timestamp, UserId};
 
 use crate::Error;
 use crate::inbox::is_silent;
 use crate::item::{Item, Reader, readable};
-use crate::media::TOMBSTONE;
 
-/// What happened to a member's row.
+/// A change of a member's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowChange {
     pub user_id: UserId,
     pub conversation_id: ConversationId,
-    /// What phones were rung for, up to here, is read or deleted, or the conversation is gone. The same write can have brought news: a
-    /// group's row goes over several entries at once.
+    /// Pushes up to here are read or deleted, or the conversation is gone. The same write can contain news: a group's
+    /// row applies several entries together.
     pub read: Option<Seq>,
     pub news: Option<Said>,
+    /// Why `notify` is to look at the row again.
+    pub look: Option<Look>,
+    /// A badge counted the conversation, which is read now.
+    pub uncounted: bool,
     /// What Lambda calls the record.
     pub sequence_number: String,
 }
 
-/// Somebody else wrote a message.
+/// A message of another user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
     pub seq: Seq,
@@ -34,12 +38,46 @@ pub struct Said {
 }
 
 /// The changes of a batch, in their order, and how many records can't be read.
-pub fn changes(batch: Batch) -> (Vec<RowChange>, u64) {
-    readable(batch.records.into_iter().map(|record| {
+pub fn changes(event: Looks) -> (Vec<RowChange>, u64) {
+    let records = event.records.into_iter().map(|record| {
         // The cause may quote what people wrote.
         let record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
         read(record)
-    }))
+    });
+    let given_up = event.looks.into_iter().map(|Left { user_id, conversation_id, look }| {
+        let look = Some(Look::parse(&look).ok_or_else(|| unusable("look"))?);
+        Ok(RowChange {
+            user_id,
+            conversation_id,
+            read: None,
+            news: None,
+            look,
+            uncounted: false,
+            sequence_number: String::new(),
+        })
+    });
+    readable(records.chain(given_up))
+}
+
+/// What `notify` is invoked with: a batch of the stream of `inbox`, or what it gave up before.
+#[derive(Debug, Deserialize)]
+pub struct Looks {
+    #[serde(rename = "Records", default)]
+    records: Vec<serde_json::Value>,
+    #[serde(default)]
+    looks: Vec<Left>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Left {
+    user_id: UserId,
+    conversation_id: ConversationId,
+    look: String,
+}
+
+/// The event with which `notify` looks at this once more.
+pub fn given_up(user: &UserId, conversation: &ConversationId, look: &Look) -> String {
+    json!({"looks": [{"user_id": user, "conversation_id": conversation, "look": look.stored()}]}).to_string()
 }
 
 /// As Lambda hands it to a function: <https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html>.
@@ -83,7 +121,19 @@ fn read(record: Record) -> Result<RowChange, Error> {
     let (rung, still_rung) = (seq_of(old, "notified_seq")?, seq_of(new, "notified_seq")?);
     let read = rung.filter(|_| still_rung.is_none());
     let news = news(&user_id, old, new)?;
-    Ok(RowChange { user_id, conversation_id, read, news, sequence_number })
+    let look = look(old, new)?;
+    let is_badged = |row: Option<&Reader>| row.is_some_and(|row| row.item.contains_key("badged_at"));
+    let uncounted = is_badged(old) && !is_badged(new);
+    Ok(RowChange { user_id, conversation_id, read, news, look, uncounted, sequence_number })
+}
+
+/// Returns the job of this write.
+fn look(old: Option<&Reader>, new: Option<&Reader>) -> Result<Option<Look>, Error> {
+    let look_of = |row: Option<&Reader>| {
+        row.map_or(Ok(None), |row| row.optional("look", Reader::text).map(|text| text.map(str::to_owned)))
+    };
+    let (before, now) = (look_of(old)?, look_of(new)?);
+    Ok(now.filter(|now| before.as_ref() != Some(now)).and_then(|text| Look::parse(&text)))
 }
 
 fn seq_of(row: Option<&Reader>, name: &'static str) -> Result<Option<Seq>, Error> {
@@ -117,8 +167,8 @@ fn reader(item: &Item) -> Reader<'_> {
 
 const STREAM: &str = "a stream";
 
-/// The groups whose heads a batch of the stream of `conversations` is about, each with what Lambda calls its record; and how many
-/// records can't be read.
+/// Returns the groups in a batch of the stream of `conversations`, with Lambda's ids of their records. Also returns the
+/// number of unreadable records.
 pub fn groups(batch: Batch) -> (Vec<(ConversationId, String)>, u64) {
     readable(batch.records.into_iter().map(|record| {
         let record: Record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
@@ -126,6 +176,8 @@ pub fn groups(batch: Batch) -> (Vec<(ConversationId, String)>, u64) {
         Ok((reader(&keys).parsed("conversation_id", ConversationId::parse)?, record.dynamodb.sequence_number))
     }))
 }
+
+pub(crate) const TOMBSTONE: &str = "removed_at";
 
 /// A media row that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,9 +199,39 @@ impl Removed {
     }
 }
 
-/// The rows that a batch of the stream of `media` says are gone, and how many records can't be read.
-pub fn removed(batch: Batch) -> (Vec<Removed>, u64) {
-    readable(batch.records.into_iter().map(|record| {
+/// What `media` is invoked with: a batch of the stream of `media`, or what it gave up before.
+#[derive(Debug, Deserialize)]
+pub struct Removals {
+    #[serde(rename = "Records", default)]
+    records: Vec<serde_json::Value>,
+    #[serde(default)]
+    removed: Vec<LeftBehind>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LeftBehind {
+    media_id: MediaId,
+    kind: String,
+    upload_id: Option<String>,
+    puts_end_ms: Option<i64>,
+}
+
+/// The event with which `media` removes this once more.
+pub fn left_behind(row: &Removed) -> String {
+    let Removed { media_id, kind, upload_id, puts_end, .. } = row;
+    let puts_end_ms = puts_end.map(Timestamp::millis);
+    let removed =
+        json!({"media_id": media_id, "kind": kind.as_str(), "upload_id": upload_id, "puts_end_ms": puts_end_ms});
+    json!({ "removed": [removed] }).to_string()
+}
+
+/// The rows that such an event says are gone, and how many records can't be read.
+pub fn removed(event: Removals) -> (Vec<Removed>, u64) {
+    let given_up = event.removed.into_iter().map(|LeftBehind { media_id, kind, upload_id, puts_end_ms }| {
+        let (kind, puts_end) = (Kind::stored(&kind), puts_end_ms.map(Timestamp::from_millis));
+        Ok(Removed { media_id, kind, upload_id, puts_end, sequence_number: String::new() })
+    });
+    let records = event.records.into_iter().map(|record| {
         let record: Record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
         let Images { keys, old_image, sequence_number, .. } = record.dynamodb;
         let (keys, old) = (item(keys), item(old_image.unwrap_or_default()));
@@ -163,7 +245,8 @@ pub fn removed(batch: Batch) -> (Vec<Removed>, u64) {
             puts_end: (!is_tombstone).then(|| puts_end(ready_at, end)),
             sequence_number,
         })
-    }))
+    });
+    readable(records.chain(given_up))
 }
 
 fn unusable(attribute: &'static str) -> Error {

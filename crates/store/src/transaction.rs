@@ -23,7 +23,7 @@ pub(crate) fn check(check: ConditionCheckBuilder) -> Result<TransactWriteItem, B
     check.build().map(|check| TransactWriteItem::builder().condition_check(check).build())
 }
 
-/// What came of the writes.
+/// The outcome of a transaction.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Written,
@@ -34,12 +34,12 @@ pub(crate) enum Outcome {
 /// Why nothing was written.
 #[derive(Debug)]
 pub(crate) struct Cancelled {
-    /// One for each write, in their order.
+    /// A reason per write, in their order.
     reasons: Vec<CancellationReason>,
     error: Error,
 }
 
-/// Writes all of it or nothing. After an error nobody knows which. `table`: what the error names.
+/// Writes all or nothing. After an error the outcome is unknown. `table`: the table that the error names.
 pub(crate) async fn write(
     store: &Store,
     table: &str,
@@ -64,17 +64,18 @@ pub(crate) async fn write(
 }
 
 impl Cancelled {
-    /// A condition did not hold, or somebody else was just writing.
+    /// A condition did not hold, or a concurrent write has one of the items.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_for("ConditionalCheckFailed") || self.is_conflict()
     }
 
-    /// Somebody else was just writing one of the items.
+    /// A concurrent write has one of the items.
     pub(crate) fn is_conflict(&self) -> bool {
         self.is_for("TransactionConflict")
     }
 
-    /// Items with one partition key fill all that DynamoDB holds of them where there is an index beside the table, 10 GB.
+    /// Items with one partition key fill all that DynamoDB holds of them where there is an index beside the table, 10
+    /// GB.
     pub(crate) fn is_full(&self) -> bool {
         self.is_for("ItemCollectionSizeLimitExceeded")
     }

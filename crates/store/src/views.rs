@@ -1,41 +1,47 @@
 //! A member's row of a group in `inbox`, which follows the group's log.
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use domain::{Membership, News, View};
+use domain::{Membership, View};
 use wire::{ConversationId, UserId};
 
-use crate::inbox::{Update, key, outcome, read_if_written, row};
-use crate::item::{Item, Reader, Value, number, text, version};
-use crate::roster::role;
+use crate::inbox::{MemberRows, Update, key, member_rows, outcome, read_if_written, row};
+use crate::item::{Reader, Value, number, readable, text, version};
+use crate::view::earlier_text;
 use crate::{Error, Store, batch};
 
-/// Rows of some members of a group.
-#[derive(Debug, Default)]
-pub struct Views {
-    pub rows: Vec<Membership>,
-    /// Whose row can't be read.
-    pub unreadable: Vec<UserId>,
+/// The rows of those of these members who have one, perhaps as they were a moment ago: whoever moves one finds out.
+pub async fn glance(
+    store: &Store,
+    conversation: &ConversationId,
+    users: &[UserId],
+) -> Result<MemberRows<Membership>, Error> {
+    member_rows(store, conversation, users, false, read_if_written).await
 }
 
-/// The rows of those of these members who have one, perhaps as they were a moment ago: whoever moves one finds out.
-pub async fn glance(store: &Store, conversation: &ConversationId, users: &[UserId]) -> Result<Views, Error> {
+/// Counts how often each of these users left the group since the last own join, by the existing rows. For a current
+/// member the member list has the count, and this row may lack it.
+pub async fn leaves(
+    store: &Store,
+    conversation: &ConversationId,
+    users: &[UserId],
+) -> Result<HashMap<UserId, u64>, Error> {
+    if users.is_empty() {
+        return Ok(HashMap::new());
+    }
     let table = &store.tables.inbox;
     let keys = users.iter().map(|user| key(user, conversation)).collect();
-    let mut views = Views::default();
-    for item in batch::rows(store, table, keys, false).await? {
-        match read_if_written(table, &item) {
-            Ok(row) => views.rows.extend(row),
-            Err(error) => {
-                tracing::error!(%error, "a row can't be read; it is passed over");
-                views.unreadable.push(Reader { item: &item, table }.parsed("user_id", UserId::parse)?);
-            }
-        }
-    }
-    Ok(views)
+    let rows = batch::all(store, table, keys, true).await?;
+    let leaves = rows.iter().map(|item| {
+        let row = Reader { item, table };
+        Ok((row.parsed("user_id", UserId::parse)?, row.optional("leaves", Reader::count)?.unwrap_or_default()))
+    });
+    Ok(readable(leaves).0.into_iter().collect())
 }
 
-/// Makes the row what it is further on in the log, if it is still as it was: not if an ack, a read, a ring or somebody else who brings
-/// it along came between. One write, whatever it went over.
+/// Moves the row further along the log, if it is unchanged: not if an ack, a read, a push or another catch-up came
+/// between. One write, for any number of entries.
 pub async fn advance(store: &Store, before: Option<&Membership>, after: &Membership) -> Result<Update, Error> {
     let Some(view) = after.view() else {
         return Err(Error::Item { table: store.tables.inbox.clone(), attribute: "first_seq" });
@@ -67,8 +73,11 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
         ("news_at", Value::of(news.map(|news| number(news.at.millis())))),
         ("deleted_seq", Value::of(news.filter(|news| news.deleted).map(|news| number(news.seq)))),
         ("mentioned_seq", Value::of(view.mentioned_seq.map(number))),
+        ("leaves", Value::of((view.leaves > 0).then(|| number(view.leaves)))),
+        ("earlier", Value::of(earlier_text(&after.owed()).map(text))),
         ("notified_seq", Value::of(after.notified_seq.map(number))),
         ("pending_from", Value::of(after.marks.pending_from.map(number))),
+        ("look", after.look.map_or(Value::Left, |look| Value::Set(text(look.stored())))),
     ] {
         match value {
             Value::Set(value) => {
@@ -118,27 +127,4 @@ fn unchanged(write: UpdateItemFluentBuilder, before: Option<&Membership>) -> Upd
         }
     };
     write.condition_expression(condition)
-}
-
-/// What only the view of a group has.
-pub(crate) fn is_of_group(item: &Item) -> bool {
-    item.contains_key("first_seq")
-}
-
-/// Only the part of the row that a group has and a direct conversation has not.
-pub(crate) fn view(row: &Reader) -> Result<View, Error> {
-    let deleted_seq = row.optional("deleted_seq", Reader::seq)?;
-    let news = |row: &Reader, name| {
-        let seq = row.seq(name)?;
-        Ok(News { seq, at: row.time("news_at")?, deleted: deleted_seq == Some(seq) })
-    };
-    Ok(View {
-        role: role(row.text("member_role")?),
-        first_seq: row.seq("first_seq")?,
-        left_seq: row.optional("left_seq", Reader::seq)?,
-        news: row.optional("news_seq", news)?,
-        mentioned_seq: row.optional("mentioned_seq", Reader::seq)?,
-        group: None,
-        rules: None,
-    })
 }

@@ -1,14 +1,19 @@
-//! `watchers`: to which connections a channel's entries are posted as they are written. In so many parts, so that neither a crowd that
-//! comes at once nor the posts of an entry wait for a single partition, and so that a fan-out that ends in the middle goes on there.
+//! `watchers`: the connections that get a channel's entries. The rows are in several parts, so that neither many new
+//! subscribers nor the posts of an entry wait for a single partition. An interrupted fan-out continues at the next
+//! part.
+
+use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::Select;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{ReturnValue, Select};
 use domain::ConnectionId;
 use sha2::{Digest as _, Sha256};
 use wire::limits::WATCHERS_MAX;
 use wire::{ConversationId, Seq, Timestamp, UserId};
 
+use crate::connections::CONNECTION_TTL;
 use crate::connections::{Connection, KEPT_AFTER_END};
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
@@ -18,7 +23,7 @@ use crate::{Error, Store};
 pub const PARTS: u8 = 8;
 /// Watchers in one of them.
 pub const WATCHERS_OF_PART_MAX: usize = WATCHERS_MAX / PARTS as usize;
-/// The sort key of the row that says up to which entry a part was told: no connection's id has a space.
+/// The sort key of the row with the last entry that a part got: no connection's id has a space.
 const TOLD: &str = " told";
 
 /// A connection over which its user looks at a channel.
@@ -36,8 +41,10 @@ pub struct Watcher {
 #[derive(Debug)]
 pub struct WatcherPart {
     pub number: u8,
-    /// Everybody in it was told of the entries up to here.
+    /// All connections of the part got the entries up to here.
     pub told_seq: Seq,
+    /// When that was.
+    pub told_at: Option<Timestamp>,
     pub watchers: Vec<Watcher>,
     pub unreadable: u64,
 }
@@ -90,33 +97,86 @@ pub async fn is_crowded(
     Ok(usize::try_from(found.count()).unwrap_or_default() > WATCHERS_OF_PART_MAX)
 }
 
-/// Who is in one part. Consistent: who watches before an entry is written is found behind it. One page of rows is far more than there
-/// may be.
+/// Counts a connection that is turned away since its part is full: how many were in the last `TURNED_AWAY_FOR`, in all
+/// parts, about. Each comes back after its next connect, at the latest after a connection's longest life.
+pub async fn turned_away(
+    store: &Store,
+    channel: &ConversationId,
+    connection: &ConnectionId,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    let table = &store.tables.watchers;
+    let key = Item::from([
+        ("channel_part".to_owned(), text(format!("{channel} {} turned away", part_of(connection)))),
+        ("connection_id".to_owned(), text(TURNED_AWAY)),
+    ]);
+    let write = store.client.update_item().table_name(table).set_key(Some(key));
+    let ends_at = now.plus(TURNED_AWAY_FOR);
+    let end = |write: UpdateItemFluentBuilder| {
+        let ends = [(":ends", number(ends_at.millis())), (":expires", number(ends_at.seconds())), (":v", version())];
+        let values = ends.into_iter().chain([(":now", number(now.millis())), (":one", number(1))]);
+        values.fold(write, |write, (name, value)| write.expression_attribute_values(name, value))
+    };
+    let go_on = end(write.clone())
+        .update_expression(
+            "ADD turned_away :one SET ends_at = if_not_exists(ends_at, :ends), \
+             expires_at = if_not_exists(expires_at, :expires), v = if_not_exists(v, :v)",
+        )
+        .condition_expression("attribute_not_exists(ends_at) OR ends_at > :now")
+        .return_values(ReturnValue::AllNew);
+    let counted = match go_on.send().await {
+        Ok(written) => Reader { item: &written.attributes.unwrap_or_default(), table }.count("turned_away")?,
+        Err(error) => match error.as_service_error() {
+            // The time of the earlier count is over: it begins again. A concurrent second count may be lost.
+            Some(UpdateItemError::ConditionalCheckFailedException(_)) => {
+                let anew = "SET turned_away = :one, ends_at = :ends, expires_at = :expires, v = :v";
+                let begin = end(write).update_expression(anew).condition_expression("ends_at <= :now");
+                match begin.send().await.of_call("UpdateItem", table) {
+                    Err(error) if !error.is_refused() => return Err(error),
+                    _ => 1,
+                }
+            }
+            _ => return Err(Error::call("UpdateItem", table, error)),
+        },
+    };
+    Ok(counted * u64::from(PARTS))
+}
+
+/// The sort key of that count, in a partition of its own: who reads those who watch does not read it.
+const TURNED_AWAY: &str = " turned away";
+const TURNED_AWAY_FOR: Duration = CONNECTION_TTL;
+
+/// Returns the connections of one part. Consistent: a connection that subscribed before an entry was written is in the
+/// result. A page of rows has far more room than the maximum.
 pub async fn part(store: &Store, channel: &ConversationId, number: u8) -> Result<WatcherPart, Error> {
     let table = &store.tables.watchers;
     let found = query(store, channel, number).send().await.of_call("Query", table)?;
-    let mut part = WatcherPart { number, told_seq: Seq::ZERO, watchers: vec![], unreadable: 0 };
+    let mut part = WatcherPart { number, told_seq: Seq::ZERO, told_at: None, watchers: vec![], unreadable: 0 };
     let is_of_here = |item: &&Item| item.get("api").is_none_or(|api| api.as_s() == Ok(&store.api));
     let (told, watchers): (Vec<&Item>, Vec<&Item>) =
         found.items().iter().filter(is_of_here).partition(|item| item.contains_key("told_seq"));
     if let Some(item) = told.first() {
-        part.told_seq = Reader { item, table }.seq("told_seq")?;
+        let row = Reader { item, table };
+        part.told_seq = row.seq("told_seq")?;
+        // A row of the version before does not say.
+        part.told_at = row.optional("told_at", Reader::time)?;
     }
     (part.watchers, part.unreadable) = readable(watchers.into_iter().map(|item| read(table, item)));
     Ok(part)
 }
 
-/// Notes that everybody in a part was told of the entries up to `seq`.
-pub async fn told(store: &Store, channel: &ConversationId, part: u8, seq: Seq) -> Result<(), Error> {
+/// Records that all connections of a part got the entries up to `seq`, now.
+pub async fn told(store: &Store, channel: &ConversationId, part: u8, seq: Seq, now: Timestamp) -> Result<(), Error> {
     let table = &store.tables.watchers;
     let write = store
         .client
         .update_item()
         .table_name(table)
         .set_key(Some(key(channel, part, TOLD)))
-        .update_expression("SET told_seq = :seq, v = if_not_exists(v, :v)")
+        .update_expression("SET told_seq = :seq, told_at = :now, v = if_not_exists(v, :v)")
         .condition_expression("attribute_not_exists(told_seq) OR told_seq < :seq")
         .expression_attribute_values(":seq", number(seq))
+        .expression_attribute_values(":now", number(now.millis()))
         .expression_attribute_values(":v", version());
     let Err(error) = write.send().await else { return Ok(()) };
     match error.as_service_error() {
@@ -141,7 +201,7 @@ fn partition(channel: &ConversationId, part: u8) -> aws_sdk_dynamodb::types::Att
     text(format!("{channel} {part}"))
 }
 
-/// The same for a connection at any time.
+/// Returns the part of a connection, the same at any time.
 fn part_of(connection: &ConnectionId) -> u8 {
     Sha256::digest(connection.as_str()).first().copied().unwrap_or_default() % PARTS
 }

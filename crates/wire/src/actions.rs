@@ -78,13 +78,22 @@ pub struct ActionSpec {
     pub function: &'static str,
     /// A request.
     pub example: &'static str,
-    /// Whether a request has an answer. Of one that has none, nothing is told, not even an error.
+    /// Whether a request has a reply. Without one, the server sends no frame, not even an error.
     pub replies: bool,
+}
+
+/// A request that has a reply.
+pub trait Ask: Into<Action> {
+    /// The reply's result.
+    type Result: Send + 'static;
+
+    /// Returns the result of a reply to this action, and `None` for a reply to another one.
+    fn result(reply: Reply) -> Option<Self::Result>;
 }
 
 macro_rules! registry {
     ($($(#[$doc:meta])* $name:literal: $variant:ident($request:ty) $(-> $result:ty)?, in $function:literal, like $example:literal;)+) => {
-        /// What a client asks for.
+        /// A request of a client, by its action.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
         #[serde(tag = "action", rename_all = "snake_case")]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -108,7 +117,7 @@ macro_rules! registry {
             }
         }
 
-        /// What an action answers when it succeeded.
+        /// The result of an action that succeeded.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
         #[serde(untagged)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -137,6 +146,20 @@ macro_rules! registry {
             }
         })?)+
 
+        $(impl From<$request> for Action {
+            fn from(request: $request) -> Self {
+                Self::$variant(request)
+            }
+        })+
+
+        $($(impl Ask for $request {
+            type Result = $result;
+
+            fn result(reply: Reply) -> Option<$result> {
+                if let Reply::$variant(result) = reply { Some(result) } else { None }
+            }
+        })?)+
+
         /// All of them, in the order of the docs.
         pub const ACTIONS: &[ActionSpec] =
             &[$(ActionSpec {
@@ -152,19 +175,19 @@ registry! {
     /// Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
     "send": Send(SendRequest) -> SendResult, in "send",
         like r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"text","body":"hi"}"#;
-    /// Gives a message of one's own another text.
+    /// Replaces the text of one of the caller's messages.
     "edit": Edit(EditRequest) -> EditResult, in "send",
         like r#"{"action":"edit","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b0f","body":"hello"}"#;
-    /// Deletes a message of one's own, for everybody.
+    /// Deletes one of the caller's messages, for all members.
     "delete": Delete(DeleteRequest) -> DeleteResult, in "send",
         like r#"{"action":"delete","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b10"}"#;
-    /// Puts an emoji beside a message, in the place of one's own before, or takes it back.
+    /// Adds the caller's reaction to a message, replaces the earlier one, or removes it.
     "react": React(ReactRequest) -> ReactResult, in "send",
         like r#"{"action":"react","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b11","emoji":"👍"}"#;
     /// "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
     "ack": Ack(AckRequest) -> AckResult, in "drain",
         like r#"{"action":"ack","id":"r1","up_to":[{"conversation_id":"dm_x","seq":42}]}"#;
-    /// What no device of the user has acknowledged, a page at a time, oldest first.
+    /// Returns the messages that no device of the user has acknowledged, page by page, oldest first.
     "drain": Drain(DrainRequest) -> DrainResult, in "drain",
         like r#"{"action":"drain","id":"r1"}"#;
     /// "The user has read everything up to here", and so holds it: blue ticks. Idempotent, never moves back.
@@ -209,16 +232,16 @@ registry! {
     /// Changes what a group is called, and what its members may do.
     "update": Update(UpdateRequest) -> UpdateResult, in "group",
         like r#"{"action":"update","id":"r1","conversation_id":"gr_x","client_msg_id":"c6","title":"Sea"}"#;
-    /// Who is in a group.
+    /// Lists the members of a group.
     "members": Members(MembersRequest) -> MembersResult, in "group",
         like r#"{"action":"members","id":"r1","conversation_id":"gr_x","limit":100}"#;
     /// How far the other members of a group have come.
     "receipts": Receipts(ReceiptsRequest) -> ReceiptsResult, in "group",
         like r#"{"action":"receipts","id":"r1","conversation_id":"gr_x"}"#;
-    /// Who reacted to a message.
+    /// Lists the reactions to a message, with their users.
     "reactions": Reactions(ReactionsRequest) -> ReactionsResult, in "group",
         like r#"{"action":"reactions","id":"r1","conversation_id":"gr_x","seq":42}"#;
-    /// Becomes a member of a channel that takes everybody. Again: harmless.
+    /// Joins a channel, or rejoins a group that the caller left. Safe to repeat.
     "join": Join(JoinRequest) -> JoinResult, in "group",
         like r#"{"action":"join","id":"r1","conversation_id":"ch_x"}"#;
     /// The channels whose member the user is, with what of each is unread.
@@ -233,12 +256,65 @@ registry! {
     /// The user is writing. Neither stored nor answered.
     "typing": Typing(TypingRequest), in "connect",
         like r#"{"action":"typing","conversation_id":"dm_x"}"#;
-    /// Who of these is there, and when the others were.
+    /// Returns which of these users are online, and when the others last were.
     "presence": Presence(PresenceRequest) -> PresenceResult, in "connect",
         like r#"{"action":"presence","id":"r1","user_ids":["bob"]}"#;
     /// Whether anything is pending; also keeps an idle socket open.
     "ping": Ping(PingRequest) -> PingResult, in "drain",
         like r#"{"action":"ping","id":"r1"}"#;
+}
+
+macro_rules! served {
+    ($($function:literal: $name:ident { $($variant:ident($request:ty),)+ })+) => {
+        $(
+            /// The actions that this function serves.
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub enum $name {
+                $($variant($request),)+
+            }
+
+            /// # Errors
+            /// `unknown_action`: another function serves it.
+            impl TryFrom<Action> for $name {
+                type Error = Refusal;
+
+                fn try_from(action: Action) -> Result<Self, Refusal> {
+                    match action {
+                        $(Action::$variant(request) => Ok(Self::$variant(request)),)+
+                        _ => Err(Refusal::UnknownAction),
+                    }
+                }
+            }
+        )+
+
+        /// The functions that serve an action.
+        #[cfg(test)]
+        fn served_by(action: &Action) -> Vec<&'static str> {
+            let all = [$(($function, $name::try_from(action.clone()).is_ok()),)+];
+            all.into_iter().filter(|(_, serves)| *serves).map(|(function, _)| function).collect()
+        }
+    };
+}
+
+served! {
+    "send": SendAction {
+        Send(SendRequest), Edit(EditRequest), Delete(DeleteRequest), React(ReactRequest),
+    }
+    "drain": DrainAction { Drain(DrainRequest), Ack(AckRequest), Ping(PingRequest), }
+    "read": ReadAction { Read(ReadRequest), Settings(Settings), }
+    "inbox": InboxAction { Inbox(InboxRequest), Channels(ChannelsRequest), History(HistoryRequest), }
+    "device": DeviceAction { Device(DeviceRequest), }
+    "media": MediaAction { Upload(UploadRequest), Uploaded(UploadedRequest), Download(DownloadRequest), }
+    "group": GroupAction {
+        Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), Join(JoinRequest), Leave(LeaveRequest),
+        Role(RoleRequest), Update(UpdateRequest), Members(MembersRequest), Receipts(ReceiptsRequest),
+        Reactions(ReactionsRequest),
+    }
+    "connect": ConnectAction {
+        Presence(PresenceRequest), Typing(TypingRequest), Watch(WatchRequest), Unwatch(UnwatchRequest),
+    }
+    // For services, without a route.
+    "admin": ServiceAction { Send(SendRequest), Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), }
 }
 
 #[cfg(test)]
@@ -255,6 +331,14 @@ mod tests {
             let frame = serde_json::to_value(&request.action).unwrap();
             assert_eq!(frame["action"], *name);
             assert_eq!(Request::parse(&frame.to_string()).unwrap().action, request.action);
+        }
+    }
+    #[test]
+    fn each_action_is_in_the_enum_of_its_function_and_in_no_other() {
+        for ActionSpec { example, function, .. } in ACTIONS {
+            let served = served_by(&Request::parse(example).unwrap().action);
+            let by_route: Vec<_> = served.into_iter().filter(|function| *function != "admin").collect();
+            assert_eq!(by_route, [*function], "{example}");
         }
     }
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::actions::MutedUntil;
 use crate::group::{AllowedTo, HistoryFrom, JoinBy, Role, System};
-use crate::ids::{ConversationId, Seq, UserId};
-use crate::message::Kind;
+use crate::ids::{ConversationId, ConversationKind, Seq, UserId};
+use crate::kind::Kind;
 use crate::time::Timestamp;
 
 /// A conversation, as the chat list shows it to one of its members.
@@ -14,23 +14,22 @@ use crate::time::Timestamp;
 pub struct Conversation {
     pub conversation_id: ConversationId,
     pub kind: ConversationKind,
-    /// Of a direct conversation, the other member; the member itself in a note to oneself.
+    /// The other member of a direct conversation; in a note, the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_id: Option<UserId>,
-    /// Of a group, and so are the next three.
+    /// The title of a group. `title` and the next three fields are present in groups only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the member may do; `none`: they were removed, or have left.
+    /// The member's role. `none`: the user was removed or has left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_count: Option<u64>,
-    /// Below it nothing is shown, and nothing is a gap.
+    /// The first entry that the member may see. Missing entries below it are no gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub first_seq: Option<Seq>,
-    /// Of a group, as long as the member is one: from where on those who join see what was said, who may write messages, and
-    /// who may add members.
+    /// `history`, `post` and `add` are the rules of a group, as long as the user is a member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<HistoryFrom>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +39,7 @@ pub struct Conversation {
     pub last_message: LastMessage,
     /// How many of others' messages are above `read_seq`.
     pub unread: u64,
-    /// Of a group: how many of those name the member.
+    /// In a group, the number of unread messages that mention the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mentions: Option<u64>,
     /// A device of the member holds everything up to here.
@@ -49,9 +48,12 @@ pub struct Conversation {
     pub read_seq: Seq,
     /// The newest entry's `seq`, which can be one that the chat list does not show.
     pub last_seq: Seq,
-    /// What the member has set, each only where it is set.
+    /// The member's settings. A setting that is not set is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub muted_until: Option<MutedUntil>,
+    /// While the group is muted, mentions send no push either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mute_mentions: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
     /// The member has blocked `peer_id`.
@@ -67,53 +69,34 @@ pub struct Channel {
     #[cfg_attr(feature = "schema", schemars(with = "String", extend("enum" = ["channel"])))]
     pub kind: ConversationKind,
     pub title: String,
-    /// What the member may do.
+    /// The member's role.
     pub role: Role,
-    /// Below it nothing is shown, and nothing is a gap. One above `last_seq` as long as nothing was written since the member joined.
+    /// The first entry that the member may see. Missing entries below it are no gap. One above `last_seq` while the
+    /// member sees no entry yet.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub first_seq: Seq,
-    /// From where on those who join see what was said.
+    /// The entries that a new member sees: those from the join on, or all.
     pub history: HistoryFrom,
-    /// Who may write messages.
+    /// The members who may write messages.
     pub post: AllowedTo,
-    /// Who may add members.
+    /// The members who may add others.
     pub add: AllowedTo,
-    /// Who of those who know its id may join it.
+    /// The users who may join, of those who know the id.
     pub join: JoinBy,
     /// Left out if the member sees none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_message: Option<LastMessage>,
-    /// How many messages are above `read_seq`. One that was deleted counts until it is read.
+    /// The number of messages above `read_seq`. A deleted message counts until it is read.
     pub unread: u64,
     /// The member has read everything up to here.
     pub read_seq: Seq,
     /// The newest entry's `seq`, which can be one that the list does not show.
     pub last_seq: Seq,
-    /// What the member has set, each only where it is set.
+    /// The member's settings. A setting that is not set is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub muted_until: Option<MutedUntil>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
-}
-
-/// What a conversation is between. More will come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-pub enum ConversationKind {
-    // Two users, or one in a note to oneself.
-    Direct,
-    // Any number of members, of whom some may do more than others.
-    Group,
-    // Any number of members, who read it on demand. Not in the chat list.
-    Channel,
-}
-
-impl ConversationKind {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
-    pub(crate) fn is_group(&self) -> bool {
-        *self == Self::Group
-    }
 }
 
 /// The newest message of a conversation, shortened: of its entries the last one that counts.
@@ -131,7 +114,7 @@ pub struct LastMessage {
     /// The message was deleted: the preview is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// Of a system entry: what happened.
+    /// The event of a system entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
 }

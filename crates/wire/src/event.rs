@@ -1,10 +1,10 @@
-//! What the server sends unasked.
+//! Events: the frames that the server sends without a request.
 
 use serde::{Deserialize, Serialize};
 
 use crate::actions::Settings;
-use crate::frame::to_json;
 use crate::ids::{ConversationId, Seq, UserId};
+use crate::json::to_json;
 use crate::message::Message;
 use crate::time::Timestamp;
 
@@ -12,11 +12,11 @@ use crate::time::Timestamp;
 #[serde(tag = "type")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ServerEvent {
-    /// Messages were stored: to each member's connections, but the one that sent them; of a channel to those that watch it.
+    /// Stored messages, for each member's connections except the sending one; of a channel, for its subscribers.
     #[serde(rename = "messages.new")]
     MessagesNew {
         conversation_id: ConversationId,
-        /// One or more, in the order of their `seq` and without a hole between them.
+        /// At least one entry, in the order of `seq` and without a gap.
         #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
         messages: Vec<Message>,
     },

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 /// The fields of an object, read one by one. `null` counts as left out.
 pub(crate) struct Fields<'a> {
     pub(crate) object: &'a Map<String, Value>,
-    /// What stands before a field's name in an error, such as `up_to[3].`.
+    /// The path before a field's name in an error, such as `up_to[3].`.
     pub(crate) path: &'a str,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn integer(&self, field: &str, min: u64, max: u64) -> Result<Option<u64>, Refusal> {
         let Some(value) = self.get(field) else { return Ok(None) };
-        let value = value.as_u64().filter(|number| (min..=max).contains(number));
+        let value = whole(value).filter(|number| (min..=max).contains(number));
         value.map(Some).ok_or_else(|| self.wrong(field, format!("must be an integer from {min} to {max}")))
     }
 
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         value.as_bool().map(Some).ok_or_else(|| self.wrong(field, "must be true or false"))
     }
 
-    /// A list of so many user ids, each once; `None` if it is left out.
+    /// Reads a list of `min` to `max` user ids, each once. Returns `None` if the field is left out.
     pub(crate) fn users(&self, field: &str, min: usize, max: usize) -> Result<Option<Vec<UserId>>, Refusal> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let problem = || self.wrong(field, format!("must be a list of {min} to {max} user ids, each of them once"));
@@ -78,7 +78,17 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What is wrong with a field's text.
+/// A number without a fraction, however it is written: JSON has one kind of numbers, and `1.0` is `1`.
+fn whole(value: &Value) -> Option<u64> {
+    let exact = |number: f64| {
+        let is_whole = number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and from 0 to 2^53")]
+        is_whole.then_some(number as u64)
+    };
+    value.as_u64().or_else(|| value.as_f64().and_then(exact))
+}
+
+/// The reason why the text of a field is invalid.
 pub(crate) struct Problem(String);
 
 impl From<InvalidId> for Problem {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::actions::Reply;
 use crate::event::ServerEvent;
 use crate::ids::RequestId;
+use crate::json::to_json;
 use crate::refusal::Refusal;
 
 /// The frame that answers a request that succeeded.
@@ -53,7 +54,7 @@ pub struct ErrorFrame<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    // One of those of `Refusal`; a client may meet others, from a later server.
+    // The code of a `Refusal`. A later server can send other codes.
     #[cfg_attr(feature = "schema", schemars(with = "Refusal"))]
     pub code: String,
     /// For the client's developer: names the field that is wrong. Not for users.
@@ -70,7 +71,7 @@ pub struct Problem {
 pub enum ServerFrame {
     Reply {
         id: Option<String>,
-        /// What it is, the request with that id tells.
+        /// The result. Its type follows from the request with that id.
         result: Value,
     },
     Error {
@@ -78,9 +79,9 @@ pub enum ServerFrame {
         error: Problem,
     },
     Event(ServerEvent),
-    /// It has no `type`, so it comes from API Gateway and not from Pigeonhole.
+    /// A frame without `type`, which comes from API Gateway and not from Pigeonhole.
     Gateway,
-    /// Of a type that this version does not know, or not of the shape that its type has.
+    /// A frame of an unknown type, or with fields that its type does not have in this version.
     Unknown,
 }
 
@@ -99,11 +100,6 @@ impl ServerFrame {
             _ => serde_json::from_value(frame).map_or(Self::Unknown, Self::Event),
         }
     }
-}
-
-/// Our own types have string keys and no fallible serializers, so this can't fail; an empty frame is not sent.
-pub(crate) fn to_json(frame: &impl Serialize) -> String {
-    serde_json::to_string(frame).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Groups: who may do what in one, and what happened to it.
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{InvalidId, UserId};
 use crate::limits::{TITLE_BYTES_MAX, TITLE_CHARS_MAX};
+use crate::text::{breaks_out, is_visible};
 
-/// What a member of a group may do.
+/// The role of a member, which decides what the member may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -15,11 +16,11 @@ pub enum Role {
     Owner,
     Admin,
     Member,
-    // Who was removed or has left.
+    // A user who was removed or has left.
     None,
 }
 
-/// Who of a group may do something.
+/// The members of a group who may do something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -30,19 +31,19 @@ pub enum AllowedTo {
     Admins,
 }
 
-/// Who of those who know a channel's id may join it.
+/// The users who may join a channel whose id they know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum JoinBy {
-    // Everybody, by themselves.
+    // Any user, without an invitation.
     Open,
-    // Those whom somebody adds.
+    // Only users whom a member adds.
     #[default]
     Admins,
 }
 
-/// From where on those who join see what was said.
+/// The entries that a new member sees: those from the join on, or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -52,11 +53,18 @@ pub enum HistoryFrom {
     All,
 }
 
-/// What a group is called.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The title of a group. A title of a stored entry is not checked: an earlier version accepted characters that are
+/// forbidden now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
-pub struct Title(#[cfg_attr(feature = "schema", schemars(length(min = 1, max = TITLE_CHARS_MAX)))] String);
+pub struct Title(
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = TITLE_CHARS_MAX), regex(pattern = crate::text::schema::TITLE))
+    )]
+    String,
+);
 
 impl Title {
     /// Takes the text if it has the form that the type promises.
@@ -70,6 +78,11 @@ impl Title {
                 format!("must be 1 to {TITLE_CHARS_MAX} characters, and at most {TITLE_BYTES_MAX} bytes of UTF-8");
             return Err(InvalidId::new(form));
         }
+        if text.contains(breaks_out) || !is_visible(text) {
+            let form =
+                "must have a character that shows, and no control characters, line breaks and overrides of direction";
+            return Err(InvalidId::new(form.to_owned()));
+        }
         Ok(Self(text.to_owned()))
     }
 
@@ -78,13 +91,7 @@ impl Title {
     }
 }
 
-impl<'de> Deserialize<'de> for Title {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
-    }
-}
-
-/// What happened to a group: the entry's `sender_id` did it.
+/// The event of a system entry, whose `sender_id` caused it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -108,10 +115,10 @@ pub enum System {
     },
     #[serde(rename = "member.left")]
     MemberLeft {},
-    /// Who gives the group away, `role` being `owner`, is an admin from then on.
+    /// The role of `user_id` changed. If `role` is `owner`, the former owner is an admin from then on.
     #[serde(rename = "role.changed")]
     RoleChanged { user_id: UserId, role: Role },
-    /// What it has now of that which was changed.
+    /// The new values of the changed properties.
     #[serde(rename = "info.changed")]
     InfoChanged {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,17 +129,17 @@ pub enum System {
         post: Option<AllowedTo>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         add: Option<AllowedTo>,
-        /// Of a channel.
+        /// In a channel only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         join: Option<JoinBy>,
     },
-    /// One that came later.
+    /// A system entry of a later version.
     #[serde(untagged)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     Later(Value),
 }
 
-/// What can be changed of a group.
+/// The properties of a group that a request can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Info {
@@ -141,13 +148,13 @@ pub struct Info {
     /// For those who join from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<HistoryFrom>,
-    /// Who may write messages.
+    /// The members who may write messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post: Option<AllowedTo>,
-    /// Who may add members.
+    /// The members who may add others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<AllowedTo>,
-    /// Of a channel: who may join by themselves.
+    /// In a channel only: the users who may join by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinBy>,
 }
@@ -262,5 +269,20 @@ mod tests {
         assert!(Title::parse(&"€".repeat(64)).is_ok());
         assert!(Title::parse(&"👍".repeat(48)).is_ok());
         assert!(Title::parse(&"👍".repeat(49)).is_err());
+    }
+
+    #[test]
+    fn a_title_stays_in_its_line_and_shows() {
+        for bad in
+            ["x” \n alice removed bob", "\0", "a\u{202e}b", "a\u{2067}b", "   ", "\u{200b}", "\u{3164}", "a\u{85}"]
+        {
+            assert!(Title::parse(bad).is_err(), "{bad:?}");
+        }
+        for good in [" a ", "آش\u{200c}پز", "שלום\u{200f}!", "👩‍👩‍👧‍👧 ❤️"] {
+            assert!(Title::parse(good).is_ok(), "{good:?}");
+        }
+        // An earlier version stored it: the log is read all the same.
+        let system = json!({"event": "created", "title": "a\nb", "members": ["alice"]});
+        assert!(matches!(serde_json::from_value(system).unwrap(), System::Created { .. }));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::limits::{
-    CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, DEVICE_TOKEN_CHARS_MAX, EMOJI_BYTES_MAX,
+    CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, DEVICE_TOKEN_CHARS_MAX,
     MEDIA_ID_CHARS_MAX, REQUEST_ID_CHARS_MAX, SEQ_MAX, USER_ID_CHARS_MAX,
 };
 
@@ -94,13 +94,13 @@ text_id! {
     UserId, USER_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
-/// What every id of a service begins with. No token has such a `sub`.
+/// The first character of each service's id. No token has such a `sub`.
 const SERVICE: char = '@';
-/// Who writes where a team's own server names no service.
+/// The sender of a service's message that names no service.
 pub const SERVICE_DEFAULT: &str = "@system";
 
 impl UserId {
-    /// Whether it is no person but a service: a team's own server. It has neither connections nor a chat list.
+    /// Whether the id belongs to a service, a team's own server. A service has no connections and no chat list.
     pub fn is_service(&self) -> bool {
         self.as_str().starts_with(SERVICE)
     }
@@ -121,37 +121,83 @@ impl UserId {
 }
 
 text_id! {
-    /// Which conversation. Opaque, but for what it begins with.
+    /// The id of a conversation. Only its prefix has a meaning.
     ConversationId, CONVERSATION_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
+/// The kind of a conversation. More kinds will come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub enum ConversationKind {
+    // Two users, or one user in a note.
+    Direct,
+    // Any number of members, of whom some may do more than others.
+    Group,
+    // Any number of members, who read it on demand. Not in the chat list.
+    Channel,
+}
+
+impl ConversationKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    pub(crate) fn is_group(&self) -> bool {
+        *self == Self::Group
+    }
+}
+
 impl ConversationId {
-    /// What the id of a conversation of two, or of one with themselves, begins with.
+    /// The prefix of the id of a direct conversation or a note.
     pub const DIRECT_PREFIX: &str = "dm_";
-    /// What a group's begins with.
+    /// The prefix of a group's id.
     pub const GROUP_PREFIX: &str = "gr_";
-    /// What a channel's begins with.
+    /// The prefix of a channel's id.
     pub const CHANNEL_PREFIX: &str = "ch_";
 
-    /// Whether it is a group's, if there is such a conversation.
+    /// Returns the kind that the id names, if there is such a conversation.
+    pub fn kind(&self) -> ConversationKind {
+        if self.as_str().starts_with(Self::GROUP_PREFIX) {
+            ConversationKind::Group
+        } else if self.as_str().starts_with(Self::CHANNEL_PREFIX) {
+            ConversationKind::Channel
+        } else {
+            ConversationKind::Direct
+        }
+    }
+
+    /// Whether the id is a group's, for clients.
     pub fn is_group(&self) -> bool {
-        self.as_str().starts_with(Self::GROUP_PREFIX)
+        self.kind() == ConversationKind::Group
     }
 
-    /// The same of a channel.
+    /// Whether the id is a channel's, for clients.
     pub fn is_channel(&self) -> bool {
-        self.as_str().starts_with(Self::CHANNEL_PREFIX)
+        self.kind() == ConversationKind::Channel
     }
 
-    /// Whether its members are a list that changes: a group's or a channel's.
+    /// Whether the conversation has a list of members that changes, for clients.
     pub fn has_members(&self) -> bool {
-        self.is_group() || self.is_channel()
+        self.kind() != ConversationKind::Direct
     }
 }
 
 text_id! {
     /// The idempotency key of a `send`, unique per sender and conversation.
     ClientMsgId, CLIENT_MSG_ID_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
+}
+
+impl ClientMsgId {
+    /// The prefix of the idempotency keys of an operator's deletes. An operator writes as a service does.
+    pub const OPERATOR_PREFIX: &str = "operator:";
+
+    /// The key of what a service writes, which must be none of an operator's: else it could keep one from deleting its message.
+    ///
+    /// # Errors
+    /// [`InvalidId`] says what the form is.
+    pub fn of_service(text: &str) -> Result<Self, InvalidId> {
+        let key = Self::parse(text)?;
+        let is_operators = text.starts_with(Self::OPERATOR_PREFIX);
+        if is_operators { Err(InvalidId(format!("must not begin with {}", Self::OPERATOR_PREFIX))) } else { Ok(key) }
+    }
 }
 
 text_id! {
@@ -161,56 +207,20 @@ text_id! {
 }
 
 text_id! {
-    /// What an upload is called. The server makes it.
+    /// The id of an upload, made by the server.
     MediaId, MEDIA_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_' || c == '-', "^[A-Za-z0-9_-]+$",
     "characters of A-Z a-z 0-9 _ -"
 }
 
 text_id! {
-    /// What a push service calls an installation. Whoever has it can have the phone rung, or no longer: it is never logged.
+    /// The push service's id of an installation. Never logged, because its holder can start and stop the device's
+    /// notifications.
     DeviceToken, DEVICE_TOKEN_CHARS_MAX, |c| c.is_ascii_graphic(), "^[!-~]+$", "printable ASCII characters without spaces"
 }
 
 text_id! {
-    /// What a request is called by its client, so that the answer can be told from others.
+    /// The client's id of a request. The reply repeats it.
     RequestId, REQUEST_ID_CHARS_MAX, |_| true, "", "characters"
-}
-
-/// What somebody reacts with. Which characters are emoji changes with each version of Unicode, so it is any short text: clients
-/// show it as it is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
-pub struct Emoji(
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = EMOJI_BYTES_MAX), regex(pattern = r"^[^\s\x00-\x1f\x7f-\x9f]+$"))
-    )]
-    String,
-);
-
-impl Emoji {
-    /// Takes the text if it has the form that the type promises.
-    ///
-    /// # Errors
-    /// [`InvalidId`] says what the form is.
-    pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        let fits = (1..=EMOJI_BYTES_MAX).contains(&text.len());
-        if !fits || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(InvalidId(format!("must be 1 to {EMOJI_BYTES_MAX} bytes of UTF-8, without spaces")));
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Emoji {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
-    }
 }
 
 /// A message's id: a UUIDv7 (RFC 9562) whose time is the message's `sent_at`, so that ids sort as time does.
@@ -238,8 +248,10 @@ pub struct Seq(#[cfg_attr(feature = "schema", schemars(range(max = SEQ_MAX)))] u
 
 impl Seq {
     pub const ZERO: Self = Self(0);
-    /// Of the first entry of a conversation.
+    /// The `seq` of a conversation's first entry.
     pub const FIRST: Self = Self(1);
+    /// No conversation gets there.
+    pub const MAX: Self = Self(SEQ_MAX);
 
     /// `None` above 2^53 − 1, which no conversation reaches and not every client can count.
     pub fn new(value: u64) -> Option<Self> {
@@ -306,10 +318,6 @@ mod tests {
         }
         assert!(UserId::parse_service("@orders").unwrap().is_service() && UserId::service_default().is_service());
         assert!(!UserId::parse("alice@example.com").unwrap().is_service());
-        for bad in ["", "a b", "\u{1}", "\u{2028}", "👍\n", &"👍".repeat(9)] {
-            assert!(Emoji::parse(bad).is_err(), "{bad:?}");
-        }
-        assert!(Emoji::parse("👩‍👩‍👧‍👧").is_ok());
         assert!(DeviceId::parse("phone_1-A").is_ok());
         assert!(DeviceId::parse("phone.1").is_err());
     }

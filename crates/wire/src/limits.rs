@@ -20,7 +20,7 @@ limits! {
     pub const BODY_BYTES_MAX: usize = 16 * 1024;
     /// A message body once written as JSON: escapes grow it, and a frame must still hold it.
     pub const BODY_JSON_BYTES_MAX: usize = 24 * 1024;
-    /// What the chat list shows of a message: Unicode scalar values, not bytes.
+    /// A message's preview in the chat list, in Unicode scalar values, not bytes. No grapheme is cut.
     pub const PREVIEW_CHARS_MAX: usize = 100;
 
     pub const USER_ID_CHARS_MAX: usize = 128;
@@ -31,10 +31,11 @@ limits! {
     pub const DEVICE_TOKEN_CHARS_MAX: usize = 4096;
     /// The `id` that a request may carry and its answer echoes.
     pub const REQUEST_ID_CHARS_MAX: usize = 64;
-    /// What an upload is called.
+    /// The id of an upload.
     pub const MEDIA_ID_CHARS_MAX: usize = 64;
-    /// What somebody reacts with, in UTF-8. A flag of a country's part takes 28, a family of four 25.
-    pub const EMOJI_BYTES_MAX: usize = 32;
+    /// An emoji of a reaction, in bytes of UTF-8. The longest that Unicode recommends takes 35, a family of four skin
+    /// tones 41.
+    pub const EMOJI_BYTES_MAX: usize = 44;
     /// Larger integers lose precision in a JavaScript client (RFC 8259, section 6).
     pub const SEQ_MAX: u64 = (1 << 53) - 1;
 
@@ -42,10 +43,10 @@ limits! {
     pub const EDITS_MAX: u64 = 20;
     /// Members who can react to a message at a time.
     pub const REACTORS_MAX: usize = 100;
-    /// Of the reactions to a message, those that a frame shows: the most frequent.
+    /// Different reactions that a frame shows of a message: the most frequent ones.
     pub const REACTIONS_SHOWN_MAX: usize = 20;
 
-    /// What a group is called: Unicode scalar values, and bytes of UTF-8.
+    /// A group's title, in Unicode scalar values and in bytes of UTF-8.
     pub const TITLE_CHARS_MAX: usize = 64;
     pub const TITLE_BYTES_MAX: usize = 192;
     /// Members that one request adds to a group.
@@ -54,15 +55,15 @@ limits! {
     pub const MENTIONS_MAX: usize = 20;
     /// The list of them once written as JSON: a frame must hold it beside the largest body.
     pub const MENTIONS_JSON_BYTES_MAX: usize = 3 * 1024;
-    /// Up to so many members, a group's ticks and who is writing are told as they happen.
+    /// Members of a small group, in which the server sends receipts and `typing` as they happen.
     pub const SMALL_GROUP_MEMBERS_MAX: u64 = 32;
     /// Members in one page of a list of them.
     pub const MEMBERS_LIMIT_DEFAULT: u64 = 50;
     pub const MEMBERS_LIMIT_MAX: u64 = 100;
 
-    /// What one message carries. A deployment can allow less.
+    /// A message's media, in bytes. A deployment can allow less.
     pub const MEDIA_BYTES_MAX: u64 = 100 * 1024 * 1024;
-    /// Up to so many bytes are uploaded at once, and more of them in parts of [`MEDIA_PART_BYTES`].
+    /// An upload in one piece, in bytes. A larger file is uploaded in parts of [`MEDIA_PART_BYTES`].
     pub const MEDIA_WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
     /// Each part but the last, which has what is left.
     pub const MEDIA_PART_BYTES: u64 = 8 * 1024 * 1024;
@@ -72,7 +73,7 @@ limits! {
     pub const DOWNLOADS_MAX: usize = 10;
     /// The name of a media type.
     pub const MIME_CHARS_MAX: usize = 100;
-    /// What a file is called, in UTF-8: no file system takes longer ones.
+    /// A file's name, in bytes of UTF-8. No file system takes longer names.
     pub const FILE_NAME_BYTES_MAX: usize = 255;
     /// The width and the height of an image.
     pub const PIXELS_MAX: u64 = 65_535;
@@ -81,15 +82,20 @@ limits! {
     pub const THUMBHASH_CHARS_MAX: usize = 44;
     pub const WAVEFORM_CHARS_MAX: usize = 100;
 
-    /// Channels whose member a user is. Two who join at once can be a few above.
+    /// Channels that a user has joined or made. Concurrent joins can exceed it by a few.
     pub const CHANNELS_PER_USER_MAX: usize = 200;
+    /// Channels to which others have added a user.
+    pub const CHANNELS_ADDED_MAX: usize = 200;
     /// Connections to which a channel's entries are sent as they are written.
     pub const WATCHERS_MAX: usize = 2_000;
     /// Channels that one connection watches.
     pub const WATCHED_MAX: usize = 8;
-    /// How often whoever watches asks for the history: because too many watch already, or because an event can be lost.
+    /// The pause between two `history` requests of a client with the channel open: without a subscription, and with
+    /// one, because an event can be lost.
     pub const POLL_MS: u64 = 10_000;
     pub const POLL_LIVE_MS: u64 = 60_000;
+    /// The longest pause without a subscription, when the channel has turned away very many clients.
+    pub const POLL_MAX_MS: u64 = 600_000;
     /// Different reactions to a message of a channel.
     pub const CHANNEL_REACTIONS_MAX: usize = REACTIONS_SHOWN_MAX;
 
@@ -98,11 +104,11 @@ limits! {
     /// Conversations in one page of the chat list.
     pub const INBOX_LIMIT_DEFAULT: u64 = 20;
     pub const INBOX_LIMIT_MAX: u64 = 50;
-    /// Users whose presence is asked for at once.
+    /// Users in one `presence` request.
     pub const PRESENCE_USERS_MAX: usize = 20;
-    /// Who is writing says so no more often than this.
+    /// The shortest pause between two `typing` requests for a conversation.
     pub const TYPING_PAUSE_MS: u64 = 4_000;
-    /// And is shown as writing for so long.
+    /// The time for which a client shows a user as writing.
     pub const TYPING_SHOWN_MS: u64 = 6_000;
     /// Messages in one page of a history.
     pub const HISTORY_LIMIT_DEFAULT: u64 = 50;

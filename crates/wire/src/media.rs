@@ -6,28 +6,29 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::fields::Fields;
 use crate::ids::{InvalidId, MediaId};
+use crate::kind::Kind;
 use crate::limits::{
     DURATION_MS_MAX, FILE_NAME_BYTES_MAX, MEDIA_BYTES_MAX, MIME_CHARS_MAX, PIXELS_MAX, THUMBHASH_CHARS_MAX,
     WAVEFORM_CHARS_MAX,
 };
-use crate::message::Kind;
 use crate::refusal::Refusal;
+use crate::text::{breaks_out, is_visible};
 
-/// What an image may be. Browsers show each of them, and none can run anything: SVG can, and is sent as a file.
+/// The types of an image. Browsers show each of them, and none can run code. An SVG can, so it is sent as a file.
 pub(crate) const IMAGE_TYPES: [&str; 5] = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/avif"];
 
-/// What a message carries beside its text. A message never holds a URL: `download` gives one.
+/// The media of a message. A message never contains a URL: `download` returns one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Media {
-    /// What it was uploaded as. Clients keep what they have downloaded under it.
+    /// The id of the upload. Clients use it as the key of a downloaded file.
     pub media_id: MediaId,
     pub mime: MimeType,
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = MEDIA_BYTES_MAX)))]
     pub bytes: u64,
     /// SHA-256 of the bytes, or of a file in parts that of its parts' digests, one after another.
     pub sha256: Digest,
-    /// Of a file, what it is called.
+    /// The name of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<FileName>,
     /// In pixels. An image has both.
@@ -37,19 +38,19 @@ pub struct Media {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = PIXELS_MAX)))]
     pub height: Option<u64>,
-    /// Of a recording.
+    /// The length of a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = DURATION_MS_MAX)))]
     pub duration_ms: Option<u64>,
-    /// What is shown until the image is there: <https://evanw.github.io/thumbhash/>.
+    /// The placeholder of an image until it is loaded: <https://evanw.github.io/thumbhash/>.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thumbhash: Option<Thumbhash>,
-    /// Of a voice note: 100 bars of 5 bits, packed from the first bit on.
+    /// The waveform of a voice note: 100 bars of 5 bits, packed from the first bit on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waveform: Option<Waveform>,
 }
 
-/// What each kind must and may say. `None`: must not.
+/// The fields that each kind must and may have. `None`: must not.
 struct Form {
     name: Option<Need>,
     size: Option<Need>,
@@ -127,7 +128,7 @@ impl Media {
             mime: MimeType::of(&media, kind)?,
             bytes: bytes(&media)?,
             sha256: media.required("sha256", Digest::parse)?,
-            name: media.optional("name", FileName::parse)?,
+            name: media.optional("name", FileName::of_request)?,
             width: media.integer("width", 1, PIXELS_MAX)?,
             height: media.integer("height", 1, PIXELS_MAX)?,
             duration_ms: media.integer("duration_ms", 1, DURATION_MS_MAX)?,
@@ -141,7 +142,7 @@ impl Media {
 pub(crate) fn bytes(fields: &Fields) -> Result<u64, Refusal> {
     let bytes = fields.integer("bytes", 1, u64::MAX)?.ok_or_else(|| fields.missing("bytes"))?;
     if bytes > MEDIA_BYTES_MAX {
-        return Err(Refusal::TooLarge { field: "bytes", problem: "must be at most 100 MiB" });
+        return Err(Refusal::TooLarge { field: "bytes", problem: "must be at most 100 MiB".into() });
     }
     Ok(bytes)
 }
@@ -205,19 +206,19 @@ checked_text! {
 }
 
 checked_text! {
-    /// What a file is called: a name that can be saved, and no way to another folder. Characters that turn the direction of a text
-    /// would show `exe.jpg` for what ends in `gpj.exe`.
+    /// The name of a file: a name that can be saved, and no path to another folder. Characters that override the
+    /// direction of a text would show `exe.jpg` for a name that ends in `gpj.exe`.
     FileName {
     #[cfg_attr(
         feature = "schema",
         schemars(
             length(min = 1, max = FILE_NAME_BYTES_MAX),
-            regex(pattern = r"^(?!\.{1,2}$)[^/\\\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+$")
+            regex(pattern = crate::text::schema::FILE_NAME)
         )
     )]
     }
     is_file_name,
-    format!("must be 1 to {FILE_NAME_BYTES_MAX} bytes of UTF-8, without slashes, control characters and marks of direction")
+    format!("must be 1 to {FILE_NAME_BYTES_MAX} bytes of UTF-8, without slashes, control characters and overrides of direction")
 }
 
 checked_text! {
@@ -244,6 +245,14 @@ checked_text! {
     format!("must be at most {WAVEFORM_CHARS_MAX} characters of base64")
 }
 
+impl FileName {
+    /// A name that a client sends. An earlier version stored one that does not show.
+    fn of_request(text: &str) -> Result<Self, InvalidId> {
+        let name = Self::parse(text)?;
+        if is_visible(text) { Ok(name) } else { Err(InvalidId::new("must have a character that shows".to_owned())) }
+    }
+}
+
 impl MimeType {
     /// The type of what a message of that kind carries.
     pub(crate) fn of(fields: &Fields, kind: &Kind) -> Result<Self, Refusal> {
@@ -257,7 +266,12 @@ impl MimeType {
             Kind::Image if !IMAGE_TYPES.contains(&self.as_str()) => {
                 Some("must be image/jpeg, image/png, image/webp, image/gif or image/avif; send others as a file")
             }
-            Kind::Voice if !self.as_str().starts_with("audio/") => Some("must begin with audio/"),
+            // Browsers run what is XML or HTML by its type.
+            Kind::Voice
+                if !self.as_str().strip_prefix("audio/").is_some_and(|of| !of.contains('+') && !of.contains("ml")) =>
+            {
+                Some("must begin with audio/, without a + or ml in what follows")
+            }
             _ => None,
         }
     }
@@ -288,14 +302,11 @@ fn is_base64(text: &str) -> bool {
 }
 
 fn is_file_name(text: &str) -> bool {
-    let is_dangerous = |c: char| {
-        c.is_control()
-            || matches!(c, '/' | '\\' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let is_dangerous = |c: char| breaks_out(c) || matches!(c, '/' | '\\');
     (1..=FILE_NAME_BYTES_MAX).contains(&text.len()) && !matches!(text, "." | "..") && !text.contains(is_dangerous)
 }
 
-/// What the schema of a request says of each kind, where it has a `kind` and, at `at`, what is known of the media.
+/// The rules for each `kind` in the JSON schema of a request.
 #[cfg(feature = "schema")]
 pub(crate) mod schema {
     use serde_json::{Map, Value, json};
@@ -305,7 +316,7 @@ pub(crate) mod schema {
     fn mime(kind: &str) -> Value {
         match kind {
             "image" => json!({"enum": IMAGE_TYPES}),
-            "voice" => json!({"pattern": "^audio/"}),
+            "voice" => json!({"pattern": r"^audio/(?!.*(\+|ml))"}),
             _ => json!({}),
         }
     }
@@ -338,7 +349,7 @@ pub(crate) mod schema {
         (kind, json!({"required": ["media"], "properties": {"media": media(kind, form)}}))
     }
 
-    /// Of a message.
+    /// Adds the rules of a message.
     pub(crate) fn of_message(schema: &mut schemars::Schema) {
         let text = json!({"properties": {"body": {"minLength": 1}}, "not": {"required": ["media"]}});
         let kinds = [("image", &Form::IMAGE), ("voice", &Form::VOICE), ("file", &Form::FILE)];
@@ -346,7 +357,7 @@ pub(crate) mod schema {
         by_kind(schema, std::iter::once(("text", text)).chain(with).collect());
     }
 
-    /// Of what is uploaded.
+    /// Adds the rules of an upload.
     pub(crate) fn of_upload(schema: &mut schemars::Schema) {
         let case = |kind| (kind, json!({"properties": {"mime": mime(kind)}}));
         by_kind(schema, vec![case("image"), case("voice")]);

@@ -1,115 +1,14 @@
 //! A message as a viewer sees it, and what may be in it.
 
-use std::fmt;
+use serde::{Deserialize, Serialize};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use crate::emoji::Emoji;
 use crate::group::System;
-use crate::ids::{ClientMsgId, ConversationId, Emoji, MessageId, Seq, UserId};
+use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
+use crate::kind::Kind;
 use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX, MENTIONS_JSON_BYTES_MAX};
 use crate::media::Media;
 use crate::time::Timestamp;
-
-/// What an entry is. What a later version stored keeps its kind on the way through this one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String", inline))]
-pub enum Kind {
-    Text,
-    /// A picture.
-    Image,
-    /// Any other file.
-    File,
-    /// A recording of somebody who speaks.
-    Voice,
-    /// The message at `target_seq` has another text now.
-    Edit,
-    /// The message at `target_seq` is deleted.
-    Delete,
-    /// Somebody reacted to the message at `target_seq`, or took that back.
-    Reaction,
-    /// Something happened to the group.
-    System,
-    /// One that this version does not know. Clients show nothing for it.
-    Other(String),
-}
-
-impl Kind {
-    /// The kinds of messages: what a `send` may be, and what counts.
-    pub const MESSAGES: [Self; 4] = [Self::Text, Self::Image, Self::File, Self::Voice];
-
-    /// A kind that this version sends.
-    pub fn of_request(text: &str) -> Option<Self> {
-        Self::MESSAGES.into_iter().find(|kind| kind.as_str() == text)
-    }
-
-    /// A kind of message that carries something.
-    pub fn of_media(text: &str) -> Option<Self> {
-        Self::of_request(text).filter(|kind| *kind != Self::Text)
-    }
-
-    /// Any kind, as it was stored.
-    pub fn stored(text: &str) -> Self {
-        match text {
-            "text" => Self::Text,
-            "image" => Self::Image,
-            "file" => Self::File,
-            "voice" => Self::Voice,
-            "edit" => Self::Edit,
-            "delete" => Self::Delete,
-            "reaction" => Self::Reaction,
-            "system" => Self::System,
-            other => Self::Other(other.to_owned()),
-        }
-    }
-
-    /// Whether it counts as unread, and rings. What is not known does nothing of that.
-    pub fn counts(&self) -> bool {
-        match self {
-            Self::Text | Self::Image | Self::File | Self::Voice => true,
-            Self::Edit | Self::Delete | Self::Reaction | Self::System | Self::Other(_) => false,
-        }
-    }
-
-    /// Whether it is the chat list's line. What is not known is not.
-    pub fn is_listed(&self) -> bool {
-        match self {
-            Self::Text | Self::Image | Self::File | Self::Voice | Self::System => true,
-            Self::Edit | Self::Delete | Self::Reaction | Self::Other(_) => false,
-        }
-    }
-
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Text => "text",
-            Self::Image => "image",
-            Self::File => "file",
-            Self::Voice => "voice",
-            Self::Edit => "edit",
-            Self::Delete => "delete",
-            Self::Reaction => "reaction",
-            Self::System => "system",
-            Self::Other(kind) => kind,
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for Kind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Kind {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::stored(&String::deserialize(deserializer)?))
-    }
-}
 
 /// An entry of a conversation, as one of its members sees it: a message, or a change of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,33 +21,33 @@ pub struct Message {
     pub sender_id: UserId,
     /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
-    /// Of an edit, the text that its target has now. Of an image, a file or a voice note, the caption. Empty where there is none, or
-    /// none any more.
+    /// The text of a message, or the caption of an image, a file or a voice note. An edit has the current text of its
+    /// target. Empty if there is no text, or none any more.
     pub body: String,
     /// Never goes back within a conversation.
     pub sent_at: Timestamp,
     /// Only in what the sender's own devices receive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<ClientMsgId>,
-    /// Of an image, a file or a voice note that is not deleted.
+    /// The image, file or voice note of a message that is not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<Media>>,
     /// The message that this one answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub reply_to: Option<Seq>,
-    /// Whom it names, or `*` for all members.
+    /// The mentioned users, or `*` for all members.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::MENTIONS_MAX)))]
     pub mentions: Vec<UserId>,
-    /// Which version of the text this is, from 2 on. Of an edit, its target's.
+    /// The version of the text, from 2 on. An edit has the version of its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 2)))]
     pub version: Option<u64>,
     /// The `sent_at` of the edit that made this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_at: Option<Timestamp>,
-    /// The `sent_at` of the entry that deleted it: the body is empty then, and nobody's reaction is left.
+    /// The `sent_at` of the entry that deleted the message. A deleted message has an empty body and no reactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,17 +60,17 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub reactions_seq: Option<Seq>,
-    /// Of an edit, a delete or a reaction: the message that it is about.
+    /// The message that an edit, a delete or a reaction is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub target_seq: Option<Seq>,
-    /// Of a reaction: what it is. Left out: it was taken back.
+    /// The emoji of a reaction. Left out: the reaction was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emoji: Option<Emoji>,
-    /// Of a reaction: what stood there before. Left out: nothing did.
+    /// The user's emoji before this reaction. Left out: the user had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emoji_before: Option<Emoji>,
-    /// Of a system entry: what happened.
+    /// The event of a system entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
 }
@@ -293,7 +192,7 @@ mod tests {
         assert!(mentions_fit(&message.mentions));
         let event = ServerEvent::messages_new(message.clone());
         assert!(event.to_frame().len() <= FRAME_BYTES_MAX);
-        // What is deleted carries nothing, and what carries something is about nothing.
+        // A deleted message has no media, and an entry with media has no target.
         let (deleted_at, deleted_by, target_seq, emoji) = (None, None, None, None);
         let media = Some(Box::new(largest_media()));
         let with_media = Message { media, deleted_at, deleted_by, target_seq, emoji, ..message };
@@ -314,14 +213,6 @@ mod tests {
             thumbhash: Some(Thumbhash::parse(&"A".repeat(44)).unwrap()),
             waveform: Some(Waveform::parse(&"A".repeat(100)).unwrap()),
         }
-    }
-
-    #[test]
-    fn a_kind_that_is_not_known_is_kept() {
-        let kind: Kind = serde_json::from_str("\"hologram\"").unwrap();
-        assert_eq!(kind, Kind::Other("hologram".to_owned()));
-        assert_eq!(serde_json::to_string(&kind).unwrap(), "\"hologram\"");
-        assert_eq!(Kind::of_request("hologram"), None);
     }
 
     proptest! {

@@ -1,5 +1,6 @@
-//! What a client is told when a request can't be served.
+//! Refusals: the errors of requests that can't be served.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ pub enum Refusal {
     /// Not JSON, not an object, a missing field, a wrong type, a value out of its limits.
     BadRequest { field: String, problem: String },
     /// A frame, a body, mentions, or what a message carries, over its limit.
-    TooLarge { field: &'static str, problem: &'static str },
+    TooLarge { field: &'static str, problem: Cow<'static, str> },
     /// No such action.
     UnknownAction,
     /// The token that opened the socket has expired: reconnect with a fresh one.
@@ -21,15 +22,16 @@ pub enum Refusal {
     NotMember,
     /// The `client_msg_id` was used for something else: other fields, or another action.
     IdReused,
-    /// The caller may not do this: one of the two has blocked the other, the message is somebody else's, the role or the channel does not allow
-    /// it, the other one is a service, or it is a first message to somebody who is suspended.
+    /// The caller may not do this. The reason is a block between the two users, the message of another user, the role,
+    /// or the channel. A request towards a service and a first message to a suspended user fail with this code too.
     Forbidden,
-    /// What is referred to is deleted, never was, is no message, or is somebody else's upload: they look alike.
+    /// The target is deleted, never existed, is no message, or is another user's upload. The code does not tell them
+    /// apart.
     Gone,
-    /// What is to be sent is not uploaded yet, or other bytes are.
+    /// The file is not uploaded yet, or other bytes are.
     NotReady,
-    /// There is no room for more: a message has its edits or its reactors, a group is full, or a member has as many conversations as can be
-    /// stored for one user, or as many channels as a user may.
+    /// A maximum is reached: the edits or reactors of a message, the members of a group, or the conversations or
+    /// channels of a user.
     LimitReached,
     /// Too many requests, messages, first messages to strangers or uploads of this user. Accepted again after `retry_after_ms`.
     RateLimited { retry_after_ms: u64 },

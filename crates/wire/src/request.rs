@@ -1,13 +1,14 @@
-//! What clients may ask. A frame becomes a [`Request`] here, once, or is refused with the name of the field at fault.
+//! Requests of clients. Each frame is parsed here, once, into a [`Request`]. A refusal names the field at fault.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::actions::Action;
 use crate::fields::Fields;
-use crate::frame::to_json;
 use crate::ids::RequestId;
-use crate::limits::{FRAME_BYTES_MAX, REQUEST_ID_CHARS_MAX};
+use crate::json::to_json;
+use crate::limits::{BODY_JSON_BYTES_MAX, FRAME_BYTES_MAX, REQUEST_ID_CHARS_MAX};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,7 +41,7 @@ impl Request {
     pub fn parse(frame: &str) -> Result<Self, Rejected> {
         let unreadable = |refusal| Rejected { action: None, id: None, refusal };
         if frame.len() > FRAME_BYTES_MAX {
-            return Err(unreadable(Refusal::TooLarge { field: "frame", problem: "must be at most 32 KiB" }));
+            return Err(unreadable(Refusal::TooLarge { field: "frame", problem: "must be at most 32 KiB".into() }));
         }
         let object = match serde_json::from_str(frame) {
             Ok(Value::Object(object)) => object,
@@ -56,10 +57,31 @@ impl Request {
             Err(refusal) => return Err(Rejected { action: echoed, id: None, refusal }),
         };
         match name.and_then(|name| Action::parse(name, &fields)) {
+            Ok(Action::Send(_) | Action::Edit(_)) if has_bloated_body(frame) => {
+                let problem =
+                    "must be at most 24 KiB as the frame has it; write characters as they are, and not as escapes";
+                Err(Rejected {
+                    action: echoed,
+                    id,
+                    refusal: Refusal::TooLarge { field: "body", problem: problem.into() },
+                })
+            }
             Ok(action) => Ok(Self { id, action }),
             Err(refusal) => Err(Rejected { action: echoed, id, refusal }),
         }
     }
+}
+
+/// Whether the frame's body takes more than a body may, since its encoder escapes what need not be escaped. With a longer one API Gateway
+/// would close the socket without a word, so it is refused while there is a frame to answer.
+fn has_bloated_body(frame: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Written<'a> {
+        #[serde(borrow)]
+        body: &'a RawValue,
+    }
+    let is_longer = |written: Written| written.body.get().len() > BODY_JSON_BYTES_MAX;
+    frame.len() > BODY_JSON_BYTES_MAX && serde_json::from_str(frame).is_ok_and(is_longer)
 }
 
 #[cfg(test)]

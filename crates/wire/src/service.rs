@@ -1,12 +1,12 @@
-//! What a team's own server has told to a user, as it puts it into the queue.
+//! A service's message to a user, as the team's own server puts it into the queue.
 
 use serde_json::Value;
 
 use crate::actions::{Empty, body};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, UserId};
+use crate::kind::Kind;
 use crate::limits::FRAME_BYTES_MAX;
-use crate::message::Kind;
 use crate::refusal::Refusal;
 
 /// A message of a service to a user, who need not exist yet.
@@ -27,7 +27,7 @@ impl ServiceMessage {
     /// The first field that is wrong.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         if text.len() > FRAME_BYTES_MAX {
-            return Err(Refusal::TooLarge { field: "message", problem: "must be at most 32 KiB" });
+            return Err(Refusal::TooLarge { field: "message", problem: "must be at most 32 KiB".into() });
         }
         let object = match serde_json::from_str(text) {
             Ok(Value::Object(object)) => object,
@@ -42,7 +42,7 @@ impl ServiceMessage {
         Ok(Self {
             from: fields.optional("from", UserId::parse_service)?.unwrap_or_else(UserId::service_default),
             to,
-            client_msg_id: fields.required("client_msg_id", ClientMsgId::parse)?,
+            client_msg_id: fields.required("client_msg_id", ClientMsgId::of_service)?,
             kind: fields.required("kind", |kind| (kind == "text").then_some(Kind::Text).ok_or("must be \"text\""))?,
             body: body(&fields, Empty::Refused)?,
         })
@@ -76,6 +76,7 @@ mod tests {
             (json!({"to": null}), "to: is missing"),
             (json!({"to": 7}), "to: must be a string"),
             (json!({"client_msg_id": ""}), "client_msg_id: "),
+            (json!({"client_msg_id": "operator:delete:1"}), "client_msg_id: must not begin with operator:"),
             (json!({"kind": "image"}), "kind: must be"),
             (json!({"body": ""}), "body: must not be empty"),
             (json!({"body": "x".repeat(16 * 1024 + 1)}), "body: must be at most"),

@@ -30,7 +30,7 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// Reads RFC 3339, with any offset. What lies beyond four digits of a year in UTC can't be written.
+    /// Parses RFC 3339 with any offset. A year in UTC has at most four digits.
     pub fn parse(text: &str) -> Option<Self> {
         let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC)?;
         if !(0..=9999).contains(&moment.year()) {
@@ -47,6 +47,12 @@ impl Timestamp {
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// The minute that it lies in.
+    #[must_use]
+    pub const fn to_the_minute(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(60_000))
     }
 
     /// How long before `self` was `earlier`; nothing if it was not before.

@@ -1,58 +1,50 @@
-//! `admin`: what an operator can look up and do, and what a team's own server does that must have its answer. No route leads here: whoever may invoke the function, by IAM, may do all of it.
+//! `admin`: requests of operators, and those requests of a team's own server that need a reply. The function has no
+//! route: a caller with the IAM permission to invoke it may do all of it.
 //!
-//! Nothing that is answered holds what people wrote.
+//! No reply contains message texts.
 
 mod look;
 mod op;
 mod repair;
 mod service;
 
-use std::time::Duration;
-
-use actions::SendLimits;
-use deliver::Fanout;
+use actions::{Actions, SendLimits};
 use domain::{Failure, Rate, direct_conversation_id};
-use lambda::{BadVariable, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, LogKey, count, env, sdk_config};
+use futures_util::future::try_join_all;
+use lambda::{
+    BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, actions_from_env, group_members_max, kept_for, sdk_config,
+};
 use op::Op;
 use serde_json::{Value, json};
 use store::connections::{self, Freshness};
-use store::{Store, WarmTable, warm_up};
+use store::{WarmTable, warm_up, watchers};
 use wire::{Timestamp, UserId};
 
-/// What the function works with, made once per process.
+/// The function's clients and settings, made once per process.
 #[derive(Debug)]
 pub struct Deps {
-    pub store: Store,
-    pub fanout: Fanout,
-    /// Of a service no rate is asked for.
-    pub limits: SendLimits,
+    /// Without rates: a service may write what its owner likes.
+    pub actions: Actions,
     pub log_key: LogKey,
-    pub clock: Clock,
 }
 
-impl Deps {
-    /// From the environment.
-    ///
-    /// # Errors
-    /// [`BadVariable`] names the variable.
-    pub async fn start() -> Result<Self, BadVariable> {
-        let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
-        warm_up(&store, WarmTable::Connections).await;
-        let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
-        let kept_for = Duration::from_hours(24) * u32::try_from(count("AUDIT_DAYS")?).unwrap_or(u32::MAX);
-        let members_max = u64::try_from(count("GROUP_MEMBERS_MAX")?).unwrap_or(u64::MAX);
-        let limits = SendLimits::new(Rate::UNLIMITED, Rate::UNLIMITED, kept_for, members_max);
-        Ok(Self { store, fanout, limits, log_key: LogKey::from_env()?, clock: Clock::system() })
-    }
-}
-
-/// Carries out one request: `{"result": …}`, or `{"error": {"code", "message"}}` with the codes of the protocol.
+/// Starts the process.
 ///
 /// # Errors
-/// None: what fails is answered.
+/// [`BadVariable`] names the variable.
+pub async fn start() -> Result<Deps, BadVariable> {
+    let limits = SendLimits::new(Rate::UNLIMITED, Rate::UNLIMITED, kept_for()?, group_members_max()?);
+    let actions = actions_from_env(&sdk_config().await, limits)?;
+    warm_up(&actions.store, WarmTable::Connections).await;
+    Ok(Deps { actions, log_key: LogKey::from_env()? })
+}
+
+/// Handles one request: `{"result": …}`, or `{"error": {"code", "message"}}` with the protocol's codes.
+///
+/// # Errors
+/// None: a failure is in the reply.
 pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Value, Diagnostic> {
-    let started = deps.clock.now();
+    let started = deps.actions.clock.now();
     let mut line = EventLine::of(&event.context.request_id, "admin", started);
     let outcome = match Op::parse(event.payload) {
         Ok(op) => {
@@ -61,7 +53,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Value, Dia
         }
         Err(refusal) => Err(refusal.into()),
     };
-    line.write(&outcome, deps.clock.now());
+    line.write(&outcome, deps.actions.clock.now());
     Ok(match outcome {
         Ok(result) => json!({ "result": result }),
         Err(failure) => {
@@ -76,11 +68,12 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
         Op::Kick { user_id } => kick(deps, &user_id, now).await,
         Op::Suspend { user_id, until } => {
             // First: of a connection that opens meanwhile, either it sees this row, or it is seen by the kick.
-            connections::suspend(&deps.store, &user_id, until).await?;
+            connections::suspend(&deps.actions.store, &user_id, until).await?;
+            unwatch_all(deps, &user_id).await?;
             kick(deps, &user_id, now).await
         }
         Op::Unsuspend { user_id } => {
-            connections::unsuspend(&deps.store, &user_id).await?;
+            connections::unsuspend(&deps.actions.store, &user_id).await?;
             Ok(json!({}))
         }
         Op::Connections { user_id } => look::connections(deps, &user_id, now).await,
@@ -90,18 +83,28 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
             let conversation_id = direct_conversation_id(&one, &other);
             look::conversation(deps, &[one, other], &conversation_id).await
         }
-        Op::Repair { conversation_id: Some(group), .. } => repair::one(deps, &group, line).await,
+        Op::Repair { conversation_id: Some(group), log, .. } => repair::one(deps, &group, log, line).await,
         Op::As { service, action } => service::act(deps, &service, *action, line).await,
         Op::DeleteMessage { conversation_id, seq } => service::delete_message(deps, (conversation_id, seq), line).await,
-        Op::Repair { conversation_id: None, since, behind } => repair::all(deps, since, behind, line).await,
+        Op::Repair { conversation_id: None, since, behind, .. } => repair::all(deps, since, behind, line).await,
     }
 }
 
-/// Closes all sockets of a user. What one of them sends meanwhile may still be carried out.
+/// Nothing of a channel is posted to them any more, though a socket could not be closed. A `watch` that comes later finds the suspension.
+async fn unwatch_all(deps: &Deps, user: &UserId) -> Result<(), Failure> {
+    let watched = connections::watched(&deps.actions.store, user).await?;
+    let removes = watched.iter().flat_map(|(connection, channels)| {
+        channels.iter().map(|channel| watchers::remove(&deps.actions.store, channel, connection))
+    });
+    try_join_all(removes).await?;
+    Ok(())
+}
+
+/// Closes all sockets of a user. Frames sent meanwhile may still be processed.
 async fn kick(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {
-    let listed = connections::list(&deps.store, user, now, Freshness::Strong).await?;
+    let listed = connections::list(&deps.actions.store, user, now, Freshness::Strong).await?;
     let all: Vec<_> = listed.open.into_iter().map(|open| open.connection).chain(listed.ended).collect();
-    let closed = deps.fanout.close_all(now, user, &all).await.len();
+    let closed = deps.actions.fanout.close_all(now, user, &all).await.len();
     if closed < all.len() {
         return Err(Failure::Unavailable(format!("{closed} of {} connections were closed", all.len()).into()));
     }

@@ -1,4 +1,4 @@
-//! What an operator can look up.
+//! Lookups of an operator.
 
 use domain::{Failure, Membership, With};
 use futures_util::future::try_join_all;
@@ -13,7 +13,7 @@ use crate::Deps;
 const PENDING_MAX: usize = 100;
 
 pub(crate) async fn connections(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {
-    let listed = store::connections::list(&deps.store, user, now, Freshness::Strong).await?;
+    let listed = store::connections::list(&deps.actions.store, user, now, Freshness::Strong).await?;
     let connections: Vec<Value> = listed
         .open
         .iter()
@@ -28,9 +28,9 @@ pub(crate) async fn connections(deps: &Deps, user: &UserId, now: Timestamp) -> R
     Ok(json!({ "connections": connections, "suspended_until": listed.suspended_until }))
 }
 
-/// Those that have waited longest first.
+/// Returns pending conversations, the oldest first.
 pub(crate) async fn pending(deps: &Deps, user: &UserId) -> Result<Value, Failure> {
-    let found = inbox::pending(&deps.store, user, PENDING_MAX).await?;
+    let found = inbox::pending(&deps.actions.store, user, PENDING_MAX, None).await?;
     let conversations: Vec<Value> = found
         .memberships
         .iter()
@@ -45,7 +45,7 @@ pub(crate) async fn pending(deps: &Deps, user: &UserId) -> Result<Value, Failure
             })
         })
         .collect();
-    Ok(json!({ "conversations": conversations, "more": found.more }))
+    Ok(json!({ "conversations": conversations, "more": found.next.is_some() }))
 }
 
 pub(crate) async fn conversation(
@@ -53,7 +53,7 @@ pub(crate) async fn conversation(
     users: &[UserId],
     conversation_id: &ConversationId,
 ) -> Result<Value, Failure> {
-    let rows = try_join_all(users.iter().map(|user| inbox::get(&deps.store, user, conversation_id))).await?;
+    let rows = try_join_all(users.iter().map(|user| inbox::get(&deps.actions.store, user, conversation_id))).await?;
     let rows: Vec<Value> = rows.iter().flatten().map(row).collect();
     Ok(json!({ "conversation_id": conversation_id, "rows": rows }))
 }

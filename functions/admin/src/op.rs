@@ -1,18 +1,19 @@
-//! What an operator can ask.
+//! Requests of an operator.
 
+use actions::LogSoFar;
 use serde::Deserialize;
 use serde_json::Value;
-use wire::{Action, ConversationId, Refusal, Request, Seq, Timestamp, UserId};
+use wire::{ClientMsgId, ConversationId, InvalidId, Refusal, Request, Seq, ServiceAction, Timestamp, UserId};
 
 /// A request, by its `op`.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Op {
-    /// Closes the user's sockets. They may come back.
+    /// Closes the user's sockets. The user may reconnect.
     Kick {
         user_id: UserId,
     },
-    /// Closes the user's sockets, and lets nobody connect as this user until then.
+    /// Closes the user's sockets, and rejects new ones until then.
     Suspend {
         user_id: UserId,
         until: Timestamp,
@@ -28,7 +29,7 @@ pub(crate) enum Op {
     Pending {
         user_id: UserId,
     },
-    /// What stands in the logs for the id of a user or a conversation.
+    /// Returns the digest that logs have for a user or a conversation.
     LoggedAs {
         id: String,
     },
@@ -36,28 +37,30 @@ pub(crate) enum Op {
     Conversation {
         user_ids: [UserId; 2],
     },
-    /// Makes a group what its log says; or, without one, brings the members of all groups along in which something was written since then:
-    /// as many as there is time for, behind the one that the answer before named.
+    /// Rewrites a group's rows from its log, as far as time allows. Without a group, updates the members of all groups
+    /// with entries since then: as many as time allows, behind the last reply's group.
     Repair {
         conversation_id: Option<ConversationId>,
         since: Option<Timestamp>,
         behind: Option<ConversationId>,
+        /// For one group: the last reply's `next`.
+        log: Option<LogSoFar>,
     },
     /// Deletes a message, whoever wrote it.
     DeleteMessage {
         conversation_id: ConversationId,
         seq: Seq,
     },
-    /// What a service does, as a user does it over a socket.
+    /// A service's request, as a user sends it over a socket.
     #[serde(skip)]
     As {
         service: UserId,
-        action: Box<Action>,
+        action: Box<ServiceAction>,
     },
 }
 
 impl Op {
-    /// Whom it is about, if it is one user.
+    /// Returns the user whom the request concerns, if there is one.
     pub(crate) fn user(&self) -> Option<&UserId> {
         match self {
             Self::Kick { user_id }
@@ -79,10 +82,17 @@ impl Op {
         if let Some((_, action)) = OF_SERVICES.iter().find(|(op, _)| named == Some(op)) {
             return of_service(request, action);
         }
+        if !OF_OPERATORS.iter().any(|op| named == Some(op)) {
+            let all: Vec<&str> = OF_OPERATORS.into_iter().chain(OF_SERVICES.map(|(op, _)| op)).collect();
+            return Err(Refusal::bad_request("op", format!("must be one of {}", all.join(", "))));
+        }
         serde_json::from_value(request).map_err(|error| Refusal::bad_request("request", error.to_string()))
     }
 }
 
+/// The names of those that [`Op`] reads by itself.
+const OF_OPERATORS: [&str; 9] =
+    ["kick", "suspend", "unsuspend", "connections", "pending", "logged_as", "conversation", "repair", "delete_message"];
 /// Each with the action that it is.
 const OF_SERVICES: [(&str, &str); 4] =
     [("send", "send"), ("create_group", "create"), ("add", "add"), ("remove", "remove")];
@@ -90,9 +100,13 @@ const OF_SERVICES: [(&str, &str); 4] =
 fn of_service(mut request: Value, action: &str) -> Result<Op, Refusal> {
     let service = request.get("as").and_then(Value::as_str).unwrap_or_default();
     let service = UserId::parse_service(service).map_err(|invalid| Refusal::bad_request("as", invalid.to_string()))?;
+    if let Some(key) = request.get("client_msg_id").and_then(Value::as_str) {
+        let wrong = |invalid: InvalidId| Refusal::bad_request("client_msg_id", invalid.to_string());
+        ClientMsgId::of_service(key).map_err(wrong)?;
+    }
     if let Some(fields) = request.as_object_mut() {
         fields.insert("action".to_owned(), Value::from(action));
     }
     let request = Request::parse(&request.to_string()).map_err(|rejected| rejected.refusal)?;
-    Ok(Op::As { service, action: Box::new(request.action) })
+    Ok(Op::As { service, action: Box::new(request.action.try_into()?) })
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use actions::{Reconciled, reconcile_and_settle};
+use actions::{LogSoFar, Reconciled};
 use domain::{Failure, Head, error_chain};
 use lambda::EventLine;
 use serde_json::{Value, json};
 use store::heads;
-use wire::{ConversationId, Refusal, Timestamp};
+use wire::{ConversationId, ConversationKind, Timestamp};
 
 use crate::Deps;
 
@@ -16,56 +16,68 @@ const GROUPS_AT_ONCE: usize = 100;
 /// A request that looks at all groups answers after that time with where it is. One group more is then under way.
 const BUDGET: Duration = Duration::from_secs(20);
 
-/// One group: its roster too, for which all of its log is read.
-pub(crate) async fn one(deps: &Deps, conversation: &ConversationId, line: &mut EventLine) -> Result<Value, Failure> {
-    if !conversation.is_group() {
-        return Err(Refusal::bad_request("conversation_id", "must be the id of a group").into());
-    }
+/// One group: its roster too, for which all of its log is read, from where the answer before ended.
+pub(crate) async fn one(
+    deps: &Deps,
+    conversation: &ConversationId,
+    log: Option<LogSoFar>,
+    line: &mut EventLine,
+) -> Result<Value, Failure> {
     line.conversation_id = Some(conversation.clone());
-    let done = actions::repair(&deps.store, &deps.fanout, || deps.clock.now(), conversation).await?;
+    let done = deps.actions.repair(conversation, log.unwrap_or_default()).await?;
     let unreadable = done.unreadable + done.members.unreadable;
     line.unreadable(unreadable);
     line.frames(done.members.delivered.iter().map(|to| to.frames));
-    match done.members.failed {
+    let Reconciled { moved, left_behind, failed, .. } = done.members;
+    line.left_behind(left_behind);
+    match failed {
         Some(failure) => Err(failure),
-        None => Ok(json!({ "roster": done.roster, "moved": done.members.moved, "unreadable": unreadable })),
+        None => Ok(json!({
+            "roster": done.roster, "moved": moved, "unreadable": unreadable, "left_behind": left_behind, "next": done.next,
+        })),
     }
 }
 
-/// The next groups, behind that one, of those in which something was written since then. One that fails holds up no other. A channel has
-/// nothing that could be behind.
+/// Updates the next groups with entries since then, behind that one. A failure does not affect the others. A channel
+/// has no rows that could be behind.
 pub(crate) async fn all(
     deps: &Deps,
     since: Option<Timestamp>,
     mut behind: Option<ConversationId>,
     line: &mut EventLine,
 ) -> Result<Value, Failure> {
-    let began = deps.clock.now();
+    let began = deps.actions.clock.now();
     let (mut groups, mut moved, mut unreadable, mut failed, mut frames) = (0_u64, 0, 0, vec![], vec![]);
     'pages: loop {
-        let page = heads::page(&deps.store, GROUPS_AT_ONCE, behind.as_ref()).await?;
+        let page = heads::page(&deps.actions.store, GROUPS_AT_ONCE, behind.as_ref()).await?;
         unreadable += page.unreadable;
-        let is_meant = |head: &&Head| !head.is_channel() && since.is_none_or(|since| head.end.sent_at >= since);
+        let is_meant = |head: &&Head| {
+            head.conversation_id.kind() == ConversationKind::Group
+                && since.is_none_or(|since| head.end.sent_at >= since)
+        };
         for head in page.heads.iter().filter(is_meant) {
             let group = &head.conversation_id;
             groups += 1;
-            let done = reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group).await;
+            let done = deps.actions.reconcile(group).await;
             let done = done.unwrap_or_else(|failure| Reconciled { failed: Some(failure), ..Reconciled::default() });
             moved += done.moved;
             unreadable += done.unreadable;
             frames.extend(done.delivered.iter().map(|to| to.frames));
-            if let Some(failure) = done.failed {
-                tracing::warn!(error = error_chain(&failure), "a group is not repaired");
+            line.left_behind(done.left_behind);
+            if let Some(failure) = &done.failed {
+                tracing::warn!(error = error_chain(failure), "a group was not repaired");
+            }
+            if done.failed.is_some() || done.left_behind > 0 {
                 failed.push(group.clone());
             }
-            if deps.clock.now().since(began) >= BUDGET {
+            if deps.actions.clock.now().since(began) >= BUDGET {
                 behind = Some(group.clone());
                 break 'pages;
             }
         }
         behind = page.next;
         // Also where nothing on a page is meant.
-        if behind.is_none() || deps.clock.now().since(began) >= BUDGET {
+        if behind.is_none() || deps.actions.clock.now().since(began) >= BUDGET {
             break;
         }
     }

@@ -1,39 +1,44 @@
-//! What a service does and has answered, and what an operator deletes.
+//! Requests of a service that need a reply, and deletes by an operator.
 
-use actions::{Appended, Writer, added, append, change_group, conversation_for, creation, tell_appended};
+use actions::{Appended, Changed, Writer, added, conversation_for, creation};
 use domain::{Failure, GroupChange};
-use lambda::{EventLine, millis_between};
+use lambda::EventLine;
 use serde::Serialize;
 use serde_json::Value;
 use wire::{
-    Action, AddRequest, ClientMsgId, ConversationId, Kind, Refusal, RemoveRequest, SendRequest, Seq, Target, Timestamp,
-    UserId,
+    AddRequest, ClientMsgId, ConversationId, CreateResult, Kind, Refusal, RemoveRequest, SendRequest, Seq,
+    ServiceAction, Target, UserId,
 };
 
 use crate::Deps;
 
 /// Carries it out with the service as the one who asks.
-pub(crate) async fn act(deps: &Deps, service: &UserId, action: Action, line: &mut EventLine) -> Result<Value, Failure> {
+pub(crate) async fn act(
+    deps: &Deps,
+    service: &UserId,
+    action: ServiceAction,
+    line: &mut EventLine,
+) -> Result<Value, Failure> {
     match action {
-        Action::Send(request) => {
+        ServiceAction::Send(request) => {
             let appended = send(deps, service, request, line).await?;
             answer(&tell(deps, appended, line).await.into_result())
         }
-        Action::Create(request) => {
+        ServiceAction::Create(request) => {
             let (key, create) = creation(service, request)?;
-            let appended = change(deps, service, key, create, line).await?;
-            answer(&appended.ok_or(Refusal::NotMember)?.into_result())
+            let mut appended = change(deps, service, key, create, line).await?.entry()?;
+            let not_added = appended.take_not_added();
+            answer(&CreateResult { entry: appended.into_result(), not_added })
         }
-        Action::Add(AddRequest { conversation_id, client_msg_id, members }) => {
+        ServiceAction::Add(AddRequest { conversation_id, client_msg_id, members }) => {
             let add = GroupChange::Add { members: members.clone() };
             answer(&added(members, change(deps, service, (conversation_id, client_msg_id), add, line).await?))
         }
-        Action::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user }) => {
+        ServiceAction::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user }) => {
             let remove = GroupChange::Remove { user };
-            let appended = change(deps, service, (conversation_id, client_msg_id), remove, line).await?;
-            answer(&appended.ok_or(Refusal::NotMember)?.into_result())
+            let appended = change(deps, service, (conversation_id, client_msg_id), remove, line).await?.entry()?;
+            answer(&appended.into_result())
         }
-        _ => Err(Refusal::UnknownAction.into()),
     }
 }
 
@@ -45,7 +50,7 @@ pub(crate) async fn delete_message(
 ) -> Result<Value, Failure> {
     line.conversation_id = Some(message.0.clone());
     let conflicts = line.measures.conflicts.insert(0);
-    let appended = actions::delete_message(&deps.store, &deps.limits, || deps.clock.now(), message, conflicts).await?;
+    let appended = deps.actions.delete_message(message, conflicts).await?;
     answer(&tell(deps, appended, line).await.into_result())
 }
 
@@ -59,7 +64,7 @@ async fn send(deps: &Deps, service: &UserId, request: SendRequest, line: &mut Ev
     line.conversation_id = Some(conversation_for(service, &request.target));
     let conflicts = line.measures.conflicts.insert(0);
     let writer = Writer { user: service, connection: None };
-    append(&deps.store, &deps.limits, || deps.clock.now(), writer, request, conflicts).await
+    deps.actions.append(writer, request, conflicts).await
 }
 
 async fn change(
@@ -68,24 +73,18 @@ async fn change(
     key: (ConversationId, ClientMsgId),
     change: GroupChange,
     line: &mut EventLine,
-) -> Result<Option<Appended>, Failure> {
+) -> Result<Changed, Failure> {
     line.conversation_id = Some(key.0.clone());
     let conflicts = line.measures.conflicts.insert(0);
     let writer = Writer { user: service, connection: None };
-    let now = || deps.clock.now();
-    match change_group(&deps.store, &deps.limits, now, writer, key, change, conflicts).await? {
-        Some(appended) => Ok(Some(tell(deps, appended, line).await)),
-        None => Ok(None),
+    match deps.actions.change_group(writer, key, change, conflicts).await? {
+        Changed::Entry(appended) => Ok(Changed::Entry(Box::new(tell(deps, *appended, line).await))),
+        nothing @ Changed::Nothing(_) => Ok(nothing),
     }
 }
 
-/// After the commit nothing may fail the request any more.
 async fn tell(deps: &Deps, appended: Appended, line: &mut EventLine) -> Appended {
-    let stored_at: Timestamp = deps.clock.now();
-    line.seq = Some(appended.place.seq);
-    line.measures.store_ms = Some(millis_between(line.started, stored_at));
-    let delivered = tell_appended(&deps.store, &deps.fanout, stored_at, &appended, None).await;
-    line.frames(delivered.iter().map(|to| to.frames));
+    line.tell(&deps.actions, line.started, &appended, None).await;
     appended
 }
 

@@ -23,7 +23,7 @@ async fn what_it_does_not_understand_it_says() {
     let bench = Workbench::default();
     for (request, names) in [
         (json!({}), "op"),
-        (json!({"op": "dance"}), "dance"),
+        (json!({"op": "dance"}), "create_group"),
         (json!({"op": "kick"}), "user_id"),
         (json!({"op": "kick", "user_id": "two words"}), "printable"),
         (json!({"op": "kick", "user_id": "bob", "colour": "x"}), "colour"),
@@ -35,6 +35,21 @@ async fn what_it_does_not_understand_it_says() {
         assert!(error["message"].as_str().unwrap().contains(names), "{request}: {error}");
     }
     assert!(bench.operations().is_empty());
+}
+
+#[tokio::test]
+async fn an_op_that_there_is_not_is_answered_with_all_that_there_are() {
+    let bench = Workbench::default();
+    for request in [json!({"op": "ban", "user_id": "bob"}), json!({"user_id": "bob"}), json!({"op": 7}), json!(null)] {
+        let error = admin(&bench, request.clone()).await["error"].clone();
+        let text = error["message"].as_str().unwrap();
+        let listed = text.strip_prefix("op: must be one of ").unwrap_or_else(|| panic!("{request}: {text}"));
+        for op in listed.split(", ") {
+            let known = admin(&bench, json!({ "op": op })).await["error"].clone();
+            assert!(!known["message"].as_str().unwrap_or_default().starts_with("op: "), "{op}: {known}");
+        }
+        assert!(["kick", "repair", "send", "create_group", "add", "remove"].iter().all(|op| listed.contains(op)));
+    }
 }
 
 #[tokio::test]
@@ -99,7 +114,7 @@ async fn nobody_new_writes_to_who_is_suspended_and_nothing_is_posted() {
     admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")).await;
     let from_carol = json!({"action": "send", "to": "bob", "client_msg_id": "c1", "kind": "text", "body": "hi"});
     assert_eq!(bench.refused("carol", from_carol.clone()).await, "forbidden");
-    // Who knows them goes on: it waits until they are back.
+    // A sender who knows the user continues: the message waits.
     bench.ok("alice", message_to_bob("m2")).await;
     assert_eq!(bench.aws.posts("bob="), 0);
     admin(&bench, json!({"op": "unsuspend", "user_id": "bob"})).await;
@@ -118,7 +133,7 @@ async fn a_connection_that_opens_beside_a_suspension_is_closed_or_refused() {
         closed
     };
     let (status, told) = tokio::join!(connect(&bench, "bob"), suspending);
-    // Nobody can close a socket that is still being set up: the operator is told to ask again.
+    // A socket that is still opening can't be closed: the operator gets an error to retry.
     assert_eq!((status, &told["error"]["code"]), (403, &json!("unavailable")));
     let again = admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")).await;
     assert_eq!((&again["result"]["closed"], bench.aws.rows("ConnectionsTable").len()), (&json!(0), 1));
@@ -182,4 +197,25 @@ async fn it_shows_what_waits_and_how_far_both_have_come_and_no_word_of_it() {
     for shown in [&pending, &found] {
         assert!(!shown.to_string().contains("\"hi\""), "{shown}");
     }
+}
+
+#[tokio::test]
+async fn somebody_suspended_gets_nothing_of_a_channel_though_their_socket_could_not_be_closed() {
+    let bench = Workbench::default();
+    let create =
+        json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News", "members": ["bob"]});
+    let channel = bench.ok("alice", create).await["conversation_id"].take();
+    let about = |action: &str| json!({"action": action, "conversation_id": channel});
+    bench.connected("bob").await;
+    bench.ok("bob", about("watch")).await;
+    bench.aws.fail_always("DeleteConnection", Fault::Status(500));
+    assert_eq!(admin(&bench, suspend("bob", "2099-01-01T00:00:00Z")).await["error"]["code"], "unavailable");
+    let say =
+        json!({"action": "send", "conversation_id": channel, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    bench.ok("alice", say).await;
+    bench.fanout().await;
+    assert!(bench.posted("bob").is_empty(), "{:?}", bench.posted("bob"));
+    // Over the socket that is still open.
+    assert_eq!(bench.ok("bob", about("watch")).await["live"], false);
+    assert!(bench.aws.rows("WatchersTable").iter().all(|row| row.get("user_id").is_none()));
 }

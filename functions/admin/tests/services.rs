@@ -87,7 +87,7 @@ async fn a_service_owns_the_group_that_it_made_and_has_no_view_of_it() {
     assert!(!users.contains(&json!("@orders")), "{users:?}");
     let row = bench.row("bob");
     assert_eq!((&row["last_seq"], &row["unread"], &row["mentions"]), (&json!(4), &json!(1), &json!(1)));
-    // Who has read is asked of people.
+    // Receipts are requests of users.
     let receipts = bench.ok("bob", json!({"action": "receipts", "conversation_id": group})).await;
     assert_eq!((&receipts["members"], &receipts["read_seq"]), (&json!([]), &json!(4)));
     bench.ok("bob", testkit::up_to("read", group, 3)).await;
@@ -117,7 +117,7 @@ fn delete(conversation: &Value, seq: u64) -> Value {
     json!({"op": "delete_message", "conversation_id": conversation, "seq": seq})
 }
 
-/// What each user's history says of the message now.
+/// Returns the message in each user's history.
 async fn shown(bench: &Workbench, user: &str, conversation: &Value, seq: usize) -> Value {
     let history = bench.ok(user, json!({"action": "history", "conversation_id": conversation})).await;
     history["messages"][seq - 1].clone()
@@ -155,6 +155,22 @@ async fn an_operator_deletes_what_a_service_wrote() {
     assert_eq!(bench.aws.rows("InboxTable").len(), 1);
     assert_eq!(bench.row("bob")["unread"], 1);
     assert_eq!(ok(&bench, send("bob", "m3")).await["seq"], 4);
+}
+
+#[tokio::test]
+async fn no_service_takes_the_key_of_an_operators_delete() {
+    let bench = Workbench::default();
+    let mut phish = send("bob", "m1");
+    phish["as"] = json!("@system");
+    let conversation = ok(&bench, phish.clone()).await["conversation_id"].clone();
+    phish["client_msg_id"] = json!("operator:delete:1");
+    assert_eq!(refused(&bench, phish).await, "bad_request");
+    let queued = json!({"to": "bob", "client_msg_id": "operator:delete:1", "kind": "text", "body": "not this one"});
+    assert!(bench.ingest(&[("bob", queued)]).await.is_empty());
+    let [reason, detail, _] = &bench.aws.dead_letters()[0];
+    assert_eq!((&**reason, &**detail), ("bad_request", "client_msg_id: must not begin with operator:"));
+    assert_eq!(ok(&bench, delete(&conversation, 1)).await["duplicate"], false);
+    assert_eq!(shown(&bench, "bob", &conversation, 1).await["deleted_by"], "@system");
 }
 
 #[tokio::test]

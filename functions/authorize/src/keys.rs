@@ -11,20 +11,21 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use wire::Timestamp;
 
-/// A key that the issuer withdrew is trusted no longer than this, as long as the issuer serves others. While it serves none, what
-/// we know goes on: otherwise its failure would lock everybody out.
+/// Maximum age of a withdrawn key, while the issuer serves other keys. While the issuer serves none, known keys stay
+/// valid: otherwise its failure would lock out every user.
 const KEYS_AGE_MAX: Duration = Duration::from_hours(1);
-/// An unknown key id makes us ask again, but at most this often: anybody can make up key ids.
+/// Minimum pause between requests caused by unknown key ids: any client can make up key ids.
 const REFRESH_PAUSE: Duration = Duration::from_secs(30);
-/// The same while there are no keys at all. Without a pause, each of those who try again in a crowd would hold a process for as
-/// long as an issuer that is down makes us wait, until the account's concurrency is used up.
+/// Minimum pause while there are no keys at all. Without it, each retry of many clients would occupy a process until
+/// the issuer's timeout, and use up the account's concurrency.
 const NO_KEYS_PAUSE: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
 const KEYS_BYTES_MAX: usize = 256 * 1024;
 
-/// Hosts that sign with the same keys for whoever has an account there: Firebase and Google's sign-in, Google's session cookies and
-/// IAP, Apple, Microsoft Entra with all its tenants, Facebook, GitHub's actions. Only issuer and audience say whose token it is.
+/// Hosts that sign with the same keys for every account there. Examples are Firebase and Google's sign-in, Google's
+/// session cookies and IAP, Apple, Microsoft Entra, Facebook and GitHub's actions. So are other sites whose sign-in any
+/// app can offer, or whose builds any account can run. Only issuer and audience show the token's app.
 const SHARED_HOSTS: &[&str] = &[
     "www.googleapis.com",
     "identitytoolkit.googleapis.com",
@@ -37,6 +38,26 @@ const SHARED_HOSTS: &[&str] = &[
     "www.facebook.com",
     "limited.facebook.com",
     "token.actions.githubusercontent.com",
+    "gitlab.com",
+    "slack.com",
+    "id.twitch.tv",
+    "www.linkedin.com",
+    "discord.com",
+    "kauth.kakao.com",
+    "api.line.me",
+    "api.login.yahoo.com",
+    "auth.login.yahoo.co.jp",
+    "login.salesforce.com",
+    "test.salesforce.com",
+    "api.paypal.com",
+    "www.paypalobjects.com",
+    "identity.xero.com",
+    "oauth.platform.intuit.com",
+    "api.bitbucket.org",
+    "agent.buildkite.com",
+    "app.terraform.io",
+    "oidc.circleci.com",
+    "oidc.vercel.com",
 ];
 
 /// The keys at a URL.
@@ -44,9 +65,9 @@ const SHARED_HOSTS: &[&str] = &[
 pub struct Keys {
     url: Url,
     client: Client,
-    /// Never locked while the issuer is asked.
+    /// Never locked during a request to the issuer.
     cached: Mutex<Cached>,
-    /// Locked while the issuer is asked: one asks for all, and only those without a key wait for it.
+    /// Locked during a request to the issuer: a single request serves all, and only clients without a key wait for it.
     turn: Mutex<()>,
 }
 
@@ -78,7 +99,7 @@ struct KeySet {
 pub enum FetchError {
     #[error("{0}")]
     Url(String),
-    /// Without the URL, which may hold what is nobody's business.
+    /// Without the URL, which may contain a secret.
     #[error("the key set was not served")]
     Http(#[source] reqwest::Error),
     #[error("the key set was not served: {0}")]
@@ -110,7 +131,8 @@ impl Keys {
 
     /// Whether strangers can have tokens signed with these keys, for their own apps.
     pub(crate) fn are_shared(&self) -> bool {
-        self.url.host_str().is_some_and(|host| SHARED_HOSTS.contains(&host))
+        // A dot at the end makes it another name and the same host.
+        self.url.host_str().is_some_and(|host| SHARED_HOSTS.contains(&host.trim_end_matches('.')))
     }
 
     /// Fetches the keys now.
@@ -135,7 +157,7 @@ impl Keys {
         let asked = if due { self.ask(clock).await } else { Ok(()) };
         let cached = self.cached.lock().await;
         match asked {
-            // An issuer that is down for a while must not lock everybody out: what we know goes on.
+            // An issuer that is down for a while must not lock out every user: known keys stay valid.
             _ if cached.fetched_at.is_some() => Ok(cached.find(id, algorithm)),
             Err(error) => Err(error),
             Ok(()) => Err(FetchError::TriedJustNow),
@@ -144,10 +166,10 @@ impl Keys {
 
     async fn ask(&self, clock: &Clock) -> Result<(), FetchError> {
         let started = clock.now();
-        // With a route and an outcome as an event's line has them, so that it counts as one and an alarm can be on it:
-        // who is alarmed while the cached keys still work can repair it before anybody is refused.
+        // With a route and an outcome as in an event's line, so that it counts as one and can have an alarm. An
+        // operator can repair the issuer while the cached keys still work, before any user is refused.
         let fetched = self.fetch().await.inspect_err(|error| {
-            EventLine::of("", "issuer", started).warn("unreachable", error, "the keys can't be fetched");
+            EventLine::of("", "issuer", started).warn("unreachable", error, "the keys were not fetched");
         });
         let mut cached = self.cached.lock().await;
         // A pause begins when the try has ended: one that waited in vain would otherwise have used it up.
@@ -186,7 +208,7 @@ impl Cached {
         }
     }
 
-    /// Whether the issuer is to be asked before a token of this key is judged.
+    /// Reports whether a token with this key needs a request to the issuer first.
     fn is_due(&self, id: Option<&str>, algorithm: Algorithm, now: Timestamp) -> bool {
         let stale = self.fetched_at.is_none_or(|at| now.since(at) >= KEYS_AGE_MAX);
         let pause = if self.fetched_at.is_some() { REFRESH_PAUSE } else { NO_KEYS_PAUSE };
@@ -199,7 +221,7 @@ impl Key {
     /// `None` for a key that can't be read, or is for something else, such as encryption or another algorithm; sets hold
     /// those too.
     fn usable(entry: &Value) -> Option<Self> {
-        // A private key that everybody can fetch signs for everybody.
+        // A private key that every client can fetch signs for every user.
         if entry.get("d").is_some_and(|private| !private.is_null()) {
             return None;
         }

@@ -1,7 +1,7 @@
-//! The authorizer: a token in, who it speaks for out.
+//! The authorizer: verifies a token, and returns its user.
 //!
-//! API Gateway asks it once per socket, before `$connect`, and repeats its answer on every event of that socket. What it
-//! answers is the only source of identity in the product.
+//! API Gateway invokes it once per socket, before `$connect`, and repeats its reply on every event of that socket. The
+//! reply is the only source of identity in the product.
 
 mod bearer;
 mod keys;
@@ -18,7 +18,7 @@ pub use token::{Expected, Invalid};
 
 const SHARED_KEYS: &str = "must not be any: strangers' apps have tokens of the same keys (JWKS_URL)";
 
-/// What the function works with, made once per process.
+/// The function's keys and settings, made once per process.
 #[derive(Debug)]
 pub struct Deps {
     pub keys: Keys,
@@ -52,18 +52,8 @@ impl Deps {
             _ => return Err(BadVariable::new("QUERY_STRING_TOKENS", "must be on or off")),
         };
         let (issuer_checked, audience_checked) = (expected.issuer.is_some(), expected.audience.is_some());
-        tracing::info!(issuer_checked, audience_checked, "what tokens must carry");
+        tracing::info!(issuer_checked, audience_checked, "checks of each token");
         Ok(Self { keys, expected, query_string_tokens, clock: Clock::system() })
-    }
-
-    /// From the environment, warmed up.
-    ///
-    /// # Errors
-    /// [`BadVariable`] names the variable.
-    pub async fn start() -> Result<Self, BadVariable> {
-        let deps = Self::from_env(lambda::env)?;
-        deps.warm_up().await;
-        Ok(deps)
     }
 
     /// Fetches the keys before the first event needs them. If that fails, a later event tries again.
@@ -72,8 +62,18 @@ impl Deps {
     }
 }
 
-/// Answers whether the bearer of the token may connect, and as whom. Refusing is an answer, not an error: otherwise
-/// anybody could set off the alarm on this function's errors.
+/// Starts the process with the keys fetched that the first event needs.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub async fn start() -> Result<Deps, BadVariable> {
+    let deps = Deps::from_env(lambda::env)?;
+    deps.warm_up().await;
+    Ok(deps)
+}
+
+/// Decides whether the token's bearer may connect, and as which user. A refusal is a reply, not an error: otherwise any
+/// client could fire the alarm on this function's errors.
 ///
 /// # Errors
 /// The issuer's keys are unavailable, so no token can be verified; API Gateway refuses the connection with a 5xx.
@@ -84,7 +84,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Authoriz
         Ok(token) => token::verify(&deps.keys, &deps.expected, token, &deps.clock).await,
         Err(invalid) => Err(invalid),
     };
-    // One that is no id is not passed on; `$connect` refuses it.
+    // A malformed id is dropped here; `$connect` refuses it.
     let device = request.query_string_parameters.first("device_id").and_then(|id| DeviceId::parse(id).ok());
     let method_arn = request.method_arn.unwrap_or_default();
     let mut line = EventLine::of(&request_id, "authorize", started);
@@ -107,7 +107,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Authoriz
     }
 }
 
-/// Whom a token speaks for, and until when.
+/// The token's user and expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub user: wire::UserId,
@@ -137,16 +137,16 @@ struct Policy {
 struct Statement {
     action: &'static str,
     effect: &'static str,
-    /// The very `$connect` that was asked about: wildcards in the style of REST APIs don't match it.
+    /// The very `$connect` of the request: wildcards in the style of REST APIs don't match it.
     resource: String,
 }
 
-/// What every later event of the socket carries. API Gateway makes strings of the values; so do we.
+/// Fields of every later event of the socket. API Gateway makes strings of the values; so does this type.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Context {
     #[serde(skip_serializing_if = "Option::is_none")]
     exp: Option<String>,
-    /// As the client named it when it connected. It says which device speaks, never who.
+    /// The client's name of the device, given at the connect. The name identifies a device, and never a user.
     #[serde(skip_serializing_if = "Option::is_none")]
     device_id: Option<DeviceId>,
 }

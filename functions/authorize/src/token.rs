@@ -1,4 +1,4 @@
-//! What makes a token good (RFC 7519, RFC 8725).
+//! The checks of a token (RFC 7519, RFC 8725).
 
 use std::time::Duration;
 
@@ -64,11 +64,12 @@ struct Claims {
     aud: Option<Value>,
     /// Which app the token was issued to: Cognito's access tokens have this and no `aud`.
     client_id: Option<String>,
-    /// What the token is for, as Cognito says it.
+    /// The token's purpose, in Cognito's claim.
     token_use: Option<String>,
     /// The same, as Keycloak says it, and some who sign for themselves.
     typ: Option<String>,
-    /// What happened, in a token that reports it: a logout (OIDC Back-Channel Logout 1.0), or another security event (RFC 8417).
+    /// Events in a token that reports them: a logout (OIDC Back-Channel Logout 1.0), or another security event (RFC
+    /// 8417).
     events: Option<IgnoredAny>,
 }
 
@@ -100,8 +101,8 @@ pub(crate) async fn verify(keys: &Keys, expected: &Expected, token: &str, clock:
     if user.is_service() { Err(Invalid::Service) } else { Ok(Principal { user, expires_at }) }
 }
 
-/// Whether a header says nothing but that this is a JWT, or an access token (RFC 9068): others of the issuer's tokens say what else
-/// they are, such as `logout+jwt`. A media type, in any case, of which `application/` may be left out (RFC 7515, section 4.1.9).
+/// Reports whether a header declares just a JWT, or an access token (RFC 9068): other tokens of the issuer declare
+/// more, such as `logout+jwt`. A media type, in any case, with or without `application/` (RFC 7515, section 4.1.9).
 fn is_plain(typ: &str) -> bool {
     let typ = typ.to_ascii_lowercase();
     matches!(typ.strip_prefix("application/").unwrap_or(&typ), "jwt" | "at+jwt")

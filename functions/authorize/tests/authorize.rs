@@ -28,7 +28,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const PAUSE: Duration = Duration::from_secs(30);
 const NO_KEYS_PAUSE: Duration = Duration::from_secs(2);
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// [`NO_KEYS_PAUSE`] but for a millisecond.
+/// A millisecond less than [`NO_KEYS_PAUSE`].
 const NEARLY: Duration = Duration::from_millis(1_999);
 const KEYS_BYTES_MAX: usize = 256 * 1024;
 const METHOD_ARN: &str = "arn:aws:execute-api:us-east-1:123456789012:a1b2c3d4e5/v1/$connect";
@@ -40,7 +40,7 @@ const WEAK_TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6IndlYWsifQ.eyJzdWIiOiJhbGl
                           C7OorvndJPYOtnmmk0i8_8lJxekgZDu5hilMVGawss3VJbzM8fwNzmZ5mjlZY_fVbl72XuLrDX0kNSbhkkF7ofyEx0xgTA\
                           WwzIJm5mDC2YYIRElIkuDfNrwVIfbBi8AurhH5nCDJHTR_lzl9GKLEhCxmRYM0fHTto";
 
-/// What an admitted `alice` is answered, when her token ends [`LATER`].
+/// Returns the reply for an admitted `alice` whose token ends [`LATER`].
 fn alice() -> (String, String) {
     ("alice".to_owned(), LATER.to_string())
 }
@@ -96,7 +96,7 @@ async fn the_line_in_the_log_says_how_long_it_took() {
     let (mut world, signer) = world_and_signer().await;
     let token = signer.token(&claims());
     world.admits(&token).await;
-    // Five milliseconds later when somebody looks again.
+    // Each look at the clock is five milliseconds later.
     let now_ms = AtomicI64::new(START_MS);
     world.deps.clock = Clock::new(move || Timestamp::from_millis(now_ms.swap(START_MS + 5, Ordering::SeqCst)));
     let (_, log) = world.ask(with_token(&token)).await;
@@ -171,7 +171,7 @@ fn the_environment_turns_the_query_string_on_or_off() {
     assert!(deps("yes").is_err());
 }
 
-/// What the function makes of an environment with these variables in the place of good ones; an empty one is not set.
+/// Returns the result of a start with these variables instead of good ones; an empty one is not set.
 fn deps_of(others: &[(&str, &str)]) -> Result<Deps, BadVariable> {
     fixture::log::start();
     let good = [
@@ -459,6 +459,13 @@ fn where_strangers_share_the_keys_nothing_may_be_any() {
         "https://WWW.googleapis.com:443/service_accounts/v1/jwk/securetoken%40system.gserviceaccount.com",
         "https://www.googleapis.com/oauth2/v3/certs",
         "https://appleid.apple.com/auth/keys",
+        "https://appleid.apple.com./auth/keys",
+        "https://gitlab.com/oauth/discovery/keys",
+        "https://slack.com/openid/connect/keys",
+        "https://id.twitch.tv/oauth2/keys",
+        "https://www.linkedin.com/oauth/openid/jwks",
+        "https://kauth.kakao.com/.well-known/jwks.json",
+        "https://api.line.me/oauth2/v2.1/certs",
         entra,
         // A tenant's address has the keys of all tenants.
         &entra.replace("common", "72f988bf-86f1-41af-91ab-2d7cd011db47"),
@@ -532,7 +539,7 @@ async fn claims_of_another_kind_of_token_are_refused() {
     }
 }
 
-/// Header and claims as these issuers write them, but for the names.
+/// Header and claims as these issuers write them, with other names.
 #[tokio::test]
 async fn tokens_of_the_issuers_in_the_manual_are_accepted() {
     let (mut world, signer) = world_and_signer().await;
@@ -671,7 +678,7 @@ async fn the_public_key_is_no_secret() {
     }
 }
 
-/// What a forger may take for the secret: the key's members, as text and bytes, and the whole as JSON, DER and PEM.
+/// Returns possible secrets for a forger: the key's members, as text and bytes, and the whole as JSON, DER and PEM.
 fn public_forms(jwk: &Value) -> Vec<Vec<u8>> {
     let members = ["n", "x", "y"].map(|member| jwk[member].as_str());
     let mut forms = vec![jwk.to_string().into_bytes()];
@@ -730,7 +737,7 @@ async fn a_key_verifies_its_own_algorithm_only() {
         for other in signers.iter().filter(|other| other.id != signer.id) {
             let confused = signer.named(other.id.as_deref().unwrap());
             world.refuses(&confused.token(&claims()), &Invalid::UnknownKey).await;
-            // Of the other's kind in every respect but the signature.
+            // A token of the other kind in every respect except the signature.
             let posing = confused.token_with_header("alg", json!(other.algorithm), &claims());
             world.refuses(&posing, &Invalid::Signature).await;
         }
@@ -1015,7 +1022,7 @@ async fn the_two_seconds_begin_when_the_try_has_ended() {
     world.fails(&token).await;
     let waited = began.elapsed();
     world.issuer.serve(Served::keys(&[&signer]));
-    // Those who come meanwhile hold no process.
+    // Clients that come meanwhile occupy no process.
     tokio::time::advance(NEARLY).await;
     world.fails(&token).await;
     assert_eq!(began.elapsed(), waited + NEARLY);
@@ -1049,7 +1056,7 @@ async fn whose_key_is_known_does_not_wait_while_another_event_asks() {
     let (known, unknown) = (signer.token(&claims()), signer.named("made up").token(&claims()));
     assert_eq!(world.admits(&known).await, alice());
     world.issuer.serve(Served::Nothing);
-    // One asks since its key is unknown, then one since the keys are an hour old.
+    // The first request is for an unknown key, the second for keys that are an hour old.
     for (asker, waits) in [(&unknown, PAUSE), (&known, HOUR)] {
         world.advance(waits);
         tokio::time::pause();
@@ -1096,7 +1103,7 @@ async fn made_up_key_ids_cause_one_fetch_in_thirty_seconds() {
         world.refuses(&made_up(number), &Invalid::UnknownKey).await;
         assert_eq!(world.issuer.fetches(), 2);
     }
-    // An issuer that fails is not asked more often.
+    // A failing issuer gets no more requests.
     world.issuer.serve(Served::Status(500));
     world.advance(PAUSE);
     for number in 9..12 {
@@ -1164,7 +1171,7 @@ async fn without_any_keys_nothing_is_said_about_a_token() {
         world.advance(NO_KEYS_PAUSE);
         world.fails(&signer.token(&claims_with("exp", json!(1)))).await;
         assert_eq!(world.issuer.fetches(), 2, "no redirect is followed");
-        // What no key could save is refused all the same.
+        // A token without a chance is refused all the same.
         world.refuses_event(event(&[], &[]), &Invalid::NoToken).await;
         world.refuses("nonsense", &Invalid::Malformed).await;
         world.issuer.serve(Served::keys(&[&signer]));
@@ -1189,7 +1196,7 @@ async fn a_set_without_a_usable_key_rings_the_alarm_of_an_issuer_that_is_down() 
     }
 }
 
-/// Every way to fail that ends at once. Where there is a body to read, it has this signer's key in it.
+/// Returns every failure that ends immediately. If there is a body, it contains this signer's key.
 fn failures(signer: &Signer) -> Vec<Served> {
     let keys = json!({ "keys": [signer.jwk()] }).to_string();
     let body = |text: &str| Served::Body(text.to_owned());
@@ -1231,7 +1238,7 @@ async fn a_failure_says_what_was_wrong_but_not_where() {
 #[tokio::test]
 async fn an_issuer_that_does_not_listen_fails_with_the_cause() {
     let (mut world, signer) = world_and_signer().await;
-    // Bound, so that nobody else gets the port, but not listening.
+    // Bound, so that no other program gets the port, but not listening.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}/secret-path", socket.local_addr().unwrap());
@@ -1269,7 +1276,7 @@ async fn an_issuer_that_does_not_answer_is_waited_for_three_seconds() {
 #[tokio::test]
 async fn an_issuer_that_takes_no_connection_is_waited_for_one_second() {
     let (mut world, signer) = world_and_signer().await;
-    // It accepts nobody, and others wait already: further ones hear nothing.
+    // The socket accepts no connection, and others wait already: further ones get no reply.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(0).unwrap();
@@ -1310,7 +1317,7 @@ fn keys_are_at_an_http_url() {
     }
 }
 
-// ---- Whatever anybody sends ----
+// ---- Any input ----
 
 /// A runtime for many events in a row, and the function in it. Its keys are fetched, and it takes tokens from everywhere.
 fn runtime_and_world(signer: &Signer) -> (Runtime, World) {

@@ -18,11 +18,11 @@ const SUBPROTOCOL: &str = "pigeonhole.v1";
 /// what it missed.
 pub(crate) async fn connect(deps: &Deps, event: &InvocationEvent) -> Result<Response, Diagnostic> {
     let caller = caller(&event.payload)?;
-    let mut line = line(event, &caller, deps.clock.now());
+    let mut line = line(event, &caller, deps.actions.clock.now());
     let outcome = note(deps, &caller, event).await;
     let status = status(&outcome);
     line.status = Some(status);
-    line.write(&outcome, deps.clock.now());
+    line.write(&outcome, deps.actions.clock.now());
     let mut response = respond(status, None);
     if offers_subprotocol(event) {
         response.headers.insert("Sec-WebSocket-Protocol", SUBPROTOCOL);
@@ -35,24 +35,24 @@ async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent) -> Result<(
     let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
     let Caller { user, connection: id, connected_at, token_expires_at, .. } = caller;
     let connection = Connection::new(id.clone(), *connected_at, *token_expires_at);
-    connections::put(&deps.store, user, &connection, device.as_ref()).await?;
+    connections::put(&deps.actions.store, user, &connection, device.as_ref()).await?;
     // Only now: of two that open at the same time, and of one that opens beside a suspension, one sees the other.
-    let now = deps.clock.now();
-    let listed = connections::list(&deps.store, user, now, Freshness::Strong).await?;
+    let now = deps.actions.clock.now();
+    let listed = connections::list(&deps.actions.store, user, now, Freshness::Strong).await?;
     if listed.suspended_until.is_some() {
-        connections::forget(&deps.store, user, id).await?;
+        connections::forget(&deps.actions.store, user, id).await?;
         return Err(Refusal::Forbidden.into());
     }
-    for Closed { connection, watched } in deps.fanout.tidy(now, user, &listed).await {
+    for Closed { connection, watched } in deps.actions.fanout.tidy(now, user, &listed).await {
         // Its `$disconnect` finds no row any more that says so.
-        forget_watched(&deps.store, &connection, &watched).await;
+        forget_watched(&deps.actions.store, &connection, &watched).await;
     }
     presence::note(deps, user).await;
     Ok(())
 }
 
-/// A browser closes a socket whose server selects nothing of what it offered, or something else
-/// (RFC 6455, section 4.1). It offers its token here too, which must never be echoed.
+/// Whether the client offers the subprotocol. A browser closes a socket whose server selects none of its offers, or
+/// another one (RFC 6455, section 4.1). The offers of a browser include its token, which must never be echoed.
 fn offers_subprotocol(event: &InvocationEvent) -> bool {
     let offered = event.payload.headers.get_all("sec-websocket-protocol");
     let multi = event.payload.multi_value_headers.get_all("sec-websocket-protocol");

@@ -10,15 +10,15 @@ use crate::{Deps, presence, status};
 /// Best effort on API Gateway's side, and so on ours: a row that stays falls to a 410 or to its TTL.
 pub(crate) async fn disconnect(deps: &Deps, event: &InvocationEvent) -> Result<Response, Diagnostic> {
     let caller = caller(&event.payload)?;
-    let mut line = line(event, &caller, deps.clock.now());
-    let forget = connections::forget(&deps.store, &caller.user, &caller.connection);
+    let mut line = line(event, &caller, deps.actions.clock.now());
+    let forget = connections::forget(&deps.actions.store, &caller.user, &caller.connection);
     let (forgotten, ()) = tokio::join!(forget, presence::note(deps, &caller.user));
     if let Ok(watched) = &forgotten {
-        forget_watched(&deps.store, &caller.connection, watched).await;
+        forget_watched(&deps.actions.store, &caller.connection, watched).await;
     }
     let outcome = forgotten.map_err(Failure::from);
     let status = status(&outcome);
     line.status = Some(status);
-    line.write(&outcome, deps.clock.now());
+    line.write(&outcome, deps.actions.clock.now());
     Ok(respond(status, None))
 }

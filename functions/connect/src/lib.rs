@@ -7,47 +7,38 @@ mod presence;
 mod typing;
 mod watch;
 
-use deliver::Fanout;
+use actions::{Actions, SendLimits};
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
-    count, env, sdk_config,
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer, env, sdk_config,
 };
-use store::{Store, WarmTable, warm_up};
-use wire::{Action, Refusal, Reply};
+use store::{WarmTable, warm_up};
+use wire::{ConnectAction, Refusal, Reply};
 
 pub use typing::Typing;
 
-/// What the function works with, made once per process.
+/// The dependencies of the function, made once per process.
 #[derive(Debug)]
 pub struct Deps {
-    pub store: Store,
-    pub fanout: Fanout,
+    pub actions: Actions,
     pub limiter: Limiter,
     pub typing: Typing,
     /// Whether users can see who is there, and when they were.
     pub presence: bool,
-    pub clock: Clock,
 }
 
-impl Deps {
-    /// From the environment, with the connection open that the first event needs.
-    ///
-    /// # Errors
-    /// [`BadVariable`] names the variable.
-    pub async fn start() -> Result<Self, BadVariable> {
-        let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
-        let connections = ConnectionsApi::from_env(&sdk, env)?;
-        let limiter = Limiter::from_env(connections.clone(), env)?;
-        let presence = match env("PRESENCE")?.as_str() {
-            "on" => true,
-            "off" => false,
-            _ => return Err(BadVariable::new("PRESENCE", "must be on or off")),
-        };
-        let fanout = Fanout::new(store.clone(), connections);
-        warm_up(&store, WarmTable::Connections).await;
-        Ok(Self { store, fanout, limiter, typing: Typing::default(), presence, clock: Clock::system() })
-    }
+/// Starts the process with the connection open that the first event needs.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub async fn start() -> Result<Deps, BadVariable> {
+    let Core { actions, limiter } = Core::from_env(&sdk_config().await, SendLimits::default())?;
+    let presence = match env("PRESENCE")?.as_str() {
+        "on" => true,
+        "off" => false,
+        _ => return Err(BadVariable::new("PRESENCE", "must be on or off")),
+    };
+    warm_up(&actions.store, WarmTable::Connections).await;
+    Ok(Deps { actions, limiter, typing: Typing::default(), presence })
 }
 
 /// Answers one event on the routes `$connect`, `$disconnect`, `$default`, `presence`, `typing`, `watch` and `unwatch`.
@@ -61,7 +52,7 @@ pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Dia
         Some("DISCONNECT") => disconnect::disconnect(deps, &event).await,
         _ => {
             let act = async |caller: &Caller, action, line: &mut EventLine| act(deps, caller, action, line).await;
-            answer(&deps.clock, &deps.limiter, event, act).await
+            answer(&deps.actions.clock, &deps.limiter, event, act).await
         }
     }
 }
@@ -69,20 +60,18 @@ pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Dia
 async fn act(
     deps: &Deps,
     caller: &Caller,
-    action: Action,
+    action: ConnectAction,
     line: &mut EventLine,
 ) -> Result<Option<Reply>, domain::Failure> {
     match action {
-        Action::Presence(request) => presence::presence(deps, caller, &request).await.map(Some),
-        Action::Typing(request) => typing::typing(deps, caller, request, line).await.map(|()| None),
-        Action::Watch(request) => watch::watch(deps, caller, request, line).await.map(Some),
-        Action::Unwatch(request) => watch::unwatch(deps, caller, request, line).await.map(Some),
-        // A frame that names no route: the reader of frames says what is wrong with it.
-        _ => Err(Refusal::UnknownAction.into()),
+        ConnectAction::Presence(request) => presence::presence(deps, caller, &request).await.map(Some),
+        ConnectAction::Typing(request) => typing::typing(deps, caller, request, line).await.map(|()| None),
+        ConnectAction::Watch(request) => watch::watch(deps, caller, request, line).await.map(Some),
+        ConnectAction::Unwatch(request) => watch::unwatch(deps, caller, request, line).await.map(Some),
     }
 }
 
-/// What API Gateway is told.
+/// Returns the HTTP status for API Gateway.
 fn status<T>(outcome: &Result<T, domain::Failure>) -> i64 {
     match outcome {
         Ok(_) => 200,

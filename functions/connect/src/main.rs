@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(connect::Deps::start, connect::handle).await
+    lambda::serve(connect::start, connect::handle).await
 }

@@ -1,10 +1,9 @@
 //! A user looks at a channel.
 
-use actions::{unwatch as end, watch as begin};
 use domain::Failure;
 use lambda::{Caller, EventLine};
 use store::connections::Connection;
-use wire::{Refusal, Reply, UnwatchRequest, UnwatchResult, WatchRequest};
+use wire::{Reply, UnwatchRequest, UnwatchResult, WatchRequest};
 
 use crate::Deps;
 
@@ -16,12 +15,9 @@ pub(crate) async fn watch(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let channel = line.conversation_id.insert(request.conversation_id);
-    if !channel.is_channel() {
-        return Err(Refusal::bad_request("conversation_id", "must be a channel's").into());
-    }
     let Caller { user, connection, connected_at, token_expires_at, .. } = caller;
     let connection = Connection::new(connection.clone(), *connected_at, *token_expires_at);
-    Ok(begin(&deps.store, deps.clock.now(), user, &connection, channel).await?.into())
+    Ok(deps.actions.watch(user, &connection, channel).await?.into())
 }
 
 pub(crate) async fn unwatch(
@@ -31,6 +27,6 @@ pub(crate) async fn unwatch(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let channel = line.conversation_id.insert(request.conversation_id);
-    end(&deps.store, &caller.user, &caller.connection, channel).await?;
+    deps.actions.unwatch(&caller.user, &caller.connection, channel).await?;
     Ok(UnwatchResult {}.into())
 }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use domain::limits::CONNECTION_TTL;
 use lambda::Response;
 use serde_json::{Value, json};
+use store::connections::CONNECTION_TTL;
 use testkit::{Fault, Limits, Workbench, file_event, frame_of, message_to_bob, to_event};
 
 fn selected(response: &Response) -> Option<&str> {
@@ -137,7 +137,7 @@ async fn one_that_could_not_be_closed_gets_no_message_and_is_closed_by_the_next(
     bench.aws.fail_next("DeleteConnection", Fault::Status(500));
     bench.started().connected_at("bob", "b=", "second").await;
     bench.ok("alice", message_to_bob("m1")).await;
-    // It was told twice that it is replaced, and nothing else.
+    // `a=` gets the event `connection.replaced` twice, and nothing else.
     assert_eq!((bench.aws.posts("a="), bench.aws.posts("b=")), (2, 1));
     assert_eq!(bench.aws.closed(), ["a=", "a="]);
 }
@@ -146,7 +146,7 @@ async fn one_that_could_not_be_closed_gets_no_message_and_is_closed_by_the_next(
 async fn whoever_is_closed_for_another_is_told_so() {
     let bench = Workbench::limited(Limits { connections: 1, ..Limits::default() });
     bench.started().connected_at("bob", "a=", "first").await;
-    // Before it is closed: what a closed connection was told is gone with it.
+    // The test reads the frames before the close, because those of a closed connection are gone.
     let close = bench.aws.hold_next("DeleteConnection");
     let watching = async {
         close.reached().await;
@@ -168,7 +168,7 @@ async fn a_connection_ends_with_its_token() {
     bench.clock.advance(Duration::from_mins(5).saturating_sub(Duration::from_millis(1)));
     functions.ok("alice", message_to_bob("m1")).await;
     bench.clock.advance(Duration::from_millis(1));
-    // Of a process that remembers it, too.
+    // A process that remembers the connection posts nothing to it, too.
     functions.ok("alice", message_to_bob("m2")).await;
     assert_eq!((bench.aws.posts("bob="), bench.aws.closed()), (1, vec!["bob=".to_owned()]));
     assert_eq!(bench.aws.rows("ConnectionsTable"), Vec::<Value>::new());

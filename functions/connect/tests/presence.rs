@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Fault, Limits, Workbench, message_to_bob};
+use testkit::{Fault, Limits, Workbench, message_to_bob, up_to};
 
 fn seeing() -> Workbench {
     Workbench::limited(Limits { presence: true, ..Limits::default() })
@@ -14,11 +14,149 @@ fn typing(id: &Value) -> Value {
     json!({"action": "typing", "conversation_id": id})
 }
 
-/// What is never answered.
+/// Sends a frame that has no reply.
 async fn unanswered(bench: &Workbench, functions: &testkit::InProcess, user: &str, frame: Value) {
     let response = functions.handle("typing", testkit::message(user, &frame.to_string())).await.unwrap();
     assert_eq!((response.status_code, response.body), (200, None));
     bench.aws.assert_reads_are_consistent("ConnectionsTable");
+}
+
+fn to_alice(id: &str) -> Value {
+    json!({"action": "send", "to": "alice", "client_msg_id": id, "kind": "text", "body": "hi"})
+}
+
+#[tokio::test]
+async fn a_stranger_learns_ticks_but_neither_who_is_there_nor_who_writes() {
+    let bench = seeing();
+    let id = bench.conversation(1).await;
+    bench.connected("alice").await;
+    bench.connected("bob").await;
+    let presence = |whom: &str| json!({"action": "presence", "user_ids": [whom]});
+    // Bob's app acknowledges by itself, he looks, and begins to write.
+    bench.ok("bob", up_to("read", &id, 1)).await;
+    unanswered(&bench, &bench.started(), "bob", typing(&id)).await;
+    bench
+        .ok("bob", json!({"action": "react", "conversation_id": id, "seq": 1, "client_msg_id": "r1", "emoji": "👍"}))
+        .await;
+    assert_eq!(bench.posted("alice"), ["receipt.read", "messages.new"]);
+    assert_eq!(bench.ok("alice", presence("bob")).await, json!({"users": []}));
+    assert_eq!(bench.ok("bob", presence("alice")).await["users"][0]["online"], true, "she has written to him");
+    // Once he has written, and whoever wrote last.
+    bench.ok("bob", to_alice("b1")).await;
+    bench.ok("alice", message_to_bob("m2")).await;
+    unanswered(&bench, &bench.started(), "bob", typing(&id)).await;
+    assert_eq!(bench.posted("alice").last().unwrap(), "typing");
+    let at = json!("2027-01-15T08:01:00.000Z");
+    let seen = &bench.ok("alice", presence("bob")).await["users"][0];
+    assert_eq!((&seen["online"], &seen["last_seen_at"]), (&json!(true), &at));
+}
+
+#[tokio::test]
+async fn of_a_row_from_before_only_who_wrote_last_is_known() {
+    let bench = seeing();
+    bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
+    let forget = || {
+        for mut row in bench.aws.raw_rows("InboxTable") {
+            let row_of = row.as_object_mut().unwrap();
+            row_of.retain(|name, _| name != "wrote" && name != "peer_wrote");
+            bench.aws.put_rows("InboxTable", &[row]);
+        }
+    };
+    forget();
+    let sees = async |user: &str, whom: &str| {
+        let users = bench.ok(user, json!({"action": "presence", "user_ids": [whom]})).await["users"].take();
+        users.as_array().unwrap().len() == 1
+    };
+    assert_eq!((sees("alice", "bob").await, sees("bob", "alice").await), (true, false));
+    bench.ok("alice", message_to_bob("m2")).await;
+    assert_eq!((sees("alice", "bob").await, sees("bob", "alice").await), (false, true));
+    bench.ok("bob", to_alice("b2")).await;
+    assert_eq!((sees("alice", "bob").await, sees("bob", "alice").await), (true, true));
+}
+
+#[tokio::test]
+async fn when_somebody_was_last_there_is_told_to_the_minute() {
+    let bench = seeing();
+    bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
+    bench.clock.advance(Duration::from_millis(40_123));
+    bench.connected("bob").await;
+    let users = bench.ok("alice", json!({"action": "presence", "user_ids": ["bob"]})).await["users"].take();
+    let at = users[0]["last_seen_at"].as_str().unwrap();
+    assert!(at.ends_with(":00.000Z"), "{at}");
+}
+
+#[tokio::test]
+async fn beyond_a_block_ticks_and_typing_end_in_a_group_too() {
+    let bench = Workbench::default();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "x", "members": ["bob", "carol"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    for user in ["alice", "bob", "carol"] {
+        bench.connected(user).await;
+    }
+    let say = |key: &str| json!({"action": "send", "conversation_id": group, "client_msg_id": key, "kind": "text", "body": key});
+    // Processes that remember to whom they have posted.
+    let functions = bench.started();
+    let writes = async |user: &str| {
+        bench.clock.advance(Duration::from_secs(4));
+        let event = testkit::message(user, &typing(&group).to_string());
+        assert_eq!(functions.handle("typing", event).await.unwrap().body, None);
+    };
+    let told = |user: &str| bench.posted(user).iter().filter(|kind| *kind != "messages.new").count();
+    // An `ack` and a `read` notify the author, with the usual calls.
+    bench.ok("alice", say("a1")).await;
+    functions.ok("bob", up_to("ack", &group, 2)).await;
+    let made = bench.aws.operations().len();
+    functions.ok("bob", up_to("read", &group, 2)).await;
+    let calls = ["UpdateItem", "GetItem", "Query", "BatchGetItem", "Query", "Query"];
+    assert_eq!((&bench.aws.operations()[made..], told("alice")), (&calls.map(str::to_owned)[..], 2));
+    writes("bob").await;
+    block(&bench, "alice", "bob", true).await;
+    let before = ["alice", "bob", "carol"].map(told);
+    for (author, reader, key) in [("alice", "bob", "a2"), ("bob", "alice", "b2")] {
+        let seq = bench.ok(author, say(key)).await["seq"].as_u64().unwrap();
+        functions.ok(reader, up_to("ack", &group, seq)).await;
+        functions.ok(reader, up_to("read", &group, seq)).await;
+        writes(reader).await;
+    }
+    assert_eq!([told("alice"), told("bob")], before[..2], "neither hears of the other");
+    assert_eq!(told("carol"), before[2] + 2, "she hears of both");
+    let members = async |user: &str| {
+        let receipts = bench.ok(user, json!({"action": "receipts", "conversation_id": group})).await;
+        let ids = receipts["members"].as_array().unwrap().iter().map(|member| member["user_id"].clone());
+        (ids.collect::<Vec<_>>(), receipts["read_seq"].clone())
+    };
+    assert_eq!(
+        (members("alice").await, members("bob").await),
+        ((vec![json!("carol")], json!(0)), (vec![json!("carol")], json!(0)))
+    );
+    // With carol nothing has changed, for which a look at the two's rows is what it costs.
+    let seq = bench.ok("carol", say("c3")).await["seq"].as_u64().unwrap();
+    functions.ok("bob", up_to("ack", &group, seq)).await;
+    assert_eq!(told("carol"), before[2] + 3);
+    block(&bench, "alice", "bob", false).await;
+    writes("bob").await;
+    assert_eq!(told("alice"), before[0] + 1);
+    assert_eq!(members("alice").await.0.len(), 2);
+    assert!(bench.aws.rows("ConnectionsTable").iter().all(|row| row["connection_id"] != " blocks"));
+}
+
+#[tokio::test]
+async fn where_it_is_unknown_whether_there_is_a_block_nothing_is_told() {
+    let bench = Workbench::default();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "x", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    bench.connected("alice").await;
+    block(&bench, "alice", "mallory", true).await;
+    bench.aws.pass_next("GetItem");
+    bench.aws.fail_next("GetItem", Fault::Status(500));
+    let functions = bench.started();
+    let response = functions.handle("typing", testkit::message("bob", &typing(&group).to_string())).await.unwrap();
+    assert_eq!((response.body, bench.posted("alice").len()), (None, 0));
+    bench.clock.advance(Duration::from_secs(4));
+    functions.handle("typing", testkit::message("bob", &typing(&group).to_string())).await.unwrap();
+    assert_eq!(bench.posted("alice"), ["typing"]);
 }
 
 async fn block(bench: &Workbench, user: &str, whom: &str, blocked: bool) {
@@ -62,7 +200,7 @@ async fn in_a_small_group_it_is_told_to_the_other_members_and_by_nobody_else() {
     write("mallory", &group).await;
     assert_eq!((bench.posted("alice"), bench.posted("carol")), (vec!["typing".to_owned()], vec!["typing".to_owned()]));
     assert!(bench.posted("bob").is_empty());
-    // In a large one to nobody.
+    // In a large group, `typing` reaches no member.
     let many: Vec<String> = (0..32).map(|number| format!("u{number}")).collect();
     let large = bench.ok("alice", create("c2", many)).await["conversation_id"].take();
     bench.connected("u1").await;
@@ -108,6 +246,7 @@ async fn what_is_wrong_with_typing_is_not_told_either() {
 async fn nobody_sees_the_other_beyond_a_block() {
     let bench = seeing();
     let id = bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
     bench.connected("alice").await;
     bench.connected("bob").await;
     let presence = |whom: &str| json!({"action": "presence", "user_ids": [whom]});
@@ -127,6 +266,7 @@ async fn nobody_sees_the_other_beyond_a_block() {
 async fn who_wrote_to_each_other_sees_who_is_there_and_when_they_were() {
     let bench = seeing();
     bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
     let ask = json!({"action": "presence", "user_ids": ["bob", "carol", "alice"]});
     assert_eq!(
         bench.ok("alice", ask.clone()).await,
@@ -138,7 +278,7 @@ async fn who_wrote_to_each_other_sees_who_is_there_and_when_they_were() {
     bench.handle("disconnect", bench.event("disconnect", "bob")).await.unwrap();
     let gone = json!({"user_id": "bob", "online": false, "last_seen_at": "2027-01-15T08:01:00.000Z"});
     assert_eq!(bench.ok("alice", ask.clone()).await["users"], json!([gone]));
-    // It is no connection: nothing is posted to it, and the next one is found beside it.
+    // The last-seen row is no connection. The server posts nothing to it, and finds the next connection.
     bench.connected("bob").await;
     bench.ok("alice", message_to_bob("m2")).await;
     assert_eq!(bench.posted("bob"), ["messages.new"]);

@@ -1,32 +1,31 @@
-//! `device`: where the phone of a connection can be rung. A file for each of the two requests.
+//! `device`: registers a connection's device for push notifications, or unregisters it, each in its own file.
 
 mod register;
 mod take_out;
 
 use std::sync::Mutex;
 
+use actions::{Actions, SendLimits};
 use domain::Filled;
 use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
-    count, env, sdk_config,
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer, env, sdk_config,
 };
 use push::Phones;
-use store::{Store, WarmTable, warm_up};
-use wire::{Action, DeviceRequest, Platform, Refusal, UserId};
+use store::{WarmTable, warm_up};
+use wire::{DeviceAction, DeviceRequest, Platform, Refusal, UserId};
 
-/// What the function works with, made once per process.
+/// The dependencies of the function, made once per process.
 #[derive(Debug)]
 pub struct Deps {
-    pub store: Store,
+    pub actions: Actions,
     pub phones: Phones,
     pub applications: Applications,
     pub limiter: Limiter,
-    /// Those that SNS was asked for.
+    /// Registrations with SNS, counted by user.
     pub registrations: Mutex<Filled<UserId>>,
-    pub clock: Clock,
 }
 
-/// The ARNs of SNS's platform applications, of those platforms whose phones are rung.
+/// The ARNs of SNS's platform applications, for the configured platforms.
 #[derive(Clone, Debug, Default)]
 pub struct Applications {
     pub apns: Option<String>,
@@ -51,24 +50,22 @@ impl Applications {
             Platform::ApnsSandbox => &self.apns_sandbox,
             Platform::Fcm => &self.fcm,
         };
-        arn.as_deref()
-            .ok_or_else(|| Refusal::bad_request("platform", format!("this server rings no {}", platform.as_str())))
+        arn.as_deref().ok_or_else(|| {
+            Refusal::bad_request("platform", format!("{} is not configured on this server", platform.as_str()))
+        })
     }
 }
 
-impl Deps {
-    /// From the environment, with the connection open that the first event needs.
-    ///
-    /// # Errors
-    /// [`BadVariable`] names the variable.
-    pub async fn start() -> Result<Self, BadVariable> {
-        let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
-        let limiter = Limiter::from_env(ConnectionsApi::from_env(&sdk, env)?, env)?;
-        let (phones, applications) = (Phones::from_sdk(&sdk), Applications::from_env());
-        warm_up(&store, WarmTable::Devices).await;
-        Ok(Self { store, phones, applications, limiter, registrations: Mutex::default(), clock: Clock::system() })
-    }
+/// Starts the process with the connection open that the first event needs.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub async fn start() -> Result<Deps, BadVariable> {
+    let sdk = sdk_config().await;
+    let Core { actions, limiter } = Core::from_env(&sdk, SendLimits::default())?;
+    let (phones, applications) = (Phones::from_sdk(&sdk), Applications::from_env());
+    warm_up(&actions.store, WarmTable::Devices).await;
+    Ok(Deps { actions, phones, applications, limiter, registrations: Mutex::default() })
 }
 
 /// Answers one event on the route `device`.
@@ -77,22 +74,22 @@ impl Deps {
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
 pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, _: &mut EventLine| {
-        let Action::Device(request) = action else { return Err(Refusal::UnknownAction.into()) };
+        let DeviceAction::Device(request) = action;
         let device = caller.device.as_ref();
-        let device = device.ok_or_else(|| Refusal::bad_request("device_id", "must be named at the connect"))?;
+        let device = device.ok_or_else(|| Refusal::bad_request("device_id", "must be set at connect"))?;
         match request {
             DeviceRequest::On(registration) => register::register(deps, &caller.user, device, registration).await,
             DeviceRequest::Off { .. } => take_out::take_out(deps, &caller.user, device).await,
         }
     };
-    answer(&deps.clock, &deps.limiter, event, act).await
+    answer(&deps.actions.clock, &deps.limiter, event, act).await
 }
 
-/// Has SNS forget tokens that no row names any more. One that stays there costs nothing, and rings nobody.
+/// Deletes endpoints from SNS that no row names any more. A remaining endpoint costs nothing and gets no push.
 async fn forget(deps: &Deps, endpoints: impl IntoIterator<Item = &str>) {
     for endpoint in endpoints {
         if let Err(error) = deps.phones.forget(endpoint).await {
-            tracing::warn!(error = domain::error_chain(&*error), "SNS did not forget an endpoint");
+            tracing::warn!(error = domain::error_chain(&*error), "an endpoint was not deleted from SNS");
         }
     }
 }

@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(device::Deps::start, device::handle).await
+    lambda::serve(device::start, device::handle).await
 }

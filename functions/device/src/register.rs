@@ -1,10 +1,9 @@
-//! A phone that wants to be rung.
+//! Registers a device for push notifications.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use actions::{Attempt, retry};
-use domain::limits::DEVICES_PER_USER_MAX;
 use domain::{Device, Failure, Rate};
 use store::Written;
 use store::devices::{self, Owner, Register};
@@ -12,12 +11,17 @@ use wire::{DeviceId, DeviceResult, Refusal, Registration, Reply, Timestamp, User
 
 use crate::{Deps, forget};
 
-/// Of a user, in one process. SNS takes some thirty registrations a second of all users together: nobody may take them from the others
-/// by ever new tokens. A phone registers at each start, which asks SNS once a week, and when its token changes.
+/// Devices that ring for one user.
+const DEVICES_PER_USER_MAX: usize = 16;
+
+/// Registrations of a user in one process. SNS takes about thirty a second from all users together, so no user may use
+/// them up with ever new tokens. A phone registers at each start, which calls SNS once a week, and when its token
+/// changes.
 const REGISTRATIONS: Rate = Rate { burst: 8, pause: Duration::from_secs(10) };
 
-/// SNS first: an endpoint that no row names harms nobody, and a row without an endpoint would ring nobody. What is written
-/// depends on everything that was read, so whoever had the token, or registers it at the same time, is seen.
+/// Registers the token with SNS first. An endpoint without a row does no harm, and a row without an endpoint would get
+/// no push. The write depends on everything that was read, so it detects another registration of the token, earlier or
+/// concurrent.
 pub(crate) async fn register(
     deps: &Deps,
     user: &UserId,
@@ -26,9 +30,11 @@ pub(crate) async fn register(
 ) -> Result<Reply, Failure> {
     let application = deps.applications.of(registration.platform)?;
     retry(&mut 0, async || {
-        let now = deps.clock.now();
-        let (own, owner) =
-            tokio::join!(devices::of_user(&deps.store, user), devices::owner(&deps.store, &registration));
+        let now = deps.actions.clock.now();
+        let (own, owner) = tokio::join!(
+            devices::of_user(&deps.actions.store, user),
+            devices::owner(&deps.actions.store, &registration)
+        );
         let (own, owner) = (own?, owner?);
         let was = own.iter().find(|device| device.device_id == *device_id);
         let is_owner = owner.as_ref().is_some_and(|owner| owner.user_id == *user && owner.device_id == *device_id);
@@ -51,7 +57,7 @@ pub(crate) async fn register(
             replaced.push(previous);
         }
         let change = Register { device: &device, was, owner: owner.as_ref(), replaced: &replaced };
-        match devices::register(&deps.store, &change).await? {
+        match devices::register(&deps.actions.store, &change).await? {
             Written::Done => {}
             Written::Lost => return Ok(Attempt::AgainAfterPause),
         }
@@ -63,23 +69,23 @@ pub(crate) async fn register(
     Ok(DeviceResult { device_id: device_id.clone(), registered: true }.into())
 }
 
-/// Counts one that SNS is to be asked for, if that is within the rate.
+/// Counts a registration with SNS, or refuses it above the rate.
 fn count(deps: &Deps, user: &UserId, now: Timestamp) -> Result<(), Refusal> {
     let mut registrations = deps.registrations.lock().unwrap_or_else(PoisonError::into_inner);
     registrations.count(&REGISTRATIONS, user, now).map_err(Refusal::rate_limited)
 }
 
-/// Those that registered longest ago, so that there is room for this one.
+/// Returns the oldest registrations, which make room for this one.
 fn too_many(own: &[Device], device_id: &DeviceId) -> Vec<Device> {
     let mut others: Vec<&Device> = own.iter().filter(|device| device.device_id != *device_id).collect();
     others.sort_by_key(|device| std::cmp::Reverse(device.registered_at));
     others.into_iter().skip(DEVICES_PER_USER_MAX - 1).cloned().collect()
 }
 
-/// What another user, or this one under another device id, has registered with the same token.
+/// Returns the registration of the same token by another user, or by this user under another device id.
 async fn previous(deps: &Deps, device: &Device, owner: Option<&Owner>) -> Result<Option<Device>, Failure> {
     let Some(Owner { user_id, device_id }) = owner else { return Ok(None) };
-    let previous = devices::get(&deps.store, user_id, device_id).await?;
-    // Its row may be about another token by now, if the row that says so was removed by the TTL and this one was not yet.
+    let previous = devices::get(&deps.actions.store, user_id, device_id).await?;
+    // The TTL can remove a device's row before its token's row. A later registration of that device has another token.
     Ok(previous.filter(|previous| previous.is_rung_as(&device.registration)))
 }

@@ -1,4 +1,4 @@
-//! A phone that is to be rung no longer: its user logs out.
+//! Unregisters a device whose user logs out.
 
 use actions::{Attempt, retry};
 use domain::Failure;
@@ -9,8 +9,10 @@ use crate::{Deps, forget};
 
 pub(crate) async fn take_out(deps: &Deps, user: &UserId, device_id: &DeviceId) -> Result<Reply, Failure> {
     retry(&mut 0, async || {
-        let Some(device) = devices::get(&deps.store, user, device_id).await? else { return Ok(Attempt::Done(())) };
-        match devices::forget(&deps.store, &device, deps.clock.now()).await? {
+        let Some(device) = devices::get(&deps.actions.store, user, device_id).await? else {
+            return Ok(Attempt::Done(()));
+        };
+        match devices::forget(&deps.actions.store, &device, deps.actions.clock.now()).await? {
             Written::Done => {}
             Written::Lost => return Ok(Attempt::AgainAfterPause),
         }

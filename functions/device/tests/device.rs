@@ -1,12 +1,9 @@
-//! `device`: what it writes, what SNS is asked for, and whose a token is, whatever happens beside it.
+//! `device`: its writes, its calls to SNS, and the owner of a token after concurrent requests.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use device::Applications;
-use domain::Rate;
-use lambda::{Clock, Limiter};
 use serde_json::{Value, json};
 use testkit::{Fault, Workbench, frame_of, message};
 
@@ -16,7 +13,7 @@ fn off() -> Value {
     json!({"action": "device", "token": null})
 }
 
-/// What the devices table says: who has which token on which device, and whose each token is.
+/// Lists the devices table: the token of each device, and the owner of each token.
 fn owners(bench: &Workbench) -> Vec<String> {
     let mut owners: Vec<String> = bench
         .aws
@@ -92,11 +89,11 @@ async fn a_request_names_what_is_wrong_with_it() {
     let mut event = message("bob", &off().to_string());
     event.payload.request_context.authorizer.fields.remove("device_id");
     let answer = frame_of(&bench.handle("device", event).await);
-    assert_eq!(answer["error"]["message"], "device_id: must be named at the connect");
+    assert_eq!(answer["error"]["message"], "device_id: must be set at connect");
 
     let frame = json!({"action": "device", "platform": "apns", "token": "none-of-this-platform"});
     let answer = bench.device("bob", "d1", frame).await;
-    assert_eq!(answer["error"]["message"], "token: is none of this platform");
+    assert_eq!(answer["error"]["message"], "token: must be a device token of this platform");
     assert!(bench.aws.rows("DevicesTable").is_empty());
 }
 
@@ -212,7 +209,7 @@ async fn ever_new_tokens_are_asked_of_sns_a_few_at_a_time() {
         (&json!("rate_limited"), &json!(10_000))
     );
     assert_eq!(bench.operations(), ["Query", "GetItem"], "SNS is not asked");
-    // The same again costs SNS nothing, so it is not refused.
+    // A repeated registration does not call SNS, so the rate does not refuse it.
     assert_eq!(register(7).await["type"], "reply");
     bench.clock.advance(Duration::from_secs(10));
     assert_eq!(register(8).await["type"], "reply");
@@ -269,7 +266,7 @@ async fn a_lost_race_is_read_again_and_five_are_a_conflict() {
     assert_eq!(bench.device("bob", "aa01", off()).await["error"]["code"], "conflict");
 }
 
-/// Whatever one has read before the other wrote, at its end one of them has the token, and the other nothing of it.
+/// In the end one user has the token and the other has no row of it, whatever each read before the other's write.
 #[tokio::test(start_paused = true)]
 async fn of_two_who_register_a_token_at_once_one_has_it() {
     for held_at in ["CreatePlatformEndpoint", "TransactWriteItems", "DeleteEndpoint"] {
@@ -310,17 +307,10 @@ async fn of_two_tokens_of_a_device_at_once_one_stays_and_the_others_row_goes() {
 #[tokio::test]
 async fn a_platform_without_an_application_is_refused() {
     let bench = Workbench::default();
-    let started = bench.started();
-    let deps = device::Deps {
-        store: started.store.clone(),
-        phones: started.phones.clone(),
-        applications: Applications::default(),
-        limiter: Limiter::new(Rate::UNLIMITED, started.connections.clone()),
-        registrations: Mutex::default(),
-        clock: Clock::system(),
-    };
+    let mut started = bench.started();
+    started.device.applications = Applications::default();
     let frame = json!({"action": "device", "platform": "fcm", "token": "Ff:01"});
-    let answer = frame_of(&device::handle(&deps, message("bob", &frame.to_string())).await);
-    assert_eq!(answer["error"]["message"], "platform: this server rings no fcm");
+    let answer = frame_of(&started.handle("device", message("bob", &frame.to_string())).await);
+    assert_eq!(answer["error"]["message"], "platform: fcm is not configured on this server");
     assert!(bench.operations().is_empty());
 }

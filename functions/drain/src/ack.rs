@@ -1,53 +1,61 @@
 //! "This device holds everything up to here": raises delivered marks, which ends pending, and tells the other members.
 
-use actions::{Mark, Raised, raise, tell_delivered};
+use actions::Raised;
 use domain::{Failure, error_chain};
 use futures_util::future::join_all;
-use lambda::{Caller, EventLine, UpTo};
-use wire::{AckEntry, AckRequest, AckResult, Reply};
-
-use crate::Deps;
+use lambda::{Caller, Core, EventLine, UpTo};
+use wire::{AckEntry, AckRequest, AckResult, ConversationKind, Refusal, Reply};
 
 pub(crate) async fn ack(
-    deps: &Deps,
+    core: &Core,
     caller: &Caller,
     request: &AckRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
-    let Acked { raised, outcome } = raise_all(deps, caller, &request.up_to, line).await;
-    let delivered = tell_delivered(&deps.store, &deps.fanout, deps.clock.now(), &raised).await;
+    let Acked { raised, outcome } = raise_all(core, caller, ("up_to", &request.up_to), line).await;
+    let delivered = core.actions.tell_delivered(raised).await;
     line.frames(delivered.iter().map(|to| to.frames));
     outcome.map(|()| AckResult {}.into())
 }
 
-/// What came of a list of entries.
+/// The outcome of a list of acknowledgements.
 pub(crate) struct Acked {
-    /// Those that stand.
+    /// The marks that are now at the requested `seq` or above it.
     pub(crate) raised: Vec<Raised>,
     /// The first failure, in the order of the entries.
     pub(crate) outcome: Result<(), Failure>,
 }
 
-/// Raises the marks side by side, one for each conversation: of several entries about one, the highest says what the others do. If any
-/// is refused the answer is that error, and the others stand. A row that can't be read is passed over: the device asks again for as long as it is refused, and would get nothing else.
-pub(crate) async fn raise_all(deps: &Deps, caller: &Caller, entries: &[AckEntry], line: &mut EventLine) -> Acked {
-    let now = deps.clock.now();
-    let mut marks: Vec<AckEntry> = vec![];
-    for entry in entries {
-        match marks.iter_mut().find(|mark| mark.conversation_id == entry.conversation_id) {
-            Some(mark) => mark.seq = mark.seq.max(entry.seq),
-            None => marks.push(entry.clone()),
+/// Raises one delivered mark per conversation, concurrently. `field` is the request's name for `entries`, for errors.
+///
+/// If `entries` names a conversation twice, the higher `seq` counts. An entry that fails does not undo the others. A row
+/// that this version cannot read is logged and skipped: as an error, it would make the client repeat the request for ever.
+pub(crate) async fn raise_all(
+    core: &Core,
+    caller: &Caller,
+    (field, entries): (&str, &[AckEntry]),
+    line: &mut EventLine,
+) -> Acked {
+    let mut marks: Vec<(usize, AckEntry)> = vec![];
+    for (index, entry) in entries.iter().enumerate() {
+        match marks.iter_mut().find(|(_, mark)| mark.conversation_id == entry.conversation_id) {
+            Some((_, mark)) => mark.seq = mark.seq.max(entry.seq),
+            None => marks.push((index, entry.clone())),
         }
     }
-    let each = marks.iter().map(|AckEntry { conversation_id, seq }| {
-        raise(&deps.store, &deps.fanout, now, &caller.user, conversation_id, *seq, Mark::Delivered)
+    let each = marks.iter().map(async |(index, AckEntry { conversation_id, seq })| {
+        if conversation_id.kind() == ConversationKind::Channel {
+            let field = format!("{field}[{index}].conversation_id");
+            return Err(Refusal::bad_request(field, "must not be a channel; channels need no ack").into());
+        }
+        core.actions.ack(&caller.user, conversation_id, *seq).await
     });
     let (mut acked, mut unreadable) = (Acked { raised: vec![], outcome: Ok(()) }, 0);
     for result in join_all(each).await {
         match result {
             Ok(raised) => acked.raised.push(raised),
             Err(Failure::Unreadable(error)) => {
-                tracing::error!(error = error_chain(&*error), "an acknowledged row can't be read; it is passed over");
+                tracing::error!(error = error_chain(&*error), "skipped an unreadable inbox row");
                 unreadable += 1;
             }
             Err(failure) => acked.outcome = acked.outcome.and(Err(failure)),

@@ -2,27 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use actions::{backlog, tell_delivered};
+use actions::PageBefore;
 use domain::Failure;
-use lambda::{Caller, EventLine, UpTo};
+use lambda::{Caller, Core, EventLine, UpTo};
 use wire::{DrainRequest, DrainResult, Message, Reply};
 
-use crate::Deps;
 use crate::ack::{Acked, raise_all};
 
-/// The acknowledgement of the page before, then the next page. The client sets the pace, and a page that was lost on the way comes
-/// again, since nothing but an ack ends what is pending. The page is read while the others are told of the acknowledgement.
+/// Applies the request's `ack`, then returns the next page of pending messages.
+///
+/// If an entry of `ack` fails, the reply is that error and there is no page. The client sets the pace. A client that
+/// lost the reply gets the same messages again, because only an `ack` ends pending. The page is read while the receipts
+/// are sent.
 pub(crate) async fn drain(
-    deps: &Deps,
+    core: &Core,
     caller: &Caller,
     request: &DrainRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
-    let Acked { raised, outcome } = raise_all(deps, caller, &request.ack, line).await;
-    let told = tell_delivered(&deps.store, &deps.fanout, deps.clock.now(), &raised);
+    let Acked { raised, outcome } = raise_all(core, caller, ("ack", &request.ack), line).await;
+    let before = PageBefore::of(&raised);
+    let told = core.actions.tell_delivered(raised);
     let page = async {
         outcome?;
-        backlog(&deps.store, &caller.user).await
+        core.actions.backlog(&caller.user, before).await
     };
     let (delivered, page) = tokio::join!(told, page);
     line.frames(delivered.iter().map(|to| to.frames));

@@ -4,49 +4,30 @@ mod ack;
 mod drain;
 mod ping;
 
-use deliver::Fanout;
-use lambda::{
-    BadVariable, Caller, Clock, ConnectionsApi, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer,
-    count, env, sdk_config,
-};
-use store::{Store, WarmTable, warm_up};
-use wire::{Action, Refusal};
+use actions::SendLimits;
+use lambda::{BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, sdk_config};
+use store::WarmTable;
+use wire::DrainAction;
 
-/// What the function works with, made once per process.
-#[derive(Debug)]
-pub struct Deps {
-    pub store: Store,
-    pub fanout: Fanout,
-    pub limiter: Limiter,
-    pub clock: Clock,
-}
-
-impl Deps {
-    /// From the environment, with the connections open that the first event needs.
-    ///
-    /// # Errors
-    /// [`BadVariable`] names the variable.
-    pub async fn start() -> Result<Self, BadVariable> {
-        let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
-        let connections = ConnectionsApi::from_env(&sdk, env)?;
-        let limiter = Limiter::from_env(connections.clone(), env)?;
-        let fanout = Fanout::new(store.clone(), connections);
-        tokio::join!(warm_up(&store, WarmTable::Inbox), fanout.warm_up());
-        Ok(Self { store, fanout, limiter, clock: Clock::system() })
-    }
+/// Starts the process with the connections open that the first event needs.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub async fn start() -> Result<Core, BadVariable> {
+    let core = Core::from_env(&sdk_config().await, SendLimits::default())?;
+    core.actions.warm_up(WarmTable::Inbox).await;
+    Ok(core)
 }
 
 /// Answers one event on the routes `drain`, `ack` and `ping`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
-pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Diagnostic> {
+pub async fn handle(core: &Core, event: InvocationEvent) -> Result<Response, Diagnostic> {
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
-        Action::Drain(request) => drain::drain(deps, caller, &request, line).await,
-        Action::Ack(request) => ack::ack(deps, caller, &request, line).await,
-        Action::Ping(_) => ping::ping(deps, caller).await,
-        _ => Err(Refusal::UnknownAction.into()),
+        DrainAction::Drain(request) => drain::drain(core, caller, &request, line).await,
+        DrainAction::Ack(request) => ack::ack(core, caller, &request, line).await,
+        DrainAction::Ping(_) => ping::ping(core, caller).await,
     };
-    answer(&deps.clock, &deps.limiter, event, act).await
+    answer(&core.actions.clock, &core.limiter, event, act).await
 }

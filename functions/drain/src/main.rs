@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(drain::Deps::start, drain::handle).await
+    lambda::serve(drain::start, drain::handle).await
 }

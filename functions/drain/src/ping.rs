@@ -1,13 +1,11 @@
 //! Whether anything is pending.
 
 use domain::Failure;
-use lambda::Caller;
+use lambda::{Caller, Core};
 use store::inbox;
 use wire::{PingResult, Reply};
 
-use crate::Deps;
-
-pub(crate) async fn ping(deps: &Deps, caller: &Caller) -> Result<Reply, Failure> {
-    let pending = inbox::has_pending(&deps.store, &caller.user).await?;
-    Ok(PingResult { pending, server_time: deps.clock.now() }.into())
+pub(crate) async fn ping(core: &Core, caller: &Caller) -> Result<Reply, Failure> {
+    let pending = inbox::has_pending(&core.actions.store, &caller.user).await?;
+    Ok(PingResult { pending, server_time: core.actions.clock.now() }.into())
 }

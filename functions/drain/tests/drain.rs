@@ -1,7 +1,6 @@
 //! `drain`, `ack` and `ping`: what they read and write, and what they do when something happens beside them.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
-use domain::limits::DRAIN_MESSAGES_MAX;
 use serde_json::json;
 use testkit::{Fault, Workbench, message_to_bob, up_to};
 
@@ -68,10 +67,9 @@ async fn what_waited_longest_comes_first() {
 #[tokio::test]
 async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
     let bench = Workbench::default();
-    // Two conversations share a page, and alice's does not fit into its half.
-    let half = DRAIN_MESSAGES_MAX / 2;
+    // More than a page holds.
     let mut id = json!(null);
-    for number in 0..=half {
+    for number in 0..200 {
         id = bench.ok("alice", message_to_bob(&format!("m{number}"))).await["conversation_id"].clone();
     }
     bench.clock.advance(std::time::Duration::from_secs(1));
@@ -79,13 +77,13 @@ async fn nothing_younger_comes_before_what_a_page_had_no_room_for() {
 
     let page = bench.ok("bob", json!({"action": "drain"})).await;
     let messages = page["messages"].as_array().unwrap();
-    assert_eq!((messages.len(), &page["more"]), (half, &json!(true)));
+    assert_eq!((messages.len() > 64, &page["more"]), (true, &json!(true)));
     assert!(messages.iter().all(|message| message["sender_id"] == "alice"), "carol's waits for alice's last");
-    let ack = json!([{"conversation_id": id, "seq": half}]);
+    let ack = json!([{"conversation_id": id, "seq": messages.len()}]);
     let page = bench.ok("bob", json!({"action": "drain", "ack": ack})).await;
     let senders: Vec<_> =
         page["messages"].as_array().unwrap().iter().map(|message| message["sender_id"].as_str().unwrap()).collect();
-    assert_eq!((senders, &page["more"]), (vec!["alice", "carol"], &json!(false)));
+    assert_eq!((senders.len(), senders.last(), &page["more"]), (201 - messages.len(), Some(&"carol"), &json!(false)));
 }
 
 #[tokio::test]
@@ -127,6 +125,82 @@ async fn the_next_page_is_read_while_the_others_are_told() {
     let (page, ()) = tokio::join!(draining, page_is_read);
     assert_eq!(page["messages"][0]["seq"], 2);
     assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
+}
+
+/// Makes groups with large messages, all pending for bob. `interleaved`: consecutive messages are in different groups.
+async fn large_backlog(bench: &Workbench, interleaved: bool) {
+    let mut groups = vec![];
+    for number in 0..25 {
+        let create =
+            json!({"action": "create", "client_msg_id": format!("c{number}"), "title": "Trip", "members": ["bob"]});
+        groups.push(bench.ok("alice", create).await["conversation_id"].take());
+    }
+    // Bob acknowledges the entries that made the groups.
+    for group in &groups {
+        bench.ok("bob", up_to("ack", group, 1)).await;
+    }
+    let body = "x".repeat(16 * 1024);
+    let orders: Vec<(usize, usize)> =
+        (0..200).map(|n| if interleaved { (n % 25, n / 25) } else { (n / 8, n % 8) }).collect();
+    for (group, number) in orders {
+        bench.clock.advance(std::time::Duration::from_secs(1));
+        let id = format!("m{number}");
+        bench.ok("alice", json!({"action": "send", "conversation_id": groups[group], "client_msg_id": id, "kind": "text", "body": body})).await;
+    }
+}
+
+#[tokio::test]
+async fn a_drain_reads_about_what_it_answers() {
+    for interleaved in [false, true] {
+        let bench = Workbench::default();
+        large_backlog(&bench, interleaved).await;
+        let (mut all_read, mut all_answered, mut seen, mut ack) = (0, 0, vec![], json!([]));
+        loop {
+            bench.aws.clear();
+            let mut frame = json!({"action": "drain"});
+            if ack != json!([]) {
+                frame["ack"] = ack;
+            }
+            let page = bench.ok("bob", frame).await;
+            let messages = page["messages"].as_array().unwrap();
+            let (read, answered) = (bench.aws.read_bytes(), page.to_string().len());
+            // And a row for each conversation that is shown, and what the ack reads.
+            assert!(read <= answered * 13 / 10 + 2048, "{interleaved}: {read} bytes for {answered}");
+            (all_read, all_answered) = (all_read + read, all_answered + answered);
+            seen.extend(
+                messages.iter().map(|message| (message["conversation_id"].to_string(), message["seq"].as_u64())),
+            );
+            ack = messages
+                .iter()
+                .map(|message| json!({"conversation_id": message["conversation_id"], "seq": message["seq"]}))
+                .collect();
+            if page["more"] == false {
+                break;
+            }
+        }
+        assert!(all_read <= all_answered * 13 / 10, "{all_read} bytes for {all_answered}");
+        let mut each = seen.clone();
+        each.sort();
+        each.dedup();
+        assert_eq!((seen.len(), each.len()), (200, 200), "each once");
+        let is_dense = |of: &String| seen.iter().filter(|(id, _)| id == of).map(|(_, seq)| seq.unwrap()).eq(2..=9);
+        assert!(seen.iter().all(|(id, _)| is_dense(id)));
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_cannot_be_asked_for_is_left_out_and_comes_later() {
+    let bench = Workbench::default();
+    let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
+    bench.clock.advance(std::time::Duration::from_secs(1));
+    bench.ok("carol", message_to_bob("m1")).await;
+    bench.aws.pass_next("Query");
+    bench.aws.fail_next("Query", Fault::Status(500));
+    let page = bench.ok("bob", json!({"action": "drain"})).await;
+    assert_eq!((page["messages"].as_array().unwrap().len(), &page["more"]), (1, &json!(true)));
+    assert_eq!(page["messages"][0]["sender_id"], "carol");
+    let page = bench.ok("bob", json!({"action": "drain"})).await;
+    assert_eq!((page["messages"].as_array().unwrap().len(), &page["messages"][0]["conversation_id"]), (2, &id));
 }
 
 // ---- ack ----
@@ -178,4 +252,17 @@ async fn entries_after_a_failing_one_still_count() {
     assert_eq!(bench.refused("bob", json!({"action": "ack", "up_to": entries})).await, "not_member");
     assert_eq!(bench.row("bob")["delivered_seq"], 1);
     assert_eq!(bench.posted("alice"), ["receipt.delivered"]);
+}
+
+#[tokio::test]
+async fn a_channel_is_refused_by_the_field_that_names_it() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    let entries = json!([{"conversation_id": id, "seq": 1}, {"conversation_id": "ch_x", "seq": 1}]);
+    for (action, field) in [("ack", "up_to"), ("drain", "ack")] {
+        let answer = bench.run("bob", json!({"action": action, field: entries})).await;
+        let problem = format!("{field}[1].conversation_id: must not be a channel; channels need no ack");
+        assert_eq!(answer["error"]["message"], problem);
+    }
+    assert_eq!(bench.row("bob")["delivered_seq"], 1, "the other entry counts");
 }

@@ -1,76 +1,64 @@
-//! `fanout`: brings the rows of a group's members to where its log ends, and tells those who are connected; of a channel, tells those who
-//! look at it.
+//! `fanout`: updates the inbox rows of a group's members up to the end of its log, and notifies those who are
+//! connected. In a channel, it notifies the subscribers.
 //!
-//! It runs on the stream of the heads. A record says that a group moved, no more: what there is to do is read from the tables. So one that
-//! is lost, late, doubled or out of order does no harm, and those of one group in a batch are one. Lambda hands on again all from the
-//! first that failed.
+//! The stream of the log heads invokes it. A record only means that a group changed: the function reads the work from
+//! the tables. So a lost, late, repeated or unordered record does no harm, and the records of one group in a batch
+//! count as one. Lambda retries a batch from the first record that failed: its head, member list or entries could not
+//! be read. A member whose row can't be read or written fails no record, because that would hold up the groups behind
+//! it.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use actions::{Reconciled, reconcile_and_settle, show};
-use deliver::Fanout;
+use actions::{Actions, SendLimits};
 use domain::Failure;
 use futures_util::{StreamExt as _, stream as futures};
-use lambda::{
-    BadVariable, BatchResponse, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config,
-};
+use lambda::{BadVariable, BatchResponse, Diagnostic, EventLine, LambdaEvent, actions_from_env, sdk_config};
+use store::WarmTable;
 use store::stream::{self, Batch};
-use store::{Store, WarmTable, warm_up};
 use tokio::time::{Instant, timeout_at};
 use wire::ConversationId;
 
-/// A batch ends so long after it has begun, with what is left as failed: before Lambda would end all of it.
+/// The time after which a batch ends, before Lambda would end it. The remaining groups count as failed.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(50);
-/// Groups that are worked on at once. Of each, dozens of members are.
+/// Groups that are processed concurrently, each with dozens of members concurrently.
 const GROUPS_AT_ONCE_MAX: usize = 8;
 
-/// What the function works with, made once per process.
-#[derive(Debug)]
-pub struct Deps {
-    pub store: Store,
-    pub fanout: Fanout,
-    pub clock: Clock,
-}
-
-impl Deps {
-    /// From the environment, with the connections open that the first batch needs.
-    ///
-    /// # Errors
-    /// [`BadVariable`] names the variable.
-    pub async fn start() -> Result<Self, BadVariable> {
-        let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
-        let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
-        tokio::join!(warm_up(&store, WarmTable::Conversations), fanout.warm_up());
-        Ok(Self { store, fanout, clock: Clock::system() })
-    }
+/// Starts the process with the connections open that the first batch needs.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub async fn start() -> Result<Actions, BadVariable> {
+    let actions = actions_from_env(&sdk_config().await, SendLimits::default())?;
+    actions.warm_up(WarmTable::Conversations).await;
+    Ok(actions)
 }
 
 /// Answers one batch.
 ///
 /// # Errors
 /// None: what fails is in the answer.
-pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchResponse, Diagnostic> {
-    let (started, until) = (deps.clock.now(), Instant::now() + BATCH_TIMEOUT);
+pub async fn handle(actions: &Actions, event: LambdaEvent<Batch>) -> Result<BatchResponse, Diagnostic> {
+    let (started, until) = (actions.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(&event.context.request_id, "fanout", started);
     let (records, mut unreadable) = stream::groups(event.payload);
-    // Of each group the first record: who fails there has failed for all of them.
+    // The first record of each group: if the group fails, the retry begins there.
     let mut first = HashMap::<&ConversationId, usize>::new();
     for (place, (group, _)) in records.iter().enumerate() {
         first.entry(group).or_insert(place);
     }
     let work = first.into_iter().map(async |(group, place)| {
-        let done = timeout_at(until, one(deps, group)).await;
+        let done = timeout_at(until, actions.follow(group)).await;
         (place, done.unwrap_or_else(|elapsed| Err(Failure::Unavailable(elapsed.into()))))
     });
     let mut work = futures::iter(work).buffer_unordered(GROUPS_AT_ONCE_MAX);
-    let (mut frames, mut failed) = (vec![], None::<(usize, Failure)>);
+    let (mut frames, mut left_behind, mut failed) = (vec![], 0, None::<(usize, Failure)>);
     while let Some((place, done)) = work.next().await {
         let failure = match done {
             Ok(done) => {
                 frames.extend(done.delivered.iter().map(|to| to.frames));
                 unreadable += done.unreadable;
+                left_behind += done.left_behind;
                 done.failed
             }
             Err(failure) => Some(failure),
@@ -83,19 +71,12 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchRespo
     }
     line.frames(frames.into_iter());
     line.unreadable(unreadable);
-    line.ended(deps.clock.now());
+    line.left_behind(left_behind);
+    line.ended(actions.clock.now());
     let again = failed.as_ref().and_then(|(place, _)| records.get(*place));
     match &failed {
         None => line.info("ok", "answered"),
         Some((_, failure)) => line.error("partial", failure, "some of the batch failed"),
     }
     Ok(BatchResponse::again(again.map(|(_, number)| number.as_str())))
-}
-
-/// Brings one group's members along; of a channel, tells who looks at it.
-async fn one(deps: &Deps, group: &ConversationId) -> Result<Reconciled, Failure> {
-    if group.is_channel() {
-        return show(&deps.store, &deps.fanout, || deps.clock.now(), group).await;
-    }
-    reconcile_and_settle(&deps.store, &deps.fanout, || deps.clock.now(), group).await
 }

@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(fanout::Deps::start, fanout::handle).await
+    lambda::serve(fanout::start, fanout::handle).await
 }

@@ -1,57 +1,97 @@
 //! A group that is made or changed.
 
-use actions::{Appended, Writer, added, change_group, tell_appended};
+use actions::{Appended, Changed, Joined, Writer, added, creation};
 use domain::{Failure, GroupChange};
-use lambda::{Caller, EventLine, millis_between};
-use wire::{AddRequest, AddResult, ClientMsgId, ConversationId, Refusal, SendResult};
-
-use crate::Deps;
+use lambda::{Caller, Core, EventLine};
+use wire::{
+    AddRequest, AddResult, ClientMsgId, ConversationId, CreateRequest, CreateResult, JoinResult, LeaveRequest,
+    LeaveResult, SendResult,
+};
 
 /// Makes the change, and tells the members.
 pub(crate) async fn change(
-    deps: &Deps,
+    core: &Core,
     caller: &Caller,
     key: (ConversationId, ClientMsgId),
     change: GroupChange,
     line: &mut EventLine,
 ) -> Result<SendResult, Failure> {
-    let appended = apply(deps, caller, key, change, line).await?;
     // Only an addition can come to nothing.
-    appended.map(Appended::into_result).ok_or_else(|| Refusal::NotMember.into())
+    Ok(apply(core, caller, key, change, line).await?.entry()?.into_result())
+}
+
+pub(crate) async fn create(
+    core: &Core,
+    caller: &Caller,
+    request: CreateRequest,
+    line: &mut EventLine,
+) -> Result<CreateResult, Failure> {
+    let (key, create) = creation(&caller.user, request)?;
+    let mut appended = apply(core, caller, key, create, line).await?.entry()?;
+    let not_added = appended.take_not_added();
+    Ok(CreateResult { entry: appended.into_result(), not_added })
+}
+
+pub(crate) async fn join(
+    core: &Core,
+    caller: &Caller,
+    conversation: ConversationId,
+    line: &mut EventLine,
+) -> Result<JoinResult, Failure> {
+    let conversation = line.conversation_id.insert(conversation);
+    let started = core.actions.clock.now();
+    let conflicts = line.measures.conflicts.insert(0);
+    let Joined { last_seq, entry } = core.actions.join(&caller.user, conversation, conflicts).await?;
+    if let Some(entry) = &entry {
+        line.tell(&core.actions, started, entry, Some(&caller.connection)).await;
+    }
+    Ok(JoinResult { last_seq })
+}
+
+pub(crate) async fn leave(
+    core: &Core,
+    caller: &Caller,
+    request: LeaveRequest,
+    line: &mut EventLine,
+) -> Result<LeaveResult, Failure> {
+    line.conversation_id = Some(request.conversation_id.clone());
+    let started = core.actions.clock.now();
+    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let conflicts = line.measures.conflicts.insert(0);
+    let entry = core.actions.leave(writer, request, conflicts).await?;
+    if let Some(entry) = &entry {
+        line.tell(&core.actions, started, entry, Some(&caller.connection)).await;
+    }
+    Ok(LeaveResult { entry: entry.map(Appended::into_result) })
 }
 
 /// Adds members; those who are some already stay as they are.
 pub(crate) async fn add(
-    deps: &Deps,
+    core: &Core,
     caller: &Caller,
     request: AddRequest,
     line: &mut EventLine,
 ) -> Result<AddResult, Failure> {
     let AddRequest { conversation_id, client_msg_id, members } = request;
     let change = GroupChange::Add { members: members.clone() };
-    Ok(added(members, apply(deps, caller, (conversation_id, client_msg_id), change, line).await?))
+    Ok(added(members, apply(core, caller, (conversation_id, client_msg_id), change, line).await?))
 }
 
 async fn apply(
-    deps: &Deps,
+    core: &Core,
     caller: &Caller,
     key: (ConversationId, ClientMsgId),
     change: GroupChange,
     line: &mut EventLine,
-) -> Result<Option<Appended>, Failure> {
+) -> Result<Changed, Failure> {
     line.conversation_id = Some(key.0.clone());
-    let started = deps.clock.now();
+    let started = core.actions.clock.now();
     let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
     let conflicts = line.measures.conflicts.insert(0);
-    let now = || deps.clock.now();
-    let appended = change_group(&deps.store, &deps.limits, now, writer, key, change, conflicts).await?;
-    let Some(appended) = appended else { return Ok(None) };
+    let changed = core.actions.change_group(writer, key, change, conflicts).await?;
     // After the commit nothing may fail the request any more.
-    let stored_at = deps.clock.now();
-    let delivered = tell_appended(&deps.store, &deps.fanout, stored_at, &appended, Some(&caller.connection)).await;
-    line.seq = Some(appended.place.seq);
-    line.measures.store_ms = Some(millis_between(started, stored_at));
-    line.measures.fanout_ms = Some(millis_between(stored_at, deps.clock.now()));
-    line.frames(delivered.iter().map(|to| to.frames));
-    Ok(Some(appended))
+    if let Changed::Entry(appended) = &changed {
+        line.tell(&core.actions, started, appended, Some(&caller.connection)).await;
+    }
+    Ok(changed)
 }

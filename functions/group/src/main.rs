@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(group::Deps::start, group::handle).await
+    lambda::serve(group::start, group::handle).await
 }

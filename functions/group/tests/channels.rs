@@ -37,7 +37,7 @@ async fn row(bench: &Workbench, user: &str) -> Value {
     bench.ok(user, json!({"action": "channels"})).await["conversations"][0].take()
 }
 
-/// What a connection was told, in short.
+/// Returns the `seq` of each entry that a connection got.
 fn told(bench: &Workbench, connection: &str) -> Vec<u64> {
     let frames = bench.aws.frames(connection);
     let new = frames.iter().filter(|frame| frame["type"] == "messages.new");
@@ -98,7 +98,7 @@ async fn a_post_is_written_once_however_many_are_members() {
     bench.ok("alice", say(&id, "m1", "hi")).await;
     assert_eq!(bench.operations(), ["GetItem", "GetItem", "TransactWriteItems"]);
     assert_eq!(row(&bench, "u7").await["unread"], 1);
-    // Whoever posts has read.
+    // A post raises the sender's own read mark.
     let alices = row(&bench, "alice").await;
     assert_eq!((&alices["unread"], &alices["read_seq"]), (&json!(0), &json!(2)));
 }
@@ -153,7 +153,7 @@ async fn who_watches_is_told_by_the_stream_and_who_does_not_reads() {
     assert_eq!(bench.started().fanout(batch.clone()).await, json!([]));
     assert_eq!(told(&bench, "bob="), [3, 4], "what was there before is in the history, and an edit of it is told");
     assert!(told(&bench, "carol=").is_empty() && told(&bench, "alice=").is_empty(), "she has the answer");
-    // Handed on again, nobody is told twice.
+    // A retry of the batch posts nothing again.
     assert_eq!(bench.started().fanout(batch).await, json!([]));
     assert_eq!(told(&bench, "bob="), [3, 4]);
     let history = bench.ok("carol", frame("history", &id, &json!({"after_seq": 1}))).await;
@@ -207,7 +207,105 @@ async fn who_is_no_member_any_more_hears_nothing() {
         assert_eq!(bench.refused(user, say(&id, "x", "x")).await, "not_member");
     }
     assert!(bench.aws.rows("WatchersTable").iter().all(|row| row.get("user_id").is_none()), "they are looked up once");
-    assert_eq!(bench.aws.rows("MembersTable").len(), 1);
+    // The member index remembers the removed user.
+    let listed = bench.aws.rows("MembersTable");
+    assert_eq!(listed.iter().filter(|row| row.get("removed_seq").is_none()).count(), 1);
+    assert_eq!(listed.len(), 2);
+}
+
+#[tokio::test]
+async fn who_is_removed_from_an_open_channel_stays_out_until_an_admin_adds_them() {
+    let bench = Workbench::default();
+    let id = channel(&bench, &json!({"join": "open", "post": "all", "add": "all"})).await;
+    for user in ["bob", "carol"] {
+        bench.ok(user, about("join", &id)).await;
+    }
+    bench.ok("alice", frame("remove", &id, &json!({"client_msg_id": "x1", "user_id": "bob"}))).await;
+    assert_eq!(bench.refused("bob", about("join", &id)).await, "forbidden");
+    assert_eq!(bench.ok("bob", about("leave", &id)).await, json!({}), "he is none");
+    assert_eq!(bench.refused("bob", about("join", &id)).await, "forbidden");
+    let add = |key: &str, members: &[&str]| frame("add", &id, &json!({"client_msg_id": key, "members": members}));
+    let added = bench.ok("carol", add("a1", &["bob", "dave"])).await;
+    let removed = json!([{"user_id": "bob", "reason": "removed"}]);
+    assert_eq!((&added["added"], &added["not_added"]), (&json!(["dave"]), &removed));
+    let members = bench.ok("alice", about("members", &id)).await["members"].as_array().unwrap().len();
+    assert_eq!(members, 3);
+    assert_eq!(bench.ok("alice", add("a2", &["bob"])).await["added"], json!(["bob"]));
+    // From there on it is as if it had never been.
+    bench.ok("bob", about("leave", &id)).await;
+    bench.ok("bob", about("join", &id)).await;
+    assert_eq!(row(&bench, "bob").await["role"], "member");
+}
+
+#[tokio::test]
+async fn a_join_beside_a_removal_does_not_undo_it() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    // One device of bob's is on its way in. Another one is quicker, and he is removed then.
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let removal = async {
+        hold.reached().await;
+        bench.ok("bob", about("join", &id)).await;
+        bench.ok("alice", frame("remove", &id, &json!({"client_msg_id": "x1", "user_id": "bob"}))).await;
+        hold.release();
+    };
+    let (refused, ()) = tokio::join!(bench.refused("bob", about("join", &id)), removal);
+    assert_eq!(refused, "forbidden");
+    assert_eq!(bench.refused("bob", about("history", &id)).await, "not_member");
+}
+
+#[tokio::test]
+async fn channels_that_others_put_a_user_into_leave_room_for_what_they_join_and_make() {
+    let bench = Workbench::default();
+    let create = |id: &str, members: &[&str]| json!({"action": "create", "kind": "channel", "client_msg_id": id, "title": "x", "members": members, "join": "open"});
+    let first = bench.ok("mallory", create("c0", &["bob"])).await["conversation_id"].clone();
+    let rows = bench.aws.raw_rows("InboxTable");
+    let added = rows.iter().find(|row| row["user_id"]["S"] == "bob").unwrap();
+    let copies: Vec<Value> = (1..200)
+        .map(|number| {
+            let mut row = added.clone();
+            row["conversation_id"] = json!({"S": format!("ch_copy{number}")});
+            row
+        })
+        .collect();
+    bench.aws.put_rows("InboxTable", &copies);
+    let full = json!([{"user_id": "bob", "reason": "limit_reached"}]);
+    // He is left out, and the others are not.
+    let made = bench.ok("alice", create("c1", &["bob", "carol"])).await;
+    assert_eq!((&made["seq"], &made["not_added"]), (&json!(1), &full));
+    assert_eq!(bench.ok("alice", create("c1", &["bob", "carol"])).await["not_added"], full, "again");
+    let id = made["conversation_id"].clone();
+    assert_eq!(row(&bench, "carol").await["last_message"]["system"]["members"], json!(["alice", "carol"]));
+    let added = bench.ok("alice", frame("add", &id, &json!({"client_msg_id": "a1", "members": ["dave", "bob"]}))).await;
+    assert_eq!((&added["added"], &added["not_added"]), (&json!(["dave"]), &full));
+    // Channels that bob joins or makes himself do not count.
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("bob", create("c2", &[])).await;
+    // After bob has left one of the channels, another user can add him to one.
+    bench.ok("bob", about("leave", &first)).await;
+    let added = bench.ok("mallory", frame("add", &first, &json!({"client_msg_id": "a2", "members": ["bob"]}))).await;
+    assert_eq!(added["added"], json!(["bob"]));
+}
+
+#[tokio::test]
+async fn who_left_a_channel_deletes_what_they_wrote_and_nothing_else() {
+    let bench = Workbench::default();
+    let id = channel(&bench, &json!({"join": "open", "post": "all"})).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("bob", say(&id, "m1", "mine")).await;
+    bench.ok("alice", say(&id, "m2", "hers")).await;
+    bench.ok("bob", about("leave", &id)).await;
+    bench.ok("alice", say(&id, "m3", "later")).await;
+    let delete = |seq: u64, key: &str| frame("delete", &id, &json!({"seq": seq, "client_msg_id": key}));
+    for (user, seq) in [("bob", 3), ("bob", 9), ("mallory", 2)] {
+        assert_eq!(bench.refused(user, delete(seq, "d0")).await, "not_member");
+    }
+    assert_eq!(bench.ok("bob", delete(2, "d1")).await["seq"], 2);
+    let all = bench.ok("alice", about("history", &id)).await["messages"].clone();
+    assert_eq!(
+        (&all[1]["body"], &all[1]["deleted_by"], &all[4]["kind"]),
+        (&json!(""), &json!("bob"), &json!("delete"))
+    );
 }
 
 #[tokio::test]
@@ -222,10 +320,10 @@ async fn a_fanout_that_fails_in_the_middle_goes_on_there() {
     }
     bench.ok("alice", say(&id, "m1", "hi")).await;
     let batch = json!({"Records": bench.aws.heads()});
-    // What notes that the fourth part was told.
+    // The write fails that records the posts of the fourth part.
     (0..3).for_each(|_| bench.aws.pass_next("UpdateItem"));
     bench.aws.fail_next("UpdateItem", Fault::Status(500));
-    assert_ne!(bench.started().fanout(batch).await, json!([]));
+    assert_eq!(bench.started().fanout(batch).await, json!([]), "no other channel waits for it");
     bench.ok("alice", say(&id, "m2", "more")).await;
     assert_eq!(bench.fanout().await, json!([]));
     let times = |seq: u64| -> Vec<usize> {
@@ -322,7 +420,10 @@ async fn a_connection_watches_so_many_and_one_that_is_gone_none() {
 async fn who_may_what_in_a_channel() {
     let bench = Workbench::default();
     let id = channel(&bench, &json!({})).await;
-    assert_eq!(bench.refused("bob", about("join", &id)).await, "forbidden");
+    // The refusal is the same as for a channel that does not exist.
+    for id in [&id, &json!("ch_of-nobody")] {
+        assert_eq!(bench.refused("bob", about("join", id)).await, "not_member");
+    }
     let fifty: Vec<String> = (0..49).map(|number| format!("u{number}")).chain(["bob".to_owned()]).collect();
     let add =
         |id: &Value, key: &str, members: &Value| frame("add", id, &json!({"client_msg_id": key, "members": members}));
@@ -411,7 +512,7 @@ async fn reactions_are_counted_once_for_each_member_and_are_no_entries() {
     bench.ok("bob", react("r4", Value::Null)).await;
     bench.ok("carol", react("r2", Value::Null)).await;
     assert_eq!(shown("bob").await, Value::Null);
-    // Two at once: both count.
+    // Two concurrent reactions both count.
     let hold = bench.aws.hold_next("TransactWriteItems");
     let other = async {
         hold.reached().await;
@@ -428,6 +529,30 @@ async fn reactions_are_counted_once_for_each_member_and_are_no_entries() {
     assert_eq!(bench.refused("bob", react("r6", json!("👍"))).await, "not_member");
     assert!(!format!("{:?}", bench.aws.rows("MessagesTable")).contains("reaction_counts"));
     assert_eq!(bench.refused("mallory", react("r6", json!("👍"))).await, "not_member");
+}
+
+#[tokio::test]
+async fn reactions_that_an_earlier_version_spelt_otherwise_count_with_the_others_and_are_taken_back() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    let react = |key: &str, emoji: Value| frame("react", &id, &json!({"seq": 2, "client_msg_id": key, "emoji": emoji}));
+    bench.ok("bob", react("r1", json!("❤\u{fe0f}"))).await;
+    for table in ["MessagesTable", "IdempotencyTable"] {
+        for row in bench.aws.raw_rows(table) {
+            let spelt = row.to_string().replace("❤\u{fe0f}", "❤");
+            bench.aws.put_rows(table, &[serde_json::from_str(&spelt).unwrap()]);
+        }
+    }
+    bench.ok("alice", react("r1", json!("❤"))).await;
+    let shown = async |user: &str| {
+        let page = bench.ok(user, frame("history", &id, &json!({"limit": 1}))).await;
+        page["messages"][0]["reactions"].clone()
+    };
+    assert_eq!(shown("bob").await, json!([{"emoji": "❤\u{fe0f}", "count": 2, "mine": true}]));
+    bench.ok("bob", react("r2", Value::Null)).await;
+    assert_eq!(shown("bob").await, json!([{"emoji": "❤\u{fe0f}", "count": 1, "mine": false}]));
 }
 
 #[tokio::test]
@@ -481,8 +606,6 @@ async fn a_user_has_so_many_channels_in_pages_that_fit_a_frame() {
         bench.ok("bob", about("join", id)).await;
     }
     assert_eq!(bench.refused("bob", about("join", &ids[200])).await, "limit_reached");
-    let add = frame("add", &ids[200], &json!({"client_msg_id": "a1", "members": ["bob"]}));
-    assert_eq!(bench.refused("owner1", add).await, "limit_reached");
     let (mut listed, mut cursor, mut pages) = (vec![], Value::Null, 0);
     loop {
         let answer = bench.run("bob", json!({"action": "channels", "cursor": cursor})).await;
@@ -521,10 +644,68 @@ async fn a_part_has_room_for_so_many_and_who_has_ended_takes_none() {
     bench.aws.put_rows("WatchersTable", &crowd(&own["ends_at"]));
     let full = bench.ok("bob", about("watch", &id)).await;
     assert_eq!(full, json!({"live": false, "last_seq": 1, "poll_ms": 10_000}));
-    assert_eq!(bench.aws.rows("WatchersTable").len(), 250, "nothing is left of it");
+    let watch = bench.aws.rows("WatchersTable").into_iter().filter(|row| row.get("user_id").is_some());
+    assert_eq!(watch.count(), 250, "nothing is left of it");
     assert!(bench.aws.rows("ConnectionsTable").iter().all(|row| row.get("watching").is_none()));
     bench.aws.put_rows("WatchersTable", &crowd(&json!({"N": "1"})));
     assert_eq!(bench.ok("bob", about("watch", &id)).await["live"], true);
+}
+
+#[tokio::test]
+async fn the_more_are_turned_away_the_less_often_each_asks() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let id = open(&bench).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("bob", about("watch", &id)).await;
+    let own = bench.aws.raw_rows("WatchersTable").into_iter().next().unwrap();
+    let crowd: Vec<Value> = (0..251)
+        .map(|number| {
+            let mut row = own.clone();
+            row["connection_id"]["S"] = json!(format!("c{number}="));
+            row
+        })
+        .collect();
+    bench.aws.put_rows("WatchersTable", &crowd);
+    let poll_ms = async || bench.ok("bob", about("watch", &id)).await["poll_ms"].as_u64().unwrap();
+    let count = || {
+        let rows = bench.aws.raw_rows("WatchersTable");
+        rows.into_iter().find(|row| row.get("turned_away").is_some()).unwrap()
+    };
+    assert_eq!(poll_ms().await, 10_000);
+    assert_eq!(count()["turned_away"]["N"], "1");
+    // In each of eight parts.
+    let mut many = count();
+    many["turned_away"]["N"] = json!("3124");
+    bench.aws.put_rows("WatchersTable", &[many.clone()]);
+    assert_eq!(poll_ms().await, 100_000);
+    many["turned_away"]["N"] = json!("1000000");
+    bench.aws.put_rows("WatchersTable", &[many]);
+    assert_eq!(poll_ms().await, 600_000);
+    // All subscribers have renewed their subscription since.
+    bench.clock.advance(Duration::from_hours(3));
+    for row in bench.aws.raw_rows("WatchersTable").iter_mut().filter(|row| row.get("user_id").is_some()) {
+        row["ends_at"]["N"] = json!(bench.clock.now().plus(Duration::from_hours(1)).millis().to_string());
+        bench.aws.put_rows("WatchersTable", std::slice::from_ref(row));
+    }
+    assert_eq!(poll_ms().await, 10_000);
+    assert_eq!(count()["turned_away"]["N"], "1");
+    // A subscriber does not read the count.
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    assert_eq!(bench.fanout().await, json!([]));
+}
+
+#[tokio::test]
+async fn a_reaction_that_meets_others_again_and_again_is_told_so_at_once() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    bench.aws.fail_always("TransactWriteItems", Fault::Conflict);
+    bench.operations();
+    let react = frame("react", &id, &json!({"seq": 2, "client_msg_id": "r1", "emoji": "👍"}));
+    assert_eq!(bench.refused("alice", react).await, "conflict");
+    let tries = bench.operations().iter().filter(|operation| *operation == "TransactWriteItems").count();
+    assert_eq!(tries, 2);
 }
 
 #[tokio::test]
@@ -546,7 +727,7 @@ async fn a_member_who_reacts_on_two_devices_at_once_is_counted_once_and_nobody_a
     tokio::join!(bench.ok("bob", react("r1")), other);
     let page = bench.ok("bob", frame("history", &id, &json!({"limit": 1}))).await;
     assert_eq!(page["messages"][0]["reactions"], json!([{"emoji": "👍", "count": 2, "mine": true}]));
-    // Of one that has reactions, and of one that has none yet.
+    // The first message has reactions, and the second has none yet.
     bench.ok("alice", say(&id, "m2", "well?")).await;
     for (seq, key) in [(2, "d1"), (3, "d2")] {
         let react = frame("react", &id, &json!({"seq": seq, "client_msg_id": format!("r-{key}"), "emoji": "👍"}));
@@ -566,8 +747,7 @@ async fn a_member_who_reacts_on_two_devices_at_once_is_counted_once_and_nobody_a
 async fn who_joins_while_they_are_added_stays_what_they_were_made() {
     let bench = Workbench::default();
     let id = open(&bench).await;
-    bench.aws.pass_next("PutItem");
-    let hold = bench.aws.hold_next("PutItem");
+    let hold = bench.aws.hold_next("TransactWriteItems");
     let promotion = async {
         hold.reached().await;
         bench.ok("alice", frame("add", &id, &json!({"client_msg_id": "a1", "members": ["carol"]}))).await;
@@ -581,12 +761,33 @@ async fn who_joins_while_they_are_added_stays_what_they_were_made() {
 }
 
 #[tokio::test]
+async fn who_joins_on_two_devices_at_once_is_in_no_directory_once_they_have_left() {
+    for leaves_meanwhile in [false, true] {
+        let bench = Workbench::default();
+        let id = open(&bench).await;
+        let hold = bench.aws.hold_next("TransactWriteItems");
+        let other = async {
+            hold.reached().await;
+            bench.clock.advance(Duration::from_secs(1));
+            bench.ok("carol", about("join", &id)).await;
+            if leaves_meanwhile {
+                bench.ok("carol", about("leave", &id)).await;
+            }
+            hold.release();
+        };
+        tokio::join!(bench.ok("carol", about("join", &id)), other);
+        bench.ok("carol", about("leave", &id)).await;
+        let listed: Vec<_> = bench.aws.rows("MembersTable").into_iter().map(|row| row["user_id"].clone()).collect();
+        assert_eq!(listed, ["alice"], "left meanwhile: {leaves_meanwhile}");
+    }
+}
+
+#[tokio::test]
 async fn who_joins_beside_an_addition_that_comes_to_nothing_is_a_member() {
     let bench = Workbench::default();
     let id = open(&bench).await;
-    // The directory, and then the row itself, which a transaction is just writing that will be cancelled.
-    bench.aws.pass_next("PutItem");
-    bench.aws.fail_next("PutItem", Fault::Conflict);
+    // Another transaction is just writing the row, and will be cancelled.
+    bench.aws.fail_next("TransactWriteItems", Fault::Conflict);
     bench.ok("bob", about("join", &id)).await;
     assert_eq!(row(&bench, "bob").await["conversation_id"], id);
 }
@@ -636,7 +837,7 @@ async fn what_comes_while_somebody_begins_to_watch_is_told_or_in_the_answer() {
     let id = open(&bench).await;
     bench.connected("bob").await;
     bench.ok("bob", about("join", &id)).await;
-    // In each part is somebody who is told.
+    // Each part has a subscriber.
     for number in 0..40 {
         let user = format!("u{number}");
         bench.connected(&user).await;

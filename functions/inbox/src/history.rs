@@ -1,100 +1,159 @@
 //! A part of a conversation.
 
-use actions::visible;
-use domain::{Failure, fit, fit_last};
+use domain::{Failure, Sight, fit, fit_last};
 use futures_util::future::try_join_all;
-use lambda::EventLine;
+use lambda::{Core, EventLine};
 use store::messages::Listed;
 use store::{channel_reactions, inbox, messages};
-use wire::{ConversationId, HistoryRequest, HistoryResult, Message, Refusal, Reply, Seq, Side, UserId};
-
-use crate::Deps;
+use wire::{
+    ConversationId, ConversationKind, HistoryRequest, HistoryResult, Message, Refusal, Reply, Seq, Side, UserId,
+};
 
 pub(crate) async fn history(
-    deps: &Deps,
+    core: &Core,
     user: &UserId,
     request: HistoryRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let conversation_id = line.conversation_id.insert(request.conversation_id.clone());
-    let result = if conversation_id.has_members() {
-        of_group(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
-    } else {
-        direct(deps, user, conversation_id, &request, &mut line.measures.unreadable).await?
+    let unreadable = &mut line.measures.unreadable;
+    let result = match conversation_id.kind() {
+        ConversationKind::Direct => direct(core, user, conversation_id, &request, unreadable).await?,
+        ConversationKind::Group => group(core, user, conversation_id, &request, unreadable).await?,
+        ConversationKind::Channel => channel(core, user, conversation_id, &request, unreadable).await?,
     };
     line.measures.messages = Some(result.messages.len() as u64);
     Ok(result.into())
 }
 
 async fn direct(
-    deps: &Deps,
+    core: &Core,
     user: &UserId,
     conversation_id: &ConversationId,
     request: &HistoryRequest,
     unreadable: &mut Option<u64>,
 ) -> Result<HistoryResult, Failure> {
-    let own = inbox::get(&deps.store, user, conversation_id).await?.ok_or(Refusal::NotMember)?;
+    let own = inbox::get(&core.actions.store, user, conversation_id).await?.ok_or(Refusal::NotMember)?;
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
     let audience = own.told_of_marks();
     let others = audience.others().iter().map(async |other| {
-        let row = inbox::get(&deps.store, other, conversation_id).await;
+        let row = inbox::get(&core.actions.store, other, conversation_id).await;
         store::if_readable(row, "another member's row")
     });
     let (listed, others) =
-        tokio::join!(messages::list(&deps.store, conversation_id, request.side, limit), try_join_all(others));
+        tokio::join!(messages::list(&core.actions.store, conversation_id, request.side, limit), try_join_all(others));
     let (listed, others) = (listed?, others?);
 
-    *unreadable = passed_over(&listed, others.iter().filter(|row| row.is_none()).count());
+    *unreadable = passed_over(&listed, others.iter().filter(|row| row.is_none()).count() as u64);
     let rows: Vec<_> = std::iter::once(own).chain(others.into_iter().flatten().flatten()).collect();
     // The rows were read one after another, and entries may have arrived between: the newest of what was read is the end.
     let ends = rows.iter().map(|row| row.end.seq).chain(listed.messages.last().map(|last| last.place.seq));
     let last_seq = ends.max().unwrap_or_default();
-    let (messages, more) = page(user, &listed, request.side, Seq::FIRST, last_seq);
+    let (messages, more) = page(user, &listed, request.side, &Sight::WHOLE, last_seq);
     let members = rows.iter().map(domain::Membership::member).collect();
     Ok(HistoryResult { messages, more, last_seq, first_seq: None, members })
 }
 
-async fn of_group(
-    deps: &Deps,
+async fn group(
+    core: &Core,
     user: &UserId,
     group: &ConversationId,
     request: &HistoryRequest,
     unreadable: &mut Option<u64>,
 ) -> Result<HistoryResult, Failure> {
-    let seen = visible(&deps.store, user, group).await?;
-    let (first_seq, last_seq) = (*seen.start(), *seen.end());
+    let mut seen = core.actions.visible(user, group).await?;
+    let last_seq = seen.last;
+    if let Side::After(seq) = request.side
+        && seq < seen.first.previous()
+        && let Some((first, last)) = owed(core, user, group, seq, seen.first).await?
+    {
+        seen = Sight { first, last, has_left: true };
+    }
+    let (side, listed) = list(core, group, request, (&seen, last_seq)).await?;
+    *unreadable = passed_over(&listed, 0);
+    shown(core, user, group, (side, &listed), (seen, last_seq)).await
+}
+
+async fn channel(
+    core: &Core,
+    user: &UserId,
+    channel: &ConversationId,
+    request: &HistoryRequest,
+    unreadable: &mut Option<u64>,
+) -> Result<HistoryResult, Failure> {
+    let seen = core.actions.visible(user, channel).await?;
+    let last_seq = seen.last;
+    let (side, mut listed) = list(core, channel, request, (&seen, last_seq)).await?;
+    let reactions = channel_reactions::with_own(&core.actions.store, user, &mut listed.messages).await?;
+    *unreadable = passed_over(&listed, reactions);
+    shown(core, user, channel, (side, &listed), (seen, last_seq)).await
+}
+
+/// Reads the entries of a log that the user sees. Returns them with the side in numbers.
+async fn list(
+    core: &Core,
+    conversation: &ConversationId,
+    request: &HistoryRequest,
+    (seen, last_seq): (&Sight, Seq),
+) -> Result<(Side, Listed), Failure> {
     let side = match request.side {
         Side::Newest => Side::Before(last_seq.next()),
         Side::Before(seq) => Side::Before(seq.min(last_seq.next())),
-        Side::After(seq) => Side::After(seq.max(first_seq.previous())),
+        Side::After(seq) => Side::After(seq.max(seen.first.previous())),
     };
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
-    let mut listed = messages::list(&deps.store, group, side, limit).await?;
-    listed.messages.retain(|message| seen.contains(&message.place.seq));
-    listed.unreadable.retain(|seq| seen.contains(seq));
-    *unreadable = passed_over(&listed, 0);
-    if group.is_channel() {
-        channel_reactions::with_own(&deps.store, user, &mut listed.messages).await?;
-    }
-    let (messages, more) = page(user, &listed, side, first_seq, last_seq);
+    let mut listed = messages::list(&core.actions.store, conversation, side, limit).await?;
+    listed.messages.retain(|message| seen.contains(message.place.seq));
+    listed.unreadable.retain(|seq| seen.contains(*seq));
+    Ok((side, listed))
+}
+
+/// Returns the page, after a second look at the user's membership where the entries were changed meanwhile.
+async fn shown(
+    core: &Core,
+    user: &UserId,
+    conversation: &ConversationId,
+    (side, listed): (Side, &Listed),
+    (seen, last_seq): (Sight, Seq),
+) -> Result<HistoryResult, Failure> {
+    let read: Vec<_> = listed.messages.iter().collect();
+    let first_seq = seen.first;
+    let seen = core.actions.seen_again(user, conversation, seen, &read).await?;
+    let (messages, more) = page(user, listed, side, &seen, last_seq);
     Ok(HistoryResult { messages, more, last_seq, first_seq: Some(first_seq), members: vec![] })
 }
 
-fn passed_over(listed: &Listed, rows: usize) -> Option<u64> {
-    let count = (listed.unreadable.len() + rows) as u64;
+/// Returns the pending entries of an earlier membership after `behind`. These come before the entries since the return.
+async fn owed(
+    core: &Core,
+    user: &UserId,
+    group: &ConversationId,
+    behind: Seq,
+    joined: Seq,
+) -> Result<Option<(Seq, Seq)>, Failure> {
+    let mut row = inbox::get(&core.actions.store, user, group).await?;
+    if row.as_ref().is_some_and(|row| row.end.seq < joined) {
+        row = core.actions.touch(user, group, row).await?;
+    }
+    let owed = row.map(|row| row.owed()).unwrap_or_default();
+    Ok(owed.into_iter().find(|(_, last)| *last > behind))
+}
+
+fn passed_over(listed: &Listed, rows: u64) -> Option<u64> {
+    let count = listed.unreadable.len() as u64 + rows;
     (count > 0).then_some(count)
 }
 
-/// As much as a frame holds, from the side that was asked for; and whether there is more on that side. Seqs have no holes, so the
-/// numbers say it.
-fn page(user: &UserId, listed: &Listed, side: Side, first_seq: Seq, last_seq: Seq) -> (Vec<Message>, bool) {
-    let messages: Vec<Message> = listed.messages.iter().map(|message| message.seen_by(user, first_seq)).collect();
+/// Returns as many entries as a frame holds, from the requested side, and whether that side has more. A log is dense,
+/// so the `seq`s show that.
+fn page(user: &UserId, listed: &Listed, side: Side, seen: &Sight, last_seq: Seq) -> (Vec<Message>, bool) {
+    let messages: Vec<Message> = listed.messages.iter().map(|message| message.seen_by(user, seen)).collect();
     let found = messages.len();
     let first = listed.unreadable.first().copied().into_iter().chain(messages.first().map(|first| first.seq)).min();
     let last = listed.unreadable.last().copied().into_iter().chain(messages.last().map(|last| last.seq)).max();
     let (messages, beyond) = match side {
         Side::After(seq) => (fit(messages), last.unwrap_or(seq) < last_seq),
-        Side::Newest | Side::Before(_) => (fit_last(messages), first.is_some_and(|first| first > first_seq)),
+        Side::Newest | Side::Before(_) => (fit_last(messages), first.is_some_and(|first| first > seen.first)),
     };
     let cut = messages.len() < found;
     (messages, cut || beyond)

@@ -1,16 +1,16 @@
 //! The chat list, a page at a time.
 
 use domain::{ChatList, Cursor, Failure, Membership, fit};
-use lambda::EventLine;
+use lambda::{Core, EventLine};
 use store::inbox;
 use wire::limits::INBOX_LIMIT_MAX;
 use wire::{Conversation, InboxRequest, InboxResult, Refusal, Reply, UserId};
 
-use crate::{Deps, groups};
+use crate::groups;
 
 /// Reads on in the index until nothing behind can belong before, and answers as much as a frame holds.
 pub(crate) async fn inbox(
-    deps: &Deps,
+    core: &Core,
     user: &UserId,
     request: InboxRequest,
     line: &mut EventLine,
@@ -22,10 +22,12 @@ pub(crate) async fn inbox(
     // One more than the page: in a quiet list that row tells that nothing is missing.
     let (mut read_at_once, mut unreadable) = (limit + 1, 0);
     loop {
-        let found = inbox::recent(&deps.store, user, read_at_once, behind.as_ref(), list.active_until(), since).await?;
+        let found =
+            inbox::recent(&core.actions.store, user, read_at_once, behind.as_ref(), list.active_until(), since).await?;
         unreadable += found.unreadable;
-        let rows = groups::with_heads(deps, user, found.memberships, &mut unreadable).await?;
-        list.add(rows, found.next);
+        let (rows, mut moved) = groups::with_heads(core, user, found.memberships, &mut unreadable).await?;
+        moved.extend(found.moved);
+        list.add(rows, &moved, found.next);
         match list.read_on() {
             // In large steps, so that a small limit does not make many reads of it.
             Some(next) => (behind, read_at_once) = (Some(next.clone()), INBOX_LIMIT_MAX),

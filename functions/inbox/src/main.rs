@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(inbox::Deps::start, inbox::handle).await
+    lambda::serve(inbox::start, inbox::handle).await
 }

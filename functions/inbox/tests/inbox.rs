@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Workbench, message_to_bob};
+use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 #[tokio::test]
 async fn the_inbox_and_the_history_read_no_more_than_they_show() {
@@ -12,7 +12,12 @@ async fn the_inbox_and_the_history_read_no_more_than_they_show() {
     let id = bench.ok("alice", message_to_bob("m1")).await["conversation_id"].clone();
     bench.operations();
     bench.ok("bob", json!({"action": "inbox"})).await;
-    assert_eq!(bench.operations(), ["Query"]);
+    assert_eq!(bench.operations(), ["Query"; 2], "the index says that there are few, and they lie side by side");
+    let since = json!({"action": "inbox", "since": "2027-01-15T07:00:00Z"});
+    bench.ok("bob", since).await;
+    assert_eq!(bench.operations(), ["Query", "BatchGetItem"]);
+    bench.ok("carol", json!({"action": "inbox"})).await;
+    assert_eq!(bench.operations(), ["Query"], "there is none");
     bench.ok("bob", json!({"action": "history", "conversation_id": id})).await;
     let mut history = bench.operations();
     history.sort();
@@ -50,9 +55,41 @@ async fn rows_that_are_too_old_are_passed_over_until_there_is_something_to_show(
     bench.operations();
     let page = bench.ok("bob", json!({"action": "inbox", "since": since, "limit": 1})).await;
     assert_eq!(page["conversations"][0]["peer_id"], "alice");
-    assert_eq!(bench.operations(), ["Query"; 2], "a row, then all that is left in one read");
+    assert_eq!(bench.operations(), ["Query", "BatchGetItem"].repeat(2), "a row, then all that is left in one read");
     let all = bench.ok("bob", json!({"action": "inbox", "since": since})).await;
     assert_eq!((all["conversations"].as_array().unwrap().len(), &all["next_cursor"]), (1, &Value::Null));
+}
+
+/// The stream lags by more than the minute that a client allows for.
+#[tokio::test]
+async fn what_came_late_is_found_by_a_since_of_before() {
+    let bench = Workbench::default();
+    let minutes = |minutes: u64| bench.clock.advance(Duration::from_mins(minutes));
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    bench.fanout().await;
+    minutes(10);
+    let since = bench.clock.now().to_string();
+    let say = json!({"action": "send", "conversation_id": group, "client_msg_id": "m1", "kind": "text", "body": "hi"});
+    // The members' inbox rows, after the commit.
+    bench.aws.fail_next("BatchGetItem", Fault::Status(500));
+    bench.ok("alice", say).await;
+    minutes(5);
+    bench.ok("carol", message_to_bob("m1")).await;
+    let list = async |since: &str, limit: u64| {
+        let page = bench.ok("bob", json!({"action": "inbox", "since": since, "limit": limit})).await;
+        let rows = page["conversations"].as_array().unwrap();
+        rows.iter().map(|row| row["conversation_id"].clone()).collect::<Vec<_>>()
+    };
+    let before = list(&since, 20).await;
+    assert!(before.len() == 1 && before[0] != group, "{before:?}");
+    // "One minute before the newest of that list."
+    let since = bench.clock.now().minus(Duration::from_mins(1)).to_string();
+    minutes(1);
+    bench.fanout().await;
+    bench.ok("bob", up_to("ack", &group, 2)).await;
+    assert_eq!(list(&since, 20).await, [group.clone(), before[0].clone()], "where it was when it came");
+    assert_eq!(list(&since, 1).await, [group]);
 }
 
 #[tokio::test]
@@ -194,4 +231,94 @@ async fn a_page_is_filled_whatever_the_first_messages_were_like() {
     bodies.extend([1_500; 16]);
     let (asked, shown) = limits_asked_for(&bodies).await;
     assert!(shown >= 16 && asked.len() <= 3, "{asked:?} {shown}");
+}
+
+#[tokio::test]
+async fn a_row_that_a_later_page_brings_along_is_on_that_page() {
+    let bench = Workbench::default();
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    for sender in ["carol", "dave", "erin", "frank"] {
+        bench.clock.advance(Duration::from_mins(2));
+        bench.ok(sender, message_to_bob("m1")).await;
+    }
+    bench.clock.advance(Duration::from_mins(2));
+    bench.aws.fail_next("BatchGetItem", Fault::Status(500));
+    bench
+        .ok(
+            "alice",
+            json!({"action": "send", "conversation_id": group, "client_msg_id": "m1", "kind": "text", "body": "hi"}),
+        )
+        .await;
+    let (mut listed, mut cursor) = (vec![], Value::Null);
+    loop {
+        let page = bench.ok("bob", json!({"action": "inbox", "limit": 2, "cursor": cursor})).await;
+        let rows = page["conversations"].as_array().unwrap();
+        listed.extend(rows.iter().map(|row| row["peer_id"].as_str().or(row["title"].as_str()).unwrap().to_owned()));
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    listed.sort();
+    assert_eq!(listed, ["Trip", "carol", "dave", "erin", "frank"]);
+}
+
+/// Returns the user's chat list, read page by page.
+async fn listed(bench: &Workbench, user: &str, limit: u64) -> Vec<String> {
+    let (mut listed, mut cursor) = (vec![], Value::Null);
+    loop {
+        let page = bench.ok(user, json!({"action": "inbox", "limit": limit, "cursor": cursor})).await;
+        let rows = page["conversations"].as_array().unwrap();
+        listed.extend(rows.iter().map(|row| row["peer_id"].as_str().unwrap().to_owned()));
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            return listed;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_the_same_however_its_rows_are_read() {
+    let bench = Workbench::default();
+    // The table also has rows that are in no list: of a channel, and of a user whom bob blocks.
+    bench
+        .ok(
+            "bob",
+            json!({"action": "create", "kind": "channel", "client_msg_id": "c1", "title": "News", "members": []}),
+        )
+        .await;
+    bench.ok("bob", json!({"action": "settings", "user_id": "mallory", "set": {"blocked": true}})).await;
+    let mut senders: Vec<String> = vec![];
+    for number in 0..70 {
+        bench.clock.advance(Duration::from_secs(1 + number % 3 * 40));
+        let sender = format!("user-{number}");
+        bench.ok(&sender, message_to_bob("m1")).await;
+        senders.insert(0, sender);
+        if [20, 48, 49, 53, 70].contains(&senders.len()) {
+            for limit in [1, 20, 50] {
+                assert_eq!(listed(&bench, "bob", limit).await, senders, "{limit} of {}", senders.len());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_moves_while_a_later_page_is_read_is_on_that_page() {
+    let bench = Workbench::default();
+    for number in 0..60 {
+        bench.clock.advance(Duration::from_mins(2));
+        bench.ok(&format!("user-{number}"), message_to_bob("m1")).await;
+    }
+    let first = bench.ok("bob", json!({"action": "inbox"})).await;
+    let rows = bench.aws.hold_next("BatchGetItem");
+    let second = bench.ok("bob", json!({"action": "inbox", "cursor": first["next_cursor"]}));
+    let sending = async {
+        rows.reached().await;
+        bench.ok("user-30", message_to_bob("m2")).await;
+        rows.release();
+    };
+    let (second, ()) = tokio::join!(second, sending);
+    let is_there = |row: &Value| row["peer_id"] == "user-30" && row["last_seq"] == 2;
+    assert!(second["conversations"].as_array().unwrap().iter().any(is_there), "{second}");
 }

@@ -1,56 +1,50 @@
-//! `ingest`: what a team's own servers put into the queue, to its users.
+//! `ingest`: delivers messages from a team's own servers to its users.
 //!
-//! Messages of one group come one after another, and groups side by side. Lambda hands on again what the answer names; what was stored
-//! is then a duplicate. What can't be accepted goes to the queue of dead letters, with the reason, and holds up nothing.
+//! The function processes messages of one conversation in order, and different conversations concurrently. Lambda
+//! delivers the messages in the reply again; a stored one is a duplicate then. An unacceptable message goes to the
+//! queue of dead letters, with the reason, and delays nothing. So does a message that failed too often, alone: the
+//! messages behind it have their own tries.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use actions::{SendLimits, Writer, append, conversation_for, tell_appended};
-use deliver::Fanout;
-use domain::{Failure, Rate};
+use actions::{Actions, SendLimits, Writer, conversation_for};
+use domain::Failure;
 use futures_util::future::join_all;
-use lambda::{
-    BadVariable, BatchResponse, Clock, ConnectionsApi, Diagnostic, EventLine, LambdaEvent, count, env, millis_between,
-    sdk_config,
-};
+use lambda::{BadVariable, BatchResponse, Diagnostic, EventLine, LambdaEvent, actions_from_env, env, sdk_config};
 use queue::{Batch, DeadLetters, Record};
-use store::{Store, WarmTable, warm_up};
-use tokio::time::{Instant, timeout_at};
-use wire::{SendRequest, ServiceMessage, Target, Timestamp};
+use store::WarmTable;
+use tokio::time::{Instant, timeout, timeout_at};
+use wire::{ConversationId, SendRequest, ServiceMessage, Target};
 
-/// No message is begun so long after the batch: it comes again.
+/// After this time of a batch, no further message is begun: it comes again.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Whatever is under way then comes again too: before Lambda would end all of it.
-const BATCH_TIMEOUT: Duration = Duration::from_secs(9);
+/// Timeout for one message. Then others of its group are begun.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(4);
+/// Timeout for dead letters of a batch: before Lambda would end all of it.
+const BATCH_TIMEOUT: Duration = Duration::from_millis(9_500);
+/// Deliveries of a message before it fails for good. The queue also counts failures before the message, and does not
+/// distinguish them. So the first message of its conversation fails at each multiple.
+const RECEIVES_MAX: u32 = 20;
 
-/// What the function works with, made once per process.
+/// The function's clients and settings, made once per process.
 #[derive(Debug)]
 pub struct Deps {
-    pub store: Store,
-    pub fanout: Fanout,
+    /// Without limits: a service may write what its owner likes.
+    pub actions: Actions,
     pub dead_letters: DeadLetters,
-    pub limits: SendLimits,
-    pub clock: Clock,
 }
 
-impl Deps {
-    /// From the environment, with the connections open that the first batch needs.
-    ///
-    /// # Errors
-    /// [`BadVariable`] names the variable.
-    pub async fn start() -> Result<Self, BadVariable> {
-        let sdk = sdk_config().await;
-        let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
-        let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(&sdk, env)?);
-        let dead_letters = DeadLetters::from_sdk(&sdk, env("DEAD_LETTERS_URL")?);
-        tokio::join!(warm_up(&store, WarmTable::Inbox), fanout.warm_up());
-        Ok(Self { store, fanout, dead_letters, limits: limits(), clock: Clock::system() })
-    }
-}
-
-/// A service may write as much as its owner likes. Nothing that a queue can ask for is kept for the operator, or about groups.
-pub fn limits() -> SendLimits {
-    SendLimits::new(Rate::UNLIMITED, Rate::UNLIMITED, Duration::ZERO, 0)
+/// Starts the process with the connections open that the first batch needs.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub async fn start() -> Result<Deps, BadVariable> {
+    let sdk = sdk_config().await;
+    let actions = actions_from_env(&sdk, SendLimits::default())?;
+    let dead_letters = DeadLetters::from_sdk(&sdk, env("DEAD_LETTERS_URL")?);
+    actions.warm_up(WarmTable::Inbox).await;
+    Ok(Deps { actions, dead_letters })
 }
 
 /// Answers one batch.
@@ -65,41 +59,77 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchRespo
     Ok(BatchResponse::again(again.into_iter().flatten().map(|record| record.message_id.as_str())))
 }
 
-/// Takes the messages of a group, one after another. Those that are to come again, from the first that failed on: the next ones must
-/// not be stored before it.
-async fn in_order<'a>(deps: &Deps, request_id: &str, began: Instant, group: &'a [&'a Record]) -> &'a [&'a Record] {
-    for (place, record) in group.iter().enumerate() {
-        let is_done = began.elapsed() < BEGIN_TIMEOUT && take(deps, request_id, began, record).await;
-        if !is_done {
-            return group.get(place..).unwrap_or_default();
+/// Processes the messages of a group in order. Returns those to deliver again: the failed ones, and those behind them
+/// in the same conversation, which must not be stored first.
+async fn in_order<'a>(deps: &Deps, request_id: &str, began: Instant, group: &[&'a Record]) -> Vec<&'a Record> {
+    let (mut again, mut stopped, mut given_up) = (vec![], HashSet::new(), HashSet::new());
+    for record in group {
+        let conversation = conversation_of(record);
+        if began.elapsed() >= BEGIN_TIMEOUT || conversation.as_ref().is_some_and(|of| stopped.contains(of)) {
+            again.push(*record);
+            continue;
+        }
+        // Behind a message that fails for good now, this one has just had its first try.
+        let is_last = record.receives() > 0
+            && record.receives().is_multiple_of(RECEIVES_MAX)
+            && conversation.as_ref().is_none_or(|of| !given_up.contains(of));
+        match take(deps, request_id, began, record, is_last).await {
+            Taken::Done => {}
+            Taken::GivenUp => given_up.extend(conversation),
+            Taken::Again => {
+                again.push(*record);
+                stopped.extend(conversation);
+            }
         }
     }
-    &[]
+    again
 }
 
-/// Whether the message needs nothing more: it is stored, or among the dead letters.
-async fn take(deps: &Deps, request_id: &str, began: Instant, record: &Record) -> bool {
-    let mut line = EventLine::of(request_id, "ingest", deps.clock.now());
-    let work = timeout_at(began + BATCH_TIMEOUT, async {
-        match store(deps, record, &mut line).await {
-            // It would be refused again.
-            Err(Failure::Refused(refusal)) if !refusal.retryable() => {
-                deps.dead_letters.put(record, &refusal).await.and(Err(refusal.into()))
+/// `None` of a message that can't be accepted.
+fn conversation_of(record: &Record) -> Option<ConversationId> {
+    let ServiceMessage { from, to, .. } = ServiceMessage::parse(&record.body).ok()?;
+    Some(conversation_for(&from, &Target::User(to)))
+}
+
+/// The outcome of a message.
+enum Taken {
+    /// The message is stored, or unacceptable.
+    Done,
+    /// The message failed for the last time.
+    GivenUp,
+    Again,
+}
+
+async fn take(deps: &Deps, request_id: &str, began: Instant, record: &Record, is_last: bool) -> Taken {
+    let mut line = EventLine::of(request_id, "ingest", deps.actions.clock.now());
+    let work = timeout(MESSAGE_TIMEOUT, store(deps, record, &mut line)).await;
+    let mut outcome = work.unwrap_or_else(|elapsed| Err(Failure::Unavailable(elapsed.into())));
+    let mut taken = Taken::Done;
+    if let Err(failure) = &outcome {
+        let refusal = failure.refusal();
+        // The message would be refused again, or has failed too often.
+        let detail = match refusal.retryable() {
+            false => Some(refusal.to_string()),
+            true if is_last => Some(format!("not stored in {RECEIVES_MAX} tries: {refusal}")),
+            true => None,
+        };
+        taken = match (&detail, refusal.retryable()) {
+            (None, _) => Taken::Again,
+            (Some(_), true) => Taken::GivenUp,
+            (Some(_), false) => Taken::Done,
+        };
+        if let Some(detail) = detail {
+            let put = timeout_at(began + BATCH_TIMEOUT, deps.dead_letters.put(record, refusal.code(), &detail)).await;
+            if let Err(error) = put.unwrap_or_else(|elapsed| Err(Failure::Unavailable(elapsed.into()))) {
+                (taken, outcome) = (Taken::Again, Err(error));
             }
-            stored => stored,
         }
-    });
-    let outcome = work.await.unwrap_or_else(|elapsed| Err(Failure::Unavailable(elapsed.into())));
-    let is_done = match &outcome {
-        Ok(()) => true,
-        Err(Failure::Refused(refusal)) => !refusal.retryable(),
-        Err(Failure::Unavailable(_) | Failure::Unreadable(_)) => false,
-    };
-    line.write(&outcome, deps.clock.now());
-    is_done
+    }
+    line.write(&outcome, deps.actions.clock.now());
+    taken
 }
 
-/// Stores the message, and tells whoever is connected. One that was stored before is told again: the run that stored it may have died
+/// Stores the message, and sends the events. A duplicate gets its events again: the run that stored it may have died
 /// right after.
 async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(), Failure> {
     let ServiceMessage { from, to, client_msg_id, kind, body } = ServiceMessage::parse(&record.body)?;
@@ -114,17 +144,12 @@ async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(),
     };
     line.conversation_id = Some(conversation_for(&from, &request.target));
     line.user_id = Some(from.clone());
-    let started = deps.clock.now();
+    let started = deps.actions.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
     let writer = Writer { user: &from, connection: None };
-    let appended = append(&deps.store, &deps.limits, || deps.clock.now(), writer, request, conflicts).await?;
-    let stored_at: Timestamp = deps.clock.now();
-    line.seq = Some(appended.place.seq);
-    line.measures.store_ms = Some(millis_between(started, stored_at));
-    let delivered = tell_appended(&deps.store, &deps.fanout, stored_at, &appended, None).await;
-    line.measures.fanout_ms = Some(millis_between(stored_at, deps.clock.now()));
+    let appended = deps.actions.append(writer, request, conflicts).await?;
+    let delivered = line.tell(&deps.actions, started, &appended, None).await;
     let left = delivered.iter().filter(|to| to.frames.posted == 0).count();
     line.measures.left_pending = Some(left as u64);
-    line.frames(delivered.iter().map(|to| to.frames));
     Ok(())
 }

@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(ingest::Deps::start, ingest::handle).await
+    lambda::serve(ingest::start, ingest::handle).await
 }

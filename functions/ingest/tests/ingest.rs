@@ -1,4 +1,4 @@
-//! `ingest`: what it stores, in which order, what comes again, and what is given up.
+//! `ingest`: stored messages and their order, retries, and failures.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ fn to(user: &str, id: &str) -> Value {
     json!({"to": user, "from": "@orders", "client_msg_id": id, "kind": "text", "body": format!("{id} is on its way")})
 }
 
-/// What the user's history has, oldest first.
+/// Returns the user's history, oldest first.
 async fn told(bench: &Workbench, user: &str) -> Vec<String> {
     let inbox = bench.ok(user, json!({"action": "inbox"})).await;
     let Some(conversation) = inbox["conversations"].get(0).map(|row| row["conversation_id"].clone()) else {
@@ -122,7 +122,7 @@ async fn what_can_never_be_accepted_is_a_dead_letter_with_its_reason_and_holds_u
     assert_eq!(letters[0][2], "{\"to\":", "as it came, so that it can be mended and sent again");
     assert_eq!(letters[3][2].len(), 32 * 1024);
     assert_eq!(bench.row("bob")["last_seq"], 2, "what came after is stored");
-    // Nobody could say that it was done: the batch comes again, and what is there is there once.
+    // The run could not report its success: the batch comes again, and each message is stored once.
     assert!(bench.ingest(&batch).await.is_empty());
     assert_eq!(bench.aws.dead_letters().len(), 5);
 }
@@ -137,11 +137,11 @@ async fn from_the_first_that_fails_on_a_group_comes_again_and_the_others_go_on()
         ("bob", to("bob", "b3")),
         ("carol", to("carol", "c2")),
     ];
-    // Of the transactions, bob's first and carol's pass, and bob's second does not.
+    // Bob's first transaction and carol's succeed, and bob's second fails.
     bench.aws.fail_next("TransactWriteItems", Fault::Throttled);
     let again = bench.ingest(&batch).await;
     let (bob, carol) = (told(&bench, "bob").await, told(&bench, "carol").await);
-    // One of the two groups had it.
+    // A group had the failure.
     if again == [0, 1, 3] {
         assert_eq!((bob.len(), carol.len()), (0, 2));
     } else {
@@ -162,7 +162,7 @@ async fn nothing_behind_a_failure_in_the_middle_is_stored_before_it() {
     bench.aws.fail_next("TransactWriteItems", Fault::Status(500));
     assert_eq!(bench.ingest(&batch).await, [1, 2]);
     assert_eq!(bench.row("bob")["last_seq"], 1);
-    // What was answered by nobody is stored: then it is a duplicate.
+    // A message without a reply is stored: then it is a duplicate.
     bench.aws.fail_next("TransactWriteItems", Fault::ReplyLost);
     assert_eq!(bench.ingest(&batch[1..]).await, [0, 1]);
     assert_eq!(bench.row("bob")["last_seq"], 2);
@@ -175,10 +175,64 @@ async fn a_dead_letter_that_can_not_be_put_there_comes_again() {
     let bench = Workbench::default();
     let batch = [("bob", json!("poison")), ("bob", to("bob", "m1"))];
     bench.aws.fail_next("SendMessage", Fault::Status(500));
-    assert_eq!(bench.ingest(&batch).await, [0, 1]);
-    assert!(bench.aws.dead_letters().is_empty() && bench.aws.rows("InboxTable").is_empty());
+    assert_eq!(bench.ingest(&batch).await, [0], "it is of no conversation, so nothing waits for it");
+    assert!(bench.aws.dead_letters().is_empty());
     assert!(bench.ingest(&batch).await.is_empty());
     assert_eq!((bench.aws.dead_letters().len(), &bench.row("bob")["last_seq"]), (1, &json!(1)));
+}
+
+/// Writes of this text fail.
+fn refuse(bench: &Workbench, text: &'static str) {
+    bench.aws.fail_if(move |call| {
+        (call.operation() == "TransactWriteItems" && call.body().to_string().contains(text))
+            .then_some(Fault::Status(500))
+    });
+}
+
+#[tokio::test]
+async fn what_fails_for_itself_is_given_up_alone_and_what_is_behind_it_is_stored() {
+    let bench = Workbench::default();
+    refuse(&bench, "b1 is on its way");
+    let mut batch = vec![("bob", to("bob", "b1")), ("bob", to("bob", "b2")), ("bob", to("bob", "b3"))];
+    for receives in 1..20 {
+        assert_eq!(bench.received(receives).ingest(&batch).await, [0, 1, 2], "the {receives}. time");
+    }
+    assert!(bench.aws.dead_letters().is_empty());
+    assert!(bench.received(20).ingest(&batch).await.is_empty());
+    let [[reason, detail, body]] = &bench.aws.dead_letters()[..] else { panic!("{:?}", bench.aws.dead_letters()) };
+    assert_eq!(reason, "unavailable");
+    assert_eq!(detail, "not stored in 20 tries: a service failed; send the same request again");
+    assert!(body.contains("b1 is on its way"));
+    assert_eq!(told(&bench, "bob").await, ["b2 is on its way", "b3 is on its way"]);
+
+    // A message behind a failed one has its own tries.
+    bench.aws.recover();
+    bench.aws.fail_if(|call| (call.operation() == "TransactWriteItems").then_some(Fault::Status(500)));
+    batch = vec![("bob", to("bob", "b4")), ("bob", to("bob", "b5"))];
+    assert_eq!(bench.received(20).ingest(&batch).await, [1], "the first is given up, and the second was tried once");
+    assert_eq!(bench.received(21).ingest(&batch[1..]).await, [0]);
+    bench.aws.recover();
+    assert!(bench.received(22).ingest(&batch[1..]).await.is_empty());
+    assert_eq!(bench.row("bob")["last_seq"], 3);
+}
+
+#[tokio::test]
+async fn what_fails_for_one_conversation_goes_on_for_others_of_its_group() {
+    let bench = Workbench::default();
+    refuse(&bench, "b1 is on its way");
+    let batch = ["bob", "carol", "bob", "dave"].map(|user| ("all", to(user, if user == "bob" { "b1" } else { "m1" })));
+    assert_eq!(bench.ingest(&batch).await, [0, 2]);
+    assert_eq!((told(&bench, "carol").await.len(), told(&bench, "dave").await.len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_hangs_lets_others_of_its_group_begin() {
+    let bench = Workbench::default();
+    bench.aws.fail_next("GetItem", Fault::Delayed(Duration::from_hours(1)));
+    let batch = ["bob", "carol"].map(|user| ("all", to(user, "m1")));
+    let began = tokio::time::Instant::now();
+    assert_eq!(bench.ingest(&batch).await, [0]);
+    assert_eq!((began.elapsed().as_secs(), told(&bench, "carol").await.len()), (4, 1));
 }
 
 #[tokio::test]

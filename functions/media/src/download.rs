@@ -1,32 +1,34 @@
 //! Where the bytes are that messages carry.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use actions::visible;
-use domain::limits::DOWNLOAD_URL_TTL;
-use domain::{Failure, MediaRow};
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{Failure, MediaRow, Sight, error_chain};
 use futures_util::future::try_join_all;
 use objects::Validity;
 use store::media;
-use wire::{ConversationId, Download, DownloadRequest, DownloadResult, Refusal, Reply, Seq, UserId};
+use wire::{ConversationId, Download, DownloadRequest, DownloadResult, Refusal, Reply, UserId};
 
 use crate::Deps;
 
-/// Who sees a message may have what it carries. The rows are read first, and what the user sees after that: a message that is there is
-/// in it.
+/// How long a URL is good to get something.
+const DOWNLOAD_URL_TTL: Duration = Duration::from_mins(5);
+
+/// Returns URLs for media of messages that the user sees. The function reads the rows first, and the user's view after
+/// that, so that the view includes each message of a row.
 pub(crate) async fn download(deps: &Deps, user: &UserId, request: DownloadRequest) -> Result<Reply, Failure> {
     let DownloadRequest { media_ids } = request;
-    let rows = media::get_many(&deps.store, &media_ids).await?;
+    let rows = media::get_many(&deps.actions.store, &media_ids).await?;
     let conversations: BTreeSet<_> = rows.iter().map(|row| row.conversation_id.clone()).collect();
     let seen =
         try_join_all(conversations.into_iter().map(async |conversation| seen(deps, user, conversation).await)).await?;
     let seen: BTreeMap<_, _> = seen.into_iter().flatten().collect();
     let is_seen = |row: &&MediaRow| {
-        let range = seen.get(&row.conversation_id);
-        row.seq.is_some_and(|seq| range.is_some_and(|range| range.contains(&seq)))
+        let sight = seen.get(&row.conversation_id);
+        row.seq.is_some_and(|seq| sight.is_some_and(|sight| sight.contains(seq)))
     };
-    let validity = Validity { from: deps.clock.now(), ttl: DOWNLOAD_URL_TTL };
+    let validity = Validity { from: deps.actions.clock.now(), ttl: DOWNLOAD_URL_TTL };
     let expires_at = validity.from.plus(validity.ttl);
     let (mut items, mut gone) = (vec![], vec![]);
     for media_id in media_ids {
@@ -38,15 +40,20 @@ pub(crate) async fn download(deps: &Deps, user: &UserId, request: DownloadReques
     Ok(DownloadResult { items, gone }.into())
 }
 
-/// What the user sees of a conversation, if they see any of it.
+/// Returns the user's view of a conversation, if there is one.
 async fn seen(
     deps: &Deps,
     user: &UserId,
     conversation: ConversationId,
-) -> Result<Option<(ConversationId, RangeInclusive<Seq>)>, Failure> {
-    match visible(&deps.store, user, &conversation).await {
-        Ok(range) => Ok(Some((conversation, range))),
+) -> Result<Option<(ConversationId, Sight)>, Failure> {
+    match deps.actions.visible(user, &conversation).await {
+        Ok(sight) => Ok(Some((conversation, sight))),
         Err(Failure::Refused(Refusal::NotMember)) => Ok(None),
+        // The failure does not affect media of other conversations.
+        Err(Failure::Unreadable(error)) => {
+            tracing::error!(error = error_chain(&*error), "skipped a conversation whose inbox row is unreadable");
+            Ok(None)
+        }
         Err(failure) => Err(failure),
     }
 }

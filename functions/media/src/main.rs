@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(media::Deps::start, media::handle).await
+    lambda::serve(media::start, media::handle).await
 }

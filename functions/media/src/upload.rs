@@ -1,19 +1,22 @@
 //! Where the bytes go of a message that is to be sent.
 
+use std::time::Duration;
+
 use std::collections::BTreeMap;
 
-use actions::{Attempt, conversation_for, retry, visible};
-use domain::limits::{PARTS_SHOWN_MAX, UPLOAD_TTL};
-use domain::{Failure, MediaRow, PartOf, Parts, check_parts, media_id, parts_of, url_ttl};
+use actions::{Attempt, conversation_for, retry};
+use domain::{Entry, Failure, MediaRow, PartOf, Parts, check_parts, media_id, parts_of, url_ttl};
 use lambda::EventLine;
 use objects::{Put, Validity};
-use store::{Written, channels, inbox, media, messages, roster};
-use wire::{
-    ConversationId, CopyOf, MediaId, NewUpload, Part, Refusal, Reply, Target, Timestamp, UploadRequest, UploadResult,
-    UserId,
-};
+use store::{Written, media, messages};
+use wire::{CopyOf, MediaId, NewUpload, Part, Refusal, Reply, Target, Timestamp, UploadRequest, UploadResult, UserId};
 
 use crate::{Deps, MIB};
+
+/// How long what is announced can be uploaded and sent.
+const UPLOAD_TTL: Duration = Duration::from_hours(24);
+/// Parts whose URLs one answer has: a frame must hold them.
+const PARTS_SHOWN_MAX: usize = 8;
 
 pub(crate) async fn upload(
     deps: &Deps,
@@ -33,13 +36,14 @@ pub(crate) async fn upload(
 async fn new(deps: &Deps, user: &UserId, announced: NewUpload, line: &mut EventLine) -> Result<UploadResult, Failure> {
     let NewUpload { target, kind, mime, bytes, sha256, parts } = announced;
     if bytes > deps.limits.bytes_max {
-        return Err(Refusal::TooLarge { field: "bytes", problem: "is more than this server takes" }.into());
+        let problem = format!("must be at most {} MiB on this server", deps.limits.bytes_max / MIB);
+        return Err(Refusal::TooLarge { field: "bytes", problem: problem.into() }.into());
     }
     check_parts(bytes, &sha256, &parts)?;
     let conversation_id = line.conversation_id.insert(conversation_for(user, &target)).clone();
-    may_write(deps, user, &target, &conversation_id).await?;
+    deps.actions.access(user, &conversation_id).await?.check_upload(&target)?;
     count(deps, user, bytes).await?;
-    let now = deps.clock.now();
+    let now = deps.actions.clock.now();
     let mut row = MediaRow {
         media_id: media_id(fastrand::u128(..)),
         owner_id: user.clone(),
@@ -55,18 +59,18 @@ async fn new(deps: &Deps, user: &UserId, announced: NewUpload, line: &mut EventL
         expires_at: Some(now.plus(UPLOAD_TTL)),
     };
     if !parts.is_empty() {
-        // Of an upload that no row names, nobody has a URL, and the bucket's lifecycle ends it.
+        // No client has a URL of an upload without a row, and the bucket's lifecycle ends the upload.
         let upload_id = deps.objects.begin_parts(&row).await?;
         row.parts = Some(Parts { upload_id, digests: parts });
     }
-    media::create(&deps.store, &row).await?;
+    media::create(&deps.actions.store, &row).await?;
     let missing = parts_of(row.bytes).collect();
     places(deps, row, missing, now).await
 }
 
 /// Fresh URLs, for what is not there yet.
 async fn again(deps: &Deps, user: &UserId, media_id: &MediaId, line: &mut EventLine) -> Result<UploadResult, Failure> {
-    let (now, row) = (deps.clock.now(), media::get(&deps.store, media_id).await?.ok_or(Refusal::Gone)?);
+    let (now, row) = (deps.actions.clock.now(), media::get(&deps.actions.store, media_id).await?.ok_or(Refusal::Gone)?);
     row.check_waiting(user, now)?;
     line.conversation_id = Some(row.conversation_id.clone());
     let missing = match &row.parts {
@@ -103,8 +107,8 @@ async fn places(deps: &Deps, row: MediaRow, missing: Vec<PartOf>, now: Timestamp
     Ok(UploadResult { media_id: row.media_id, url, headers, parts, expires_at })
 }
 
-/// What another message carries becomes an object of its own, so that each has one owner and one message, and none outlives a delete
-/// because of another.
+/// Copies the media of another message to a new object. So each object has one owner and one message, and no object
+/// remains after a delete because of another message.
 async fn copy(
     deps: &Deps,
     user: &UserId,
@@ -114,15 +118,16 @@ async fn copy(
 ) -> Result<UploadResult, Failure> {
     let CopyOf { conversation_id: source, seq } = copy_of;
     let conversation_id = line.conversation_id.insert(conversation_for(user, target)).clone();
-    may_write(deps, user, target, &conversation_id).await?;
-    if !visible(&deps.store, user, source).await?.contains(seq) {
+    deps.actions.access(user, &conversation_id).await?.check_upload(target)?;
+    if !deps.actions.visible(user, source).await?.contains(*seq) {
         return Err(Refusal::Gone.into());
     }
-    let message = messages::get(&deps.store, source, *seq).await?;
-    let carried = message.filter(|message| message.deleted.is_none()).and_then(|message| message.media);
-    let from = media::get(&deps.store, &carried.ok_or(Refusal::Gone)?.media_id).await?.ok_or(Refusal::Gone)?;
+    let found = messages::get(&deps.actions.store, source, *seq).await?;
+    let message = found.as_ref().and_then(Entry::message).map(|found| found.message);
+    let carried = message.filter(|message| message.deleted.is_none()).and_then(|message| message.media.as_ref());
+    let from = media::get(&deps.actions.store, &carried.ok_or(Refusal::Gone)?.media_id).await?.ok_or(Refusal::Gone)?;
     count(deps, user, from.bytes).await?;
-    let now = deps.clock.now();
+    let now = deps.actions.clock.now();
     let row = MediaRow {
         media_id: media_id(fastrand::u128(..)),
         owner_id: user.clone(),
@@ -134,39 +139,19 @@ async fn copy(
         expires_at: Some(now.plus(UPLOAD_TTL)),
         ..from.clone()
     };
-    media::create(&deps.store, &row).await?;
+    media::create(&deps.actions.store, &row).await?;
     if !deps.objects.copy(&from, &row).await? {
         return Err(Refusal::Gone.into());
     }
-    let ready_at = deps.clock.now();
-    if media::note_ready(&deps.store, &row.media_id, ready_at).await? == Written::Lost {
+    let ready_at = deps.actions.clock.now();
+    if media::note_ready(&deps.actions.store, &row.media_id, ready_at).await? == Written::Lost {
         return Err(Refusal::Conflict.into());
     }
     places(deps, MediaRow { ready_at: Some(ready_at), ..row }, vec![], now).await
 }
 
-/// Whether the user writes there at all. Everything else `send` decides, when it comes to it.
-async fn may_write(deps: &Deps, user: &UserId, target: &Target, conversation: &ConversationId) -> Result<(), Failure> {
-    if conversation.has_members() {
-        let is_member = if conversation.is_channel() {
-            channels::get(&deps.store, user, conversation).await?.is_some()
-        } else {
-            roster::get(&deps.store, conversation, user).await?.is_some_and(|own| own.left_seq.is_none())
-        };
-        return if is_member { Ok(()) } else { Err(Refusal::NotMember.into()) };
-    }
-    let standing = inbox::standing(&deps.store, user, conversation).await?;
-    // Nobody reads what a service is told.
-    let is_to_service = match (target, &standing.membership) {
-        (Target::User(to), _) => to.is_service(),
-        (Target::Conversation(_), Some(own)) => own.audience().others().iter().any(UserId::is_service),
-        (Target::Conversation(_), None) => return Err(Refusal::NotMember.into()),
-    };
-    if standing.blocked || is_to_service { Err(Refusal::Forbidden.into()) } else { Ok(()) }
-}
-
-/// Counts so many bytes for the user, if that is within the rate. Counted first: who dies here has lost a part of the rate, and no
-/// upload is uncounted.
+/// Counts the bytes for the user, or refuses them above the rate. The count comes first. A function that dies here
+/// costs the user a part of the rate, and no upload is uncounted.
 async fn count(deps: &Deps, user: &UserId, bytes: u64) -> Result<(), Failure> {
     let rate = deps.limits.mib;
     if rate.is_unlimited() {
@@ -174,9 +159,9 @@ async fn count(deps: &Deps, user: &UserId, bytes: u64) -> Result<(), Failure> {
     }
     let mib = u32::try_from(bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
     retry(&mut 0, async || {
-        let was_until = media::uploads_until(&deps.store, user).await?;
-        let until = rate.take_whole(was_until, deps.clock.now(), mib).map_err(Refusal::rate_limited)?;
-        match media::count_upload(&deps.store, user, was_until, until).await? {
+        let was_until = media::uploads_until(&deps.actions.store, user).await?;
+        let until = rate.take_whole(was_until, deps.actions.clock.now(), mib).map_err(Refusal::rate_limited)?;
+        match media::count_upload(&deps.actions.store, user, was_until, until).await? {
             Written::Done => Ok(Attempt::Done(())),
             Written::Lost => Ok(Attempt::AgainAfterPause),
         }

@@ -1,4 +1,4 @@
-//! The bytes are said to be there.
+//! `uploaded`: the client reports that the bytes are in S3.
 
 use actions::{Attempt, retry};
 use domain::Failure;
@@ -12,11 +12,11 @@ use crate::Deps;
 pub(crate) async fn uploaded(deps: &Deps, user: &UserId, request: UploadedRequest) -> Result<Reply, Failure> {
     let media_id = request.media_id;
     retry(&mut 0, async || {
-        let row = media::get(&deps.store, &media_id).await?.ok_or(Refusal::Gone)?;
+        let row = media::get(&deps.actions.store, &media_id).await?.ok_or(Refusal::Gone)?;
         if row.owner_id == *user && (row.ready_at.is_some() || row.seq.is_some()) {
             return Ok(Attempt::Done(()));
         }
-        let now = deps.clock.now();
+        let now = deps.actions.clock.now();
         row.check_waiting(user, now)?;
         if let Some(parts) = &row.parts {
             deps.objects.finish_parts(&row, parts).await?;
@@ -24,7 +24,7 @@ pub(crate) async fn uploaded(deps: &Deps, user: &UserId, request: UploadedReques
         if !deps.objects.is_there(&row).await? {
             return Err(Refusal::NotReady.into());
         }
-        match media::note_ready(&deps.store, &media_id, now).await? {
+        match media::note_ready(&deps.actions.store, &media_id, now).await? {
             Written::Done => Ok(Attempt::Done(())),
             Written::Lost => Ok(Attempt::AgainAfterPause),
         }

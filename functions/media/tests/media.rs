@@ -1,4 +1,4 @@
-//! What is uploaded, sent, downloaded and removed: the calls in their order, and who is refused what.
+//! Uploads, messages, downloads and removals of media: the calls in their order, and the refusals.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
 use std::time::Duration;
@@ -199,6 +199,29 @@ async fn who_does_not_see_the_message_does_not_get_what_it_carries() {
 }
 
 #[tokio::test]
+async fn a_row_that_cannot_be_read_keeps_no_other_conversation_s_picture_back() {
+    let bench = Workbench::default();
+    let mut pictures = vec![];
+    for user in ["alice", "carol"] {
+        let place = bench.ok(user, image()).await;
+        assert_eq!(put(&bench, &place, PNG), 200);
+        bench.ok(user, uploaded(&place["media_id"])).await;
+        bench.ok(user, message(&place["media_id"], "m1")).await;
+        pictures.push(place["media_id"].clone());
+    }
+    let mut row = bench
+        .aws
+        .raw_rows("InboxTable")
+        .into_iter()
+        .find(|row| row["user_id"]["S"] == "bob" && row["peer_id"]["S"] == "alice")
+        .unwrap();
+    row["unread"] = json!({"S": "many"});
+    bench.aws.put_rows("InboxTable", &[row]);
+    let got = bench.ok("bob", json!({"action": "download", "media_ids": pictures})).await;
+    assert_eq!((&got["gone"], &got["items"][0]["media_id"]), (&json!([pictures[0]]), &pictures[1]));
+}
+
+#[tokio::test]
 async fn a_group_s_picture_is_for_who_is_in_it_then() {
     let bench = Workbench::default();
     let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob", "carol"]});
@@ -230,7 +253,7 @@ async fn a_group_s_picture_is_for_who_is_in_it_then() {
     {
         assert_eq!(bench.ok(user, all.clone()).await["gone"], gone, "{user}");
     }
-    // Who moderates deletes another's, and its object goes.
+    // An admin deletes another user's message, and its object goes.
     let mut announced = announced.clone();
     announced["conversation_id"] = group.clone();
     let delete = json!({"action": "delete", "conversation_id": group, "seq": 2, "client_msg_id": "d1"});
@@ -256,7 +279,7 @@ async fn a_delete_takes_the_object_along() {
     assert_eq!(bench.sweep().await, json!([]));
     assert_eq!(bench.operations(), ["PutItem", "DeleteObject"]);
     assert!(keys(&bench).is_empty());
-    // Whoever has the URL can put it once more, within the quarter of an hour; that is removed too.
+    // A client can put the object again with its URL, for a quarter of an hour. The server removes that object, too.
     bench.aws.with_s3(|s3| s3.insert(&format!("media/image/{}", media_id.as_str().unwrap()), "image/png", PNG));
     assert_eq!(bench.refused("alice", uploaded(media_id)).await, "gone");
     assert_eq!(bench.refused("alice", message(media_id, "m2")).await, "gone");
@@ -314,7 +337,7 @@ async fn what_was_never_sent_is_removed_with_its_row() {
     assert!(keys(&bench).is_empty() && rows(&bench).is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removal_that_fails_comes_again() {
     let bench = Workbench::default();
     let (first, second) = (ready(&bench).await, ready(&bench).await);
@@ -323,10 +346,11 @@ async fn a_removal_that_fails_comes_again() {
         expire(&bench, media_id);
     }
     let records = bench.aws.removed();
-    bench.aws.fail_next("DeleteObject", Fault::Status(500));
+    bench.aws.fail_always("DeleteObject", Fault::Status(500));
+    bench.aws.fail_always("HeadObject", Fault::Status(500));
     let again = bench.started().sweep(records.clone()).await;
     assert_eq!(again[0]["itemIdentifier"], records[0]["dynamodb"]["SequenceNumber"]);
-    assert_eq!(keys(&bench).len(), 1, "the other is removed");
+    bench.aws.recover();
     assert_eq!(bench.started().sweep(records).await, json!([]));
     assert!(keys(&bench).is_empty());
     assert_eq!(
@@ -334,6 +358,73 @@ async fn a_removal_that_fails_comes_again() {
         json!([]),
         "what can't be read holds up nothing"
     );
+}
+
+/// Alice has sent `count` pictures and deleted them.
+async fn deleted(bench: &Workbench, count: usize) -> Vec<Value> {
+    let mut ids = vec![];
+    for number in 0..count {
+        let media_id = ready(bench).await;
+        let sent = bench.ok("alice", message(&media_id, &format!("m{number}"))).await;
+        let delete = json!({
+            "action": "delete", "conversation_id": sent["conversation_id"], "seq": sent["seq"], "client_msg_id": format!("d{number}")
+        });
+        bench.ok("alice", delete).await;
+        ids.push(media_id);
+    }
+    ids
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_s3_refuses_holds_up_no_other_and_can_be_found_and_removed_later() {
+    let bench = Workbench::default();
+    let ids = deleted(&bench, 3).await;
+    let refused = ids[1].as_str().unwrap().to_owned();
+    bench.aws.fail_if(move |call| {
+        (call.operation() == "DeleteObject" && call.body().to_string().contains(&refused)).then_some(Fault::Status(500))
+    });
+    assert_eq!(bench.sweep().await, json!([]), "nothing behind it waits");
+    assert_eq!(keys(&bench), [format!("media/image/{}", ids[1].as_str().unwrap())]);
+    let [event] = &bench.aws.given_up()[..] else { panic!("{:?}", bench.aws.given_up()) };
+    bench.aws.recover();
+    assert_eq!(bench.started().sweep_again(event.clone()).await, json!([]));
+    assert!(keys(&bench).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_object_of_a_batch_is_given_up_alone_too() {
+    let bench = Workbench::default();
+    deleted(&bench, 1).await;
+    bench.aws.fail_always("DeleteObject", Fault::Status(500));
+    let records = bench.aws.removed();
+    // The batch keeps the row until the queue has taken it.
+    bench.aws.fail_next("SendMessage", Fault::Status(500));
+    assert_eq!(bench.started().sweep(records.clone()).await.as_array().unwrap().len(), 1);
+    assert_eq!(bench.started().sweep(records).await, json!([]));
+    assert_eq!(bench.aws.given_up().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_s3_answers_nothing_the_batch_comes_again() {
+    let bench = Workbench::default();
+    deleted(&bench, 2).await;
+    bench.aws.fail_always("DeleteObject", Fault::Status(500));
+    bench.aws.fail_always("HeadObject", Fault::Status(500));
+    let records = bench.aws.removed();
+    assert_eq!(bench.started().sweep(records.clone()).await.as_array().unwrap().len(), 1);
+    assert!(bench.aws.given_up().is_empty());
+    bench.aws.recover();
+    assert_eq!(bench.started().sweep(records).await, json!([]));
+    assert!(keys(&bench).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_passes_is_no_failure() {
+    let bench = Workbench::default();
+    deleted(&bench, 2).await;
+    bench.aws.fail_next("DeleteObject", Fault::Throttled);
+    assert_eq!(bench.sweep().await, json!([]));
+    assert!(keys(&bench).is_empty() && bench.aws.given_up().is_empty());
 }
 
 #[tokio::test]
@@ -365,7 +456,7 @@ async fn a_large_file_goes_in_parts() {
         assert!(url.contains(wanted), "{url}");
         assert_eq!(bench.aws.with_s3(|s3| s3.put(url, &part["headers"], &bytes[offset..offset + length])), 200);
     };
-    // All but one of them. Then what is missing is told, and nothing else.
+    // All parts are uploaded except the first. The reply then lists only that one.
     first["parts"].as_array().unwrap().iter().skip(1).for_each(put_part);
     assert_eq!(bench.refused("alice", uploaded(media_id)).await, "not_ready");
     let again = json!({"action": "upload", "media_id": media_id});
@@ -437,7 +528,10 @@ async fn a_user_uploads_so_much_at_once_and_so_much_a_day() {
     let uploads = domain::Rate::parse("3+24/86400s").unwrap();
     let bench = Workbench::limited(Limits { uploads, media_bytes: 2 * MIB as u64, ..Limits::default() });
     let of = |bytes: usize| json!({"action": "upload", "to": "bob", "kind": "image", "mime": "image/png", "bytes": bytes, "sha256": digest(PNG)});
-    assert_eq!(bench.refused("alice", of(2 * MIB + 1)).await, "too_large");
+    let error = bench.run("alice", of(2 * MIB + 1)).await["error"].take();
+    let told =
+        json!({"code": "too_large", "message": "bytes: must be at most 2 MiB on this server", "retryable": false});
+    assert_eq!(error, told);
     bench.ok("alice", of(MIB + 1)).await;
     bench.ok("alice", of(1)).await;
     let refused = bench.run("alice", of(1)).await;
@@ -449,7 +543,7 @@ async fn a_user_uploads_so_much_at_once_and_so_much_a_day() {
     bench.clock.advance(Duration::from_hours(1));
     bench.ok("alice", of(1)).await;
     assert_eq!(rows(&bench).iter().filter(|row| row["uploads_until"].is_number()).count(), 2);
-    // A count that somebody else changed meanwhile is read again.
+    // The function reads a count again that another request has changed.
     bench.clock.advance(Duration::from_hours(1));
     let hold = bench.aws.hold_next("PutItem");
     let other = bench.started();

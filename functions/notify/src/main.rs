@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(notify::Deps::start, notify::handle).await
+    lambda::serve(notify::start, notify::handle).await
 }

@@ -1,43 +1,43 @@
 //! Notifications to all phones of a user that one concerns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::{Device, Notification, error_chain};
-use push::Published;
+use domain::{Device, error_chain};
+use futures_util::future::join_all;
+use push::{Notification, Published};
 use store::{devices, inbox};
 use tokio::sync::OnceCell;
 use wire::{Platform, UserId};
 
 use crate::Deps;
-use crate::tally::Cause;
+use crate::jobs::Member;
+use crate::outcome::{Cause, Sent};
 
-/// What became of them.
-#[derive(Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) accepted: u64,
-    /// Dead tokens, whose devices are forgotten.
-    pub(crate) gone: u64,
-    /// On platforms that take nothing of this server's any more.
-    pub(crate) refused: u64,
-}
+/// Conversations that one badge notes as counted by it.
+const BADGED_MAX: usize = 25;
+/// Times that a badge is read, where what it counts is read meanwhile.
+const BADGE_READS_MAX: usize = 3;
 
-/// Publishes to each. Whatever fails, the others are tried.
+/// Publishes to each phone, concurrently. A failure does not stop the others.
 ///
 /// # Errors
-/// One that may go another time. Those that went are published again then: rather twice than not.
+/// A temporary failure. The retry publishes to the other phones again: a push may come twice.
 pub(crate) async fn publish(
     deps: &Deps,
     badges: &Badges,
     user: &UserId,
     devices: &[&Device],
-    notification: impl Fn(&Device, Option<u64>) -> Notification,
+    notification: impl Fn(&Device, Option<u64>) -> Option<Notification>,
 ) -> Result<Sent, Cause> {
-    let badge = badges.of(deps, user, devices).await;
+    let badge = badges.read(deps, user, devices).await;
+    let publishes = devices.iter().filter_map(|device| {
+        let notification = notification(device, badge.filter(|_| device.registration.badge))?;
+        Some(async move { (*device, deps.phones.publish(&device.endpoint, notification).await) })
+    });
     let (mut sent, mut failed, mut refused) = (Sent::default(), None, None);
-    for device in devices {
-        let notification = notification(device, badge.filter(|_| device.registration.badge));
-        match deps.phones.publish(&device.endpoint, notification).await {
+    for (device, published) in join_all(publishes).await {
+        match published {
             Published::Accepted => sent.accepted += 1,
             Published::Gone => match forget(deps, device).await {
                 Ok(()) => sent.gone += 1,
@@ -50,7 +50,7 @@ pub(crate) async fn publish(
             Published::Failed(cause) => failed = Some(cause),
         }
     }
-    // A user with another phone was rung; ringing that one again and again would mend nothing.
+    // Another phone of the user has the push; repeating it would not help the first one.
     match failed.or(refused.filter(|_| sent.accepted == 0)) {
         Some(cause) => Err(cause),
         None => Ok(sent),
@@ -59,31 +59,62 @@ pub(crate) async fn publish(
 
 /// The numbers for apps' icons. A user's is read once, however many conversations ring: it is that of up to a megabyte of rows.
 #[derive(Debug, Default)]
-pub(crate) struct Badges(Mutex<HashMap<UserId, Arc<OnceCell<Option<u64>>>>>);
+pub(crate) struct Badges {
+    counts: Mutex<HashMap<UserId, Arc<OnceCell<Option<u64>>>>>,
+    /// Members whose rows this batch marks by itself.
+    ringing: HashSet<Member>,
+}
 
 impl Badges {
+    /// For a batch in which phones ring for these.
+    pub(crate) fn of(ringing: HashSet<Member>) -> Self {
+        Self { counts: Mutex::default(), ringing }
+    }
+
     /// The user's, if one of these phones shows it. A phone rings without it rather than not at all.
-    async fn of(&self, deps: &Deps, user: &UserId, devices: &[&Device]) -> Option<u64> {
+    async fn read(&self, deps: &Deps, user: &UserId, devices: &[&Device]) -> Option<u64> {
         let shows = |device: &&Device| device.registration.badge && device.registration.platform != Platform::Fcm;
         if !devices.iter().any(shows) {
             return None;
         }
-        let badge = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(user.clone()).or_default());
+        let badge =
+            Arc::clone(self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(user.clone()).or_default());
         let read = async || {
-            let unread = inbox::unread(&deps.store, user, deps.clock.now()).await;
-            unread.inspect_err(|error| tracing::warn!(error = error_chain(error), "no badge")).ok()
+            let count = self.count(deps, user).await;
+            count.inspect_err(|error| tracing::warn!(error = error_chain(error), "the badge was not counted")).ok()
         };
         *badge.get_or_init(read).await
     }
+
+    /// Records in each conversation that the badge counts it, also for phones that show nothing. A later read then
+    /// sends the badge again; a read meanwhile causes another count.
+    async fn count(&self, deps: &Deps, user: &UserId) -> Result<u64, store::Error> {
+        let mut messages = 0;
+        for _ in 0..BADGE_READS_MAX {
+            let unread = inbox::unread(&deps.store, user, deps.clock.now()).await?;
+            messages = unread.messages;
+            let unseen = unread.unseen.into_iter().map(|(conversation, count)| ((user.clone(), conversation), count));
+            let unseen = unseen.filter(|(member, _)| !self.ringing.contains(member)).take(BADGED_MAX);
+            let marks = unseen.map(async |((user, conversation), count)| {
+                inbox::mark_badged(&deps.store, &user, &conversation, count, deps.clock.now()).await
+            });
+            // A conversation counts even if the record fails.
+            if join_all(marks).await.into_iter().all(|marked| marked.unwrap_or(true)) {
+                break;
+            }
+        }
+        Ok(messages)
+    }
 }
 
-/// Its app was removed, or has another token by now: it will register again. One that has just done so stays.
+/// Forgets a device whose app was removed, or has another token: it will register again. A device that has just done so
+/// stays.
 async fn forget(deps: &Deps, device: &Device) -> Result<(), store::Error> {
     if devices::forget(&deps.store, device, deps.clock.now()).await? == store::Written::Done
         && let Err(error) = deps.phones.forget(&device.endpoint).await
     {
-        // One that SNS keeps costs nothing, and rings nobody.
-        tracing::warn!(error = error_chain(&*error), "SNS did not forget an endpoint");
+        // An endpoint that remains in SNS costs nothing, and gets no push.
+        tracing::warn!(error = error_chain(&*error), "an endpoint was not deleted from SNS");
     }
     Ok(())
 }

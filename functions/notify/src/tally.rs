@@ -1,70 +1,67 @@
-//! What came of a batch.
-
-use std::error::Error;
-use std::time::Duration;
+//! The outcome of a batch.
 
 use lambda::{EventLine, Measures};
 
-use crate::phones::Sent;
-
-/// Why something failed that belongs to a record.
-pub(crate) type Cause = Box<dyn Error + Send + Sync>;
+use crate::outcome::{Cause, Done, Rang};
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rings: u64,
-    pub(crate) spared: u64,
-    pub(crate) muted: u64,
-    pub(crate) no_device: u64,
     pub(crate) unreadable: u64,
-    pub(crate) waited: Duration,
+    spared: u64,
+    muted: u64,
+    no_device: u64,
+    waits: u64,
     /// From a message to its notification, the longest.
-    pub(crate) age_ms: Option<u64>,
+    age_ms: Option<u64>,
     pushed: u64,
     cleared: u64,
     gone: u64,
     failed: u64,
-    /// The first record that failed.
-    first: Option<(usize, Cause)>,
+    /// Why the first member failed.
+    cause: Option<Cause>,
+    /// The first record that is to come again, with all behind it.
+    first: Option<usize>,
 }
 
 impl Tally {
-    pub(crate) fn pushed(&mut self, sent: &Sent) {
-        self.pushed += sent.accepted;
-        self.lost(sent);
-    }
-
-    pub(crate) fn cleared(&mut self, sent: &Sent) {
-        self.cleared += sent.accepted;
-        self.lost(sent);
-    }
-
-    fn lost(&mut self, sent: &Sent) {
-        self.gone += sent.gone;
-        self.failed += sent.refused;
-    }
-
-    /// The record at this place of the batch failed.
-    pub(crate) fn fail(&mut self, index: usize, cause: impl Into<Cause>) {
-        self.fail_all([index].into_iter(), cause);
-    }
-
-    /// These failed, for the same reason.
-    pub(crate) fn fail_all(&mut self, indexes: impl Iterator<Item = usize>, cause: impl Into<Cause>) {
-        let mut first = self.first.as_ref().map_or(usize::MAX, |(first, _)| *first);
-        let before = first;
-        for index in indexes {
-            self.failed += 1;
-            first = first.min(index);
+    /// Adds the outcome of one member.
+    pub(crate) fn add(&mut self, done: &Done) {
+        match done.ring {
+            None | Some(Rang::Yes | Rang::Past) => {}
+            Some(Rang::Spared) => self.spared += 1,
+            Some(Rang::Muted) => self.muted += 1,
+            Some(Rang::NoDevice) => self.no_device += 1,
+            Some(Rang::Waits) => self.waits += 1,
         }
-        if first < before {
-            self.first = Some((first, cause.into()));
-        }
+        self.pushed += done.pushed.accepted;
+        self.cleared += done.cleared.accepted;
+        self.gone += done.pushed.gone + done.cleared.gone;
+        self.failed += done.pushed.refused + done.cleared.refused;
+        self.age_ms = self.age_ms.max(done.age_ms);
     }
 
-    /// The place of the first record that failed.
+    /// Counts a failed member, which is retried or has failed for good: no other member waits for it.
+    pub(crate) fn leave(&mut self, cause: Cause) {
+        self.failed += 1;
+        self.cause.get_or_insert(cause);
+    }
+
+    /// The record at this place of the batch is to come again, and what is behind it.
+    pub(crate) fn fail(&mut self, index: usize, cause: Cause) {
+        self.fail_all(index, 1, cause);
+    }
+
+    /// Counts a failure of this many members.
+    pub(crate) fn fail_all(&mut self, index: usize, members: usize, cause: Cause) {
+        self.failed += members as u64;
+        self.cause.get_or_insert(cause);
+        self.first = Some(self.first.map_or(index, |first| first.min(index)));
+    }
+
+    /// The place of the first record that is to come again.
     pub(crate) fn first_failure(&self) -> Option<usize> {
-        self.first.as_ref().map(|(index, _)| *index)
+        self.first
     }
 
     /// Writes the batch's line.
@@ -78,17 +75,17 @@ impl Tally {
             spared: Some(self.spared),
             muted: Some(self.muted),
             no_device: Some(self.no_device),
+            waits: Some(self.waits),
             pushed: Some(self.pushed),
             cleared: Some(self.cleared),
             gone: Some(self.gone),
             failed: Some(self.failed),
-            waited_ms: Some(u64::try_from(self.waited.as_millis()).unwrap_or(u64::MAX)),
             age_ms: self.age_ms,
             ..Measures::default()
         };
-        match self.first {
+        match self.cause {
             None => line.info("ok", "answered"),
-            Some((_, cause)) => line.error("partial", &*cause, "some of the batch failed"),
+            Some(cause) => line.error("partial", &*cause, "some of the batch failed"),
         }
     }
 }

@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(read::Deps::start, read::handle).await
+    lambda::serve(read::start, read::handle).await
 }

@@ -1,8 +1,11 @@
 //! `settings`: what it writes, what it ends, and that a block holds whatever happens beside it.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+use std::time::Duration;
+
+use domain::Rate;
 use serde_json::{Value, json};
-use testkit::{Fault, Workbench, message_to_bob, up_to};
+use testkit::{Fault, Limits, Workbench, message_to_bob, up_to};
 
 fn block(user: &str, blocked: bool) -> Value {
     json!({"action": "settings", "user_id": user, "set": {"blocked": blocked}})
@@ -32,6 +35,31 @@ async fn a_conversation_is_muted_and_archived_and_each_left_alone() {
     assert_eq!(set(json!({"muted_until": until})).await, (until, json!(true)));
     assert_eq!(set(json!({"muted_until": null, "archived": false})).await, (Value::Null, Value::Null));
     assert_eq!(row(&bench, "alice").await["muted_until"], Value::Null, "the others don't see it");
+}
+
+#[tokio::test]
+async fn a_mute_can_hold_mentions_too_and_only_in_groups() {
+    let bench = Workbench::default();
+    let direct = bench.conversation(1).await;
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": "x", "members": ["bob"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    let set = |id: &Value, set: Value| json!({"action": "settings", "conversation_id": id, "set": set});
+    let group_row = async || {
+        let rows = bench.ok("bob", json!({"action": "inbox"})).await["conversations"].take();
+        rows.as_array().unwrap().iter().find(|row| row["conversation_id"] == group).unwrap().clone()
+    };
+    let shown = async || group_row().await["mute_mentions"].clone();
+    assert_eq!(shown().await, Value::Null);
+    bench.ok("bob", set(&group, json!({"muted_until": "forever", "mute_mentions": true}))).await;
+    assert_eq!(shown().await, true);
+    bench.ok("bob", set(&group, json!({"archived": true}))).await;
+    assert_eq!(shown().await, true, "left alone");
+    bench.ok("bob", set(&group, json!({"mute_mentions": false}))).await;
+    assert_eq!((shown().await, group_row().await["muted_until"].clone()), (Value::Null, json!("forever")));
+    for id in [&direct, &json!("ch_x")] {
+        assert_eq!(bench.refused("bob", set(id, json!({"mute_mentions": true}))).await, "bad_request");
+    }
+    assert_eq!(bench.refused("bob", set(&group, json!({"mute_mentions": "yes"}))).await, "bad_request");
 }
 
 #[tokio::test]
@@ -90,7 +118,7 @@ async fn a_block_ends_messages_both_ways_and_its_end_brings_them_back() {
     assert_eq!(bench.refused("alice", message_to_bob("m2")).await, "forbidden");
     assert_eq!(bench.refused("bob", to_alice("b1")).await, "forbidden");
     assert_eq!(bench.aws.rows("MessagesTable").len(), 1);
-    // What was answered before keeps its answer.
+    // A message that was stored before the block keeps its reply.
     assert_eq!(bench.ok("alice", message_to_bob("m1")).await["duplicate"], true);
     bench.ok("bob", block("alice", false)).await;
     assert_eq!(bench.ok("alice", message_to_bob("m2")).await["seq"], 2);
@@ -115,7 +143,7 @@ async fn one_can_be_blocked_before_the_first_message() {
     bench.ok("bob", block("alice", true)).await;
     assert_eq!(bench.refused("alice", message_to_bob("m1")).await, "forbidden");
     assert_eq!(bench.refused("bob", to_alice("b1")).await, "forbidden");
-    // Nobody has a conversation of it.
+    // Neither user has a conversation from the block.
     for user in ["alice", "bob"] {
         assert_eq!(bench.ok(user, json!({"action": "inbox"})).await["conversations"], json!([]));
         assert_eq!(bench.ok(user, json!({"action": "drain"})).await["messages"], json!([]));
@@ -128,6 +156,106 @@ async fn one_can_be_blocked_before_the_first_message() {
     bench.ok("bob", block("alice", false)).await;
     assert_eq!(bench.ok("alice", message_to_bob("m1")).await["seq"], 1);
     assert_eq!(row(&bench, "bob").await["unread"], 1);
+}
+
+#[tokio::test]
+async fn blocks_of_ids_that_nobody_has_cost_what_first_messages_cost_and_leave_nothing() {
+    let first_messages = Rate { burst: 3, pause: Duration::from_mins(3) };
+    let bench = Workbench::limited(Limits { first_messages, ..Limits::default() });
+    bench.ok("alice", message_to_bob("m1")).await;
+    bench.ok("alice", block("nobody-1", true)).await;
+    // A repeated block costs nothing, and neither does a block of a user with whom a conversation exists.
+    bench.ok("alice", block("nobody-1", true)).await;
+    bench.ok("bob", block("alice", true)).await;
+    bench.ok("alice", block("bob", true)).await;
+    bench.ok("alice", block("nobody-2", true)).await;
+    assert_eq!(bench.refused("alice", block("nobody-3", true)).await, "rate_limited");
+    bench.ok("alice", block("nobody-1", true)).await;
+    for user in ["nobody-1", "nobody-2", "nobody-3"] {
+        bench.ok("alice", block(user, false)).await;
+    }
+    assert_eq!(
+        bench.refused("alice", block("nobody-3", true)).await,
+        "rate_limited",
+        "what was taken back is no refund"
+    );
+    bench.clock.advance(Duration::from_mins(3));
+    bench.ok("alice", block("nobody-3", true)).await;
+    bench.ok("alice", block("nobody-3", false)).await;
+    let mut left: Vec<_> = bench
+        .aws
+        .rows("InboxTable")
+        .iter()
+        .map(|row| (row["user_id"].clone(), row["conversation_id"].clone()))
+        .collect();
+    left.retain(|(_, id)| *id != " first messages");
+    assert_eq!(left.iter().map(|(user, _)| user).collect::<Vec<_>>(), ["alice", "bob"]);
+    let blocks = || {
+        bench
+            .aws
+            .rows("ConnectionsTable")
+            .iter()
+            .map(|row| (row["user_id"].clone(), row["blocks"].clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(blocks(), [(json!("alice"), json!(2)), (json!("bob"), json!(2))]);
+    bench.ok("alice", block("bob", false)).await;
+    bench.ok("bob", block("alice", false)).await;
+    assert_eq!(blocks(), []);
+}
+
+#[tokio::test]
+async fn two_blocks_of_strangers_leave_nothing_once_both_are_taken_back() {
+    let bench = Workbench::default();
+    for (user, other, blocked) in
+        [("alice", "bob", true), ("bob", "alice", true), ("alice", "bob", false), ("bob", "alice", false)]
+    {
+        bench.ok(user, block(other, blocked)).await;
+    }
+    assert_eq!((bench.aws.rows("InboxTable"), bench.aws.rows("ConnectionsTable")), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_first_message_beside_the_end_of_a_block_is_not_lost() {
+    let bench = Workbench::default();
+    bench.ok("alice", block("bob", true)).await;
+    bench.ok("bob", block("alice", true)).await;
+    bench.ok("bob", block("alice", false)).await;
+    // Alice's end has read that there is no conversation. Between that and its write there comes to be one.
+    let hold = bench.aws.hold_next("TransactWriteItems");
+    let beside = async {
+        hold.reached().await;
+        bench.ok("alice", block("bob", false)).await;
+        bench.ok("alice", message_to_bob("m1")).await;
+        hold.release();
+    };
+    tokio::join!(bench.ok("alice", block("bob", false)), beside);
+    assert_eq!((&row(&bench, "bob").await["unread"], &row(&bench, "alice").await["last_seq"]), (&json!(1), &json!(1)));
+    assert_eq!(bench.ok("alice", message_to_bob("m2")).await["seq"], 2);
+}
+
+#[tokio::test]
+async fn a_block_of_the_version_before_is_counted_when_it_is_set_again_and_taken_back_as_any() {
+    let bench = Workbench::default();
+    bench.conversation(1).await;
+    let uncounted = || {
+        for mut row in bench.aws.raw_rows("InboxTable") {
+            if row["user_id"]["S"] == "bob" {
+                row["blocked"] = json!({"BOOL": true});
+            } else {
+                row["blocked_by_peer"] = json!({"BOOL": true});
+            }
+            bench.aws.put_rows("InboxTable", &[row]);
+        }
+    };
+    uncounted();
+    bench.ok("bob", block("alice", false)).await;
+    assert_eq!(bench.ok("alice", message_to_bob("m2")).await["seq"], 2);
+    uncounted();
+    bench.ok("bob", block("alice", true)).await;
+    assert_eq!(bench.aws.rows("ConnectionsTable").len(), 2);
+    bench.ok("bob", block("alice", false)).await;
+    assert_eq!(bench.aws.rows("ConnectionsTable"), Vec::<Value>::new());
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! A message that is edited, deleted or reacted to.
 
-use actions::{Wanted, Writer, change};
+use actions::{Wanted, Writer};
 use domain::{Change, Failure};
-use lambda::{Caller, EventLine};
+use lambda::{Caller, Core, EventLine};
 use wire::{DeleteRequest, EditRequest, ReactRequest, SendResult};
 
-use crate::{Deps, tell};
+use crate::tell;
 
 pub(crate) fn edit(request: EditRequest) -> Wanted {
     let EditRequest { conversation_id, seq, client_msg_id, body } = request;
@@ -24,15 +24,15 @@ pub(crate) fn react(request: ReactRequest) -> Wanted {
 
 /// Changes it, and tells whoever is connected.
 pub(crate) async fn apply(
-    deps: &Deps,
+    core: &Core,
     caller: &Caller,
     wanted: Wanted,
     line: &mut EventLine,
 ) -> Result<SendResult, Failure> {
     line.conversation_id = Some(wanted.conversation_id.clone());
-    let started = deps.clock.now();
+    let started = core.actions.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
     let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
-    let appended = change(&deps.store, &deps.limits, || deps.clock.now(), writer, wanted, conflicts).await?;
-    Ok(tell(deps, caller, started, appended, line).await)
+    let appended = core.actions.change(writer, wanted, conflicts).await?;
+    Ok(tell(core, caller, started, appended, line).await)
 }

@@ -1,4 +1,4 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda::Error> {
-    lambda::serve(send::Deps::start, send::handle).await
+    lambda::serve(send::start, send::handle).await
 }

@@ -202,6 +202,35 @@ async fn each_member_has_one_reaction() {
 }
 
 #[tokio::test]
+async fn an_emoji_is_one_reaction_in_whichever_spelling() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    bench.ok("alice", react(&id, 1, "r1", Some("❤"))).await;
+    bench.ok("bob", react(&id, 1, "r2", Some("❤\u{fe0f}"))).await;
+    let two = json!([{"emoji": "❤\u{fe0f}", "count": 2, "mine": true}]);
+    assert_eq!(shown(&bench, "bob", &id, 1).await["reactions"], two);
+    assert_eq!(bench.ok("bob", react(&id, 1, "r2", Some("❤"))).await["duplicate"], true);
+    // An earlier version stored what it was sent.
+    for mut row in bench.aws.raw_rows("MessagesTable") {
+        match row["seq"]["N"].as_str() {
+            Some("1") => row["reactions"]["M"]["alice"] = json!({"S": "❤"}),
+            _ => row["emoji"] = json!({"S": "❤\u{fe0e}"}),
+        }
+        bench.aws.put_rows("MessagesTable", &[row]);
+    }
+    assert_eq!(shown(&bench, "bob", &id, 1).await["reactions"], two);
+    bench.ok("alice", react(&id, 1, "r3", None)).await;
+    let taken_back = shown(&bench, "bob", &id, 4).await;
+    assert_eq!(
+        (&shown(&bench, "bob", &id, 2).await["emoji"], &taken_back["emoji_before"]),
+        (&two[0]["emoji"], &two[0]["emoji"])
+    );
+    // The longest emoji that Unicode recommends, and an invisible character.
+    bench.ok("alice", react(&id, 1, "r4", Some("👩🏻‍❤️‍💋‍👩🏿"))).await;
+    assert_eq!(bench.refused("alice", react(&id, 1, "r5", Some("\u{200b}"))).await, "bad_request");
+}
+
+#[tokio::test]
 async fn a_repeated_change_has_its_first_answer_and_is_told_as_it_is_by_now() {
     let bench = Workbench::default();
     let id = bench.conversation(1).await;
@@ -307,7 +336,7 @@ async fn a_block_that_comes_first_is_seen_by_the_commit() {
     assert_eq!(message(&bench, 1)["body"], "hi");
 }
 
-/// Alice's change, with what somebody else does between her reads and her commit.
+/// Runs Alice's change, with another user's request between her reads and her commit.
 async fn beside(bench: &Workbench, change: Value, user: &str, other: Value) -> (Value, Value) {
     let commit = bench.aws.hold_next("TransactWriteItems");
     let slow = bench.run("alice", change);
@@ -356,7 +385,7 @@ async fn of_two_reactions_at_once_both_are_there() {
 async fn a_delete_beside_a_read_counts_once() {
     let bench = Workbench::default();
     let id = bench.conversation(3).await;
-    // Of a part, which counts what is left; the conversation does not move for it.
+    // Bob reads a part, and the server counts the rest. The end of the conversation does not move.
     beside(&bench, delete(&id, 2, "d1"), "bob", up_to("read", &id, 2)).await;
     assert_eq!(bench.row("bob")["unread"], 1, "3 is left");
     let read = bench.aws.hold_next("UpdateItem");
@@ -392,8 +421,9 @@ async fn an_edit_is_listed_with_a_target_that_is_not_on_its_page() {
     bench.ok("alice", edit(&id, 1, "e2", "two")).await;
     bench.operations();
     let drained = bench.ok("bob", json!({"action": "drain"})).await;
-    // What is pending, its entries, and once the message that both are about.
-    assert_eq!(bench.operations(), ["Query", "Query", "GetItem"]);
+    // The inbox query, the query of the first entry, whose size limits the next query, and the rest. Each entry is read
+    // with its target.
+    assert_eq!(bench.operations(), ["Query", "Query", "GetItem", "Query", "GetItem"]);
     let said: Vec<_> =
         drained["messages"].as_array().unwrap().iter().map(|entry| (&entry["body"], &entry["version"])).collect();
     assert_eq!(said, [(&json!("two"), &json!(3)); 2]);

@@ -96,7 +96,7 @@ async fn first_messages_to_strangers_are_counted_and_answers_are_not() {
     bench.ok("alice", to("bob")).await;
     bench.ok("alice", to("carol")).await;
     assert_eq!(wait_of(&bench, to("dave")).await, 180_000);
-    // Who is no stranger any more, who wrote first, and oneself.
+    // A user who has written to alice, a user who wrote first, and alice herself are no strangers.
     bench.ok("alice", message_to_bob("m2")).await;
     bench.ok("erin", to("alice")).await;
     bench.ok("alice", to("erin")).await;
@@ -139,7 +139,8 @@ async fn strangers_who_are_brought_into_a_group_count_as_first_messages_to_them(
     assert_eq!(wait_of(&bench, add(&group, "a2", &["erin"])).await, 180_000);
     assert_eq!(wait_of(&bench, create("c2", &["bob", "erin"])).await, 180_000);
     assert_eq!(wait_of(&bench, to("erin")).await, 180_000);
-    // Neither who is known, nor what is repeated. But a new group is one at least, or somebody could be put into any number of them.
+    // Known users and repetitions cost nothing. A new group costs at least one, so that no user is added to any number
+    // of groups.
     bench.ok("frank", to("alice")).await;
     bench.ok("alice", add(&group, "a3", &["frank"])).await;
     assert_eq!(wait_of(&bench, create("c3", &["bob", "frank"])).await, 180_000);

@@ -1,4 +1,4 @@
-//! What a user may do towards a service: read it, mute it, and nothing else.
+//! Requests of a user to a service: reading and muting succeed, and all others fail.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
-//! A server on which something goes wrong, people who chat on it meanwhile, and what CloudWatch would have counted.
+//! A server with a failure, users who chat meanwhile, and the counts that CloudWatch would have.
 //!
-//! Our own metrics are counted from the functions' lines, as `_aws` in each says; AWS's from what the local server saw, and those
-//! of DynamoDB from what the proxy before it answered. Whether an alarm rings, `tools/scripts/alarms.py` says, by the template. A
-//! period lasts as long as what happens in it, and is one of every alarm, whatever its length in the template.
+//! Our own metrics come from the functions' lines, by their `_aws`. AWS's metrics come from the local server, and those
+//! of DynamoDB from the replies of the proxy before it. `tools/scripts/alarms.py` decides by the template whether an
+//! alarm fires. A period lasts as long as its events, and counts for every alarm, whatever its length in the template.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use local::Options;
+use local::{Options, Queue};
 use serde_json::{Value, json};
 use template::workspace_root;
 use testkit::{AwsCall, ConnectError, Fault, Frame, PATIENCE, Phone, Proxy, TestServer};
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 /// One more than a number of failures that no alarm minds.
 pub(crate) const MESSAGES: usize = 6;
-/// So many that a single function's failure is none of a fifth of all requests.
+/// Enough requests that a single function's failures stay below a fifth of all.
 const PINGS: usize = 60;
 
 type Faults = Box<dyn FnMut(&str, &AwsCall) -> Option<Fault> + Send>;
@@ -49,7 +49,7 @@ impl Drill {
         Self::start_with(|_| {}).await
     }
 
-    /// The same with options changed.
+    /// Starts a server with changed options.
     pub(crate) async fn start_with(change: impl FnOnce(&mut Options)) -> Self {
         let (faults, throttled) = (Arc::new(Mutex::new(None::<Faults>)), Arc::new(Mutex::new(Counts::new())));
         let proxy = Proxy::open({
@@ -81,7 +81,7 @@ impl Drill {
         *self.faults.lock().unwrap() = None;
     }
 
-    /// So many periods in which everything is answered as it should be.
+    /// Runs this many periods without a failed request.
     pub(crate) async fn all_is_well(&mut self, periods: usize) {
         for _ in 0..periods {
             assert_eq!(self.connect("carol").await.err(), None);
@@ -90,7 +90,7 @@ impl Drill {
         }
     }
 
-    /// So many periods in which people chat as they do, and somebody connects, whatever comes of it.
+    /// Runs this many periods in which users chat, and a user connects, whatever the outcome.
     pub(crate) async fn periods(&mut self, periods: usize) {
         for _ in 0..periods {
             let _ = self.connect("carol").await;
@@ -99,13 +99,13 @@ impl Drill {
         }
     }
 
-    /// Somebody connects, and leaves.
+    /// Connects a user, and disconnects.
     pub(crate) async fn connect(&self, user: &str) -> Result<(), ConnectError> {
         self.server.connect(&self.server.token(user)).await?.leave().await;
         Ok(())
     }
 
-    /// Alice writes, bob takes note, both ask for this and that. Gives what was answered with an error.
+    /// Alice writes, bob acknowledges, and both send other requests. Returns the replies that are errors.
     pub(crate) async fn chat(&mut self) -> Vec<Frame> {
         let mut answers = Vec::new();
         for _ in 0..MESSAGES {
@@ -142,8 +142,16 @@ impl Drill {
         });
         let mut since: Counts = since.filter(|(_, samples)| !samples.is_empty()).collect();
         // A queue counts what is in it, and not what came in.
-        for (stream, queue) in [("GroupStream", "FanoutFailures"), ("MediaStream", "MediaFailures")] {
-            let given_up = self.server.local().mapping(stream).unwrap().given_up().len() as u64;
+        for (stream, queue) in [
+            ("GroupStream", "FanoutFailures"),
+            ("ChannelStream", "FanoutFailures"),
+            ("MediaStream", "MediaFailures"),
+            ("PendingStream", "NotifyFailures"),
+        ] {
+            let local = self.server.local();
+            // Events that the function itself gave up, and those that its mapping gave up.
+            let by_itself = local.queue(queue).map_or(0, Queue::len);
+            let given_up = (by_itself + local.mapping(stream).map_or(0, |stream| stream.given_up().len())) as u64;
             let visible = metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", queue)]);
             count(&mut since, visible, given_up);
         }
@@ -177,14 +185,14 @@ impl Drill {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// That a line has this text in this member.
+    /// Asserts that a line of the log has this text in this member.
     pub(crate) async fn assert_logged(&self, member: &str, text: &str) {
         let texts: Vec<_> =
             self.lines().await.into_iter().filter_map(|line| Some(line[member].as_str()?.to_owned())).collect();
         assert!(texts.iter().any(|found| found.contains(text)), "no {member} has {text}: {texts:#?}");
     }
 
-    /// What an operator is answered.
+    /// Returns the reply to an operator.
     pub(crate) async fn admin(&self, request: Value) -> Value {
         let url = format!("{}/local/admin", self.server.local().http_url());
         let answer = self.server.http.post(url).json(&request).send().await.unwrap();
@@ -201,13 +209,15 @@ impl Drill {
         assert_eq!(alarms(&json!(periods)), expected, "what was counted in each period:\n{counted}");
     }
 
-    /// What is counted once every event that ended has its line, which comes a moment after its answer.
+    /// Returns the counts after every finished event has its line, which comes a moment after its reply.
     async fn settled(&self) -> Counts {
         loop {
             let aws = self.server.local().metrics();
             let of = |name| -> u64 { aws.iter().filter(|((_, of, _), _)| *of == name).map(|(_, times)| times).sum() };
             let lines = self.lines().await;
-            let ended = lines.iter().filter(|line| line.get("_aws").is_some() && line["route"] != "issuer");
+            let is_of_event =
+                |line: &&Value| line.get("_aws").is_some() && line["route"] != "issuer" && line["route"] != "flood";
+            let ended = lines.iter().filter(is_of_event);
             // An event that failed may have a line or none.
             if ended.count() as u64 >= of("Invocations") - of("Errors") {
                 return self.counts(&lines);

@@ -57,7 +57,7 @@ impl AwsCall {
         }
     }
 
-    /// What `DynamoDB`, SNS, SQS or S3 is asked for, or the frame.
+    /// The request to `DynamoDB`, SNS, SQS or S3, or the frame.
     pub fn body(&self) -> &Value {
         match self {
             Self::Database { body, .. }
@@ -82,6 +82,49 @@ impl AwsCall {
                 | "ListParts"
                 | "GetObject"
         )
+    }
+
+    /// Whether it reads or writes items of this table with this partition key.
+    pub fn is_about(&self, table: &str, partition: &str) -> bool {
+        let has_key = |of: &Value| of.as_object().is_some_and(|key| key.values().any(|value| value["S"] == partition));
+        let names = |write: &Value| {
+            let key = write.get("Key").or_else(|| write.get("Item"));
+            write["TableName"] == table && key.is_some_and(has_key)
+        };
+        let body = self.body();
+        match self.operation() {
+            "BatchGetItem" => body["RequestItems"][table]["Keys"].as_array().into_iter().flatten().any(has_key),
+            "TransactWriteItems" => {
+                let writes = body["TransactItems"].as_array().into_iter().flatten();
+                writes.filter_map(|write| write.as_object()?.values().next()).any(names)
+            }
+            "Query" => {
+                let values = body["ExpressionAttributeValues"].as_object().into_iter().flatten();
+                body["TableName"] == table && values.into_iter().any(|(_, value)| value["S"] == partition)
+            }
+            _ => names(body),
+        }
+    }
+
+    /// Returns a `BatchGetItem` without the keys that contain this text, and those keys in the form of
+    /// `UnprocessedKeys`.
+    pub(crate) fn without_keys(&self, text: &str) -> (Self, Value) {
+        let (mut body, mut unprocessed) = (self.body().clone(), json!({}));
+        for (table, request) in body["RequestItems"].as_object_mut().into_iter().flatten() {
+            let Some(keys) = request["Keys"].as_array_mut() else { continue };
+            let is_hot = |key: &Value| key.as_object().is_some_and(|key| key.values().any(|value| value["S"] == text));
+            let (hot, others): (Vec<Value>, Vec<Value>) = keys.drain(..).partition(is_hot);
+            *keys = others;
+            if !hot.is_empty() {
+                let mut left = request.clone();
+                left["Keys"] = json!(hot);
+                unprocessed[table] = left;
+            }
+        }
+        if let Some(tables) = body["RequestItems"].as_object_mut() {
+            tables.retain(|_, request| request["Keys"].as_array().is_some_and(|keys| !keys.is_empty()));
+        }
+        (Self::Database { operation: self.operation().to_owned(), body }, unprocessed)
     }
 
     /// A read that may be out of date.

@@ -21,6 +21,10 @@ impl ManualClock {
         Timestamp::from_millis(self.now_ms.load(Ordering::SeqCst))
     }
 
+    pub fn set(&self, now: Timestamp) {
+        self.now_ms.store(now.millis(), Ordering::SeqCst);
+    }
+
     pub fn advance(&self, by: Duration) {
         self.now_ms.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
     }

@@ -11,12 +11,14 @@ use serde_json::{Map, Value, json};
 use template::{Table, Template};
 
 use crate::AwsCall;
+use crate::billing::as_billed;
+use crate::conditions;
 use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
 use crate::half_seen::HalfSeen;
 use crate::stream::{Stream, whole_template};
 
-/// What a call reads or writes. The order of two calls that touch nothing in common makes no difference.
+/// A place that a call reads or writes. The order of two calls without a common place makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
     /// A table, or what else there is.
@@ -55,14 +57,16 @@ pub struct Cloud {
     sockets: BTreeMap<String, Vec<Value>>,
     /// The phones.
     pub sns: FakeSns,
-    /// What was put into the queue of dead letters, each once, as SQS was asked to take it.
+    /// Messages sent to the queue of dead letters, each once.
     pub dead_letters: Vec<Value>,
-    /// What messages carry.
+    /// The bodies in the queue of events that failed after all retries.
+    pub given_up: Vec<Value>,
+    /// Media of messages.
     pub s3: FakeS3,
     stream: Option<Stream>,
     heads: Stream,
     media: Stream,
-    /// What queries may not find yet.
+    /// Writes that queries may not show yet.
     pub half_seen: HalfSeen,
     dying: Dying,
     /// How often [`restore`](Self::restore) was called.
@@ -75,7 +79,7 @@ impl Cloud {
         Self::of(Template::of_workspace().unwrap())
     }
 
-    /// The same with phones to ring, so that the inbox table has a stream.
+    /// Creates a cloud with push notifications, so that the inbox table has a stream.
     pub fn streaming() -> Self {
         Self::of(whole_template())
     }
@@ -91,6 +95,7 @@ impl Cloud {
             sockets: BTreeMap::new(),
             sns: FakeSns::default(),
             dead_letters: vec![],
+            given_up: vec![],
             s3: FakeS3::default(),
             stream,
             heads,
@@ -101,7 +106,7 @@ impl Cloud {
         }
     }
 
-    /// What was written to the inbox table since the last look, as Lambda hands it on, before its filter.
+    /// Returns new writes to the inbox table, as Lambda delivers them, before its filter.
     pub fn records(&mut self) -> Vec<Value> {
         self.stream.as_mut().expect("a cloud with a stream").take(&self.engine)
     }
@@ -111,7 +116,7 @@ impl Cloud {
         self.heads.take(&self.engine)
     }
 
-    /// What was written to the media table since the last look, as Lambda hands it on, after its filter.
+    /// Returns new writes to the media table, as Lambda delivers them, after its filter.
     pub fn media(&mut self) -> Vec<Value> {
         crate::stream::of_mapping("MediaStream", self.media.take(&self.engine))
     }
@@ -203,6 +208,10 @@ impl Cloud {
                 None => (410, json!({ "message": null }).to_string()),
             },
             AwsCall::Push { operation, body } => self.sns.perform(operation, body),
+            AwsCall::Queue { body, .. } if body.get("MessageGroupId").is_none() => {
+                self.given_up.push(serde_json::from_str(body["MessageBody"].as_str().unwrap()).unwrap());
+                (200, json!({"MessageId": "m", "MD5OfMessageBody": ""}).to_string())
+            }
             AwsCall::Queue { body, .. } => {
                 let id = "MessageDeduplicationId";
                 if self.dead_letters.iter().all(|letter| letter[id] != body[id]) {
@@ -243,7 +252,7 @@ impl Cloud {
         Cow::Owned(body)
     }
 
-    /// What the call reads and writes.
+    /// Returns the places that the call reads and writes.
     pub fn touches(&self, call: &AwsCall) -> Vec<Touch> {
         let (operation, body) = match call {
             AwsCall::Post { connection, .. } => return vec![socket_touch(connection, false)],
@@ -347,12 +356,12 @@ pub fn socket_touch(connection: &str, writes: bool) -> Touch {
     Touch { place: "@connections".to_owned(), partition: Some(connection.to_owned()), sort: None, writes }
 }
 
-/// Of an object in S3.
+/// Returns the place of an object in S3.
 pub fn object_touch(key: &str, writes: bool) -> Touch {
     Touch { place: "s3".to_owned(), partition: Some(key.to_owned()), sort: None, writes }
 }
 
-/// Of a phone. Each notification has its place in what the phone got, so a publish writes.
+/// Returns the place of a phone. A publish writes, because notifications have an order.
 fn push_touch(operation: &str, body: &Value) -> Touch {
     let field = |name: &str| body[name].as_str().map(str::to_owned);
     let arn = |arn: String| arn.rsplit('/').next().unwrap_or_default().to_owned();
@@ -390,10 +399,11 @@ pub fn answer(engine: &dynoxide::Database, operation: &str, body: &str) -> (u16,
             Err(error) => (error.status_code(), error.to_json()),
         }
     }
+    let body = &*conditions::of_run(operation, body);
     match operation {
         "BatchGetItem" => run(body, |request| engine.batch_get_item(request)),
         "GetItem" => run(body, |request| engine.get_item(request)),
-        "Query" => run(body, |request| engine.query(request)),
+        "Query" => as_billed(body, run(body, |request| engine.query(request))),
         "Scan" => run(body, |request| engine.scan(request)),
         "PutItem" => run(body, |request| engine.put_item(request)),
         "UpdateItem" => run(body, |request| engine.update_item(request)),

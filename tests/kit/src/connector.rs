@@ -1,4 +1,4 @@
-//! The SDK's clients as in production, but for where their calls go.
+//! The SDK's clients as in production, with another transport.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub fn s3_config(http: impl HttpClient + 'static) -> s3::config::Builder {
         .retry_config(s3::config::retry::RetryConfig::disabled())
 }
 
-/// What all of them have in common.
+/// Returns the configuration that all clients share.
 pub fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -63,7 +63,7 @@ pub fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {
         .build()
 }
 
-/// An HTTP client for the SDK's clients, whose calls are answered in this process.
+/// An HTTP client for the SDK's clients, with a service in this process.
 #[derive(Clone)]
 pub struct Connector(Arc<dyn Fn(AwsCall) -> HttpConnectorFuture + Send + Sync>);
 
@@ -83,7 +83,7 @@ impl Connector {
                 if !is_head {
                     return Ok(HttpResponse::new(status, SdkBody::from(body)));
                 }
-                // It has headers and no body.
+                // The reply has headers and no body.
                 let mut response = HttpResponse::new(status, SdkBody::empty());
                 for (name, value) in body.lines().filter_map(|line| line.split_once(": ")) {
                     response.headers_mut().insert(name.to_owned(), value.to_owned());

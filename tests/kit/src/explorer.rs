@@ -1,12 +1,12 @@
-//! Runs actors at once, in every order of their calls.
+//! Runs actors concurrently, in every order of their calls.
 //!
-//! An actor is a future whose calls wait at a [`Gate`]. Once all of them wait, one call is let through, and so on until
-//! nobody has anything left to do. The search is depth first and keeps no state but the choices: each schedule is run
-//! from the beginning, and the next one differs in the last choice that has something left to try.
+//! An actor is a future whose calls wait at a [`Gate`]. When all actors wait, the gate passes one call, and so on until
+//! every actor has finished. The search is depth first and stores only the choices. Each schedule runs from the
+//! beginning, and the next one differs in the last choice that has an untried alternative.
 //!
-//! Two calls of different actors that touch nothing in common lead to the same place in either order. Of orders that
-//! differ only in that, one is run to its end (sleep sets: Godefroid, "Partial-Order Methods for the Verification of
-//! Concurrent Systems", 1996).
+//! Two calls of different actors that touch no common place lead to the same state in either order. Orders that
+//! differ only in such calls run once (sleep sets: Godefroid, "Partial-Order Methods for the Verification of Concurrent
+//! Systems", 1996).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,32 +20,32 @@ use crate::gate::{Candidate, Gate, Passed};
 use crate::schedule::Step;
 use crate::{AwsCall, Fault};
 
-/// Somebody who makes calls.
+/// A process that makes calls.
 pub struct Actor {
     pub name: String,
     pub run: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// What is explored.
+/// The system that is explored.
 pub trait Model {
-    /// Puts everything back to the beginning, and calls the actors. What they do must follow from the order of their
+    /// Resets everything to the beginning, and creates the actors. Their behaviour must follow from the order of their
     /// calls alone.
     fn begin(&self) -> Vec<Actor>;
 
-    /// What must hold after each step.
+    /// Checks the invariants after each step.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The broken invariant.
     fn after(&self, passed: &Passed) -> Result<(), String>;
 
-    /// What must hold in the end, once everybody has done what is left to them. Calls no longer wait.
+    /// Checks the final state, after every actor has finished. Calls no longer wait.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The broken invariant.
     fn end(&self, faults: &[Step]) -> impl Future<Output = Result<(), String>>;
 }
 
-/// What may go wrong, once in each schedule.
+/// A fault, at most one in each schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Faults {
     None,
@@ -63,7 +63,7 @@ pub enum Faults {
 pub struct Explored {
     /// How many orders were run to their end.
     pub schedules: usize,
-    /// How many runs were given up, since they led where others had.
+    /// Number of runs that ended early, since they led to known states.
     pub redundant: usize,
     /// The longest, in steps.
     pub steps_max: usize,
@@ -164,13 +164,13 @@ impl Choice {
         (self.candidate.id, self.step.fault) == (other.candidate.id, other.step.fault)
     }
 
-    /// Whether the other can as well come after this one as before it. Of what an actor reads at once it is taken to
-    /// await all. That there is one fault at most is no hindrance: two of them come in neither order.
+    /// Reports whether the two choices can swap. An actor's concurrent reads count as one step. The limit of one fault
+    /// per schedule does not matter: two faults come in neither order.
     fn commutes(&self, other: &Self) -> bool {
         if self.step.actor == other.step.actor {
             return self.candidate.reads() && other.candidate.reads();
         }
-        // What it hides, it hides from all.
+        // A fault that hides a write hides it from all actors.
         if [self, other].into_iter().any(|choice| choice.step.fault.is_some_and(Fault::shows_half)) {
             return false;
         }
@@ -210,7 +210,7 @@ impl Node {
         self.options.iter().any(|choice| choice.candidate.id == call)
     }
 
-    /// What need not be tried after the choice: what was tried here before, or higher up, and has nothing to do with it.
+    /// Returns the choices to skip after this one: those tried here before, or higher up, that are independent of it.
     fn asleep_after(&self) -> Vec<Choice> {
         let (chosen, tried) = (self.chosen(), self.tried.iter().rev().skip(1).map(|n| &self.options[*n]));
         self.asleep.iter().chain(tried).filter(|choice| chosen.commutes(choice)).cloned().collect()
@@ -267,9 +267,9 @@ impl Path {
         false
     }
 
-    /// Wherever one step came before another, and it matters which comes first, and nothing says that they had to come so,
-    /// neither their actor nor anything in between: makes the other way round due. (Source sets: Abdulla, Aronis, Jonsson, Sagonas,
-    /// "Optimal dynamic partial order reduction", 2014.)
+    /// Schedules the reverse of each race: two steps whose order matters, and that neither their actor nor a step in
+    /// between forces. (Source sets: Abdulla, Aronis, Jonsson, Sagonas, "Optimal dynamic partial order reduction",
+    /// 2014.)
     fn reverse_races(&mut self) {
         // By step, those that had to come before it, as bits.
         let mut causes: Vec<u128> = Vec::with_capacity(self.nodes.len());
@@ -288,7 +288,7 @@ impl Path {
     }
 
     fn reverse(&mut self, earlier: usize, later: usize, causes: &[u128]) {
-        // What can happen without the earlier step, up to the later one; and of that, what can begin.
+        // Steps up to the later one that don't depend on the earlier one; then those of them that can begin.
         let free = |n: &usize| *n == later || causes[*n] & 1 << earlier == 0;
         let instead: Vec<_> = (earlier + 1..=later).filter(free).collect();
         let among = instead.iter().fold(0, |all: u128, n| all | 1 << n);
@@ -421,8 +421,8 @@ fn options(candidates: &[Candidate], faults: Option<Faults>, any: bool) -> Vec<C
     options
 }
 
-/// Whether DynamoDB could refuse the call because another, at the same time, is a transaction on the same item, or is on
-/// an item of this transaction.
+/// Reports whether DynamoDB could refuse the call. The reason is a concurrent transaction on the same item, or a
+/// call on an item of this transaction.
 fn conflicts(candidate: &Candidate, all: &[Candidate]) -> bool {
     let transaction = |candidate: &Candidate| candidate.touches.len() > 1;
     let others = all.iter().filter(|other| other.actor != candidate.actor && other.writes());
@@ -448,8 +448,8 @@ fn failures(candidate: &Candidate) -> &'static [Fault] {
 
 type Running = (String, Option<Pin<Box<dyn Future<Output = ()>>>>);
 
-/// Until each actor has come to a call or to its end. One that sleeps is woken first: sleeping, and then waiting at the
-/// gate for as long as one likes, is the same as having slept longer.
+/// Runs until each actor has reached a call or its end. A sleeping actor wakes first: sleeping and then waiting at the
+/// gate is the same as a longer sleep.
 async fn settle(actors: &mut [Running], gate: &Gate) {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
@@ -470,7 +470,7 @@ async fn settle(actors: &mut [Running], gate: &Gate) {
     tokio::task::unconstrained(settled).await;
 }
 
-/// Remembers that it was rung.
+/// Remembers a wake-up.
 struct Bell {
     rung: AtomicBool,
     outer: Mutex<Option<Waker>>,

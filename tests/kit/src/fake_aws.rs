@@ -1,4 +1,4 @@
-//! AWS in this process, which records what it is asked for and fails as told.
+//! AWS in this process, which records requests and fails on demand.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,13 +24,19 @@ pub struct FakeAws(Arc<Mutex<Inner>>);
 struct Inner {
     cloud: Cloud,
     calls: Vec<AwsCall>,
-    /// How often somebody tried to post to a connection.
+    /// Bytes of all replies to reads.
+    read_bytes: usize,
+    /// Tries to post, by connection.
     posts: HashMap<String, usize>,
     closed: Vec<String>,
     /// For the calls to come, one each.
     next: HashMap<String, VecDeque<Step>>,
     always: HashMap<String, Fault>,
+    /// Decides which calls fail, and how.
+    rule: Option<Box<Rule>>,
 }
+
+type Rule = dyn Fn(&AwsCall) -> Option<Fault> + Send;
 
 enum Step {
     Pass,
@@ -65,7 +71,7 @@ impl FakeAws {
         Self(Arc::new(Mutex::new(Inner { cloud: Cloud::streaming(), ..Inner::default() })))
     }
 
-    /// What was written to the inbox table since the last look, as Lambda hands it on, before its filter.
+    /// Returns new writes to the inbox table, as Lambda delivers them, before its filter.
     pub fn records(&self) -> Vec<Value> {
         self.lock().cloud.records()
     }
@@ -84,7 +90,7 @@ impl FakeAws {
     /// One attempt per post, given up after a second, as in production.
     pub fn management_client(&self) -> management::Client {
         let timeout = management::config::timeout::TimeoutConfig::builder();
-        let timeout = timeout.operation_timeout(lambda::POST_TIMEOUT).build();
+        let timeout = timeout.operation_timeout(deliver::POST_TIMEOUT).build();
         management::Client::from_conf(management_config(self.connector()).timeout_config(timeout).build())
     }
 
@@ -98,7 +104,7 @@ impl FakeAws {
         aws_sdk_sqs::Client::from_conf(sqs_config(self.connector()).build())
     }
 
-    /// What is in the queue of dead letters: the reason, the detail and the message of each.
+    /// Lists the dead letters: reason, detail and message of each.
     pub fn dead_letters(&self) -> Vec<[String; 3]> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let letter = |letter: &Value| {
@@ -106,6 +112,11 @@ impl FakeAws {
             [attribute("reason"), attribute("detail"), text(&letter["MessageBody"])]
         };
         self.lock().cloud.dead_letters.iter().map(letter).collect()
+    }
+
+    /// Lists the events that failed after all retries. The function can be invoked with them again.
+    pub fn given_up(&self) -> Vec<Value> {
+        self.lock().cloud.given_up.clone()
     }
 
     /// One attempt per call.
@@ -144,7 +155,7 @@ impl FakeAws {
         self.lock().calls.clone()
     }
 
-    /// Waits until the operation has been asked for that often since the last [`clear`](Self::clear).
+    /// Waits until this many requests for the operation have come since the last [`clear`](Self::clear).
     pub async fn until(&self, operation: &str, count: usize) {
         while self.operations().iter().filter(|asked| *asked == operation).count() < count {
             tokio::task::yield_now().await;
@@ -172,14 +183,20 @@ impl FakeAws {
     /// Forgets the calls so far.
     pub fn clear(&self) {
         self.lock().calls.clear();
+        self.lock().read_bytes = 0;
     }
 
-    /// How often somebody tried to post to a connection, whether or not it failed.
+    /// Returns the bytes of the database's replies to reads since the last [`clear`](Self::clear), as JSON.
+    pub fn read_bytes(&self) -> usize {
+        self.lock().read_bytes
+    }
+
+    /// Counts the tries to post to a connection, including failed ones.
     pub fn posts(&self, connection: &str) -> usize {
         self.lock().posts.get(connection).copied().unwrap_or_default()
     }
 
-    /// The connections that somebody tried to close, in that order, whether or not it failed.
+    /// Lists the connections in the order of tries to close them, including failed ones.
     pub fn closed(&self) -> Vec<String> {
         self.lock().closed.clone()
     }
@@ -204,7 +221,19 @@ impl FakeAws {
         self.lock().always.insert(name.to_owned(), fault);
     }
 
-    /// Lets the next call through: what is told afterwards is for the one after it.
+    /// From now on, this rule decides how a call fails, unless another setting does.
+    pub fn fail_if(&self, rule: impl Fn(&AwsCall) -> Option<Fault> + Send + 'static) {
+        self.lock().rule = Some(Box::new(rule));
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn recover(&self) {
+        let inner = &mut *self.lock();
+        inner.rule = None;
+        inner.always.clear();
+    }
+
+    /// Passes the next call unchanged. Later settings concern the call after it.
     pub fn pass_next(&self, name: &str) {
         self.then(name, Step::Pass);
     }
@@ -216,8 +245,8 @@ impl FakeAws {
         hold
     }
 
-    /// The embedded database reads consistently in any case, so whether it was asked to is seen here only. Of all tables but
-    /// one, which may also be read eventually.
+    /// Asserts that reads are consistent, in all tables except one, which may also be read eventually. The embedded
+    /// database reads consistently in any case, so only this check sees the request's flag.
     pub fn assert_reads_are_consistent(&self, except_of: &str) {
         for call in self.calls().iter().filter(|call| call.body()["TableName"] != except_of) {
             assert!(!call.is_stale_read(), "not a consistent read: {} {:#}", call.operation(), call.body());
@@ -241,7 +270,14 @@ impl FakeAws {
             }
             Some(Step::Fail(fault)) => Some(fault),
         };
+        let partial = fault.and_then(|fault| fault.partial_answer(&call, |rest| self.lock().cloud.perform(rest)));
+        if partial.is_some() {
+            return partial;
+        }
         let answer = fault.is_none_or(Fault::takes_effect).then(|| self.lock().cloud.perform(&call));
+        if let (AwsCall::Database { .. }, false, Some((_, body))) = (&call, call.writes(), &answer) {
+            self.lock().read_bytes += body.len();
+        }
         fault.map_or(answer, |fault| fault.refusal(&call))
     }
 
@@ -269,7 +305,9 @@ impl FakeAws {
             }
         };
         let next = inner.next.get_mut(name).and_then(VecDeque::pop_front);
-        next.or_else(|| inner.always.get(name).copied().map(Step::Fail))
+        let always = inner.always.get(name).copied();
+        let ruled = || inner.rule.as_ref().and_then(|rule| rule(call));
+        next.or_else(|| always.or_else(ruled).map(Step::Fail))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

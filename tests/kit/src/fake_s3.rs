@@ -1,5 +1,5 @@
-//! S3 in this process, as far as media goes: objects, uploads in parts, and clients that put by a URL. It looks at no signature: the
-//! end-to-end tests have an S3 that does.
+//! S3 in this process, as far as media need it: objects, uploads in parts, and clients that put by a URL. Signatures
+//! are not checked: the end-to-end tests have an S3 that does.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// What is stored. Clones share nothing.
+/// Stored objects and uploads. Clones share nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FakeS3 {
     objects: BTreeMap<String, Object>,
@@ -30,7 +30,7 @@ struct Upload {
     parts: BTreeMap<u64, (usize, String)>,
 }
 
-/// What a call is called by those who allow it, with what is in its path and query: `None` if it is none to S3.
+/// Returns the call's name in permissions, with the parts of its path and query. `None` if the call is not to S3.
 pub(crate) fn parse<'a>(
     method: &str,
     header: impl Fn(&str) -> Option<&'a str>,
@@ -101,7 +101,7 @@ impl FakeS3 {
         self.objects.insert(key.to_owned(), Object { bytes: body.len(), mime: mime.to_owned(), checksum });
     }
 
-    /// The status and body of the answer. That of `HeadObject` has no body: here it is its headers, a line each.
+    /// Returns the status and body of the reply. For `HeadObject`, the body is the headers, a line each.
     pub fn perform(&mut self, operation: &str, call: &Value) -> (u16, String) {
         let key = call["key"].as_str().unwrap();
         let upload_id = call["upload_id"].as_str().unwrap_or_default();
@@ -154,7 +154,7 @@ impl FakeS3 {
 
     fn complete(&mut self, key: &str, upload_id: &str, sent: &str) -> (u16, String) {
         let Some(upload) = self.uploads.remove(upload_id) else { return error(404, "NoSuchUpload") };
-        // S3 wants each part's digest again where it was asked for digests.
+        // S3 requires each part's digest again if the upload has digests.
         for (_, digest) in upload.parts.values() {
             assert!(sent.contains(digest), "{sent}");
         }

@@ -16,7 +16,7 @@ pub struct FakeSns {
 struct Endpoint {
     token: String,
     enabled: bool,
-    /// It was made by somebody else's code, with attributes that ours do not name.
+    /// Foreign code made the endpoint, with attributes that ours do not name.
     foreign: bool,
 }
 
@@ -24,29 +24,29 @@ struct Endpoint {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Push {
     pub token: String,
-    /// What the phone gets: the payload of its platform.
+    /// The payload of the phone's platform.
     pub payload: Value,
     /// By the end of its name: `PUSH_TYPE`.
     pub attributes: BTreeMap<String, String>,
 }
 
 impl Push {
-    /// What is the app's own in it, of either platform.
+    /// Returns the app's own part of the payload, of either platform.
     pub fn data(&self) -> &Value {
         let fcm = &self.payload["fcmV1Message"]["message"]["data"];
         if fcm.is_null() { &self.payload["pigeonhole"] } else { fcm }
     }
 
-    /// `message` or `read`, and up to which seq.
+    /// `message` or `read`, and up to which seq; or `badge` and its number.
     pub fn says(&self) -> String {
         let data = self.data();
-        let seq = &data["seq"];
+        let seq = if data["type"] == "badge" { &self.payload["aps"]["badge"] } else { &data["seq"] };
         format!("{} {}", data["type"].as_str().unwrap(), seq.as_str().map_or_else(|| seq.to_string(), str::to_owned))
     }
 }
 
 impl FakeSns {
-    /// What was published, in that order.
+    /// Lists the published notifications, in order.
     pub fn pushes(&self) -> &[Push] {
         &self.pushes
     }

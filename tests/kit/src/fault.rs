@@ -1,4 +1,4 @@
-//! What goes wrong with a call to AWS.
+//! Faults of calls to AWS.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use crate::{AwsCall, fake_s3, fake_sns};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It never arrives; the client sees a broken connection.
+    /// The call never arrives; the client sees a broken connection.
     Lost,
-    /// It takes effect; the client sees a broken connection.
+    /// The call takes effect; the client sees a broken connection.
     ReplyLost,
     /// The client sees a broken connection, and the call arrives later, at any time.
     Late,
-    /// It arrives, and is answered, this much later.
+    /// The call arrives, and the reply comes this much later.
     Delayed(Duration),
     /// The sandbox that makes it is killed: the call never arrives, nor does any later one.
     Killed,
@@ -26,11 +26,16 @@ pub enum Fault {
     Conflict,
     /// More than the table takes at the moment.
     Throttled,
+    /// More than the partition with this key accepts at the moment. In a batch, the keys with this text stay
+    /// unprocessed, and the others succeed. Any other call is throttled.
+    Hot(&'static str),
+    /// There is no room for more in the partition.
+    Full,
     /// A transaction is cancelled, with these codes as the reasons of its first items.
     Cancelled(&'static [&'static str]),
     /// Queries do not find what the last transaction wrote, until whoever made this one is done.
     Unseen,
-    /// The same of what the one before the last wrote.
+    /// As `Unseen`, for the transaction before the last one.
     Hole,
     /// The service refuses, with this HTTP status.
     Status(u16),
@@ -44,12 +49,30 @@ impl Fault {
         matches!(self, Self::ReplyLost | Self::KilledAfter | Self::Delayed(_)) || self.shows_half()
     }
 
-    /// Whether it is answered, and not all of it shows.
+    /// Returns the reply to a batch that fails in part, with the unprocessed keys. `perform` handles the rest.
+    pub(crate) fn partial_answer(
+        self,
+        call: &AwsCall,
+        perform: impl FnOnce(&AwsCall) -> (u16, String),
+    ) -> Option<(u16, String)> {
+        let Self::Hot(key) = self else { return None };
+        if call.operation() != "BatchGetItem" {
+            return None;
+        }
+        let (rest, unprocessed) = call.without_keys(key);
+        let is_empty = rest.body()["RequestItems"].as_object().is_none_or(serde_json::Map::is_empty);
+        let (status, answer) = if is_empty { (200, r#"{"Responses":{}}"#.to_owned()) } else { perform(&rest) };
+        let mut answer: Value = serde_json::from_str(&answer).expect("an answer is JSON");
+        answer["UnprocessedKeys"] = unprocessed;
+        Some((status, answer.to_string()))
+    }
+
+    /// Reports whether the call succeeds but shows only a part.
     pub fn shows_half(self) -> bool {
         matches!(self, Self::Unseen | Self::Hole)
     }
 
-    /// The same of SNS, whose answers are XML.
+    /// Returns the refusal of SNS, in XML.
     fn refusal_of_sns(self) -> Option<(u16, String)> {
         match self {
             Self::Lost
@@ -60,13 +83,15 @@ impl Fault {
             | Self::KilledAfter
             | Self::Unseen
             | Self::Hole => None,
-            Self::Throttled => Some(fake_sns::error(429, "Throttled", "Rate exceeded")),
+            Self::Throttled | Self::Hot(_) => Some(fake_sns::error(429, "Throttled", "Rate exceeded")),
             Self::Sns(code) => Some(fake_sns::error(400, code, "")),
-            Self::Conflict | Self::Cancelled(_) | Self::Status(_) => Some(fake_sns::error(500, "InternalFailure", "")),
+            Self::Conflict | Self::Cancelled(_) | Self::Full | Self::Status(_) => {
+                Some(fake_sns::error(500, "InternalFailure", ""))
+            }
         }
     }
 
-    /// The same of S3, whose answers are XML too.
+    /// Returns the refusal of S3, in XML.
     fn refusal_of_s3(self) -> Option<(u16, String)> {
         match self {
             Self::Lost
@@ -77,8 +102,8 @@ impl Fault {
             | Self::KilledAfter
             | Self::Unseen
             | Self::Hole => None,
-            Self::Throttled => Some(fake_s3::error(503, "SlowDown")),
-            Self::Conflict | Self::Cancelled(_) | Self::Status(_) | Self::Sns(_) => {
+            Self::Throttled | Self::Hot(_) => Some(fake_s3::error(503, "SlowDown")),
+            Self::Conflict | Self::Cancelled(_) | Self::Full | Self::Status(_) | Self::Sns(_) => {
                 Some(fake_s3::error(500, "InternalError"))
             }
         }
@@ -109,7 +134,11 @@ impl Fault {
                 Some(cancelled(&["TransactionConflict"], call))
             }
             Self::Conflict => error(400, "TransactionConflictException"),
-            Self::Throttled => error(400, "ThrottlingException"),
+            Self::Full if call.operation() == "TransactWriteItems" => {
+                Some(cancelled(&["ItemCollectionSizeLimitExceeded"], call))
+            }
+            Self::Full => error(400, "ItemCollectionSizeLimitExceededException"),
+            Self::Throttled | Self::Hot(_) => error(400, "ThrottlingException"),
             Self::Cancelled(codes) => Some(cancelled(codes, call)),
             Self::Sns(code) => error(400, code),
             Self::Status(500) => error(500, "InternalServerError"),
@@ -145,6 +174,8 @@ impl fmt::Display for Fault {
             Self::KilledAfter => f.write_str("killed-after"),
             Self::Conflict => f.write_str("conflict"),
             Self::Throttled => f.write_str("throttled"),
+            Self::Hot(key) => write!(f, "hot-{key}"),
+            Self::Full => f.write_str("full"),
             Self::Unseen => f.write_str("unseen"),
             Self::Hole => f.write_str("hole"),
             Self::Cancelled(codes) => write!(f, "cancelled-{}", codes.join("-")),
@@ -154,7 +185,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Of the faults that a schedule can have.
+/// Parses the faults that a schedule can have.
 impl FromStr for Fault {
     type Err = ();
 

@@ -22,7 +22,7 @@ pub struct Gate(Arc<Mutex<Inner>>);
 
 struct Inner {
     cloud: Cloud,
-    /// Nobody waits: calls are carried out as they come.
+    /// Calls pass as they come.
     open: bool,
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
@@ -52,7 +52,7 @@ pub(crate) struct Candidate {
     pub(crate) call: Option<AwsCall>,
     /// The client has given up on it.
     pub(crate) late: bool,
-    /// What it may not show.
+    /// Writes that the call may not show.
     pub(crate) half_seen: Vec<Fault>,
 }
 
@@ -71,13 +71,13 @@ impl Candidate {
     }
 }
 
-/// What was just let through.
+/// The call that has just passed.
 #[derive(Debug)]
 pub struct Passed {
     pub actor: usize,
     /// `None`: a step of the actor's own, or its end.
     pub call: Option<AwsCall>,
-    /// What the service answered, if the call arrived.
+    /// The status of the service's reply, if the call arrived.
     pub status: Option<u16>,
     pub what: String,
 }
@@ -92,15 +92,15 @@ impl Gate {
         look(&mut self.lock().cloud)
     }
 
-    /// A DynamoDB client of that actor's. It retries as in production, though its budget for that, which outlasts a
-    /// schedule, has no end: what one schedule does must not depend on those before.
+    /// Returns an actor's DynamoDB client. Retries are as in production, except that their budget has no end: it
+    /// outlasts a schedule, and a schedule must not depend on earlier ones.
     pub fn dynamodb_client(&self, actor: usize) -> dynamodb::Client {
         let budget = RetryPartition::custom("explorer").token_bucket(TokenBucket::unlimited()).build();
         let config = dynamodb_config(self.connector(actor)).retry_partition(budget);
         dynamodb::Client::from_conf(config.build())
     }
 
-    /// A management API client of that actor's. It tries once, as in production.
+    /// Returns an actor's management API client. Calls have one try, as in production.
     pub fn management_client(&self, actor: usize) -> management::Client {
         management::Client::from_conf(management_config(self.connector(actor)).build())
     }
@@ -200,7 +200,7 @@ impl Gate {
             inner.waiting.insert(id, waiting);
         }
         if let Some(answer_tx) = answer_tx {
-            // Nobody there: the actor gave up waiting.
+            // The actor gave up waiting.
             let _ = answer_tx.send(answer);
         }
         passed

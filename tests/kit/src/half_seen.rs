@@ -1,5 +1,6 @@
-//! Transactions of groups that show in parts. A transaction and a query are no unit: of what is committed, a query may for a while find
-//! the head, and neither the entry nor the row of the roster. It finds what a query found before.
+//! Group transactions of which a query shows only a part. A transaction and a query are not isolated from each other.
+//! For a while, a query may find the new head without the entry or the member's row. A query never loses an item that
+//! it has found.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation>
 
 use std::collections::VecDeque;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{AwsCall, Fault};
 
-/// Of so many transactions it is known what they wrote.
+/// Number of transactions whose writes are remembered.
 const REMEMBERED: usize = 8;
 
 /// A row that a query may not find yet.
@@ -20,12 +21,12 @@ struct Written {
     before: Option<Value>,
 }
 
-/// What no query finds until the actor who was the first has come to its end.
+/// Items that no query finds before the first actor has finished.
 #[derive(Debug, Clone)]
 struct Hidden {
     actor: usize,
     transaction: u64,
-    /// Of the transaction, what is in this table.
+    /// The transaction's items in this table are hidden.
     table: String,
 }
 
@@ -50,12 +51,17 @@ impl HalfSeen {
         self.hidden = self.of(fault).map(|(transaction, _)| Hidden { actor, transaction: *transaction, table });
     }
 
+    /// All transactions so far show everywhere: their writers have the reply.
+    pub fn settle(&mut self) {
+        self.transactions.iter_mut().for_each(|(_, rows)| rows.clear());
+    }
+
     /// Everything shows again that this actor did not find.
     pub(crate) fn reveal(&mut self, actor: usize) {
         self.hidden.take_if(|hidden| hidden.actor == actor);
     }
 
-    /// What a group's transaction is about to write, and where the rows are as they were.
+    /// Returns the items that a group's transaction is about to write, in their old form.
     pub(crate) fn about_to_write(call: &AwsCall) -> Vec<(String, Map<String, Value>)> {
         let writes = call.body()["TransactItems"].as_array().into_iter().flatten();
         let writes: Vec<&Value> = writes.filter_map(|write| write.as_object()?.values().next()).collect();

@@ -4,24 +4,24 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use actions::SendLimits;
-use deliver::Fanout;
+use actions::{Actions, SendLimits};
+use deliver::{ConnectionsApi, Fanout};
 use device::Applications;
 use domain::{ConnectionId, Rate};
 use lambda::{
-    Clock, ConnectionsApi, Context, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
+    Clock, Context, Core, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
 };
 use media::UploadLimits;
 use objects::Objects;
 use push::Phones;
-use queue::DeadLetters;
+use queue::{DeadLetters, Failures};
 use serde_json::{Value, json};
 use store::connections::Connection;
 use store::{Store, Tables};
 use template::workspace_root;
 use wire::{ACTIONS, Timestamp, UserId};
 
-use crate::ManualClock;
+use crate::{Connector, ManualClock, sqs_config};
 
 /// How much a user may do: as the template says, but any number of requests and of first messages, of which tests make many.
 #[derive(Clone, Copy, Debug)]
@@ -32,11 +32,11 @@ pub struct Limits {
     pub first_messages: Rate,
     /// Members of a group.
     pub group_members: u64,
-    /// How long somebody who is connected has to acknowledge a message before their phone rings.
+    /// Time in which a connected user must acknowledge a message before the phone is notified.
     pub push_grace: Duration,
     /// Whether it is kept who is there.
     pub presence: bool,
-    /// What one message may carry.
+    /// Bytes of media that a message may have.
     pub media_bytes: u64,
     /// MiB that a user uploads.
     pub uploads: Rate,
@@ -59,31 +59,46 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// With as many requests of a user as the template says.
+    pub fn of_requests() -> Self {
+        Self { requests: Rate { burst: 60, pause: Duration::from_millis(100) }, ..Self::default() }
+    }
+}
+
 /// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
 pub struct InProcess {
     pub store: Store,
     pub connections: ConnectionsApi,
     pub phones: Phones,
     pub clock: ManualClock,
+    management: aws_sdk_apigatewaymanagement::Client,
     limits: Limits,
-    send: send::Deps,
-    drain: drain::Deps,
-    read: read::Deps,
-    inbox: inbox::Deps,
+    send: Core,
+    drain: Core,
+    read: Core,
+    inbox: Core,
     connect: connect::Deps,
-    device: device::Deps,
+    pub device: device::Deps,
     media: media::Deps,
-    notify: notify::Deps,
-    group: group::Deps,
-    fanout: fanout::Deps,
+    notify: Option<notify::Deps>,
+    group: Core,
+    fanout: Actions,
     admin: admin::Deps,
     ingest: Option<ingest::Deps>,
     queue: Option<aws_sdk_sqs::Client>,
+    /// How often the queue has handed on what `ingest` takes.
+    pub receives: u32,
+}
+
+fn clock_of(clock: &ManualClock) -> Clock {
+    let clock = clock.clone();
+    Clock::new(move || clock.now())
 }
 
 impl InProcess {
     pub fn new(
-        dynamodb: aws_sdk_dynamodb::Client,
+        dynamodb: &aws_sdk_dynamodb::Client,
         management: aws_sdk_apigatewaymanagement::Client,
         sns: aws_sdk_sns::Client,
         s3: aws_sdk_s3::Client,
@@ -91,30 +106,35 @@ impl InProcess {
         limits: Limits,
     ) -> Self {
         let store = Store::new(dynamodb, tables(), "WebSocketApi", limits.connections);
-        Self::with(store, ConnectionsApi::new(management), Phones::new(sns), Objects::new(s3, BUCKET), clock, limits)
+        Self::with(store, management, Phones::new(sns), Objects::new(s3, BUCKET), clock, limits)
     }
 
-    /// With the queue for what can't be accepted, and so with `ingest`.
+    /// Adds the queues for unacceptable messages and failed events, and so `ingest` and `notify`.
     #[must_use]
     pub fn with_queue(mut self, sqs: aws_sdk_sqs::Client) -> Self {
-        let clock = self.clock.clone();
-        self.ingest = Some(ingest::Deps {
+        self.notify = Some(notify::Deps {
             store: self.store.clone(),
-            fanout: Fanout::new(self.store.clone(), self.connections.clone()),
+            phones: self.phones.clone(),
+            failures: Failures::new(sqs.clone(), "http://sqs.test/failures"),
+            grace: self.limits.push_grace,
+            clock: clock_of(&self.clock),
+        });
+        self.media.failures = Failures::new(sqs.clone(), "http://sqs.test/failures");
+        let fanout = Fanout::new(self.store.clone(), ConnectionsApi::new(self.management.clone()));
+        self.ingest = Some(ingest::Deps {
+            actions: Actions::new(self.store.clone(), fanout, SendLimits::default(), clock_of(&self.clock)),
             dead_letters: DeadLetters::new(sqs.clone(), "http://sqs.test/dead-letters.fifo"),
-            limits: ingest::limits(),
-            clock: Clock::new(move || clock.now()),
         });
         self.queue = Some(sqs);
         self
     }
 
-    /// The functions as processes that have just started, and remember nobody.
+    /// Returns the functions as newly started processes, with empty caches.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        let (store, connections) = (self.store.clone(), self.connections.clone());
+        let (store, management) = (self.store.clone(), self.management.clone());
         let (phones, objects) = (self.phones.clone(), self.media.objects.clone());
-        let restarted = Self::with(store, connections, phones, objects, self.clock.clone(), self.limits);
+        let restarted = Self::with(store, management, phones, objects, self.clock.clone(), self.limits);
         match &self.queue {
             Some(sqs) => restarted.with_queue(sqs.clone()),
             None => restarted,
@@ -123,78 +143,49 @@ impl InProcess {
 
     fn with(
         store: Store,
-        connections: ConnectionsApi,
+        management: aws_sdk_apigatewaymanagement::Client,
         phones: Phones,
         objects: Objects,
         clock: ManualClock,
         limits: Limits,
     ) -> Self {
-        let Limits { requests, sends, first_messages, push_grace: grace, .. } = limits;
+        let Limits { requests, sends, first_messages, .. } = limits;
         let of_rates =
             |sends, firsts| SendLimits::new(sends, firsts, Duration::from_hours(30 * 24), limits.group_members);
         let write_limits = || of_rates(sends, first_messages);
-        let limiter = || Limiter::new(requests, connections.clone());
-        let fanout = || Fanout::new(store.clone(), connections.clone());
-        let time = || {
-            let clock = clock.clone();
-            Clock::new(move || clock.now())
+        let time = || clock_of(&clock);
+        let process = |limits: SendLimits| {
+            let (limiter, fanout) = of_process(&store, &management, requests);
+            Core { actions: Actions::new(store.clone(), fanout, limits, time()), limiter }
         };
+        let plain = || process(SendLimits::default());
+        let connect = plain();
+        let of_blocks = SendLimits::new(Rate::UNLIMITED, first_messages, Duration::ZERO, 0);
         Self {
-            send: send::Deps {
-                store: store.clone(),
-                fanout: fanout(),
-                limiter: limiter(),
-                limits: write_limits(),
-                clock: time(),
-            },
-            drain: drain::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
-            read: read::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
-            inbox: inbox::Deps { store: store.clone(), fanout: fanout(), limiter: limiter(), clock: time() },
-            group: group::Deps {
-                store: store.clone(),
-                fanout: fanout(),
-                limiter: limiter(),
-                limits: write_limits(),
-                clock: time(),
-            },
-            fanout: fanout::Deps { store: store.clone(), fanout: fanout(), clock: time() },
+            send: process(write_limits()),
+            drain: plain(),
+            read: process(of_blocks),
+            inbox: plain(),
+            group: process(write_limits()),
+            fanout: plain().actions,
             connect: connect::Deps {
-                store: store.clone(),
-                fanout: fanout(),
-                limiter: limiter(),
+                actions: connect.actions,
+                limiter: connect.limiter,
                 typing: connect::Typing::default(),
                 presence: limits.presence,
-                clock: time(),
             },
-            device: device::Deps {
-                store: store.clone(),
-                phones: phones.clone(),
-                applications: applications(),
-                limiter: limiter(),
-                registrations: Mutex::default(),
-                clock: time(),
-            },
-            media: media::Deps {
-                store: store.clone(),
-                objects,
-                limiter: limiter(),
-                limits: UploadLimits { bytes_max: limits.media_bytes, mib: limits.uploads },
-                clock: time(),
-            },
-            notify: notify::Deps { store: store.clone(), phones: phones.clone(), grace, clock: time() },
-            admin: admin::Deps {
-                store: store.clone(),
-                fanout: fanout(),
-                limits: of_rates(Rate::UNLIMITED, Rate::UNLIMITED),
-                log_key: LogKey::new("key-of-tests"),
-                clock: time(),
-            },
+            device: of_devices(&phones, plain()),
+            media: of_media(objects, plain(), limits),
+            notify: None,
+            admin: of_operators(process(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
             ingest: None,
             queue: None,
+            receives: 1,
+            connections: ConnectionsApi::new(management.clone()),
             store,
-            connections,
             phones,
             clock,
+            management,
             limits,
         }
     }
@@ -202,16 +193,16 @@ impl InProcess {
     /// Has the functions remember a connection, as if they had posted to it.
     pub fn remember(&self, user: &str, connection: &str, connected_at: Timestamp) {
         let user = UserId::parse(user).unwrap();
-        let fanouts = [&self.send.fanout, &self.drain.fanout, &self.read.fanout, &self.inbox.fanout];
-        for fanout in fanouts.into_iter().chain([&self.group.fanout, &self.fanout.fanout]) {
-            fanout.remember(
+        let processes = [&self.send, &self.drain, &self.read, &self.inbox, &self.group];
+        for actions in processes.into_iter().map(|core| &core.actions).chain([&self.fanout]) {
+            actions.fanout.remember(
                 &user,
                 Connection::new(ConnectionId::new(connection), connected_at, Timestamp::from_millis(i64::MAX)),
             );
         }
     }
 
-    /// What the function of that action answers, or of that file of `events/`.
+    /// Returns the function's reply to that action, or to that file of `events/`.
     pub async fn handle(&self, action: &str, event: InvocationEvent) -> Result<Response, Diagnostic> {
         let function = ACTIONS.iter().find(|spec| spec.name == action).map_or("connect", |spec| spec.function);
         // Boxed: a test of many steps would have the states of all of them on its stack.
@@ -231,7 +222,8 @@ impl InProcess {
     /// The answer to a batch of the inbox table's stream: what is to come again.
     pub async fn notify(&self, batch: Value) -> Value {
         let batch = serde_json::from_value(batch).expect("the batch parses");
-        let answer = Box::pin(notify::handle(&self.notify, LambdaEvent::new(batch, Context::default()))).await;
+        let deps = self.notify.as_ref().expect("a workbench has a queue");
+        let answer = Box::pin(notify::handle(deps, LambdaEvent::new(batch, Context::default()))).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 
@@ -244,9 +236,12 @@ impl InProcess {
 
     /// Takes these messages out of the queue, in one batch, each with its group. The places of those that are to come again.
     pub async fn ingest(&self, messages: &[(&str, Value)]) -> Vec<usize> {
+        let receives = self.receives.to_string();
         let record = |(place, (group, body)): (usize, &(&str, Value))| {
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-            json!({"messageId": format!("{place} {body}"), "body": body, "attributes": {"MessageGroupId": group}})
+            json!({"messageId": format!("{place} {body}"), "body": body, "attributes": {
+                "MessageGroupId": group, "ApproximateReceiveCount": receives,
+            }})
         };
         let records: Vec<Value> = messages.iter().enumerate().map(record).collect();
         let batch = serde_json::from_value(json!({ "Records": records })).expect("the batch parses");
@@ -262,8 +257,12 @@ impl InProcess {
 
     /// The answer to a batch of the media table's stream: what is to come again.
     pub async fn sweep(&self, records: Vec<Value>) -> Value {
-        let event = LambdaEvent::new(json!({ "Records": records }), Context::default());
-        let answer = Box::pin(media::handle(&self.media, event)).await;
+        self.sweep_again(json!({ "Records": records })).await
+    }
+
+    /// The answer to what `media` gave up before.
+    pub async fn sweep_again(&self, event: Value) -> Value {
+        let answer = Box::pin(media::handle(&self.media, LambdaEvent::new(event, Context::default()))).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 
@@ -323,10 +322,47 @@ impl InProcess {
     }
 }
 
+/// Until [`InProcess::with_queue`].
+fn no_queue() -> Failures {
+    let nobody = Connector::new(|_| async { None });
+    Failures::new(aws_sdk_sqs::Client::from_conf(sqs_config(nobody).build()), "")
+}
+
+/// Returns a process's limiter and its client for posts: all clones of a `ConnectionsApi` share the process's limit for
+/// posts.
+fn of_process(store: &Store, management: &aws_sdk_apigatewaymanagement::Client, requests: Rate) -> (Limiter, Fanout) {
+    let connections = ConnectionsApi::new(management.clone());
+    (Limiter::new(requests, store.clone(), connections.clone()), Fanout::new(store.clone(), connections))
+}
+
+fn of_devices(phones: &Phones, core: Core) -> device::Deps {
+    device::Deps {
+        actions: core.actions,
+        phones: phones.clone(),
+        applications: applications(),
+        limiter: core.limiter,
+        registrations: Mutex::default(),
+    }
+}
+
+fn of_media(objects: Objects, core: Core, limits: Limits) -> media::Deps {
+    media::Deps {
+        actions: core.actions,
+        objects,
+        failures: no_queue(),
+        limiter: core.limiter,
+        limits: UploadLimits { bytes_max: limits.media_bytes, mib: limits.uploads },
+    }
+}
+
+fn of_operators(actions: Actions) -> admin::Deps {
+    admin::Deps { actions, log_key: LogKey::new("key-of-tests") }
+}
+
 /// As in the template: it has no name of its own.
 const BUCKET: &str = "mediabucket";
 
-/// Of all platforms.
+/// Returns an application per platform.
 fn applications() -> Applications {
     let arn = |platform| Some(format!("arn:aws:sns:us-east-1:000000000000:app/{platform}/local"));
     Applications { apns: arn("APNS"), apns_sandbox: arn("APNS_SANDBOX"), fcm: arn("GCM") }
@@ -376,7 +412,7 @@ pub fn message(user: &str, body: &str) -> InvocationEvent {
     to_event(event)
 }
 
-/// The frame with which the event's sender is answered.
+/// Returns the reply frame for the event's sender.
 pub fn frame_of(response: &Result<Response, Diagnostic>) -> Value {
     let response = serde_json::to_value(response.as_ref().unwrap()).unwrap();
     assert_eq!(response["statusCode"], 200, "API Gateway delivers only these");

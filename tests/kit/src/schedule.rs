@@ -9,7 +9,7 @@ use crate::Fault;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     pub actor: usize,
-    /// Of the calls that the actor has under way at once, the first (0), the second, …
+    /// Position among the actor's concurrent calls: 0 is the first, 1 the second, …
     pub nth: usize,
     pub fault: Option<Fault>,
 }

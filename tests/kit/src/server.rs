@@ -2,17 +2,19 @@
 
 mod network;
 mod phone;
+mod programs;
 mod proxy;
 mod users;
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use local::{Binaries, Logs, Options, Server, StreamLimits, Switches, build_functions};
+use local::{Logs, Options, Server, StreamLimits, Switches};
 pub use network::Network;
 pub use phone::{ConnectError, Frame, Phone};
+use programs::pigeonhole;
+pub use programs::programs;
 pub use proxy::Proxy;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -23,32 +25,13 @@ use crate::{PATIENCE, dynamodb_config};
 /// The template's parameters for SNS's platform applications.
 const APPLICATIONS: [&str; 3] = ["ApnsApplicationArn", "ApnsSandboxApplicationArn", "FcmApplicationArn"];
 
-/// A running server with tables of its own, which ends with the test; or, where `PIGEONHOLE_URL` names one, a deployed
-/// stack, on which each test has users of its own.
+/// A running server with its own tables, which ends with the test. If `PIGEONHOLE_URL` names a deployed stack, the
+/// server is that stack, and each test has its own users.
 pub struct TestServer {
     local: Option<Server>,
     url: String,
     users: Users,
     pub http: reqwest::Client,
-}
-
-/// The functions' binaries, built once, in the profile of this very program.
-pub fn functions() -> &'static Binaries {
-    static BINARIES: OnceLock<Binaries> = OnceLock::new();
-    BINARIES.get_or_init(|| {
-        let profile = profile().expect("cargo built this program into a folder of its profile's name");
-        // All of the workspace, as `cargo test --workspace` builds it: with the same features, so nothing is built twice.
-        let arguments = ["build", "--workspace", "--bins", "--profile", &profile];
-        build_functions(&arguments).expect("the functions build")
-    })
-}
-
-/// From `target/debug/deps/a-test`, or `target/release/a-program`.
-fn profile() -> Option<String> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"))?;
-    let name = folder.file_name()?.to_str()?;
-    Some(if name == "debug" { "dev".to_owned() } else { name.to_owned() })
 }
 
 impl TestServer {
@@ -60,7 +43,7 @@ impl TestServer {
         }
     }
 
-    /// The same with phones that ring, if it is a local one.
+    /// Opens a server with push notifications, if the server is local.
     pub async fn open_ringing(grace_s: u32) -> Self {
         match std::env::var("PIGEONHOLE_URL") {
             Ok(_) => Self::open().await,
@@ -70,27 +53,27 @@ impl TestServer {
 
     /// A local server with options changed.
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let binaries = functions().clone();
-        let mut options = Options { port: 0, binaries, logs: Logs::Silent, ..Options::default() };
-        // Tests ask for more than a person does. Those of the limits set them.
+        let program = pigeonhole().to_owned();
+        let mut options = Options { port: 0, program, logs: Logs::Silent, ..Options::default() };
+        // Tests send more requests than a user. Tests of the limits set their own.
         for rate in ["RequestRate", "SendRate"] {
             options.parameters.insert(rate.to_owned(), "off".to_owned());
         }
-        // Only tests of phones have some that ring: the others are spared a stream, and a function at work on it.
+        // Only tests of phones have platforms: other tests need no stream, and no function that reads it.
         for application in APPLICATIONS {
             options.parameters.insert(application.to_owned(), String::new());
         }
-        // What is written in groups is on its way at once.
+        // Group events come without delay.
         let (read_every, window_max) = (Duration::from_millis(10), Duration::ZERO);
-        // What a queue's function could not do comes again soon.
+        // A queue's failed messages come again soon.
         options.streams = StreamLimits { read_every, window_max, visibility_max: Duration::from_millis(200) };
         change(&mut options);
         let server = Server::start(options).await.expect("the local server starts");
         Self { url: server.url(), local: Some(server), users: Users::plain(), http: reqwest::Client::new() }
     }
 
-    /// Makes these options those of a server with phones that ring, after a grace of so many seconds for who is connected. What changes
-    /// is on its way at once: no batching window holds it up.
+    /// Adds push notifications to these options, after a grace period of this many seconds for connected users. No
+    /// batching window delays a change.
     pub fn ringing(options: &mut Options, grace_s: u32) {
         for application in APPLICATIONS {
             options.parameters.remove(application);
@@ -105,22 +88,29 @@ impl TestServer {
         phone.among(self.users.clone())
     }
 
-    /// What takes the inbox table's changes to whoever rings phones.
+    /// Returns the mapping that invokes `notify` with the inbox table's changes.
     pub fn pending_stream(&self) -> &Switches {
         self.local().mapping("PendingStream").expect("the server has phones that ring")
     }
 
-    /// What takes the groups' heads to whoever brings the members along.
+    /// Returns the mapping that invokes `fanout` with the groups' heads.
     pub fn group_stream(&self) -> &Switches {
         self.local().mapping("GroupStream").expect("the template has it")
     }
 
-    /// Waits until all that was written in groups so far has reached the members.
-    pub async fn groups_settled(&self) {
-        timeout(PATIENCE, self.group_stream().settled()).await.expect("the stream is read to its end");
+    /// Returns the mapping that invokes `fanout` with the channels' heads.
+    pub fn channel_stream(&self) -> &Switches {
+        self.local().mapping("ChannelStream").expect("the template has it")
     }
 
-    /// What each phone of the user shows when everything that has happened so far has had its effect.
+    /// Waits until all that was written in groups and channels so far has reached the members.
+    pub async fn groups_settled(&self) {
+        for stream in [self.group_stream(), self.channel_stream()] {
+            timeout(PATIENCE, stream.settled()).await.expect("the stream is read to its end");
+        }
+    }
+
+    /// Returns the notifications on each phone of the user, after all effects of earlier steps.
     pub async fn phones(&self, user: &str) -> Vec<Value> {
         timeout(PATIENCE, self.pending_stream().settled()).await.expect("the stream is read to its end");
         let url = format!("{}/phones?user={user}", self.local().http_url());
@@ -203,7 +193,7 @@ impl TestServer {
         self.connection_rows(user).len()
     }
 
-    /// What is noted of the user's connections, without what is noted of the user: those keys have a space.
+    /// Returns the rows of the user's connections, without the user's own rows, whose keys have a space.
     pub fn connection_rows(&self, user: &str) -> Vec<Value> {
         let mut rows = self.rows("ConnectionsTable", user);
         rows.retain(|row| row["connection_id"].as_str().is_some_and(|id| !id.contains(' ')));
@@ -220,7 +210,7 @@ impl TestServer {
         timeout(PATIENCE, reached).await.expect("the user has that many connections");
     }
 
-    /// Stores a connection of the user's that no longer exists: a post to it is answered with 410.
+    /// Stores a connection of the user that no longer exists: a post to it gets 410.
     pub async fn store_dead_connection(&self, user: &str) {
         self.store_connection(user, "dead=", "4102444800000").await;
     }
@@ -230,7 +220,18 @@ impl TestServer {
         self.store_connection(user, "ended=", "1700000000000").await;
     }
 
-    async fn store_connection(&self, user: &str, id: &str, ends_at: &str) {
+    /// Stores that the user asks for too much: whatever process takes the next sample ends it.
+    pub async fn store_samples(&self, user: &str) {
+        let put = self.tables().put_item().table_name("ConnectionsTable");
+        let put = put.item("user_id", AttributeValue::S(user.to_owned()));
+        let put = put.item("connection_id", AttributeValue::S(" samples".to_owned()));
+        let put = put.item("api", AttributeValue::S(" samples".to_owned()));
+        let put = put.item("at_1", AttributeValue::N("4102444800000".to_owned()));
+        put.send().await.unwrap();
+    }
+
+    /// Stores a connection of the user's that no socket is behind.
+    pub async fn store_connection(&self, user: &str, id: &str, ends_at: &str) {
         let put = self.tables().put_item().table_name("ConnectionsTable");
         let put = put.item("user_id", AttributeValue::S(user.to_owned()));
         let put = put.item("connection_id", AttributeValue::S(id.to_owned()));

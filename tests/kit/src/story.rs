@@ -1,5 +1,5 @@
-//! What the files of `events/` tell that have a route, one after another: alice writes to bob, who was away. Whatever has no
-//! part in it is answered at its end.
+//! The story of the files of `events/` with a route: alice writes to bob, who is offline. Events without a part in it
+//! come at its end.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
         assert_eq!((&changed["action"], &changed["result"]["seq"]), (&json!(change), &json!(seq)), "{changed}");
         let message = frame("history").await["result"]["messages"][0].take();
         let (shown, expected) = match change {
-            "edit" => (json!([message["body"], message["version"]]), json!(["Are you coming at eight?", 2])),
+            "edit" => (json!([message["body"], message["version"]]), json!(["hello", 2])),
             "react" => (message["reactions"].clone(), json!([{"emoji": "👍", "count": 1, "mine": true}])),
             _ => (json!([message["body"], message["deleted_by"]]), json!(["", "alice"])),
         };
@@ -48,7 +48,7 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     }
     let upload = frame("upload").await;
     assert!(upload["result"]["url"].is_string(), "{upload}");
-    // Of another one, which nobody has announced.
+    // Another upload, never announced.
     assert_eq!(frame("uploaded").await["error"]["code"], "gone");
     assert_eq!(frame("download").await["result"]["gone"], json!(["m_3kx4"]));
     // A group, from its beginning to its creator's leave.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use template::{Pattern, Template, workspace_root};
 
-/// What was not taken from the stream yet.
+/// Records of a stream that no test has read yet.
 pub struct Stream {
     iterator: String,
 }
@@ -24,7 +24,7 @@ impl Stream {
         Some(Self { iterator: begin["ShardIterator"].as_str().unwrap().to_owned() })
     }
 
-    /// What was written since the last look.
+    /// Takes the new records.
     pub fn take(&mut self, engine: &dynoxide::Database) -> Vec<Value> {
         let mut taken = vec![];
         loop {
@@ -52,7 +52,7 @@ pub fn whole_template() -> Template {
     Template::load(&workspace_root().join("template.yaml"), &chosen.into()).unwrap()
 }
 
-/// The patterns of the template's mapping: what fits one of them is handed on.
+/// Returns the patterns of the template's mapping. Lambda delivers a record that fits one of them.
 fn patterns() -> &'static [Pattern] {
     static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         let mapping = whole_template().mappings.into_iter().find(|mapping| mapping.logical_id == "PendingStream");
@@ -67,7 +67,7 @@ pub fn batch(mut records: Vec<Value>) -> Value {
     json!({ "Records": records })
 }
 
-/// Those of the records that this mapping hands on.
+/// Returns the records that this mapping delivers.
 pub(crate) fn of_mapping(logical_id: &str, mut records: Vec<Value>) -> Vec<Value> {
     static TEMPLATE: LazyLock<Template> = LazyLock::new(whole_template);
     let mapping =

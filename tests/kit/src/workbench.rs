@@ -15,8 +15,8 @@ pub struct Workbench {
     functions: InProcess,
 }
 
-/// Tests run beside each other, and a place in the code that logs is switched on or off for all threads by the first that
-/// comes by. Where that is one without a subscriber, a test of the log at the same time misses its line. So all have one.
+/// Installs a subscriber. Tests run concurrently, and the first thread at a log statement enables or disables it for
+/// all threads. If that thread had no subscriber, a concurrent test of the log would miss the line.
 fn listen() {
     tracing::subscriber::set_global_default(lambda::subscriber(
         "trace",
@@ -50,7 +50,7 @@ impl Workbench {
         LISTENER.call_once(listen);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions = InProcess::new(
-            aws.dynamodb_client(),
+            &aws.dynamodb_client(),
             aws.management_client(),
             aws.sns_client(),
             aws.s3_client(),
@@ -61,12 +61,19 @@ impl Workbench {
         Self { aws, clock, functions }
     }
 
-    /// The functions as processes that have just started, and remember nobody.
+    /// Returns the functions as newly started processes, with empty caches.
     pub fn started(&self) -> InProcess {
         self.functions.restarted()
     }
 
-    /// What the function of that action answers, or of that file of `events/`.
+    /// The same, with messages of the queue that come for that many a time.
+    pub fn received(&self, receives: u32) -> InProcess {
+        let mut functions = self.started();
+        functions.receives = receives;
+        functions
+    }
+
+    /// Returns the function's reply to that action, or to that file of `events/`.
     pub async fn handle(&self, action: &str, event: InvocationEvent) -> Result<Response, Diagnostic> {
         self.started().handle(action, event).await
     }
@@ -104,12 +111,12 @@ impl Workbench {
         stream::batch(self.aws.records())
     }
 
-    /// Rings for what was written since the last time. What is to come again.
+    /// Invokes `notify` with the new writes. Returns the records to retry.
     pub async fn notify(&self) -> Value {
         self.started().notify(self.batch()).await
     }
 
-    /// Brings the members of the groups along that have moved since the last time. What is to come again.
+    /// Invokes `fanout` with the groups that have moved. Returns the records to retry.
     pub async fn fanout(&self) -> Value {
         let batch = json!({ "Records": self.aws.heads() });
         self.started().fanout(batch).await
@@ -120,12 +127,12 @@ impl Workbench {
         self.started().ingest(messages).await
     }
 
-    /// Removes the objects of the rows that were removed since the last time. What is to come again.
+    /// Removes the objects of removed rows. Returns the records to retry.
     pub async fn sweep(&self) -> Value {
         self.started().sweep(self.aws.removed()).await
     }
 
-    /// What the phone with this token was sent, in short.
+    /// Returns the pushes to the phone with this token, in short.
     pub fn rung(&self, token: &str) -> Vec<String> {
         let of_token = |push: &&Push| push.token == token;
         self.aws.with_sns(|sns| sns.pushes().iter().filter(of_token).map(Push::says).collect())

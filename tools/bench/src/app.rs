@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::Rate;
 use serde_json::{Value, json};
 use testkit::cloud::Cloud;
-use testkit::{InProcess, Limits, ManualClock, message, stream};
+use testkit::{AwsCall, InProcess, Limits, ManualClock, message, stream};
 use wire::Timestamp;
 
 use crate::aws::{Aws, MeasuredCall, Pace, Units};
@@ -16,7 +16,7 @@ pub struct App {
     said: u64,
 }
 
-/// What an operation cost.
+/// The cost of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
     pub units: Units,
@@ -26,13 +26,13 @@ pub struct Cost {
     pub invocations: usize,
     /// Frames from clients.
     pub frames_in: usize,
-    /// Frames to clients: the answers, and what was posted to live connections.
+    /// Frames to clients: the replies, and the posts to live connections.
     pub frames_out: usize,
 }
 
 impl App {
     pub fn new(pace: Option<Pace>) -> Self {
-        // Counted as in a deployment, and of more than a person ever sends.
+        // The limiter counts as in a deployment; the limit is above what a user sends.
         let sends = Rate { burst: u32::MAX, pause: Duration::from_millis(200) };
         Self::limited(pace, Limits { sends, ..Limits::default() })
     }
@@ -42,7 +42,7 @@ impl App {
         Self::on(Aws::new(pace), limits)
     }
 
-    /// With phones to ring.
+    /// With push to phones.
     pub fn ringing() -> Self {
         Self::on(Aws::ringing(), Limits::default())
     }
@@ -50,7 +50,7 @@ impl App {
     fn on(aws: Aws, limits: Limits) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions = InProcess::new(
-            aws.dynamodb_client(),
+            &aws.dynamodb_client(),
             aws.management_client(),
             aws.sns_client(),
             aws.s3_client(),
@@ -67,7 +67,7 @@ impl App {
             self.aws.with_cloud(|cloud| cloud.socket_open(&format!("{user}=")));
             self.functions.connect_at(user, &format!("{user}="), "first").await;
         }
-        // Nobody is young any more.
+        // No connection is young any more.
         self.functions.clock.advance(Duration::from_mins(1));
     }
 
@@ -95,7 +95,7 @@ impl App {
         json!({"action": "send", "to": to, "client_msg_id": format!("m{}", self.said), "kind": "text", "body": body})
     }
 
-    /// What it costs to hand on what was written since the last time, as one batch.
+    /// Runs `notify` on all records since the last call, as one batch, and returns the cost.
     pub async fn notify(&self) -> Cost {
         let batch = stream::batch(self.aws.with_cloud(Cloud::records));
         let _ = self.aws.calls();
@@ -104,7 +104,7 @@ impl App {
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
-    /// What it costs to bring the members of the groups along that have moved since the last time, as one batch.
+    /// Runs `fanout` on all groups that changed since the last call, as one batch, and returns the cost.
     pub async fn fanout(&self) -> Cost {
         let batch = json!({ "Records": self.aws.with_cloud(Cloud::heads) });
         let _ = self.aws.calls();
@@ -113,7 +113,7 @@ impl App {
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
-    /// What it costs to take these out of the queue, as one batch, each for its user.
+    /// Runs `ingest` on these messages, as one batch, each for its user, and returns the cost.
     pub async fn ingest(&self, messages: &[(&str, Value)]) -> Cost {
         let _ = self.aws.calls();
         let again = self.functions.ingest(messages).await;
@@ -121,7 +121,7 @@ impl App {
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
-    /// What it costs to remove the objects whose rows were removed since the last time, as one batch.
+    /// Runs the object cleanup of the rows removed since the last call, as one batch, and returns the cost.
     pub async fn sweep(&self) -> Cost {
         let records = self.aws.with_cloud(Cloud::media);
         assert!(!records.is_empty(), "a row was removed");
@@ -131,12 +131,12 @@ impl App {
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
-    /// What these frames cost, sent one after another.
+    /// Sends these frames one after another, and returns their cost.
     pub async fn cost(&self, frames: impl IntoIterator<Item = (&str, Value)>) -> Cost {
         let _ = self.aws.calls();
         let mut cost = Cost::default();
         for (user, frame) in frames {
-            // Also where it is refused: that costs something too.
+            // A refused request has a cost too.
             let action = frame["action"].as_str().unwrap_or_default();
             let answer = self.functions.handle(action, message(user, &frame.to_string())).await;
             cost.invocations += 1;
@@ -158,4 +158,29 @@ impl Cost {
         self.calls += calls.len();
         self
     }
+}
+
+/// An app whose user `bob` has that many conversations, of one message each.
+pub async fn with_conversations(count: usize) -> App {
+    let mut app = App::new(None);
+    let _ = app.say("peer-0", "bob", "a message of some forty characters, say").await;
+    let table = "InboxTable";
+    let rows = app.aws.with_cloud(|cloud| cloud.scan(table));
+    let row = rows.iter().find(|row| row["user_id"]["S"] == "bob").expect("bob has a row").clone();
+    // Copies that differ only in the necessary attributes: sending each message would take minutes.
+    for number in 1..count {
+        let mut item = row.clone();
+        item["conversation_id"]["S"] = json!(format!("dm_copy{number:025}"));
+        item["peer_id"]["S"] = json!(format!("copy-{number}"));
+        let active_at = 1_700_000_000_000_u64 + number as u64;
+        item["active_at"]["N"] = json!(active_at.to_string());
+        for pending in ["pending_from", "pending_since"] {
+            item.as_object_mut().expect("a row").remove(pending);
+        }
+        let put =
+            AwsCall::Database { operation: "PutItem".to_owned(), body: json!({"TableName": table, "Item": item}) };
+        let (status, body) = app.aws.with_cloud(|cloud| cloud.perform(&put));
+        assert_eq!(status, 200, "{body}");
+    }
+    app
 }

@@ -1,12 +1,14 @@
-//! One attacker after another beside pairs of people who chat: what these notice, and what the attack costs, with the template's
-//! limits and without any.
+//! Attacks a server on which pairs of users chat, with the template's limits and without, and measures the pairs'
+//! delays and the attack's cost.
 //!
-//! The control is in the same seconds: pairs like them chat on a second server on the same machine, which nobody attacks. So
-//! what both notice is the machine, which they share, and what only the first notice is the server.
+//! Control pairs chat at the same time on a second server on the same machine, which has no attacker. Delays of both
+//! are the machine's; delays of only the attacked pairs are the server's.
 
 mod attackers;
+mod legal;
 pub(crate) mod pairs;
 mod socket;
+mod waves;
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -15,7 +17,7 @@ use std::time::Duration;
 pub use attackers::Attack;
 use attackers::{Attacker, Fate};
 use clap::ValueEnum as _;
-use local::Logs;
+use local::{Concurrency, Logs, Options};
 use pairs::{Noticed, Span};
 use template::{Overrides, Template};
 use testkit::{AwsCall, Proxy, TestServer};
@@ -29,17 +31,17 @@ use crate::report;
 
 const WARM_UP: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(30);
-/// For what is still under way.
+/// The time for requests that are still running at the end.
 const GRACE: Duration = Duration::from_secs(2);
-/// More than there are cores, so that a call of the embedded database doesn't keep everybody else's from running.
+/// More threads than cores, so that a call of the embedded database does not block all other calls.
 pub(crate) const THREADS: usize = 8;
 
-/// How many times as long as beside it a message may take, of a hundred the slowest but one.
+/// The allowed p99 of the pairs, as a multiple of the control's.
 const TIMES_MAX: f64 = 1.5;
-/// A difference of less is no more than two runs of the same have.
+/// A smaller difference also occurs between two equal runs.
 const DIFFERENCE_MS_MIN: f64 = 20.0;
 
-/// The parameters of the template that limit somebody, and their values for no limit.
+/// The parameters of the template that limit a user, and their values for no limit.
 const LIFTED: [(&str, &str); 6] = [
     ("ConnectionsPerUser", "0"),
     ("RequestRate", "off"),
@@ -49,35 +51,46 @@ const LIFTED: [(&str, &str); 6] = [
     ("ThrottlingBurstLimit", "1000000"),
 ];
 
-/// What was measured.
+/// The measured tables.
 pub struct Report {
-    /// What the pairs noticed.
+    /// Delays and failures of the pairs.
     pub pairs: String,
-    /// What became of the attacks.
+    /// Outcome and cost of the attacks.
     pub attacks: String,
-    /// What does not hold though it must.
+    /// Outcome of the attacks whose frames each find a process.
+    pub waves: String,
+    /// The attacks that broke a limit.
     pub broken: Vec<String>,
 }
 
 /// Runs these attacks, or all, with the limits and without.
 pub fn measure(only: &[Attack]) -> anyhow::Result<Report> {
     let mut written = Report {
-        pairs: "| attack | limits | p50, ms | p99 | beside: p50 | p99 | refused | lost | closed | turned away |\n|---|---|---|---|---|---|---|---|---|---|\n"
+        pairs: "| attack | limits | p50, ms | p99 | control p50 | control p99 | refused | lost | closed | not opened |\n|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned(),
         attacks: "| attack | limits | accepted | refused | throttled | closed | posts per message | read units/s | write units/s | $ per hour |\n|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned(),
+        waves: "| attack | most of one action/s | first waves served, s | posts/s until then | posts/s, later | busy processes until then | later | control | read units/s of the attacker's partition | refused | closed | not opened | pairs p99, ms | control p99 | pairs refused, lost, closed, not opened |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n".to_owned(),
         broken: Vec::new(),
     };
     let attacks = Attack::value_variants().iter().filter(|attack| only.is_empty() || only.contains(attack));
     let bar = report::progress(attacks.clone().count() * 2);
     for attack in attacks {
         for limited in [true, false] {
+            if attack.is_wave() && !limited {
+                continue;
+            }
             bar.set_message(format!("{}, {}", name(*attack), limits(limited)));
-            // A server ends with its runtime, and so does whatever was left over.
+            // A server ends with its runtime, and so do all of its tasks.
             let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
-            let round = runtime.block_on(round(*attack, limited));
+            if *attack == Attack::Legal {
+                runtime.block_on(legal::round(&mut written));
+            } else if attack.is_wave() {
+                runtime.block_on(waves::round(*attack, &mut written));
+            } else {
+                runtime.block_on(round(*attack, limited)).write(&mut written);
+            }
             runtime.shutdown_timeout(GRACE);
-            round.write(&mut written);
             bar.inc(1);
         }
     }
@@ -99,7 +112,7 @@ struct Round {
     noticed: Noticed,
     beside: Noticed,
     fate: Fate,
-    /// What the attacked server spent, and the one beside it.
+    /// The cost of the attacked server, and of the control.
     spent: Spent,
     spent_beside: Spent,
 }
@@ -110,7 +123,7 @@ async fn round(attack: Attack, limited: bool) -> Round {
     let attacker = Attacker::prepare(attack, &here.server).await;
     let start = Instant::now();
     let (from, until) = (start + WARM_UP, start + WARM_UP + MEASURED);
-    let span = Span { start, from, until, end: until + GRACE };
+    let span = Span { pause: pairs::PAUSE, start, from, until, end: until + GRACE };
     let attacking = async {
         sleep_until(from).await;
         let _ = (here.spent(), beside.spent());
@@ -137,8 +150,7 @@ impl Round {
             written.pairs,
             "| {name} | {limits} | {p50:.1} | {p99:.1} | {p50_beside:.1} | {p99_beside:.1} | {refused} | {lost} | {closed} | {turned_away} |"
         );
-        let is_slower = p99 > TIMES_MAX * p99_beside && p99 - p99_beside > DIFFERENCE_MS_MIN;
-        let is_noticed = is_slower || [refused, lost, closed, turned_away].into_iter().any(|count| *count > 0);
+        let is_noticed = is_noticed(noticed, beside);
         // With limits or without.
         let is_heard = *attack == Attack::Ended && fate.received > 0;
         if is_heard || (*limited && is_noticed) {
@@ -168,7 +180,15 @@ impl Round {
     }
 }
 
-/// A server, and what it spends.
+/// Returns whether the pairs have longer delays or more failures than the control.
+fn is_noticed(noticed: &Noticed, beside: &Noticed) -> bool {
+    let [p99, p99_beside] = [noticed, beside].map(|noticed| report::percentile_ms(&noticed.latencies, 99));
+    let is_slower = p99 > TIMES_MAX * p99_beside && p99 - p99_beside > DIFFERENCE_MS_MIN;
+    let counts = |noticed: &Noticed| [noticed.refused, noticed.lost, noticed.closed, noticed.turned_away];
+    is_slower || counts(noticed).iter().zip(counts(beside)).any(|(here, beside)| *here > beside)
+}
+
+/// A server and its costs.
 struct Site {
     server: Arc<TestServer>,
     watched: Arc<Mutex<Spent>>,
@@ -179,32 +199,55 @@ struct Site {
 #[derive(Default)]
 struct Spent {
     cost: Cost,
-    /// Frames with messages of others than the pairs.
+    /// Frames with messages of users outside of the pairs.
     posts: usize,
+    /// The times of posts to users outside of the pairs.
+    posted: Vec<Instant>,
+    /// Units read of the inbox rows of the attacker.
+    partition_reads: Vec<(Instant, f64)>,
 }
 
 impl Site {
     async fn open(limited: bool) -> Self {
+        // Tests lift some limits; here they are the template's again.
+        Self::with(Duration::ZERO, |options| options.parameters = if limited { as_deployed() } else { lifted() }).await
+    }
+
+    /// A server with a process for each event and slow calls of the database.
+    async fn elastic() -> Self {
+        let change = |options: &mut Options| {
+            options.parameters = as_deployed();
+            options.concurrency = Concurrency { of_function: waves::PROCESSES, of_socket: waves::PROCESSES };
+        };
+        Self::with(waves::LATENCY, change).await
+    }
+
+    async fn with(latency: Duration, change: impl FnOnce(&mut Options)) -> Self {
         let (watched, lines) = (Arc::<Mutex<Spent>>::default(), Arc::<Mutex<Vec<String>>>::default());
         let watching = Arc::clone(&watched);
-        let proxy = Proxy::watching(move |_, call, status, body| {
+        let proxy = Proxy::distant(latency, move |_, call, status, body| {
             watching.lock().expect("nobody panics with it").count(call, status, body);
         });
         let proxy = proxy.await;
         let logs = Logs::Keep(Arc::clone(&lines));
         let server = proxy.server_with(|options| {
-            // What a test lifts is as in the template again.
-            options.parameters = if limited { as_deployed() } else { lifted() };
+            change(options);
             options.logs = logs;
         });
         Self { server: server.await, watched, lines, _proxy: proxy }
     }
 
-    /// Since the last look.
+    /// Counts the log lines since the last call that contain this text.
+    fn lines_with(&self, part: &str) -> usize {
+        let lines = std::mem::take(&mut *self.lines.lock().expect("nobody panics with it"));
+        lines.iter().filter(|line| line.contains(part)).count()
+    }
+
+    /// Returns the costs since the last call.
     fn spent(&self) -> Spent {
         let mut spent = std::mem::take(&mut *self.watched.lock().expect("nobody panics with it"));
         let lines = std::mem::take(&mut *self.lines.lock().expect("nobody panics with it"));
-        // An event's line has how long it took. Of those, connections that come and go brought no frame.
+        // The line of an event has its duration. An event of a connect or disconnect has no frame.
         let events = lines.iter().filter(|line| line.contains(" duration_ms="));
         let is_frame = |line: &&String| {
             ![" route=authorize", " route=$connect", " route=$disconnect"].iter().any(|route| line.contains(route))
@@ -216,7 +259,7 @@ impl Site {
     }
 }
 
-/// All as in the template, also what the local server lifts.
+/// All limits as in the template, including those that the local server lifts.
 fn as_deployed() -> Overrides {
     let template = Template::of_workspace().expect("the workspace has a template");
     let first_messages =
@@ -232,13 +275,21 @@ fn lifted() -> Overrides {
 impl Spent {
     fn count(&mut self, call: &AwsCall, status: u16, body: &str) {
         self.cost.calls += 1;
-        self.cost.units += units(call, status, body);
+        let units = units(call, status, body);
+        let of_attacker = || call.body().to_string().contains(&format!("\"{}\"", attackers::ATTACKER));
+        if call.body()["TableName"] == "InboxTable" && of_attacker() {
+            self.partition_reads.push((Instant::now(), units.reads()));
+        }
+        self.cost.units += units;
         if let AwsCall::Post { frame, .. } = call
             && status == 200
         {
             self.cost.frames_out += 1;
             let sender = frame["messages"][0]["sender_id"].as_str();
             self.posts += usize::from(sender.is_some_and(|sender| !sender.starts_with(pairs::PREFIX)));
+            if !frame.to_string().contains(pairs::PREFIX) {
+                self.posted.push(Instant::now());
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! DynamoDB and @connections in this process, that count what a call costs and take as long as told, by tokio's clock.
+//! DynamoDB and @connections in this process. Each call has a counted cost and a given duration, on tokio's clock.
 
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -39,7 +39,7 @@ impl AddAssign for Units {
     }
 }
 
-/// A call that was answered: what it cost, and when.
+/// A finished call with its cost and times.
 #[derive(Clone, Debug)]
 pub struct MeasuredCall {
     pub operation: String,
@@ -50,6 +50,22 @@ pub struct MeasuredCall {
 
 /// How long a call takes.
 pub type Pace = fn(operation: &str, rng: &mut fastrand::Rng) -> Duration;
+
+/// The median of a call, by operation, with a long tail: p95 is 2.8 times the median, p99 4.3 times.
+pub(crate) fn as_on_aws(operation: &str, rng: &mut fastrand::Rng) -> Duration {
+    let median_ms = match operation {
+        "TransactWriteItems" => 10.0,
+        "PostToConnection" => 8.0,
+        _ => 4.0,
+    };
+    // Log-normal, like a product of many small delays.
+    Duration::from_secs_f64(median_ms / 1_000.0 * (0.63 * normal(rng)).exp())
+}
+
+/// Returns a normally distributed number, by Box and Muller.
+pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
+    (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
+}
 
 /// Clones are the same AWS.
 #[derive(Clone)]
@@ -68,7 +84,7 @@ impl Aws {
         Self::of(Cloud::new(), pace)
     }
 
-    /// With phones to ring.
+    /// With push to phones.
     pub fn ringing() -> Self {
         Self::of(Cloud::streaming(), None)
     }
@@ -121,7 +137,7 @@ impl Aws {
             let Inner { pace, rng, .. } = &mut *self.lock();
             pace.map(|pace| pace(call.operation(), rng))
         };
-        // It takes effect half way.
+        // The effect comes after half of the time.
         if let Some(delay) = delay {
             sleep(delay / 2).await;
         }
@@ -140,8 +156,8 @@ impl Aws {
     }
 }
 
-/// What the answer says it cost. A write that was refused says nothing, and costs what it would have, as DynamoDB's guide
-/// has it (`WorkingWithItems`): a unit for an item of up to 1 KB; two in a transaction, where AWS does not say.
+/// Returns the cost that the reply reports. A refused write reports none and costs the same, as DynamoDB's guide states
+/// (`WorkingWithItems`). An item of up to 1 KB is a unit. Two units in a transaction are an assumption.
 pub fn units(call: &AwsCall, status: u16, body: &str) -> Units {
     if !matches!(call, AwsCall::Database { .. }) {
         return Units::default();

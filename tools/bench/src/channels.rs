@@ -1,25 +1,24 @@
-//! A post in a channel, by the number of its members and of those who look at it: what it costs, exactly, and how long it takes until its
-//! first and its last frame, with latencies as on AWS.
+//! Cost of a post in a channel by its members and subscribers. Times of its first and last frame, with latencies as on
+//! AWS.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
 use crate::app::{App, Cost};
-use crate::aws::Pace;
+use crate::aws::{Pace, as_on_aws};
 use crate::groups::{Frames, told};
-use crate::path::as_on_aws;
 use crate::{money, report};
 
-/// Members, and how many of them look at it. The last is as many as one channel tells.
+/// Members and subscribers. The last number is the limit of subscribers that one channel serves.
 const SIZES: [(usize, usize); 7] =
     [(100, 0), (100, 20), (10_000, 20), (100_000, 0), (100_000, 20), (100_000, 200), (100_000, 2_000)];
-/// For times: they do not depend on the members.
+/// Subscribers and posts for the times, which do not depend on the members.
 const WATCHING: [(usize, u64); 4] = [(1, 500), (20, 500), (200, 100), (2_000, 20)];
-/// What an entry adds, and how many are added with it.
+/// The members that one entry adds.
 const ADDED: usize = 50;
 
-/// Alice's channel, at which so many of its members look. The others are not connected.
+/// Creates Alice's channel with these numbers of members and subscribers. Other members are not connected.
 async fn channel(members: usize, watching: usize, pace: Option<Pace>) -> (App, Value) {
     let app = App::new(pace);
     let others: Vec<String> = (1..members).map(|number| format!("u{number}")).collect();
@@ -44,10 +43,10 @@ fn post(channel: &Value, id: u64) -> Value {
     json!({"action": "send", "conversation_id": channel, "client_msg_id": format!("m{id}"), "kind": "text", "body": body})
 }
 
-/// By the number of members, and of those who look.
+/// Returns the costs by the numbers of members and subscribers.
 pub async fn costs() -> String {
     let mut table = String::from(
-        "| members | watching | write units | read units | calls | frames out | for a million |\n|---|---|---|---|---|---|---|\n",
+        "| members | subscribers | write units | read units | calls | frames out | $ per million |\n|---|---|---|---|---|---|---|\n",
     );
     for (members, watching) in SIZES {
         let (app, channel) = channel(members, watching, None).await;
@@ -67,11 +66,11 @@ pub async fn costs() -> String {
     table
 }
 
-/// By the number of those who look.
+/// Returns the times by the number of subscribers.
 pub async fn times() -> String {
     let mut rng = fastrand::Rng::with_seed(1);
     let mut table = String::from(
-        "| watching | posts | first frame p50, ms | p99 | last frame p50, ms | p99 |\n|---|---|---|---|---|---|\n",
+        "| subscribers | posts | first frame p50, ms | p99 | last frame p50, ms | p99 |\n|---|---|---|---|---|---|\n",
     );
     for (watching, posts) in WATCHING {
         let (app, channel) = channel(watching + 1, watching, Some(as_on_aws)).await;

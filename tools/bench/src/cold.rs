@@ -1,5 +1,5 @@
-//! Cold starts: each function's process from its start to its first `next`, its first invocation beside warm ones, its memory
-//! and size; and the smallest program that the Lambda runtime allows, in the same run.
+//! Cold starts: the time of each function from process start to its first `next`, its first and warm invocations,
+//! memory and size. The smallest program that the Lambda runtime allows is in the same run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use local::RuntimeApi;
 use template::workspace_root;
 use testkit::stream::whole_template;
-use testkit::{TestServer, functions};
+use testkit::{TestServer, programs};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout};
@@ -20,14 +20,14 @@ use crate::report;
 
 const STARTS: usize = 30;
 const WARM: usize = 20;
-/// What Debian calls the one file with all certificates. Lambda's Amazon Linux has such a file too, but not a folder of
-/// hundreds beside it, which would be read as well: twice the work.
+/// Debian's file with all certificates. Lambda's Amazon Linux has such a file too. Debian also has a folder with a file
+/// for each certificate, which the SDK would read as well: twice the work.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Nobody waits for it.
+/// Functions that no user waits for.
 const NO_WARM_UP: [&str; 1] = ["notify"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The event that a function is given: the one of its own name, or the cheapest.
+/// Returns the event for a function: the event of its own name, or the cheapest.
 fn event(function: &str) -> &str {
     match function {
         "drain" => "ping",
@@ -52,9 +52,9 @@ pub async fn table() -> anyhow::Result<String> {
         ("TOKEN_AUDIENCE", "any".to_owned()),
     ];
     let mut table = String::from(
-        "| program | start → warm-up, ms | start → first `next`, ms | first invocation, ms | a warm one, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|---|\n",
+        "| program | start → warm-up, ms | start → first `next`, ms | first invocation, ms | warm invocation, ms | memory at `next`, MB | size, MB |\n|---|---|---|---|---|---|---|\n",
     );
-    let smallest = functions().get("smallest").context("the smallest program was not built")?;
+    let smallest = &programs().join("smallest");
     let bar = report::progress(1 + template.functions.len());
     let row = starts(smallest, &BTreeMap::new(), "ping").await?;
     row.write(&mut table, "the smallest `lambda_runtime` program", smallest)?;
@@ -62,7 +62,7 @@ pub async fn table() -> anyhow::Result<String> {
         bar.inc(1);
         let mut environment = function.environment.clone();
         environment.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        let binary = functions().get(&function.binary).context("it was not built")?;
+        let binary = &programs().join(&function.binary);
         let mut all = starts(binary, &environment, event(&function.binary)).await?;
         let warm_ups = if NO_WARM_UP.contains(&function.binary.as_str()) { 0 } else { STARTS };
         for _ in 0..warm_ups {
@@ -76,7 +76,7 @@ pub async fn table() -> anyhow::Result<String> {
 
 #[derive(Default)]
 struct Starts {
-    /// Until the first call of its warm-up, of a program that has one.
+    /// The times until the first call of the warm-up, if the program has a warm-up.
     warming_ms: Vec<f64>,
     next_ms: Vec<f64>,
     first_ms: Vec<f64>,
@@ -92,7 +92,7 @@ impl Starts {
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied().unwrap_or_default()
         });
-        let warming = if self.warming_ms.is_empty() { "has none".to_owned() } else { format!("{warming:.1}") };
+        let warming = if self.warming_ms.is_empty() { "none".to_owned() } else { format!("{warming:.1}") };
         writeln!(table, "| {name} | {warming} | {next:.1} | {first:.1} | {warm:.1} | {memory:.1} | {size:.1} |")?;
         Ok(())
     }
@@ -169,7 +169,7 @@ fn ms(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() * 1_000.0
 }
 
-/// Resident, as Linux says.
+/// Returns the resident memory that Linux reports.
 fn memory_mb(pid: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("memory is read as on Linux")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

@@ -1,5 +1,5 @@
-//! A message in a group, by the number of its members: what it costs, exactly; how long it takes until its first and its last frame, with
-//! latencies as on AWS; and how many can write at once.
+//! Cost of a message in a group by its number of members. Times of its first and last frame, with latencies as on AWS,
+//! and concurrent writers.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,13 +11,12 @@ use testkit::{frame_of, message, up_to};
 use tokio::time::{Instant, sleep};
 
 use crate::app::{App, Cost};
-use crate::aws::Pace;
-use crate::path::{as_on_aws, normal};
+use crate::aws::{Pace, as_on_aws, normal};
 use crate::{money, report};
 
 /// Members, and how many of the others are connected: three of ten, with a device each.
 const SIZES: [(usize, usize); 6] = [(3, 1), (10, 3), (32, 9), (100, 30), (256, 76), (500, 150)];
-/// For these sizes, what was reckoned before it was built: write units, read units, calls, and dollars for a million messages.
+/// The prediction for these sizes: write units, read units, calls, and dollars for a million messages.
 const RECKONED: [(u32, u32, u32, u32); 6] = [
     (10, 8, 10, 13),
     (19, 19, 26, 22),
@@ -26,18 +25,18 @@ const RECKONED: [(u32, u32, u32, u32); 6] = [
     (338, 394, 593, 345),
     (656, 766, 1_157, 669),
 ];
-/// Members whom whoever writes tells by itself.
+/// The largest group to whose members `send` posts.
 const INLINE_MAX: usize = 32;
 /// From a write to the function on its stream: p50 213 ms, p99 552 ms, measured in eu-west-1 in 2022
 /// (bitesizedserverless.com/bite/serverless-messaging-latency-compared).
 const STREAM_MEDIAN_MS: f64 = 213.0;
 const STREAM_SIGMA: f64 = 0.41;
-/// Writers at once: entries that begin in a second, over so long.
+/// Concurrent writers: entries per second, and the duration.
 const RATES: [u32; 5] = [5, 10, 20, 30, 50];
 const WRITING: Duration = Duration::from_secs(30);
 
-/// Alice's group, of whom so many others are connected and have read what was written. The others were never there.
-async fn group(members: usize, online: usize, pace: Option<Pace>) -> (App, Value) {
+/// Creates Alice's group, of which this number of other members is connected and has read everything.
+pub(crate) async fn group(members: usize, online: usize, pace: Option<Pace>) -> (App, Value) {
     let app = App::new(pace);
     let others: Vec<String> = (1..members).map(|number| format!("u{number}")).collect();
     app.online(&["alice"]).await;
@@ -60,23 +59,23 @@ async fn group(members: usize, online: usize, pace: Option<Pace>) -> (App, Value
     (app, group)
 }
 
-fn say(group: &Value, id: u64) -> Value {
+pub(crate) fn say(group: &Value, id: u64) -> Value {
     let body = "a message of some forty characters, say";
     json!({"action": "send", "conversation_id": group, "client_msg_id": format!("m{id}"), "kind": "text", "body": body})
 }
 
-/// What one message costs with all that comes of it but what those who get it do.
+/// Returns the costs of `send` and of `fanout` for one message, without the recipients' requests.
 async fn message_in(members: usize, online: usize) -> (Cost, Cost) {
     let (app, group) = group(members, online, None).await;
     let sent = app.cost([("alice", say(&group, 1))]).await;
     (sent, app.fanout().await)
 }
 
-/// By the number of members, beside what was reckoned.
+/// Returns the costs by the number of members, with the prediction.
 pub async fn costs() -> String {
     let mut table = String::from(
-        "| members | connected | write units: table + index | read units | calls | frames out | for a million | reckoned: write units, read units, calls, for a million |\n\
-         |---|---|---|---|---|---|---|---|\n",
+        "| members | connected | write units: table + index | read units | calls | frames out | $ per million | predicted writes | predicted reads | predicted calls | predicted $ |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for ((members, online), (writes, reads, calls, dollars)) in SIZES.into_iter().zip(RECKONED) {
         let (sent, told) = message_in(members, online).await;
@@ -86,7 +85,7 @@ pub async fn costs() -> String {
         let bill = money::in_a_group(&sent, &told);
         let _ = writeln!(
             table,
-            "| {members} | {online} | {table_writes} + {index_writes} | {} | {} | {} | ${bill:.0} | {writes}, {reads}, {calls}, ${dollars} |",
+            "| {members} | {online} | {table_writes} + {index_writes} | {} | {} | {} | ${bill:.0} | {writes} | {reads} | {calls} | ${dollars} |",
             units(|cost| cost.units.reads()),
             sent.calls + told.calls,
             sent.frames_out + told.frames_out,
@@ -95,7 +94,7 @@ pub async fn costs() -> String {
     table
 }
 
-/// From the send to a frame: the first, and the last.
+/// The times from `send` to the first and to the last frame.
 pub(crate) struct Frames {
     pub first: Duration,
     pub last: Duration,
@@ -106,7 +105,7 @@ pub(crate) async fn told(app: &App, frame: Value, rng: &mut fastrand::Rng, by_st
     let began = Instant::now();
     app.ok("alice", frame).await;
     if by_stream {
-        // The record is there from the commit on.
+        // The record exists from the commit on.
         let calls = app.aws.calls();
         let commit = calls.iter().find(|call| call.operation == "TransactWriteItems").expect("it was stored").ended;
         let comes = commit + Duration::from_secs_f64(STREAM_MEDIAN_MS / 1e3 * (STREAM_SIGMA * normal(rng)).exp());
@@ -121,11 +120,11 @@ pub(crate) async fn told(app: &App, frame: Value, rng: &mut fastrand::Rng, by_st
     Frames { first: posts().min().expect("somebody is connected"), last: posts().max().unwrap_or_default() }
 }
 
-/// Of a direct message, and of groups.
+/// Returns the times of a direct message and of groups.
 pub async fn times() -> String {
     let mut rng = fastrand::Rng::with_seed(1);
     let mut table = String::from(
-        "| to | told by | messages | first frame p50, ms | p99 | last frame p50, ms | p99 |\n|---|---|---|---|---|---|---|\n",
+        "| to | posted by | messages | first frame p50, ms | p99 | last frame p50, ms | p99 |\n|---|---|---|---|---|---|---|\n",
     );
     let mut row = |name: &str, by: &str, all: Vec<Frames>| {
         let [first, last] = report::sorted(all.iter().map(|frames| [frames.first, frames.last]));
@@ -142,7 +141,7 @@ pub async fn times() -> String {
         let next = app.message("bob", "hi");
         all.push(told(&app, next, &mut rng, false).await);
     }
-    row("one other", "`send`", all);
+    row("one user", "`send`", all);
     for (members, online) in SIZES {
         let (app, group) = group(members, online, Some(as_on_aws)).await;
         let by_stream = members > INLINE_MAX;
@@ -150,21 +149,21 @@ pub async fn times() -> String {
         for id in 0..if by_stream { 3_000 / members as u64 } else { 500 } {
             all.push(told(&app, say(&group, id), &mut rng, by_stream).await);
         }
-        row(&format!("a group of {members}"), if by_stream { "the stream" } else { "`send`" }, all);
+        row(&format!("a group of {members}"), if by_stream { "`fanout`" } else { "`send`" }, all);
     }
     table
 }
 
-/// What became of one that was written beside others.
+/// The outcome of an entry that was written concurrently with others.
 struct Written {
     took: Duration,
     is_refused: bool,
 }
 
-/// Entries that begin at random times, at each rate, all in one group above those that are told at once.
+/// Writes entries at random times, at each rate, into one group in which `fanout` posts.
 pub async fn contention() -> String {
     let mut table = String::from(
-        "| entries a second | entries | tries for each | told `conflict` | answered p50, ms | p99 |\n|---|---|---|---|---|---|\n",
+        "| entries/s | entries | tries per entry | `conflict` replies | reply p50, ms | p99 |\n|---|---|---|---|---|---|\n",
     );
     for rate in RATES {
         let (app, group) = group(40, 0, Some(as_on_aws)).await;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use testkit::{AwsCall, up_to};
+use testkit::up_to;
 
-use crate::app::{App, Cost};
+use crate::app::{App, Cost, with_conversations};
 use crate::{ingest, plot, report};
 
-/// What it costs as things grow, as a table, and a plot beside it. Flat, or the text under the table says what it grows with.
+/// Returns the costs by everything that grows, and writes a plot. The page explains each cost that is not flat.
 pub async fn table() -> anyhow::Result<String> {
     let mut table =
         String::from("| what grows | operation | read units | write units | calls |\n|---|---|---|---|---|\n");
@@ -43,10 +43,10 @@ pub async fn table() -> anyhow::Result<String> {
 
 const CONVERSATIONS: &str = "conversations of the user";
 const MESSAGES: &str = "messages in the conversation";
-const WAITING: &str = "messages of a service that wait for the user";
+const WAITING: &str = "pending messages of a service";
 const DEVICES: &str = "devices of the recipient";
 const BYTES: &str = "bytes of body";
-const READ_OF_HALF: &str = "read of the older half, at once";
+const READ_OF_HALF: &str = "read of the older half";
 
 struct Row {
     count: usize,
@@ -94,7 +94,7 @@ async fn by_waiting(rows: &mut Vec<Row>) {
             let _ = app.ingest(&told(id)).await;
         }
         let mut row = |operation, cost| rows.push(Row { count, what: WAITING, operation, cost });
-        row("ingest: the next", app.ingest(&told(count)).await);
+        row("ingest: next message", app.ingest(&told(count)).await);
         app.online(&["bob"]).await;
         let inbox = json!({"action": "inbox", "limit": 10});
         let conversation = app.ok("bob", inbox.clone()).await["conversations"][0]["conversation_id"].clone();
@@ -126,29 +126,4 @@ async fn by_size(rows: &mut Vec<Row>) {
         let next = app.message("bob", &"x".repeat(count));
         rows.push(Row { count, what: BYTES, operation: "send", cost: app.cost([("alice", next)]).await });
     }
-}
-
-/// An app whose user `bob` has that many conversations, of one message each.
-pub async fn with_conversations(count: usize) -> App {
-    let mut app = App::new(None);
-    let _ = app.say("peer-0", "bob", "a message of some forty characters, say").await;
-    let table = "InboxTable";
-    let rows = app.aws.with_cloud(|cloud| cloud.scan(table));
-    let row = rows.iter().find(|row| row["user_id"]["S"] == "bob").expect("bob has a row").clone();
-    // Its copies, differing in what must differ: sending each would take minutes.
-    for number in 1..count {
-        let mut item = row.clone();
-        item["conversation_id"]["S"] = json!(format!("dm_copy{number:025}"));
-        item["peer_id"]["S"] = json!(format!("copy-{number}"));
-        let active_at = 1_700_000_000_000_u64 + number as u64;
-        item["active_at"]["N"] = json!(active_at.to_string());
-        for pending in ["pending_from", "pending_since"] {
-            item.as_object_mut().expect("a row").remove(pending);
-        }
-        let put =
-            AwsCall::Database { operation: "PutItem".to_owned(), body: json!({"TableName": table, "Item": item}) };
-        let (status, body) = app.aws.with_cloud(|cloud| cloud.perform(&put));
-        assert_eq!(status, 200, "{body}");
-    }
-    app
 }

@@ -1,5 +1,5 @@
-//! What a team's own servers write: what a million messages cost, how many a second come through the queue on this machine, and what
-//! people who chat notice of a campaign, by how many batches are delivered at once.
+//! Messages from a team's own servers: their cost, and their rate through the queue on this machine. Delays of chats
+//! during a campaign, by the number of concurrent batches.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -18,16 +18,16 @@ use crate::attack::pairs::{self, Noticed, Span};
 use crate::money::Bill;
 use crate::{money, report};
 
-/// Batches at once, as `BackendConcurrency` says.
+/// Concurrent batches, as in `BackendConcurrency`.
 const AT_ONCE: [u32; 4] = [2, 5, BY_DEFAULT, 50];
 const BY_DEFAULT: u32 = 10;
-/// What SQS and Lambda put into a batch.
+/// The largest batch of SQS and Lambda.
 const BATCH: usize = 10;
-/// How many are put into the queue for one measurement, and to how many users.
+/// The messages in the queue for one measurement, and their recipients.
 const MESSAGES: usize = 2_000;
 const USERS: usize = 200;
 const PATIENCE: Duration = Duration::from_mins(2);
-/// For people who chat: before the campaign, beside it, and for what is still under way.
+/// The times before, during and after the campaign, for the pairs.
 const WARM_UP: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ pub(crate) fn message(to: &str, id: usize) -> Value {
     json!({"to": to, "from": "@orders", "client_msg_id": format!("m{id}"), "kind": "text", "body": body})
 }
 
-/// Of a million messages, as they come out of the queue one by one or in full batches, to users of whom each has had one before.
+/// Returns the costs of a million messages, single or in full batches, to users with an earlier message.
 pub async fn costs() -> String {
     let mut table = String::from(
         "| a million messages | SQS | Lambda | logs | reads | writes | frames | all |\n|---|---|---|---|---|---|---|---|\n",
@@ -47,8 +47,8 @@ pub async fn costs() -> String {
     for (name, messages, is_online) in [
         ("in tens, online", BATCH, true),
         ("in tens, offline", BATCH, false),
-        ("one by one, online", 1, true),
-        ("one by one, offline", 1, false),
+        ("single, online", 1, true),
+        ("single, offline", 1, false),
     ] {
         let cost = taken(messages, is_online).await;
         let (sqs, bill) = money::of_services(&cost, messages);
@@ -62,7 +62,7 @@ pub async fn costs() -> String {
     table
 }
 
-/// What a batch costs, of which each message is to another user.
+/// Returns the cost of a batch with a different user for each message.
 async fn taken(messages: usize, is_online: bool) -> Cost {
     let app = App::new(None);
     let users: Vec<String> = (0..messages).map(|number| format!("u{number}")).collect();
@@ -75,7 +75,7 @@ async fn taken(messages: usize, is_online: bool) -> Cost {
     app.ingest(&batch(2)).await
 }
 
-/// The local server, which delivers so many batches at once.
+/// Starts a local server with this number of concurrent batches.
 async fn server(at_once: u32) -> TestServer {
     TestServer::with(|options| {
         options.parameters.insert("BackendConcurrency".to_owned(), at_once.to_string());
@@ -83,21 +83,25 @@ async fn server(at_once: u32) -> TestServer {
     .await
 }
 
-fn queue(server: &TestServer) -> &Queue {
+pub(crate) fn queue(server: &TestServer) -> &Queue {
     server.local().queue("BackendQueue").expect("the template has it")
 }
 
-/// Puts messages into the queue, to so many users in turn, and has nothing taken out of it from here on.
+/// Pauses the queue, and puts messages for this number of users into it.
 async fn fill(server: &TestServer, ids: Range<usize>, users: usize) {
     queue(server).pause(true);
+    publish(server, ids.map(|id| message(&format!("u{}", id % users), id)).collect()).await;
+}
+
+/// Puts messages into the queue.
+pub(crate) async fn publish(server: &TestServer, messages: Vec<Value>) {
     let local = format!("{}/local", server.local().http_url());
     let local: Value = server.http.get(local).send().await.expect("it answers").json().await.expect("in JSON");
-    for batch in ids.collect::<Vec<_>>().chunks(BATCH) {
-        let entries = batch.iter().map(|id| {
-            let user = format!("u{}", id % users);
+    for batch in messages.chunks(BATCH) {
+        let entries = batch.iter().map(|message| {
+            let id = &message["client_msg_id"];
             json!({
-                "Id": id.to_string(), "MessageGroupId": user, "MessageDeduplicationId": id.to_string(),
-                "MessageBody": message(&user, *id).to_string(),
+                "Id": id, "MessageGroupId": message["to"], "MessageDeduplicationId": id, "MessageBody": message.to_string(),
             })
         });
         let request = json!({"QueueUrl": local["queue_url"], "Entries": entries.collect::<Vec<_>>()});
@@ -107,7 +111,7 @@ async fn fill(server: &TestServer, ids: Range<usize>, users: usize) {
     }
 }
 
-/// Until all that is in the queue is delivered.
+/// Waits until the queue is delivered, and returns the time.
 async fn emptied(server: &TestServer) -> Duration {
     let began = Instant::now();
     queue(server).pause(false);
@@ -115,9 +119,9 @@ async fn emptied(server: &TestServer) -> Duration {
     began.elapsed()
 }
 
-/// Messages a second out of the queue, to people who are not there.
+/// Returns the messages per second out of the queue, to offline users.
 pub async fn rates() -> String {
-    let mut table = String::from("| batches at once | to users | messages/s |\n|---|---|---|\n");
+    let mut table = String::from("| concurrent batches | users | messages/s |\n|---|---|---|\n");
     let bar = report::progress(AT_ONCE.len() + 1);
     let rows = AT_ONCE.into_iter().map(|at_once| (at_once, USERS));
     for (at_once, users) in rows.chain([(BY_DEFAULT, 1)]) {
@@ -134,15 +138,15 @@ pub async fn rates() -> String {
     table
 }
 
-/// What pairs notice of a campaign, beside others on a server that has none.
+/// Returns the delays of pairs during a campaign, and of control pairs on another server.
 pub fn beside() -> anyhow::Result<String> {
     let mut table = String::from(
-        "| batches at once | campaign, messages/s | p50, ms | p99 | beside: p50 | p99 | refused | lost | closed | turned away |\n|---|---|---|---|---|---|---|---|---|---|\n",
+        "| concurrent batches | campaign, messages/s | p50, ms | p99 | control p50 | control p99 | refused | lost | closed | not opened |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let bar = report::progress(AT_ONCE.len() + 1);
     for at_once in [None].into_iter().chain(AT_ONCE.map(Some)) {
         bar.inc(1);
-        // A server ends with its runtime, and so does whatever was left over.
+        // A server ends with its runtime, and so do all of its tasks.
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
         let (noticed, noticed_beside, rate) = runtime.block_on(round(at_once));
         runtime.shutdown_timeout(GRACE);
@@ -162,7 +166,7 @@ pub fn beside() -> anyhow::Result<String> {
     Ok(table)
 }
 
-/// What those notice on whose server the campaign is, and those beside; and its messages a second.
+/// Returns the delays of the pairs, of the control pairs, and the messages per second of the campaign.
 async fn round(at_once: Option<u32>) -> (Noticed, Noticed, f64) {
     let at_most = at_once.unwrap_or(BY_DEFAULT);
     let (here, beside) = tokio::join!(server(at_most), server(at_most));
@@ -171,7 +175,7 @@ async fn round(at_once: Option<u32>) -> (Noticed, Noticed, f64) {
     fill(&here, 0..if at_once.is_some() { CAMPAIGN } else { 0 }, USERS).await;
     let start = Instant::now();
     let (from, until) = (start + WARM_UP, start + WARM_UP + MEASURED);
-    let span = Span { start, from, until, end: until + GRACE };
+    let span = Span { pause: pairs::PAUSE, start, from, until, end: until + GRACE };
     let campaign = async {
         sleep_until(from).await;
         let waiting = queue(&here).len();

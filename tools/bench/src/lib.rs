@@ -1,5 +1,4 @@
-//! What each operation costs and how long it takes. `cargo run --release --bin bench` writes the tables under
-//! `docs/bench/`.
+//! Costs and times of each operation. `cargo run --release --bin bench` writes the tables into `docs/bench/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

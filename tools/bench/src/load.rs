@@ -17,10 +17,10 @@ const WARM_UP: Duration = Duration::from_secs(2);
 
 const PAIRS: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
-/// Pairs of clients chat as fast as the answers come, then at half of the best rate.
+/// Pairs of clients chat as fast as the replies come, then at half of the best rate.
 pub async fn table() -> anyhow::Result<String> {
     let mut table = String::from(
-        "| pairs of clients | asked for | sent, delivered and acknowledged, messages/s | p50 send → recipient, ms | p95 | p99 |\n|---|---|---|---|---|---|\n",
+        "| pairs of clients | requested rate | messages/s | p50 send → recipient, ms | p95 | p99 |\n|---|---|---|---|---|---|\n",
     );
     let (mut best, mut plotted) = (0.0, Vec::new());
     let bar = report::progress(PAIRS.len() + 1);
@@ -29,7 +29,7 @@ pub async fn table() -> anyhow::Result<String> {
         let row = measure(pairs, None).await?;
         best = f64::max(best, row.rate);
         plotted.push((pairs as f64, row.rate));
-        row.write(&mut table, pairs, "as fast as it goes");
+        row.write(&mut table, pairs, "maximum");
     }
     plot::lines("load", "pairs of clients", "messages/s", &[("sent, delivered and acknowledged", plotted)])?;
     let half = measure(16, Some(best / 2.0)).await?;
@@ -58,7 +58,7 @@ async fn measure(pairs: usize, rate: Option<f64>) -> anyhow::Result<Row> {
     let mut talking = JoinSet::new();
     for pair in 0..pairs {
         let every = rate.map(|rate| Duration::from_secs_f64(pairs as f64 / rate));
-        // Not all in the same moment.
+        // Not all at the same moment.
         let first = every.unwrap_or_default().mul_f64(pair as f64 / pairs as f64);
         talking.spawn(talk(Arc::clone(&server), pair, first, every, start));
     }
@@ -67,7 +67,7 @@ async fn measure(pairs: usize, rate: Option<f64>) -> anyhow::Result<Row> {
     Ok(Row { rate: latencies.len() as f64 / MEASURED.as_secs_f64(), latencies })
 }
 
-/// One writes, the other reads; the time from each send to its arrival, while it was measured.
+/// Writes with one client and reads with the other. Returns the time from each measured send to its arrival.
 async fn talk(
     server: Arc<TestServer>,
     pair: usize,
@@ -78,7 +78,7 @@ async fn talk(
     let (writer, reader) = (format!("writer-{pair}"), format!("reader-{pair}"));
     let (writing, mut own) = connect(&server, &writer).await;
     let (_reading, mut events) = connect(&server, &reader).await;
-    // Nobody looks at the writer's own events, which must not pile up.
+    // The writer's own events must not pile up.
     let draining = tokio::spawn(async move { while own.next().await.is_some() {} });
     let mut latencies = Vec::new();
     let mut due = Instant::now() + first;
@@ -102,7 +102,8 @@ async fn talk(
         }
         stored.stored().await.expect("it is stored");
     }
-    // They count once all are acknowledged, the last of them when the app asks for what comes after it.
+    // Messages count after all are acknowledged. The client acknowledges the last one with the app's next request for
+    // an event.
     let asking = tokio::spawn(async move { while events.next().await.is_some() {} });
     let acknowledged = async {
         while server.rows("InboxTable", &reader).iter().any(|row| row["pending_from"].is_u64()) {

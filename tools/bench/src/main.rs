@@ -1,4 +1,4 @@
-//! `cargo run --release --bin bench`: measures, and writes what it measured into docs/.
+//! `cargo run --release --bin bench` measures, and writes the results into docs/.
 
 use std::time::Instant;
 
@@ -18,34 +18,34 @@ enum Part {
     Cold,
     /// Messages per second through the local server
     Load,
-    /// From a message to the ring of its recipient's phone
+    /// From a message to the push on its recipient's phone
     Ring,
-    /// Each operation's cost as things grow
+    /// Cost of each operation by the number of rows, devices and bytes
     Growth,
-    /// What a message in a group costs and how long it takes, by the number of members; and how many can write at once
+    /// Cost and time of a message in a group by its number of members, and concurrent writers
     Groups,
-    /// The same of a post in a channel, by the numbers of its members and of those who look at it
+    /// Cost and time of a post in a channel by its numbers of members and subscribers
     Channels,
-    /// How long a file takes from one disk to its message, and from there to another one
+    /// Time of a file from the sender's disk to the recipient's
     Uploads,
-    /// What your own servers write: a million messages' cost, messages a second, and what people who chat notice of a campaign
+    /// Cost and rate of messages from your own servers, and how a campaign delays chats
     Ingest,
     /// Dollars per million messages
     Money,
-    /// How a million phones come back after a break
+    /// A simulation of a million phones that reconnect after an outage
     Storm,
-    /// What people who chat notice of one attacker after another, and what those cost
+    /// How attackers delay chats, and what they cost
     Attack,
 }
 
-/// Measures what Pigeonhole costs and how long it takes, and writes it into docs/bench/README.md and docs/deploying.md.
+/// Measures what Pigeonhole costs and how long it takes, and writes the results into docs/bench/ and docs/deploying.md.
 #[derive(Parser)]
 struct Arguments {
-    /// Only these parts, with commas between
+    /// Measure only these parts, separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
 
-    /// Only these attackers, and nothing is written
+    /// Run only these attackers, and write no file
     #[arg(long, value_delimiter = ',')]
     attack: Vec<Attack>,
 }
@@ -53,8 +53,8 @@ struct Arguments {
 fn main() -> anyhow::Result<()> {
     let Arguments { only, attack } = Arguments::parse();
     if !attack.is_empty() {
-        let attack::Report { pairs, attacks, broken } = attack::measure(&attack)?;
-        println!("{pairs}\n{attacks}");
+        let attack::Report { pairs, attacks, waves, broken } = attack::measure(&attack)?;
+        println!("{pairs}\n{attacks}\n{waves}");
         return verdict(&broken);
     }
     let mut broken = Vec::new();
@@ -65,26 +65,26 @@ fn main() -> anyhow::Result<()> {
         let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let started = Instant::now();
         println!("== {name}");
-        for (section, table) in measure(*part, &mut broken)? {
-            println!("{table}");
-            report::replace(section, &table)?;
+        for (table, rows) in measure(*part, &mut broken)? {
+            println!("{rows}");
+            report::record(table, &rows)?;
         }
         println!("({:.0} s)", started.elapsed().as_secs_f64());
     }
-    println!("written to docs/bench/ and, per month, docs/deploying.md");
+    println!("wrote docs/bench/, and the table per month in docs/deploying.md");
     if only.is_empty() || only.contains(&Part::Attack) { verdict(&broken) } else { Ok(()) }
 }
 
-/// Whether the limits do what they are for.
+/// Fails if an attacker delays others in spite of the limits.
 fn verdict(broken: &[String]) -> anyhow::Result<()> {
     if !broken.is_empty() {
-        bail!("with the limits on, those who chat notice more than they may of: {}", broken.join(", "));
+        bail!("the limits do not protect other users from: {}", broken.join(", "));
     }
-    println!("with the limits on, those who chat notice nothing but the machine that they share");
+    println!("the limits protect other users from every attack");
     Ok(())
 }
 
-/// The tables of a part, by the section that each belongs in; and what does not hold though it must.
+/// Returns the tables of a part with their names, and adds the attacks that failed the check to `broken`.
 fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static str, String)>> {
     // In-process parts run on tokio's own time, which costs none; the others on the clock's.
     let counted = || Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -125,9 +125,9 @@ fn measure(part: Part, broken: &mut Vec<String>) -> anyhow::Result<Vec<(&'static
         Part::Load => vec![("load", timed()?.block_on(load::table())?)],
         Part::Ring => vec![("ring", timed()?.block_on(ring::table())?)],
         Part::Attack => {
-            let attack::Report { pairs, attacks, broken: all } = attack::measure(&[])?;
+            let attack::Report { pairs, attacks, waves, broken: all } = attack::measure(&[])?;
             broken.extend(all);
-            vec![("attack", pairs), ("attack-costs", attacks)]
+            vec![("attack", pairs), ("attack-costs", attacks), ("attack-waves", waves)]
         }
     })
 }

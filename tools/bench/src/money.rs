@@ -14,7 +14,7 @@ mod price {
     /// An API Gateway WebSocket message of up to 32 KB, in either direction.
     pub(super) const FRAME: f64 = 1.00 / 1e6;
     pub(super) const LAMBDA_REQUEST: f64 = 0.20 / 1e6;
-    /// Of an arm64 function.
+    /// A GB-second of an arm64 function.
     pub(super) const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
     pub(super) const WRITE_UNIT: f64 = 0.625 / 1e6;
     pub(super) const READ_UNIT: f64 = 0.125 / 1e6;
@@ -24,7 +24,7 @@ mod price {
     pub(super) const LOG_BYTE: f64 = 0.50 / 1e9;
     /// A request to an SQS FIFO queue.
     pub(super) const QUEUE: f64 = 0.50 / 1e6;
-    /// Requests to S3: what writes, and what reads.
+    /// Requests to S3: writes and reads.
     pub(super) const S3_WRITE: f64 = 5.00 / 1e6;
     pub(super) const S3_READ: f64 = 0.40 / 1e6;
     /// A byte that S3 sends to the Internet, and one that it keeps for a month.
@@ -36,21 +36,21 @@ mod price {
 
 /// As template.yaml gives the functions.
 const LAMBDA_GB: f64 = 0.5;
-/// A call to AWS, while the function waits and is paid for: the mean of `path`'s latencies, one after another, which is more than it is.
+/// The billed time of a call to AWS: the mean of `path`'s latencies, as if no calls were concurrent.
 const NOTIFY_GB: f64 = 0.25;
 /// Records in a batch, while there are enough.
 const BATCH: f64 = 1_000.0;
-/// Of the notifications, so many are read elsewhere, and cleared.
+/// The share of notifications that another device's read dismisses.
 const CLEARED: f64 = 0.5;
 const CALL_S: f64 = 0.009;
 const FUNCTION_S: f64 = 0.001;
-/// What a function of a whole vCPU has, and what a call takes of that.
+/// The memory of a function with a whole vCPU, and the vCPU time of a call.
 const VCPU_GB: f64 = 1.769;
 const CALL_CPU_S: f64 = 0.000_33;
-/// What an event leaves in the log: our line with its metrics, and Lambda's `START`, `END` and `REPORT`.
+/// The log bytes of an event: our line with its metrics, and Lambda's `START`, `END` and `REPORT`.
 const LOG_BYTES: f64 = 1_200.0;
 
-/// Dollars for a million of something, by part.
+/// Dollars for a million operations, by part.
 #[derive(Clone, Copy, Default)]
 pub struct Bill {
     pub gateway: f64,
@@ -81,9 +81,9 @@ impl Bill {
     }
 }
 
-/// A million messages in a group: what `send` does, and what `fanout` does behind it. A call takes a third of a millisecond of a vCPU, which
-/// is what `fanout` has, with dozens of them under way at once; `send` has less than a third of one. Of waiting, each of the
-/// two is charged five calls in a row.
+/// Returns the price of a million messages in a group: `send`, and `fanout` after it. A call takes a third of a
+/// millisecond of a vCPU. `fanout` has a vCPU and dozens of concurrent calls; `send` has less than a third of a vCPU.
+/// Each of the two also waits for five calls in a row.
 pub(crate) fn in_a_group(sent: &Cost, told: &Cost) -> f64 {
     let seconds = |cost: &Cost, gb: f64| cost.calls as f64 * CALL_CPU_S * VCPU_GB / gb + 5.0 * CALL_S;
     let lambda = |cost: &Cost, gb| seconds(cost, gb) * gb * price::LAMBDA_GB_SECOND + price::LAMBDA_REQUEST;
@@ -92,9 +92,9 @@ pub(crate) fn in_a_group(sent: &Cost, told: &Cost) -> f64 {
     million + apart(sent) + apart(told)
 }
 
-/// A million messages from a team's own servers, that are put into the queue, taken out of it and deleted so many at a time; what SQS gets,
-/// and the rest. One after another, a call waits for each of a message's; those of a batch, each to another user, wait side by side. Each
-/// message has a line in the log.
+/// Returns the price of a million messages from a team's own servers, for SQS and for the rest. SQS takes, delivers and
+/// deletes batches of this size. The calls of one message wait for each other; the messages of a batch do not. Each
+/// message has a log line.
 pub(crate) fn of_services(taken: &Cost, messages: usize) -> (f64, Bill) {
     let messages = messages as f64;
     let calls = taken.calls as f64;
@@ -124,9 +124,9 @@ impl Sum for Bill {
     }
 }
 
-/// A message and everything that comes of it, in the two ways it can go.
+/// The costs of a message with its acknowledgement and read.
 pub struct Ways {
-    /// Sent, delivered, acknowledged and read at once: send, then a read that also acknowledges.
+    /// Sent to a connected recipient: `send`, then a `read` that also acknowledges.
     pub online: Cost,
     /// As above, with a client that acknowledges on its own before it reads.
     pub online_with_ack: Cost,
@@ -155,22 +155,22 @@ pub async fn ways() -> Ways {
     Ways { online, online_with_ack, drained }
 }
 
-/// What a million messages cost, part by part.
+/// Returns the price of a million messages, by part.
 pub async fn table() -> String {
     let Ways { online, online_with_ack, drained } = ways().await;
     let mut rows = vec![
         ("sent, delivered and read online", Bill::of_a_million(&online), 1.0),
-        ("the same, acknowledged before it is read", Bill::of_a_million(&online_with_ack), 1.0),
+        ("as above, acknowledged before read", Bill::of_a_million(&online_with_ack), 1.0),
         ("left pending, 100 drained and read together", Bill::of_a_million(&drained), 100.0),
     ];
-    // A frame in, a function that looks up the connection and posts, a frame out. Whoever is offline misses it.
+    // A frame in, a function that looks up the connection and posts, a frame out. An offline user misses it.
     let mut relay = Cost { calls: 2, invocations: 1, frames_in: 1, frames_out: 1, ..Cost::default() };
     relay.units.table_reads = 1.0;
-    rows.push(("a WebSocket relay that stores nothing and answers nothing", Bill::of_a_million(&relay), 1.0));
+    rows.push(("a WebSocket relay without storage or replies", Bill::of_a_million(&relay), 1.0));
     bills("a million messages", rows)
 }
 
-/// Each with its name, and of how many.
+/// Returns a table of bills, each with its name and its number of messages.
 fn bills(of: &str, rows: impl IntoIterator<Item = (&'static str, Bill, f64)>) -> String {
     let mut table =
         format!("| {of} | API Gateway | Lambda | logs | reads | writes | all |\n|---|---|---|---|---|---|---|\n");
@@ -183,7 +183,7 @@ fn bills(of: &str, rows: impl IntoIterator<Item = (&'static str, Bill, f64)>) ->
     table
 }
 
-/// What ringing adds to a million messages, by how many of them nobody is connected for: each with one phone, without a badge.
+/// Returns what push adds to a million messages, by the share of offline recipients, with one phone each and no badge.
 pub async fn ringing() -> String {
     let mut app = App::ringing();
     app.ok("bob", json!({"action": "device", "platform": "fcm", "token": "t"})).await;
@@ -203,7 +203,7 @@ pub async fn ringing() -> String {
             let parts = [(1.0 - offline, &taken), (offline, &ring), (offline, &mark), (offline * CLEARED, &clear)];
             let sum = |of: &dyn Fn(&Cost) -> f64| parts.iter().map(|(share, cost)| share * of(cost)).sum::<f64>() * 1e6;
             let invocations = sum(&|cost| cost.invocations as f64) / records;
-            // Their calls run 32 at a time in a batch, and one after the other in a batch of one.
+            // The calls of a batch run 32 at a time; those of a single record run one after the other.
             let at_once = records.min(32.0);
             let seconds = sum(&|cost| cost.calls as f64) * CALL_S / at_once + invocations * FUNCTION_S;
             let bill = [
@@ -215,23 +215,23 @@ pub async fn ringing() -> String {
             ];
             let (all, cells) = (bill.iter().sum::<f64>(), bill.map(|part| format!("${part:.2}")).join(" | "));
             let percent = offline * 100.0;
-            let _ = writeln!(table, "| {percent:.0} % ring | {records:.0} | {cells} | **${all:.2}** |");
+            let _ = writeln!(table, "| {percent:.0} % push | {records:.0} | {cells} | **${all:.2}** |");
         }
     }
     table
 }
 
-/// What a million of these cost, beside messages: each with two people who have one device online.
+/// Returns the price of a million other operations, between two users with one device online.
 pub async fn changing() -> String {
     let mut counted = units::changing().await;
     counted.extend(units::connecting().await);
-    let ack = "ack: of the last entry, a silent one";
+    let ack = "ack: last entry, a change entry";
     let rows = [
-        ("edits, told and acknowledged", &["edit", ack][..]),
-        ("reactions, told and acknowledged", &["react", ack]),
-        ("deletes of what is unread, told and acknowledged", &["delete: of what is unread and pending", ack]),
-        ("`typing`, told", &["typing"]),
-        ("`presence` of one user", &["presence: of one"]),
+        ("edits, delivered and acknowledged", &["edit", ack][..]),
+        ("reactions, delivered and acknowledged", &["react", ack]),
+        ("deletes of unread messages, delivered and acknowledged", &["delete: unread, pending message", ack]),
+        ("`typing`, delivered", &["typing"]),
+        ("`presence` of one user", &["presence: one user"]),
         ("connects", &["connect"]),
         ("connects, with `Presence`", &["connect, with presence"]),
     ];
@@ -246,7 +246,7 @@ pub async fn changing() -> String {
     )
 }
 
-/// What a million photos add to a million messages: each uploaded, sent and fetched once.
+/// Returns what a million photos add to a million messages: each is uploaded, sent and fetched once.
 pub async fn photos() -> String {
     let mut counted = units::carrying().await;
     counted.extend(units::sending().await);
@@ -255,7 +255,7 @@ pub async fn photos() -> String {
         Bill::of_a_million(&found.unwrap_or_else(|| panic!("{name} is counted under this name")).1)
     };
     let asked: Bill = ["upload", "uploaded", "download: one picture"].map(of).into_iter().sum();
-    let (picture, text) = (of("send: a picture"), of("send: the next, everything before it acknowledged"));
+    let (picture, text) = (of("send: a picture"), of("send: next message, earlier ones acknowledged"));
     let (frames, functions) = (asked.gateway, asked.lambda + asked.logs);
     let rows = asked.reads + asked.writes + picture.total() - text.total();
     // The client puts it and gets it, and `uploaded` looks at it.
@@ -274,12 +274,12 @@ pub async fn photos() -> String {
     table
 }
 
-/// What sockets cost that are open for so many hours in all.
+/// Returns the price of open sockets, for their hours in total.
 pub fn socket_hours(hours: f64) -> f64 {
     hours * 60.0 * price::CONNECTION_MINUTE
 }
 
-/// What it costs a month at some messages a day, sockets included.
+/// Returns the price per month by messages per day, with sockets.
 pub async fn monthly() -> String {
     let online = Bill::of_a_million(&ways().await.online).total() / 1e6;
     let mut table = String::from(

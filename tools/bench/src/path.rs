@@ -1,5 +1,5 @@
-//! The way to the recipient: what stands between an event and the frame that comes of it, and how long that takes when each
-//! call takes as long as AWS's do. The time is tokio's own, so none of it is waited for and all of it is exact.
+//! The path to the recipient: the calls between an event and its frame, and their time with latencies as on AWS. The
+//! clock is tokio's own, so the bench waits for nothing and all times are exact.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,32 +9,20 @@ use testkit::up_to;
 use tokio::time::Instant;
 
 use crate::app::App;
+use crate::aws::as_on_aws;
+use crate::groups::{group, say};
 use crate::{plot, report};
 
 const MESSAGES: usize = 5_000;
 
-/// The median of a call, by operation, with a long tail: p95 is 2.8 times the median, p99 4.3 times.
-pub(crate) fn as_on_aws(operation: &str, rng: &mut fastrand::Rng) -> Duration {
-    let median_ms = match operation {
-        "TransactWriteItems" => 10.0,
-        "PostToConnection" => 8.0,
-        _ => 4.0,
-    };
-    // Log-normal: what a sum of many small delays that multiply looks like.
-    Duration::from_secs_f64(median_ms / 1_000.0 * (0.63 * normal(rng)).exp())
+/// Makes the elapsed time the number of calls in a row. No timeout is shorter than a few steps.
+const STEP: Duration = Duration::from_millis(100);
+
+fn one_step(_: &str, _: &mut fastrand::Rng) -> Duration {
+    STEP
 }
 
-/// Box and Muller's.
-pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
-    (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
-}
-
-/// So that the time taken is the number of calls that stood in a row.
-fn one_second(_: &str, _: &mut fastrand::Rng) -> Duration {
-    Duration::from_secs(1)
-}
-
-/// When, after an event, the first frame was posted, and the answer was there.
+/// The times from an event to the first frame and to the reply.
 struct Times {
     frame: Option<Duration>,
     answer: Duration,
@@ -50,38 +38,44 @@ async fn times(app: &App, user: &str, frame: Value) -> Times {
     Times { frame: posts.map(|post| post.ended - began).min(), answer }
 }
 
-/// The number of calls in a row: to the recipient's frame and to the answer.
+/// Returns the number of calls in a row before the recipient's frame and before the reply.
 pub async fn in_a_row() -> String {
-    let mut app = App::new(Some(one_second));
+    let mut app = App::new(Some(one_step));
     app.online(&["alice", "bob"]).await;
     let mut rows = Vec::new();
-    // By processes of their own: the conversation exists, and nobody is remembered.
+    // In other processes: the conversation exists, and these processes remember no connections.
     app.functions
         .restarted()
         .ok("alice", json!({"action": "send", "to": "bob", "client_msg_id": "first", "kind": "text", "body": "hi"}))
         .await;
-    for send in ["send, from a process that has just started", "send, from one that has posted to them before"] {
+    for process in ["new process", "warm process"] {
         let next = app.message("bob", "hi");
-        rows.push((send, times(&app, "alice", next.clone()).await));
-        // Its answer says where it is.
+        rows.push((format!("send, {process}"), times(&app, "alice", next.clone()).await));
+        // The reply contains its place.
         let stored = app.ok("alice", next).await;
         let (conversation, seq) = (&stored["conversation_id"], stored["seq"].as_u64().unwrap_or_default());
-        rows.push(("ack, the same", times(&app, "bob", up_to("ack", conversation, seq)).await));
-        rows.push(("read, the same", times(&app, "bob", up_to("read", conversation, seq)).await));
+        rows.push((format!("ack, {process}"), times(&app, "bob", up_to("ack", conversation, seq)).await));
+        rows.push((format!("read, {process}"), times(&app, "bob", up_to("read", conversation, seq)).await));
     }
     let next = app.message("carol", "hi");
-    rows.push(("send, the first to somebody, who is offline", times(&app, "alice", next).await));
+    rows.push(("send, first message, recipient offline".to_owned(), times(&app, "alice", next).await));
     let next = app.message("carol", "hi");
-    rows.push(("send, to somebody offline", times(&app, "alice", next).await));
-    let mut table = String::from("| operation | calls in a row to the frame | to the answer |\n|---|---|---|\n");
+    rows.push(("send, recipient offline".to_owned(), times(&app, "alice", next).await));
+    for (members, name) in [(3, "send, in a group of 3, warm process"), (32, "send, in a group of 32, warm process")] {
+        let (app, group) = group(members, 1, Some(one_step)).await;
+        app.ok("alice", say(&group, 1)).await;
+        rows.push((name.to_owned(), times(&app, "alice", say(&group, 2)).await));
+    }
+    let mut table = String::from("| operation | calls in a row before the frame | before the reply |\n|---|---|---|\n");
     for (name, Times { frame, answer }) in rows {
-        let frame = frame.map_or_else(|| "none".to_owned(), |frame| frame.as_secs().to_string());
-        let _ = writeln!(table, "| {name} | {frame} | {} |", answer.as_secs());
+        let calls = |time: Duration| time.as_millis() / STEP.as_millis();
+        let frame = frame.map_or_else(|| "none".to_owned(), |frame| calls(frame).to_string());
+        let _ = writeln!(table, "| {name} | {frame} | {} |", calls(answer));
     }
     table
 }
 
-/// From an event to the frames, with latencies as on AWS: a table, and a plot beside it.
+/// Returns the times from an event to the frames, with latencies as on AWS, and writes a plot.
 pub async fn latencies() -> anyhow::Result<String> {
     let mut app = App::new(Some(as_on_aws));
     app.online(&["alice", "bob"]).await;
@@ -100,7 +94,7 @@ pub async fn latencies() -> anyhow::Result<String> {
     let mut table = format!("| {MESSAGES} messages, in ms | p50 | p95 | p99 |\n|---|---|---|---|\n");
     let mut plotted = Vec::new();
     for (name, mut times) in
-        [("send → recipient's frame", frames), ("send → answer", answers), ("ack → sender's tick", ticks)]
+        [("send → recipient's frame", frames), ("send → reply", answers), ("ack → sender's tick", ticks)]
     {
         times.sort();
         let at = |percent| report::percentile_ms(&times, percent);

@@ -14,7 +14,7 @@ pub type Series<'a> = (&'a str, Vec<(f64, f64)>);
 
 const SIZE: (u32, u32) = (720, 360);
 const FONT: (&str, u32) = ("sans-serif", 14);
-/// Told apart by those who see no red or no green as well (Okabe and Ito).
+/// Colours for readers with any colour vision (Okabe and Ito).
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(230, 159, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 

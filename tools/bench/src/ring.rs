@@ -1,5 +1,5 @@
-//! From a message that is stored to the ring of its recipient's phone, through the local server, whose event source mapping reads and
-//! waits as the template says and as Lambda's does.
+//! The time from a stored message to the push on its recipient's phone. The event source mapping of the local server
+//! reads and waits like Lambda's, by the template.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -12,16 +12,15 @@ use tokio::time::sleep;
 use crate::report;
 
 const RINGS: usize = 20;
-/// More than the batching window, so that a message comes at any moment of one.
+/// More than the batching window, so that a message comes at any time of a window.
 const PAUSE_MAX: Duration = Duration::from_secs(7);
 /// The template's.
 const GRACE_S: u32 = 5;
 
 pub async fn table() -> anyhow::Result<String> {
-    let mut table =
-        String::from("| the recipient | p50 from the answer to the ring, s | longest | of |\n|---|---|---|---|\n");
+    let mut table = String::from("| recipient | p50 from reply to push, s | longest | pushes |\n|---|---|---|---|\n");
     let bar = report::progress(2 * RINGS);
-    for (who, is_connected) in [("has no connection", false), ("has one, and acknowledges nothing", true)] {
+    for (who, is_connected) in [("not connected", false), ("connected, acknowledges nothing", true)] {
         let mut times = Vec::new();
         let server = TestServer::with(|options| {
             TestServer::ringing(options, GRACE_S);
@@ -30,7 +29,7 @@ pub async fn table() -> anyhow::Result<String> {
         .await;
         let mut phone = server.device("bob", "pixel").await;
         phone.ok(json!({"action": "device", "platform": "fcm", "token": "bobs-pixel"})).await;
-        // A socket that nobody reads from.
+        // A socket that the bench does not read.
         let phone = if is_connected {
             Some(phone)
         } else {

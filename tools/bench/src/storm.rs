@@ -1,4 +1,4 @@
-//! A million phones that lose their connections at once, and how they come back: a simulation, the same at each run.
+//! A simulation of a million phones that lose their connections and reconnect. Each run gives the same result.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -11,31 +11,32 @@ use crate::money::with_commas;
 use crate::{plot, report};
 
 const PHONES: usize = 1_000_000;
-/// Each that is simulated stands for so many: as many fewer at as much less of a quota come back in the same way.
+/// Each simulated phone stands for this number of phones. A tenth of the phones with a tenth of the quota behaves the
+/// same.
 const EACH: usize = 10;
-/// New connections per second that API Gateway takes of an account in a Region, by default, and when it was asked for more. Further
-/// ones are answered with 429.
+/// New connections per second that API Gateway takes of an account in a Region, by default and with a raised quota. API
+/// Gateway replies 429 to further ones.
 const QUOTA: usize = 500;
 const RAISED_QUOTA: usize = 2_000;
-/// So long nobody is answered at all.
+/// The time without any reply.
 const BREAK: Duration = Duration::from_mins(10);
 const BREAK_S: usize = 600;
-/// So long is looked at, from the beginning of the break.
+/// The simulated time, from the beginning of the break.
 const SHOWN_S: usize = 4 * 3600;
-/// Tokens are counted until here. By then all are back.
+/// The time until which tokens count. By then all phones are back.
 const HOUR_S: usize = 3600;
-/// From here on, what goes on is only what comes of it.
+/// The time from which only the consequences remain.
 const LATER_S: usize = 90 * 60;
 const SEED: u64 = 1;
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// Both as in `clients/rust/src/session/links.rs`, which shows them to nobody.
+/// The two constants are as in `clients/core/src/session/links.rs`, where they are private.
 const TOKEN_MARGIN: Duration = Duration::from_mins(1);
 const TOKEN_JITTER: f64 = 0.1;
 
-/// How the phones come back, as a table, and a plot beside it.
+/// Returns the reconnects as a table, and writes a plot.
 pub fn table() -> anyhow::Result<String> {
     let mut table = String::from(
         "| clients | quota | tries/s | answered 429 | tokens/s | tokens | 50 % back | 95 % | 100 % | connects/s later | at most |\n\
@@ -53,14 +54,14 @@ pub fn table() -> anyhow::Result<String> {
     Ok(table)
 }
 
-/// What the phones do about a connection that ends.
+/// The behaviour of phones whose connection ends.
 struct Clients {
     name: &'static str,
     timing: Timing,
     /// How long a token is valid.
     token: Duration,
-    /// Whether they keep a token for as long as it is valid, and replace a connection before its token ends. Otherwise the app
-    /// fetches one at each try, and they learn from a refused request that it has ended.
+    /// Whether the phones keep a valid token, and replace a connection before its token expires. Otherwise the app
+    /// fetches a token at each try, and a refused request reports that the token has expired.
     by_token: bool,
     quota: usize,
 }
@@ -87,16 +88,16 @@ fn all() -> [Clients; 6] {
 
 struct Phone {
     dials_at: Duration,
-    /// Tries since a connection was opened.
+    /// Tries since the last open connection.
     attempt: u32,
     token_ends_at: Duration,
-    /// The next connection must have another token than the last one.
+    /// The next connection needs another token.
     token_is_old: bool,
     is_back: bool,
 }
 
 impl Clients {
-    /// One that has just lost its connection, and its token is of any age.
+    /// Creates a phone that has just lost its connection, with a token of any age.
     fn lost(&self, rng: &mut Rng) -> Phone {
         let token_ends_at = self.token.mul_f64(rng.f64()).max(TOKEN_MARGIN);
         let mut phone =
@@ -105,7 +106,7 @@ impl Clients {
         phone
     }
 
-    /// Whether the issuer is asked before this try.
+    /// Returns whether the phone gets a token before this try.
     fn takes_token(&self, phone: &mut Phone) -> bool {
         let asks = !self.by_token || phone.token_is_old || phone.token_ends_at <= phone.dials_at;
         if asks {
@@ -115,7 +116,7 @@ impl Clients {
         asks
     }
 
-    /// Plans the next try; `busy`: this one was answered, with 429.
+    /// Plans the next try; `busy`: API Gateway replied 429 to this one.
     fn fail(&self, phone: &mut Phone, busy: bool, rng: &mut Rng) {
         let Timing { reconnect_first, reconnect_max, reconnect_busy_max, .. } = self.timing;
         let max = if busy { reconnect_busy_max } else { reconnect_max };
@@ -131,7 +132,7 @@ impl Clients {
         let by_token = if self.by_token {
             token_left.saturating_sub(TOKEN_MARGIN).mul_f64(1.0 - TOKEN_JITTER * rng.f64())
         } else {
-            // The first request after its end is a ping.
+            // The first request after its expiry is a ping.
             token_left + self.timing.ping_every.mul_f64(rng.f64())
         };
         phone.token_is_old = by_token < lifetime;
@@ -140,12 +141,12 @@ impl Clients {
     }
 }
 
-/// What happened in each second since the break began, in phones that each stand for [`EACH`].
+/// The counts of each second since the break began, in phones that each stand for [`EACH`].
 struct Run {
     tried: Vec<usize>,
     opened: Vec<usize>,
     tokens: Vec<usize>,
-    /// How long after the break each was back, in this order.
+    /// The time from the end of the break to each reconnect, in this order.
     back: Vec<Duration>,
 }
 
@@ -154,7 +155,7 @@ impl Run {
         let mut rng = Rng::with_seed(SEED);
         let [tried, opened, tokens] = std::array::from_fn(|_| vec![0; SHOWN_S]);
         let mut run = Self { tried, opened, tokens, back: Vec::new() };
-        // By the second in which they try next.
+        // By the second of the next try.
         let mut due: Vec<VecDeque<Phone>> = std::iter::repeat_with(VecDeque::new).take(SHOWN_S).collect();
         for _ in 0..PHONES / EACH {
             plan(&mut due, clients.lost(&mut rng));
@@ -216,7 +217,7 @@ fn plan(due: &mut [VecDeque<Phone>], phone: Phone) {
     }
 }
 
-/// How many a second, in the minute with the most.
+/// Returns the number per second in the busiest minute.
 fn worst_minute(seconds: &[usize]) -> usize {
     seconds.chunks(60).map(|minute| minute.iter().sum::<usize>() / 60).max().unwrap()
 }

@@ -1,4 +1,4 @@
-//! What each operation costs: request units, calls, invocations and frames. Exact, and so pinned by a test.
+//! Costs of each operation: request units, calls, invocations and frames. The counts are exact, so a test pins them.
 
 use std::fmt::Write as _;
 use std::pin::Pin;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use domain::Rate;
 use serde_json::{Value, json};
-use testkit::{Limits, up_to};
+use testkit::{Limits, message, up_to};
 
-use crate::app::{App, Cost};
+use crate::app::{App, Cost, with_conversations};
 use crate::aws::MeasuredCall;
 use crate::report;
 
-/// Every operation and what it costs.
+/// Returns all operations with their costs.
 pub async fn table() -> String {
-    // On the heap: all of them in one are more than a test's stack holds.
+    // On the heap: all in one are too large for a test's stack.
     let parts: [Pin<Box<dyn Future<Output = Rows>>>; 12] = [
         Box::pin(sending()),
         Box::pin(limiting()),
@@ -58,23 +58,23 @@ pub(crate) async fn sending() -> Rows {
     app.online(&["alice", "bob"]).await;
     let mut rows = Rows::new();
     let first = app.message("bob", "hi");
-    rows.push(("send: the first of a conversation", app.cost([("alice", first)]).await));
+    rows.push(("send: first message of a conversation", app.cost([("alice", first)]).await));
     let (conversation, seq) = app.say("alice", "bob", "hi").await;
     app.ok("bob", up_to("read", &conversation, seq)).await;
     let _ = app.say("alice", "bob", "warm").await;
     app.ok("bob", up_to("read", &conversation, seq + 1)).await;
     let next = app.message("bob", "hi");
-    rows.push(("send: the next, everything before it acknowledged", app.cost([("alice", next.clone())]).await));
-    rows.push(("send: the same again, a duplicate", app.cost([("alice", next)]).await));
+    rows.push(("send: next message, earlier ones acknowledged", app.cost([("alice", next.clone())]).await));
+    rows.push(("send: duplicate", app.cost([("alice", next)]).await));
     let next = app.message("bob", "hi");
-    rows.push(("send: the next, with others pending", app.cost([("alice", next)]).await));
+    rows.push(("send: next message, earlier ones pending", app.cost([("alice", next)]).await));
     app.functions.clock.advance(Duration::from_mins(2));
     let next = app.message("bob", "hi");
-    rows.push(("send: the first in a minute", app.cost([("alice", next)]).await));
+    rows.push(("send: first message in a minute", app.cost([("alice", next)]).await));
     let next = app.message("carol", "hi");
     app.ok("alice", next).await;
     let next = app.message("carol", "hi");
-    rows.push(("send: to somebody offline", app.cost([("alice", next)]).await));
+    rows.push(("send: recipient offline", app.cost([("alice", next)]).await));
     rows
 }
 
@@ -83,7 +83,7 @@ async fn limiting() -> Rows {
     let mut app = App::limited(None, Limits { sends: one, first_messages: one, ..Limits::default() });
     let mut rows = Rows::new();
     let next = app.message("bob", "hi");
-    rows.push(("send: a first message, counted, to somebody offline", app.cost([("alice", next)]).await));
+    rows.push(("send: counted first message, recipient offline", app.cost([("alice", next)]).await));
     let next = app.message("bob", "hi");
     rows.push(("send: refused, too many", app.cost([("alice", next)]).await));
     let next = app.message("carol", "hi");
@@ -103,21 +103,21 @@ async fn marking() -> Rows {
     app.online(&["alice", "bob"]).await;
     let mut rows = Rows::new();
     let (conversation, seq) = app.say("alice", "bob", "hi").await;
-    rows.push(("ack: of the last message", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
-    rows.push(("ack: the same again", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
+    rows.push(("ack: last message", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
+    rows.push(("ack: duplicate", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
     rows.push((
-        "read: of the last message, acknowledged before",
+        "read: last message, already acknowledged",
         app.cost([("bob", up_to("read", &conversation, seq))]).await,
     ));
     let (_, seq) = app.say("alice", "bob", "hi").await;
     rows.push((
-        "read: of the last message, which also acknowledges it",
+        "read: last message, acknowledges it too",
         app.cost([("bob", up_to("read", &conversation, seq))]).await,
     ));
     let (_, seq) = app.say("alice", "bob", "hi").await;
     let _ = app.say("alice", "bob", "hi").await;
-    rows.push(("ack: with newer messages", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
-    rows.push(("read: with newer messages", app.cost([("bob", up_to("read", &conversation, seq))]).await));
+    rows.push(("ack: newer messages exist", app.cost([("bob", up_to("ack", &conversation, seq))]).await));
+    rows.push(("read: newer messages exist", app.cost([("bob", up_to("read", &conversation, seq))]).await));
     app.ok("bob", up_to("read", &conversation, seq + 1)).await;
     let next = app.message("bob", "hi");
     let all = [
@@ -130,10 +130,28 @@ async fn marking() -> Rows {
     let all = [("alice", next), ("bob", up_to("read", &conversation, seq + 3))];
     rows.push(("send + read", app.cost(all).await));
     rows.push(("ping: nothing pending", app.cost([("bob", json!({"action": "ping"}))]).await));
+    rows.push(("sample: one request in sixteen, any action", sample().await));
     rows
 }
 
-/// Of messages of forty characters, to somebody who is connected.
+/// Returns the added cost of a sampled request. The other requests here have no limit, and so no samples.
+async fn sample() -> Cost {
+    let app = App::limited(None, Limits::of_requests());
+    let mut calls = vec![];
+    // The next request continues a sample that is still running at the reply.
+    for number in 0..100 {
+        let mut event = message("bob", r#"{"action":"ping"}"#);
+        event.payload.request_context.request_id = Some(format!("r{number}"));
+        let _ = app.functions.handle("ping", event).await;
+        calls.extend(app.aws.calls().into_iter().filter(|call| call.operation == "UpdateItem"));
+        if !calls.is_empty() {
+            break;
+        }
+    }
+    Cost::default().with(&calls)
+}
+
+/// Changes of messages of forty characters, to a connected user.
 pub(crate) async fn changing() -> Rows {
     let mut app = App::limited(None, Limits { presence: true, ..Limits::default() });
     app.online(&["alice", "bob"]).await;
@@ -143,22 +161,24 @@ pub(crate) async fn changing() -> Rows {
     let react = |seq| change(&id, seq, "react", &json!({"emoji": "👍"}));
     let delete = |seq| change(&id, seq, "delete", &json!({}));
     let mut rows = Rows::new();
-    // What has no name is not counted.
+    // A frame without a name is not counted.
     for (name, user, frame) in [
         ("", "bob", up_to("read", &id, 2)),
         ("edit", "alice", edit()),
-        ("edit: the same again, a duplicate", "alice", edit()),
+        ("edit: duplicate", "alice", edit()),
         ("", "bob", up_to("read", &id, 3)),
         ("react", "alice", react(1)),
         ("", "bob", up_to("read", &id, 4)),
-        ("delete: of what was read", "alice", delete(1)),
+        ("delete: read message", "alice", delete(1)),
         ("", "alice", app.message("bob", "a message of some forty characters, say")),
-        ("delete: of what is unread and pending", "alice", delete(6)),
-        ("react: refused, the message is deleted", "bob", react(1)),
-        ("ack: of the last entry, a silent one", "bob", up_to("ack", &id, 7)),
-        ("read: of the last message, with a silent entry behind it", "bob", up_to("read", &id, 6)),
+        ("delete: unread, pending message", "alice", delete(6)),
+        ("react: refused, message is deleted", "bob", react(1)),
+        ("ack: last entry, a change entry", "bob", up_to("ack", &id, 7)),
+        ("read: last message, a change entry follows", "bob", up_to("read", &id, 6)),
+        // A stranger gets no typing event.
+        ("", "bob", app.message("alice", "hi")),
         ("typing", "alice", json!({"action": "typing", "conversation_id": id})),
-        ("presence: of one", "alice", json!({"action": "presence", "user_ids": ["bob"]})),
+        ("presence: one user", "alice", json!({"action": "presence", "user_ids": ["bob"]})),
     ] {
         let cost = app.cost([(user, frame)]).await;
         if !name.is_empty() {
@@ -179,17 +199,19 @@ fn change(id: &Value, seq: u64, action: &str, more: &Value) -> Value {
 
 async fn draining() -> Rows {
     let mut rows = Rows::new();
-    for (name, conversations, messages) in [
-        ("drain: 1 message", 1, 1),
-        ("drain: 100 messages of 1 conversation", 1, 100),
-        ("drain: 100 messages of 100 conversations", 100, 100),
-        ("drain: 5,000 messages of 1 conversation", 1, 5_000),
-        ("drain: 5,000 messages of 1,000 conversations", 1_000, 5_000),
+    let (short, long) = ("a message of some forty characters, say", "x".repeat(16 * 1024));
+    for (name, conversations, messages, body) in [
+        ("drain: 1 message", 1, 1, short),
+        ("drain: 100 messages of 1 conversation", 1, 100, short),
+        ("drain: 100 messages of 100 conversations", 100, 100, short),
+        ("drain: 5,000 messages of 1 conversation", 1, 5_000, short),
+        ("drain: 5,000 messages of 1,000 conversations", 1_000, 5_000, short),
+        ("drain: 200 messages of 16 KB, of 25 conversations", 25, 200, &long),
     ] {
         let mut app = App::new(None);
         for number in 0..messages {
             let peer = format!("peer-{}", number % conversations);
-            let _ = app.say(&peer, "bob", "a message of some forty characters, say").await;
+            let _ = app.say(&peer, "bob", body).await;
         }
         rows.push((name, drain(&app, "bob").await));
     }
@@ -230,10 +252,11 @@ async fn listing() -> Rows {
     let mut rows = Rows::new();
     for (name, conversations) in [
         ("inbox: 20 of 10 conversations", 10),
+        ("inbox: 20 of 40 conversations", 40),
         ("inbox: 20 of 1,000 conversations", 1_000),
         ("inbox: 20 of 100,000 conversations", 100_000),
     ] {
-        let app = crate::growth::with_conversations(conversations).await;
+        let app = with_conversations(conversations).await;
         rows.push((name, app.cost([("bob", json!({"action": "inbox", "limit": 20}))]).await));
     }
     let mut app = App::new(None);
@@ -246,21 +269,22 @@ async fn listing() -> Rows {
     rows
 }
 
-/// Of phones whose user is not connected. Each invocation here is of one record; a busy stack has up to a thousand in one.
+/// Push to phones whose user is not connected. Each invocation has one record here, and up to a thousand on a busy
+/// stack.
 async fn ringing() -> Rows {
     let mut app = App::ringing();
     let mut rows = Rows::new();
     let _ = app.say("alice", "carol", "hi").await;
-    rows.push(("notify: nobody has a phone", app.notify().await));
+    rows.push(("notify: no phone registered", app.notify().await));
     let device = json!({"action": "device", "platform": "fcm", "token": "t"});
-    rows.push(("device: another token", app.cost([("bob", device.clone())]).await));
-    rows.push(("device: the same within a week", app.cost([("bob", device)]).await));
+    rows.push(("device: new token", app.cost([("bob", device.clone())]).await));
+    rows.push(("device: same token within a week", app.cost([("bob", device)]).await));
     let (conversation, seq) = app.say("alice", "bob", "hi").await;
-    rows.push(("notify: rings one phone", app.notify().await));
-    // What the mark itself makes of the stream, of a row that still is pending.
-    rows.push(("notify: its own mark", app.notify().await));
+    rows.push(("notify: push to one phone", app.notify().await));
+    // The mark itself makes a record of the row, which is still pending.
+    rows.push(("notify: invoked by its own mark", app.notify().await));
     app.ok("bob", up_to("read", &conversation, seq)).await;
-    rows.push(("notify: clears one phone", app.notify().await));
+    rows.push(("notify: dismissal on one phone", app.notify().await));
     let badge = json!({"action": "device", "platform": "apns", "token": "aa01", "badge": true});
     app.ok("bob", badge).await;
     for number in 0..130 {
@@ -268,11 +292,11 @@ async fn ringing() -> Rows {
     }
     let _ = app.notify().await;
     let _ = app.say("alice", "bob", "hi").await;
-    rows.push(("notify: rings one phone, with a badge over 130 conversations", app.notify().await));
+    rows.push(("notify: push with a badge over 130 conversations", app.notify().await));
     rows
 }
 
-/// Alice makes a group of so many, of whom the first third is connected.
+/// Creates Alice's group of this size, of which the first third is connected.
 async fn group_of(members: usize) -> (App, Value) {
     let app = App::new(None);
     let others: Vec<String> = (1..members).map(|number| format!("u{number}")).collect();
@@ -303,10 +327,10 @@ async fn grouping() -> Rows {
     let mut rows = Rows::new();
     let text = json!({"kind": "text", "body": "hi"});
     for (members, sent, handed_on) in [
-        (3, "send: in a group of 3", "fanout: behind it"),
-        (32, "send: in a group of 32", "fanout: behind it"),
-        (100, "send: in a group of 100", "fanout: of it, which tells the members"),
-        (500, "send: in a group of 500", "fanout: of it, which tells the members"),
+        (3, "send: in a group of 3", "fanout: after it"),
+        (32, "send: in a group of 32", "fanout: after it"),
+        (100, "send: in a group of 100", "fanout: after it, posts to the members"),
+        (500, "send: in a group of 500", "fanout: after it, posts to the members"),
     ] {
         let (app, group) = group_of(members).await;
         rows.push((sent, app.cost([("alice", in_group(&group, "send", "m1", &text))]).await));
@@ -315,7 +339,7 @@ async fn grouping() -> Rows {
             rows.push(("ack: in a group of 32", app.cost([("u1", up_to("ack", &group, 2))]).await));
             rows.push(("read: in a group of 32", app.cost([("u1", up_to("read", &group, 2))]).await));
             let receipts = in_group(&group, "receipts", "", &json!({}));
-            rows.push(("receipts: of a group of 32", app.cost([("alice", receipts)]).await));
+            rows.push(("receipts: group of 32", app.cost([("alice", receipts)]).await));
         }
     }
     let (app, group) = group_of(100).await;
@@ -341,7 +365,7 @@ async fn grouping() -> Rows {
     rows
 }
 
-/// A channel of three hundred, of whom twelve watch. A post costs the same whatever their number.
+/// A channel of 300 members and 12 subscribers. The number of members does not change the cost of a post.
 async fn posting() -> Rows {
     let app = App::new(None);
     app.online(&["alice"]).await;
@@ -363,17 +387,17 @@ async fn posting() -> Rows {
     let text = |key: &str| in_group(&channel, "send", key, &json!({"kind": "text", "body": "hi"}));
     let _ = app.fanout().await;
     rows.push(("send: in a channel", app.cost([("alice", text("m1"))]).await));
-    rows.push(("fanout: of it, where nobody watches", app.fanout().await));
+    rows.push(("fanout: after it, no subscribers", app.fanout().await));
     rows.push(("watch", app.cost([("u0", about("watch", json!({})))]).await));
     for number in 1..12 {
         app.ok(&format!("u{number}"), about("watch", json!({}))).await;
     }
     app.ok("alice", text("m2")).await;
-    rows.push(("fanout: of it, where 12 watch", app.fanout().await));
+    rows.push(("fanout: after it, 12 subscribers", app.fanout().await));
     for (name, user, frame) in [
         ("unwatch", "u0", about("unwatch", json!({}))),
-        ("read: in a channel, below its end", "u0", up_to("read", &channel, 2)),
-        ("read: of a channel's last message", "u0", up_to("read", &channel, 3)),
+        ("read: in a channel, not to its end", "u0", up_to("read", &channel, 2)),
+        ("read: in a channel, to its end", "u0", up_to("read", &channel, 3)),
         ("react: in a channel", "u0", about("react", json!({"seq": 3, "emoji": "👍"}))),
         ("edit: in a channel", "alice", about("edit", json!({"seq": 3, "body": "hello"}))),
         ("history: 3 messages of a channel", "u1", about("history", json!({}))),
@@ -390,24 +414,24 @@ async fn posting() -> Rows {
     rows
 }
 
-/// What a team's own servers write.
+/// Messages from a team's own servers.
 async fn serving() -> Rows {
     let app = App::new(None);
     app.online(&["bob"]).await;
     let message = |to: &str, id: &str| json!({"to": to, "from": "@orders", "client_msg_id": id, "kind": "text", "body": "on its way"});
     let mut rows = Rows::new();
-    rows.push(("ingest: the first of a service", app.ingest(&[("bob", message("bob", "m1"))]).await));
-    rows.push(("ingest: the next", app.ingest(&[("bob", message("bob", "m2"))]).await));
-    rows.push(("ingest: the same again, a duplicate", app.ingest(&[("bob", message("bob", "m2"))]).await));
+    rows.push(("ingest: first message of a service", app.ingest(&[("bob", message("bob", "m1"))]).await));
+    rows.push(("ingest: next message", app.ingest(&[("bob", message("bob", "m2"))]).await));
+    rows.push(("ingest: duplicate", app.ingest(&[("bob", message("bob", "m2"))]).await));
     let ten: Vec<_> = (3..13).map(|number| ("bob", message("bob", &format!("m{number}")))).collect();
     rows.push(("ingest: 10 more, in one batch", app.ingest(&ten).await));
     let _ = app.ingest(&[("carol", message("carol", "m1"))]).await;
-    rows.push(("ingest: to somebody offline", app.ingest(&[("carol", message("carol", "m2"))]).await));
+    rows.push(("ingest: recipient offline", app.ingest(&[("carol", message("carol", "m2"))]).await));
     rows.push(("ingest: poison", app.ingest(&[("bob", json!("poison"))]).await));
     rows
 }
 
-/// A picture of two bytes: S3 is paid by the request and by the byte, and the rows are the same of any.
+/// A picture of two bytes: the rows are the same for any size.
 pub(crate) async fn carrying() -> Rows {
     // Counted as in a deployment.
     let uploads = Rate { burst: 1024, pause: Duration::from_mins(1) };
@@ -456,7 +480,7 @@ pub(crate) async fn carrying() -> Rows {
     rows.push(("upload: a copy, to forward it", app.cost([("bob", copy)]).await));
     let delete = in_group(&conversation, "delete", "d1", &json!({"seq": 1}));
     rows.push(("delete: of a picture", app.cost([("alice", delete)]).await));
-    rows.push(("sweep: of its object", app.sweep().await));
+    rows.push(("object cleanup: its object", app.sweep().await));
     let parts = vec![described["sha256"].clone(); 13];
     let mut large =
         with(json!({"action": "upload", "to": "bob", "kind": "file", "bytes": 100 * 1024 * 1024, "parts": parts}));
@@ -465,7 +489,7 @@ pub(crate) async fn carrying() -> Rows {
     rows
 }
 
-/// Of the digests of thirteen parts that are all alike, which nobody puts.
+/// The digest of the digests of thirteen equal parts, which are never uploaded.
 const DIGEST_OF_PARTS: &str = "kCEAVggnV+pyLOzSv1Qvy0xC92+JvItPn8Tl/gpVmyU=";
 
 pub(crate) async fn connecting() -> Rows {

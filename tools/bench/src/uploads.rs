@@ -1,4 +1,5 @@
-//! How long a file takes from one client's disk to its message, and from the message to the recipient's disk, through the local server.
+//! Times of a file from the sender's disk to its message, and from the message to the recipient's disk, through the
+//! local server.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +13,7 @@ use wire::{FileName, MimeType, UserId};
 use crate::{load, report};
 
 const MIB: usize = 1024 * 1024;
-/// MiB, and how often. The last goes in parts.
+/// Sizes in MiB, and the number of runs. The last file is uploaded in parts.
 const FILES: [(usize, usize); 3] = [(1, 20), (10, 20), (100, 5)];
 const TEXTS: usize = 20;
 
@@ -46,7 +47,7 @@ async fn measure(server: &TestServer, folder: &Path) -> anyhow::Result<String> {
         next(&mut events).await?;
         bar.inc(1);
     }
-    // The first starts processes.
+    // The first message starts processes.
     times.remove(0);
     times.sort_unstable();
     let _ = writeln!(table, "| a text | {}| | | |", column(&times, None));
@@ -70,7 +71,7 @@ fn column(sorted: &[Duration], mib: Option<usize>) -> String {
     format!("{:.1} | {:.1} | {rate}", at(50), at(100))
 }
 
-/// Until its message is stored, and until all of it is at the other's.
+/// Returns the time until the message is stored, and until the recipient has the file.
 async fn once(
     bytes: usize,
     folder: &Path,
@@ -79,7 +80,7 @@ async fn once(
     events: &mut Events,
 ) -> anyhow::Result<[Duration; 2]> {
     let (from, to) = (folder.join("sent"), folder.join("fetched"));
-    // Of its own each time: nothing is there already.
+    // Different bytes each time, so that no upload finds them stored.
     let content: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(bytes).collect();
     std::fs::write(&from, &content)?;
     let file = Attachment::file(&from, MimeType::parse("application/zip")?, FileName::parse("all.zip")?);

@@ -62,7 +62,7 @@ fn validators(schema: &Value, union: &str) -> Validators {
 fn closed(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(object) => {
-            // What stands beside alternatives belongs to each of them, and it is they that are closed.
+            // Properties next to alternatives belong to each of them, and each alternative is closed.
             if let (Some(shared), Some(Value::Array(alternatives))) =
                 (object.get("properties").cloned(), object.get_mut("anyOf"))
             {

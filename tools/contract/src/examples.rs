@@ -105,7 +105,7 @@ fn replies() -> Vec<Example> {
         .collect()
 }
 
-/// What an action answers.
+/// Returns an example of an action's reply.
 fn result_of(action: &str) -> Reply {
     let sent = sent();
     match action {
@@ -132,12 +132,12 @@ fn result_of(action: &str) -> Reply {
     }
 }
 
-/// The same of the actions of groups and channels.
+/// Returns an example of the reply to an action of groups and channels.
 fn result_of_members(action: &str) -> Reply {
     let sent = sent();
     match action {
-        "create" => CreateResult(sent).into(),
-        "add" => AddResult { entry: Some(sent), added: vec![bob()], already: vec![alice()] }.into(),
+        "create" => CreateResult { entry: sent, not_added: vec![] }.into(),
+        "add" => AddResult { entry: Some(sent), added: vec![bob()], already: vec![alice()], not_added: vec![] }.into(),
         "remove" => RemoveResult(sent).into(),
         "leave" => LeaveResult { entry: Some(sent) }.into(),
         "role" => RoleResult(sent).into(),
@@ -186,11 +186,11 @@ fn member(user_id: UserId, read: u64) -> Member {
     Member { user_id, delivered_seq: seq(42), read_seq: seq(read) }
 }
 
-/// One of each. A code that is missing here has no example, which a test notices.
+/// Returns each refusal once. A test fails if a code is missing here.
 fn refusals() -> [Refusal; 13] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
-        Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8" },
+        Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8".into() },
         Refusal::UnknownAction,
         Refusal::TokenExpired,
         Refusal::NotMember,
@@ -209,7 +209,7 @@ fn events() -> Vec<Example> {
     let own = message();
     let theirs = Message { client_msg_id: None, ..own.clone() };
     let receipt = Receipt { conversation_id: conversation_id(), user_id: bob(), seq: seq(42), at: sent_at() };
-    let set = ConversationSettings { muted_until: Some(None), archived: Some(true) };
+    let set = ConversationSettings { muted_until: Some(None), mute_mentions: None, archived: Some(true) };
     let blocked = Settings::User { user_id: bob(), set: UserSettings { blocked: true } };
     let typing = ServerEvent::Typing { conversation_id: conversation_id(), user_id: bob(), at: sent_at() };
     let events = [
@@ -258,6 +258,7 @@ fn conversation() -> Conversation {
         read_seq: seq(41),
         last_seq,
         muted_until: None,
+        mute_mentions: false,
         archived: false,
         blocked: false,
     }
@@ -265,7 +266,8 @@ fn conversation() -> Conversation {
 
 /// With everything in it that is left out where it is not set.
 fn muted_conversation() -> Conversation {
-    Conversation { muted_until: Some(MutedUntil::Forever), archived: true, blocked: true, ..conversation() }
+    let muted_until = Some(MutedUntil::Forever);
+    Conversation { muted_until, mute_mentions: true, archived: true, blocked: true, ..conversation() }
 }
 
 /// The last message was deleted: silent entries come after it.
@@ -327,7 +329,7 @@ fn download() -> Download {
     Download { media_id: media_id(), url: URL.to_owned(), expires_at: sent_at() }
 }
 
-/// What can happen to a group.
+/// Returns each system entry of a group.
 fn systems() -> [System; 6] {
     let members = || vec![alice(), bob()];
     [
@@ -393,7 +395,7 @@ fn channel() -> Channel {
     }
 }
 
-/// One that was joined just now.
+/// Returns a channel that the user has just joined.
 fn new_channel() -> Channel {
     let read = Channel { first_seq: seq(43), unread: 0, read_seq: seq(42), ..channel() };
     Channel { last_message: None, muted_until: None, archived: false, ..read }

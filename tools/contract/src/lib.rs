@@ -1,7 +1,8 @@
-//! The contract with client developers, out of the types in `wire`: `asyncapi.yaml` and `frames.schema.json`.
+//! Writes the files that follow from the registry of actions and the types in `wire`. `asyncapi.yaml` and
+//! `frames.schema.json` are the contract with client developers; each action has an event; AWS takes `template.yaml`.
 //!
-//! `just contract` writes them, a test sees to it that they are current, and other tests check the frames they see
-//! against them. No function depends on this.
+//! `just contract` writes the files, and a test checks that they are current. Other tests check frames against the
+//! contract. No function depends on this crate.
 #![recursion_limit = "256"]
 #![allow(
     clippy::expect_used,
@@ -12,8 +13,10 @@
 
 mod asyncapi;
 mod check;
+mod events;
 mod examples;
 mod schema;
+mod stack;
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +24,16 @@ pub use check::{check_request, check_server_frame};
 pub use examples::{Example, examples};
 pub use schema::schema;
 
-/// What each file must hold.
-pub fn files() -> [(PathBuf, String); 2] {
+/// Returns each file with its content.
+pub fn files() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let schema = schema();
     let json = serde_json::to_string_pretty(&schema).expect("it can be written");
-    [
+    let mut files = vec![
         (root.join("docs/contract/asyncapi.yaml"), asyncapi::asyncapi(&schema)),
         (root.join("docs/contract/frames.schema.json"), json + "\n"),
-    ]
+        (root.join("template.yaml"), stack::template(&root)),
+    ];
+    files.extend(events::events().map(|(name, text)| (root.join(format!("events/{name}.json")), text)));
+    files
 }

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use wire::{Action, ErrorFrame, Reply, ServerEvent, limits};
 
-/// What API Gateway itself says when it could not hand a frame on. It has no `type`, and doesn't say which request it is about.
+/// API Gateway's own frame when it could not invoke a function. The frame has no `type`, and names no request.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for its schema")]
@@ -65,14 +65,14 @@ fn variants<T: JsonSchema>(generator: &mut SchemaGenerator) -> Vec<Value> {
 struct Frames {
     definitions: Map<String, Value>,
     requests: Vec<String>,
-    /// What the server sends, answers included.
+    /// The names of frames that the server sends, replies included.
     pushed: Vec<String>,
     /// Definitions that are whole frames, which have names of their own.
     inlined: Vec<String>,
 }
 
 impl Frames {
-    /// A variant of [`Action`] is the request but for its id.
+    /// A variant of [`Action`] is the request without its id.
     fn request(&mut self, mut action: Value) {
         let reference = action["$ref"].as_str().map(|reference| last(reference).to_owned());
         action = self.whole(action);
@@ -113,7 +113,7 @@ impl Frames {
         self.add(&format!("{name}Reply"), frame);
     }
 
-    /// Of a [`wire::Refusal`] the frame has the code, not the fields.
+    /// A frame has the code of a [`wire::Refusal`], not its fields.
     fn error_codes(&mut self) {
         let codes = self.definitions.get_mut("ErrorCode").expect("an error has a code");
         for variant in codes["oneOf"].as_array_mut().expect("there are several") {
@@ -151,7 +151,7 @@ impl Frames {
     }
 }
 
-/// What holds for every schema here.
+/// Applies the rules that every schema here keeps.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(tidy),
@@ -179,7 +179,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// What may be left out is left out, not null.
+/// An optional property is absent, never null.
 fn optional_is_not_null(object: &mut Map<String, Value>) {
     let required = object.get("required").cloned().unwrap_or_default();
     let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));

@@ -61,6 +61,22 @@ fn the_protocol_explains_every_name() {
     }
 }
 
+/// Checks each example against the schema. An example is indented by four spaces, and a line that continues it by five.
+#[test]
+fn the_protocols_examples_are_frames() {
+    let protocol = include_str!("../../../docs/protocol.md").replace("\n     ", "");
+    let frames = protocol.lines().filter_map(|line| line.strip_prefix("    {")).map(|rest| format!("{{{rest}"));
+    let mut requests = BTreeSet::new();
+    for frame in frames {
+        let frame: Value = serde_json::from_str(&frame).unwrap();
+        let check = if frame.get("type").is_none() { check_request } else { check_server_frame };
+        check(&frame).unwrap();
+        requests.extend(frame["action"].as_str().map(str::to_owned));
+    }
+    let actions = wire::ACTIONS.iter().map(|action| action.name.to_owned());
+    assert_eq!(requests, actions.collect::<BTreeSet<_>>());
+}
+
 /// Properties, and the values of tags and codes.
 fn collect_names(schema: &Value, names: &mut BTreeSet<String>) {
     if let Some(properties) = schema["properties"].as_object() {

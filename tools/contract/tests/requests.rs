@@ -27,14 +27,42 @@ fn values() -> Vec<Value> {
         [json!({"conversation_id": "dm_x"}), json!({"conversation_id": "dm_x", "seq": 0}), json!({"seq": 1}), json!(7)];
     let mut values: Vec<Value> = lengths.map(|length| json!("x".repeat(length))).collect();
     values.extend(around().map(Value::from));
-    values.extend([json!(-1), json!(1.5), json!(true), json!({}), json!("text"), json!("two words")]);
+    values.extend([
+        json!(-1),
+        json!(1.5),
+        json!(0.0),
+        json!(1.0),
+        json!(7.0),
+        json!(1e300),
+        json!(-0.0),
+        json!(true),
+        json!({}),
+        json!("text"),
+        json!("two words"),
+    ]);
+    values.extend(
+        [
+            " ",
+            "a\u{85}",
+            "\u{200b}",
+            "\u{202e}a",
+            "a\u{2066}",
+            "\u{2028}a",
+            "\u{1f469}\u{200d}\u{fe0f}",
+            "\u{e0041}",
+            "\u{3164}a",
+        ]
+        .map(Value::from),
+    );
+    values.extend(["audio/x+xml", "audio/html", "audio/mp4", "ש\u{200f}", "❤", "../a"].map(Value::from));
     values.extend(["ü", "a\n", "2025-11-20T11:00:00.123+01:00", "2025-11-20"].map(Value::from));
     values.extend(lists);
     values.extend(entries.map(|entry| json!([entry])));
     values
 }
 
-/// Every field of every request, but for the cursor, which no schema can tell from another text; and one that there is not.
+/// Returns every field of every request, and one that does not exist. The cursor is left out: no schema tells it from
+/// another text.
 fn fields() -> Vec<String> {
     let schema = schema();
     let requests = schema["definitions"].as_object().unwrap().iter().filter(|(name, _)| name.ends_with("Request"));
@@ -43,7 +71,7 @@ fn fields() -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// Those of a schema and of what it is made of.
+/// Returns the properties of a schema and of its parts.
 fn properties(schema: &Value) -> Vec<String> {
     let own = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys().cloned());
     let parts =

@@ -1,4 +1,4 @@
-//! Any text as a token, at the authorizer's front door: denied, since nobody has the other halves of these keys.
+//! Any text as a token, at the authorizer's front door: denied, since no signer has the private halves of these keys.
 #![no_main]
 
 use std::io::{Read, Write};

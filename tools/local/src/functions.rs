@@ -5,11 +5,10 @@ mod runtime_api;
 mod sandbox;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use axum::body::Bytes;
 pub use runtime_api::RuntimeApi;
 use sandbox::{Processes, Sandbox};
@@ -20,13 +19,24 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::binaries::Binaries;
 use crate::lock;
 use crate::logs::Log;
 use crate::metrics::Metrics;
 
-/// Per function. On AWS the account's limit is 1,000; here further calls wait their turn.
-pub(crate) const SANDBOXES_MAX: usize = 16;
+/// How many events run at the same time, each in a sandbox of its own. On AWS the account's limit is 1,000; here further ones wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Concurrency {
+    pub of_function: usize,
+    /// Less than that, so that one socket's requests don't take all sandboxes of a function: AWS would start more.
+    pub of_socket: usize,
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self { of_function: 16, of_socket: 8 }
+    }
+}
+
 const IDLE_MAX: Duration = Duration::from_mins(5);
 const REAP_EVERY: Duration = Duration::from_secs(15);
 
@@ -42,7 +52,7 @@ pub enum FunctionError {
     /// As many run as may.
     #[error("Rate Exceeded.")]
     Throttled,
-    /// Whoever asks lacks the permission.
+    /// The caller lacks the permission.
     #[error("Invalid permissions on Lambda function")]
     Forbidden,
 }
@@ -58,8 +68,9 @@ pub(crate) struct Functions {
 struct Pool {
     blueprint: Blueprint,
     environment: Mutex<Arc<Environment>>,
+    sandboxes_max: usize,
     turns: Semaphore,
-    /// How many may run at once, where that is set.
+    /// The maximum of concurrent invocations, if the function has one.
     reserved: Mutex<Option<usize>>,
     idle: Mutex<Vec<(Instant, Sandbox)>>,
     processes: Processes,
@@ -69,7 +80,8 @@ type Environment = BTreeMap<String, String>;
 
 struct Blueprint {
     name: String,
-    binary: PathBuf,
+    program: PathBuf,
+    function: String,
     timeout: Duration,
     log: Log,
 }
@@ -78,25 +90,30 @@ impl Functions {
     /// `environment` is added to every function's own.
     pub(crate) fn new(
         template: &Template,
-        binaries: &Binaries,
+        program: &Path,
         environment: &BTreeMap<String, String>,
+        concurrency: Concurrency,
         log: &Log,
         metrics: &Arc<Metrics>,
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let mut pools = BTreeMap::new();
         for (name, function) in &template.functions {
-            let binary = binaries.get(&function.binary);
-            let binary = binary.with_context(|| format!("no binary {} was built for {name}", function.binary))?.clone();
-            let environment = lambda_environment(name, function, &binary, environment);
-            let blueprint = Blueprint { name: name.clone(), timeout: function.timeout, binary, log: log.clone() };
-            pools.insert(name.clone(), Arc::new(Pool::new(blueprint, environment)));
+            let environment = lambda_environment(name, function, program, environment);
+            let blueprint = Blueprint {
+                name: name.clone(),
+                program: program.to_owned(),
+                function: function.binary.clone(),
+                timeout: function.timeout,
+                log: log.clone(),
+            };
+            pools.insert(name.clone(), Arc::new(Pool::new(blueprint, environment, concurrency.of_function)));
         }
         let metrics = Arc::clone(metrics);
         let functions = Self { pools, metrics, tasks: TaskTracker::new(), stop: CancellationToken::new() };
         for pool in functions.pools.values() {
             functions.tasks.spawn(functions.stop.clone().run_until_cancelled_owned(reap(Arc::clone(pool))));
         }
-        Ok(functions)
+        functions
     }
 
     /// Goes on to its end even if the caller stops waiting, as an invocation on AWS does.
@@ -123,15 +140,15 @@ impl Functions {
         running.await.ok().flatten().unwrap_or_else(|| Err(stopping()))
     }
 
-    /// From now on so many of the function run at once; `None`: as many as anybody asks for.
+    /// Limits the concurrent invocations of the function; `None` removes the limit.
     pub(crate) fn reserve(&self, name: &str, concurrency: Option<usize>) {
         if let Some(pool) = self.pools.get(name) {
             *lock(&pool.reserved) = concurrency;
         }
     }
 
-    /// Sets a variable of the function, or removes it, and gives the value that it had. What runs goes on to its end; what is asked
-    /// for from now on, others do.
+    /// Sets or removes a variable of the function, and returns the value that it had. Running invocations end with that
+    /// value. Later ones run in new processes.
     pub(crate) fn configure(&self, name: &str, variable: &str, value: Option<&str>) -> Option<String> {
         let pool = self.pools.get(name)?;
         let mut environment = lock(&pool.environment);
@@ -143,6 +160,20 @@ impl Functions {
         *environment = Arc::new(changed);
         lock(&pool.idle).clear();
         before
+    }
+
+    /// How many events are at work, over all functions.
+    pub(crate) fn running(&self) -> usize {
+        self.pools.values().map(|pool| pool.running()).sum()
+    }
+
+    /// Starts sandboxes of a function ahead of its events, as provisioned concurrency does.
+    pub(crate) async fn warm(&self, name: &str, count: usize) -> Result<(), FunctionError> {
+        let Some(pool) = self.pools.get(name) else { return Ok(()) };
+        for _ in 0..count {
+            pool.warm().await?;
+        }
+        Ok(())
     }
 
     /// The process ids of a function's sandboxes, busy or idle.
@@ -169,15 +200,26 @@ impl Functions {
 }
 
 impl Pool {
-    fn new(blueprint: Blueprint, environment: Environment) -> Self {
-        let (turns, environment) = (Semaphore::new(SANDBOXES_MAX), Mutex::new(Arc::new(environment)));
+    fn new(blueprint: Blueprint, environment: Environment, sandboxes_max: usize) -> Self {
+        let (turns, environment) = (Semaphore::new(sandboxes_max), Mutex::new(Arc::new(environment)));
         let (reserved, idle, processes) = (Mutex::default(), Mutex::default(), Processes::default());
-        Self { blueprint, environment, turns, reserved, idle, processes }
+        Self { blueprint, environment, sandboxes_max, turns, reserved, idle, processes }
     }
 
     fn admits(&self) -> bool {
-        let running = SANDBOXES_MAX - self.turns.available_permits();
-        lock(&self.reserved).is_none_or(|reserved| running < reserved)
+        lock(&self.reserved).is_none_or(|reserved| self.running() < reserved)
+    }
+
+    fn running(&self) -> usize {
+        self.sandboxes_max - self.turns.available_permits()
+    }
+
+    /// Starts a sandbox that waits for its first event.
+    async fn warm(&self) -> Result<(), FunctionError> {
+        let environment = Arc::clone(&lock(&self.environment));
+        let sandbox = Sandbox::start(&self.blueprint, environment, Arc::clone(&self.processes)).await?;
+        lock(&self.idle).push((Instant::now(), sandbox));
+        Ok(())
     }
 
     async fn invoke(&self, event: Bytes) -> Result<Vec<u8>, FunctionError> {
@@ -185,7 +227,7 @@ impl Pool {
         let _turn = self.turns.acquire().await;
         while let Some(mut sandbox) = self.take_idle() {
             let answer = sandbox.run(event.clone(), self.blueprint.timeout).await;
-            // One that died in its sleep has not seen the event, so another may have it.
+            // An idle process that has ended has not read the event, so another process can.
             if sandbox.has_fetched() {
                 return self.settle(sandbox, answer).await;
             }
@@ -231,10 +273,10 @@ async fn reap(pool: Arc<Pool>) {
 fn lambda_environment(
     name: &str,
     function: &Function,
-    binary: &std::path::Path,
+    program: &Path,
     common: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let folder = binary.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let folder = program.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
     let lambda = [
         ("_HANDLER", "bootstrap"),
         ("AWS_SECRET_ACCESS_KEY", "local"),

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::database::DatabaseServer;
-use crate::functions::{FunctionError, Functions};
+use crate::functions::{Concurrency, FunctionError, Functions};
 use crate::lock;
 use crate::logs::Log;
 use crate::metrics::Metrics;
@@ -72,7 +72,7 @@ impl Default for Limits {
 
 pub(crate) struct Gateway {
     pub(crate) api: Api,
-    /// What clients and functions call this server: `127.0.0.1:3001`.
+    /// The server's name for clients and functions: `127.0.0.1:3001`.
     pub(crate) domain: String,
     pub(crate) functions: Arc<Functions>,
     /// The functions that this API lacks the permission to call.
@@ -86,6 +86,7 @@ pub(crate) struct Gateway {
     pub(crate) queues: Queues,
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,
+    pub(crate) concurrency: Concurrency,
     pub(crate) lose_disconnects: bool,
     pub(crate) log: Log,
     pub(crate) connections: Connections,
@@ -97,7 +98,7 @@ pub(crate) struct Gateway {
     pub(crate) stop: CancellationToken,
 }
 
-/// What a function answers to a proxy integration.
+/// A function's reply to a proxy integration.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ProxyAnswer {
@@ -109,7 +110,7 @@ struct ProxyAnswer {
 }
 
 impl Gateway {
-    pub(crate) fn router(self: Arc<Self>, demo: &Path) -> Router {
+    pub(crate) fn router(self: Arc<Self>, demo: &Path, docs: &Path) -> Router {
         let stage = &self.api.stage;
         let router = Router::new()
             .route("/token", get(developer::token))
@@ -126,6 +127,7 @@ impl Gateway {
                 &format!("/{stage}/@connections/{{id}}"),
                 get(management::look).post(management::post).delete(management::close),
             )
+            .nest_service("/docs", demo::docs(docs))
             .fallback_service(demo::site(demo));
         let (sns, sqs) = (Arc::clone(&self.sns).router(), sqs::router(self.queues.clone()));
         router.with_state(self).merge(sns).merge(sqs).layer(axum::middleware::from_fn(from_here))
@@ -157,7 +159,7 @@ impl Gateway {
         }
     }
 
-    /// Counts for CloudWatch. What each metric counts:
+    /// Counts for CloudWatch. The meaning of each metric:
     /// <https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-websocket-api-logging.html>
     fn count(&self, name: &'static str) {
         self.metrics.count("AWS/ApiGateway", name, &self.api.logical_id);

@@ -1,14 +1,17 @@
-//! AWS on this machine, as far as `template.yaml` asks for it: API Gateway's WebSocket API (`gateway`), Lambda
-//! (`functions`, `mappings`), `DynamoDB` (`database`), S3 (`s3`), SNS's mobile push (`sns`) and SQS (`queues`, `sqs`). It knows nothing of chat but what an app on a phone
-//! knows (`phones`): routes, functions and tables come from the template, and the functions are the binaries that run on AWS too.
+//! AWS on this machine, as far as `template.yaml` needs it. `gateway` is API Gateway's WebSocket API, and `functions`
+//! and `mappings` are Lambda. `database` is `DynamoDB`, `s3` S3, `sns` SNS's mobile push, and `queues` and `sqs` are
+//! SQS.
+//!
+//! The crate knows no more of chat than an app on a phone (`phones`). Routes, functions and tables come from the
+//! template, and the program that runs a function from [`Options`].
 
-mod binaries;
 mod database;
 mod functions;
 mod gateway;
 mod logs;
 mod mappings;
 mod metrics;
+mod phone;
 mod phones;
 mod queues;
 mod s3;
@@ -20,9 +23,8 @@ mod tokens;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use binaries::{Binaries, build_functions};
 pub use database::DatabaseServer;
-pub use functions::{FunctionError, RuntimeApi};
+pub use functions::{Concurrency, FunctionError, RuntimeApi};
 pub use gateway::Limits;
 pub use logs::Logs;
 pub use mappings::{StreamLimits, Switches};

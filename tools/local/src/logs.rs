@@ -1,4 +1,4 @@
-//! What the functions and this server have to say, one readable line each.
+//! Log lines of the functions and of this server, made readable.
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Write as _};
@@ -31,7 +31,7 @@ const PLAIN: &str = "\x1b[0m";
 /// Lines that are kept as they came, for whoever asks what became of a message. A few megabytes.
 const KEPT_MAX: usize = 10_000;
 
-/// What was said lately, and where it goes.
+/// The latest lines, and their destination.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     to: Logs,
@@ -60,7 +60,7 @@ impl Log {
         let colour = matches!(self.to, Logs::Print) && std::io::stdout().is_terminal();
         let line = readable(function, line, &clock(), colour);
         match &self.to {
-            // Nobody may be reading any more; that is no reason to stop serving.
+            // The reader may be gone; the server continues.
             Logs::Print => writeln!(std::io::stdout(), "{line}").unwrap_or_default(),
             Logs::Silent => {}
             Logs::Keep(lines) => lock(lines).push(line),

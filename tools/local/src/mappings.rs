@@ -15,7 +15,6 @@ use anyhow::Context as _;
 pub(crate) use queue::QueuePoller;
 use serde::Deserialize;
 use serde_json::{Value, json};
-pub(crate) use stream::STREAM_RECORDS;
 use stream::Stream;
 use template::{Mapping, Template};
 use time::OffsetDateTime;
@@ -36,7 +35,7 @@ const EVENT_BYTES_MAX: usize = 6 * 1024 * 1024;
 /// A failure waits this often as long as the one before, and no longer than that many times: AWS does not say how long.
 const PAUSES_DOUBLED_MAX: u32 = 5;
 
-/// What a test may want shorter.
+/// Times that a test may shorten.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
     pub read_every: Duration,
@@ -52,23 +51,23 @@ impl Default for StreamLimits {
     }
 }
 
-/// What a mapping on AWS may do by itself, made to happen.
+/// Switches for a mapping's own behaviour on AWS, for tests.
 #[derive(Default)]
 pub struct Switches {
     held: watch::Sender<bool>,
-    /// It has stopped for that.
+    /// The mapping has seen `held`, and reads no more.
     stopped: watch::Sender<bool>,
     delay: Mutex<Duration>,
     behind: Mutex<Duration>,
     duplicates: AtomicBool,
-    /// What the destination of failures was told, and nobody has taken from there.
-    given_up: Mutex<Vec<Value>>,
+    /// Records sent to the destination of failures, until a test takes them.
+    given_up: Mutex<Vec<GivenUp>>,
     /// When the last read began that found nothing, with nothing left to deliver.
     idle: watch::Sender<Option<Instant>>,
 }
 
 impl Switches {
-    /// From its return on nothing is read, as while the mapping is disabled. What was read before has been delivered.
+    /// Stops reading, as a disabled mapping does. Records read before have been delivered.
     pub async fn hold(&self) {
         self.held.send_replace(true);
         wait_for(&self.stopped, |stopped| *stopped).await;
@@ -83,7 +82,7 @@ impl Switches {
         *lock(&self.delay) = by;
     }
 
-    /// Each record counts as that much older, as if the mapping had been off for so long.
+    /// Each record counts as this much older, as if the mapping had been disabled.
     pub fn behind(&self, by: Duration) {
         *lock(&self.behind) = by;
     }
@@ -93,9 +92,18 @@ impl Switches {
         self.duplicates.store(wanted, Ordering::Relaxed);
     }
 
-    /// The messages in the queue for what was given up, as Lambda writes them.
+    /// Returns the messages in the queue for failed records, as Lambda writes them.
     pub fn given_up(&self) -> Vec<Value> {
-        lock(&self.given_up).clone()
+        lock(&self.given_up).iter().map(|batch| batch.message.clone()).collect()
+    }
+
+    /// The same, with the records that the stream still has.
+    pub(crate) fn take_given_up(&self) -> Vec<GivenUp> {
+        std::mem::take(&mut lock(&self.given_up))
+    }
+
+    pub(crate) fn give_up(&self, batch: GivenUp) {
+        lock(&self.given_up).push(batch);
     }
 
     /// What `aws sqs purge-queue` does there.
@@ -119,8 +127,14 @@ impl Switches {
 }
 
 async fn wait_for<T>(state: &watch::Sender<T>, reached: impl FnMut(&T) -> bool) {
-    // It fails when there is no sender any more, and here it is.
+    // The wait fails without a sender, and the sender is here.
     let _ = state.subscribe().wait_for(reached).await;
+}
+
+/// A message to the destination of failures, and its records.
+pub(crate) struct GivenUp {
+    message: Value,
+    pub(crate) records: Vec<Value>,
 }
 
 /// One mapping at work.
@@ -140,7 +154,7 @@ struct Batch {
     failures: u32,
 }
 
-/// What the function answers if it can fail in part.
+/// The function's reply, if it can fail in part.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct PartialAnswer {
@@ -226,7 +240,7 @@ impl Poller {
         self.mapping.patterns.is_empty() || self.mapping.patterns.iter().any(|pattern| pattern.fits(Some(record)))
     }
 
-    /// Until each record is done or given up. What comes after them waits.
+    /// Delivers until each record has succeeded or failed for good. Later records wait.
     async fn deliver(&self, records: Vec<Value>) {
         let mut batches = VecDeque::from([Batch { records, failures: 0 }]);
         while let Some(mut batch) = batches.pop_front() {
@@ -237,7 +251,7 @@ impl Poller {
             let Some(failed_from) = self.invoke(&batch.records).await else { continue };
             let failed = batch.records.split_off(failed_from);
             if failed_from > 0 {
-                // What comes before is done, and dividing a batch counts as no attempt.
+                // Earlier records have succeeded, and a division of the batch counts as no attempt.
                 batches.push_front(Batch { records: failed, failures: 0 });
             } else if self.mapping.bisects && failed.len() > 1 {
                 let (mut former, failures) = (failed, batch.failures);
@@ -277,7 +291,7 @@ impl Poller {
             "streamArn": first.get("eventSourceARN"),
         });
         let message = json!({ "requestContext": { "condition": condition }, "DDBStreamBatchInfo": batch });
-        lock(&self.switches.given_up).push(message);
+        self.switches.give_up(GivenUp { message, records: records.to_vec() });
     }
 
     /// From which record on it failed; `None` if none did.
@@ -291,7 +305,7 @@ impl Poller {
         let event = json!({ "Records": records });
         let answer = self.functions.invoke(&self.mapping.function, &event).await;
         if self.switches.duplicates.load(Ordering::Relaxed) {
-            // What becomes of it is said by the other.
+            // The first delivery reports the outcome.
             let _ = self.functions.invoke(&self.mapping.function, &event).await;
         }
         match answer {
@@ -330,6 +344,11 @@ fn first(waiting: &mut VecDeque<Value>, count_max: usize) -> Vec<Value> {
     });
     let count = count.count().max(1);
     waiting.drain(..count.min(waiting.len())).collect()
+}
+
+/// Whether the function says that nothing has failed.
+pub(crate) fn is_done(answer: &[u8]) -> bool {
+    serde_json::from_slice::<PartialAnswer>(answer).is_ok_and(|answer| answer.batch_item_failures.is_empty())
 }
 
 /// The place of the lowest number that the answer names. An answer that is none, or names a record that was not there or none

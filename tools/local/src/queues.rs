@@ -1,4 +1,4 @@
-//! SQS's queues: FIFO groups, deduplication, visibility, and where a message goes that nobody gets done. They are in memory.
+//! SQS's queues in memory: FIFO groups, deduplication, visibility, and dead letters.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -46,14 +46,14 @@ struct State {
     sequence: u64,
 }
 
-/// What a sender gets.
+/// SQS's reply to a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) id: String,
     pub(crate) sequence: String,
 }
 
-/// A message as it is handed in.
+/// A message as a sender gives it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Letter {
     pub(crate) body: String,
@@ -75,7 +75,7 @@ pub(crate) struct Message {
     visible_at: Instant,
 }
 
-/// What became of moving messages out of a queue of dead letters.
+/// The outcome of a move from a queue of dead letters.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) moved: usize,
@@ -85,7 +85,7 @@ pub(crate) struct Moved {
 impl Queues {
     pub(crate) fn new(template: &Template, url: &str) -> Self {
         let mut queues: BTreeMap<String, Arc<Queue>> = BTreeMap::new();
-        // Those that others name come first.
+        // Targets of other queues come first.
         let (targets, sources): (Vec<_>, Vec<_>) = template.queues.iter().partition(|queue| queue.redrive.is_none());
         for settings in targets.into_iter().chain(sources) {
             let redrive = settings.redrive.as_ref();
@@ -121,12 +121,12 @@ impl Queue {
         }
     }
 
-    /// Nobody gets a message out of it that is not under way, as while the mapping is disabled.
+    /// Stops receiving, as a disabled mapping does. Messages under way continue.
     pub fn pause(&self, paused: bool) {
         self.paused.send_replace(paused);
     }
 
-    /// Each message counts as that much older, as if the mapping had been off for so long.
+    /// Each message counts as this much older, as if the mapping had been disabled.
     pub fn behind(&self, by: Duration) {
         *lock(&self.behind) = by;
     }
@@ -162,7 +162,7 @@ impl Queue {
         age.and_then(|age| age.try_into().ok()).unwrap_or_default()
     }
 
-    /// Those that can be received, and those under way.
+    /// Counts the receivable messages, and those under way.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let now = Instant::now();
         let state = lock(&self.state);
@@ -245,7 +245,7 @@ impl Queue {
         }
     }
 
-    /// The same, for so long at most.
+    /// Receives messages, and waits for them up to `patience`.
     pub(crate) async fn wait_for(&self, count_max: usize, visibility: Duration, patience: Duration) -> Vec<Message> {
         if patience.is_zero() {
             return self.receive(count_max, visibility);
@@ -259,7 +259,7 @@ impl Queue {
         later.unwrap_or(now + FAR)
     }
 
-    /// Removes what was received so. Whose time was over, and who else has it by now, removes nothing.
+    /// Deletes a received message. An expired receipt deletes nothing, whether or not another receiver has the message.
     pub(crate) fn delete(&self, receipt: &str) {
         lock(&self.state).messages.retain(|message| message.receipt.is_empty() || message.receipt != receipt);
         self.change();
@@ -281,8 +281,8 @@ impl Queue {
         self.change();
     }
 
-    /// Moves what it has to another queue, or each message to where SQS took it from. One that SQS did not take from anywhere stays, and
-    /// what is behind it too.
+    /// Moves the messages to another queue, or each to the queue from which SQS took it. A message that SQS took from
+    /// no queue stays, and so do those behind it.
     pub(crate) fn move_to(&self, queues: &Queues, destination: Option<&Self>) -> Moved {
         let mut moved = 0;
         loop {
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(bodies(&take(queue, 10)), "");
         tokio::time::advance(A_MINUTE).await;
         assert_eq!(bodies(&take(queue, 10)), "2a3b", "what was not deleted comes again, in its place");
-        // Whose time is over removes nothing: somebody else has it.
+        // An expired receipt deletes nothing: another receiver has the message.
         queue.delete(&first[1].receipt);
         assert_eq!(queue.len(), 4);
     }

@@ -1,9 +1,9 @@
-//! S3: the template's bucket, over HTTP on the loopback interface. s3s reads the requests and holds them to their signatures, presigned
-//! ones too; what is stored, and what S3 says of it, is here.
+//! S3: the template's bucket, over HTTP on the loopback interface. s3s parses the requests and verifies their
+//! signatures, presigned ones too. Storage and replies are here.
 //!
-//! It does what the functions and their clients ask for: objects, uploads in parts, copies, ranges, SHA-256 in both of its forms,
-//! `If-None-Match: *`, and the CORS of the template. It has no tags, versions, lifecycle or policies, and does not look whether a session
-//! token is one.
+//! The server supports objects, uploads in parts, copies, ranges, SHA-256 in both of its forms, `If-None-Match: *`, and
+//! the template's CORS. As in S3, a header `x-amz-*` must be signed. Tags, versions, lifecycle and policies are
+//! missing, and no session token is checked.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,8 +14,9 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method};
-use axum::response::Response;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use axum::serve::ListenerExt as _;
 use data_encoding::BASE64;
 use futures_util::TryStreamExt as _;
@@ -36,11 +37,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use uuid::Uuid;
 
+use crate::gateway::{Query, from_here};
 use crate::{lock, write_whole};
 
-/// What a sandbox signs with: see its environment. The key says whose call it is.
+/// The secret of all sandboxes: see their environment. The key names the calling function.
 const SECRET: &str = "local";
-/// The most that S3 takes at once is 5 GiB; no client here sends more than a part.
+/// S3's maximum per request is 5 GiB; no client here sends more than a part.
 const BODY_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Stops serving when dropped.
@@ -50,7 +52,7 @@ pub struct ObjectServer {
     _stop: DropGuard,
 }
 
-/// What is stored. With a folder, each object is a file in it, beside one that says what it is.
+/// The stored objects. With a folder, each object is a file in it, next to a file with its metadata.
 struct Objects {
     folder: Option<PathBuf>,
     stored: Mutex<Stored>,
@@ -73,6 +75,8 @@ struct Object {
 struct About {
     key: String,
     mime: Option<String>,
+    #[serde(default)]
+    encoding: Option<String>,
     /// SHA-256 in base64, of what was put together with the number of parts behind it.
     checksum: String,
 }
@@ -85,7 +89,8 @@ struct Upload {
 }
 
 impl ObjectServer {
-    /// What is in `data` already is kept. Without `data` everything is in memory. Port 0 takes any.
+    /// Starts the server with the objects that `data` already has. Without `data`, objects are in memory. Port 0 is any
+    /// free port.
     pub async fn start(bucket: &Bucket, data: Option<&Path>, port: u16) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener =
@@ -95,7 +100,10 @@ impl ObjectServer {
         let mut service = S3ServiceBuilder::new(Api(Arc::clone(&objects)));
         service.set_auth(Keys);
         let service = service.build();
-        let router = Router::new().fallback(async move |request| answer(&service, request).await).layer(cors(bucket)?);
+        let router = Router::new()
+            .fallback(async move |request| answer(&service, request).await)
+            .layer(cors(bucket)?)
+            .layer(axum::middleware::from_fn(from_here));
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
         let stop = CancellationToken::new();
         let serving = axum::serve(listener, router);
@@ -118,7 +126,7 @@ impl ObjectServer {
     }
 }
 
-/// By the template's rules. Without them no page could upload anything.
+/// By the template's rules, for pages of this machine. Without the rules no page could upload anything.
 fn cors(bucket: &Bucket) -> anyhow::Result<CorsLayer> {
     let names =
         |names: &[String]| names.iter().map(|name| HeaderName::try_from(name.as_str())).collect::<Result<Vec<_>, _>>();
@@ -137,18 +145,35 @@ fn cors(bucket: &Bucket) -> anyhow::Result<CorsLayer> {
 }
 
 async fn answer(service: &S3Service, request: Request) -> Response {
+    if has_unsigned(&request) {
+        let refusal = "<Error><Code>AccessDenied</Code><Message>There were headers present in the request which were not signed</Message></Error>";
+        return (StatusCode::FORBIDDEN, refusal).into_response();
+    }
     let request = request.map(s3s::Body::http_body_unsync);
     match service.call(request).await {
         Ok(response) => response.map(Body::new),
         Err(error) => {
             let mut response = Response::new(Body::from(format!("{error:?}")));
-            *response.status_mut() = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             response
         }
     }
 }
 
-/// Whoever has the secret may do everything: permissions exist only in AWS.
+/// Whether a header of S3's own is not among the signed ones, which the URL or the header `Authorization` lists.
+fn has_unsigned(request: &Request) -> bool {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let of_url = query.and_then(|query| query.get("X-Amz-SignedHeaders").map(str::to_owned));
+    let of_header = || {
+        let authorization = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+        Some(authorization.split_once("SignedHeaders=")?.1.split(',').next()?.to_owned())
+    };
+    let Some(signed) = of_url.or_else(of_header) else { return false };
+    let is_signed = |name: &str| signed.split(';').any(|signed| signed == name);
+    request.headers().keys().any(|name| name.as_str().starts_with("x-amz-") && !is_signed(name.as_str()))
+}
+
+/// A caller with the secret may do everything: permissions exist only in AWS.
 struct Keys;
 
 #[async_trait::async_trait]
@@ -183,7 +208,7 @@ impl Objects {
         Some(folder.join(data_encoding::HEXLOWER.encode(key.as_bytes())))
     }
 
-    /// What is put is there once this returns.
+    /// Stores an object before it returns.
     fn put(&self, object: Object) -> std::io::Result<()> {
         if let Some(file) = self.file(&object.about.key) {
             std::fs::write(file.with_extension("bin"), &object.bytes)?;
@@ -242,14 +267,16 @@ struct Api(Arc<Objects>);
 #[async_trait::async_trait]
 impl S3 for Api {
     async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
-        let PutObjectInput { key, body, checksum_sha256, content_type: mime, if_none_match, .. } = request.input;
+        let PutObjectInput { key, body, checksum_sha256, if_none_match, .. } = request.input;
+        let (mime, encoding) = (request.input.content_type, request.input.content_encoding);
         let bytes = checked(body, checksum_sha256.as_deref()).await?;
         let only_if_new = if_none_match.is_some_and(|condition| condition.is_any());
         if only_if_new && self.0.get(&key).is_ok() {
             return Err(s3_error!(PreconditionFailed));
         }
         let (e_tag, checksum) = (Some(etag(&bytes)), digest(&bytes));
-        self.0.put(Object { bytes, about: About { key, mime, checksum } }).map_err(|_| s3_error!(InternalError))?;
+        let about = About { key, mime, encoding, checksum };
+        self.0.put(Object { bytes, about }).map_err(|_| s3_error!(InternalError))?;
         Ok(S3Response::new(PutObjectOutput { e_tag, ..PutObjectOutput::default() }))
     }
 
@@ -272,6 +299,7 @@ impl S3 for Api {
             body: Some(StreamingBlob::from(s3s::Body::from(part))),
             content_range,
             content_type: about.mime,
+            content_encoding: about.encoding,
             ..GetObjectOutput::default()
         }))
     }
@@ -281,6 +309,7 @@ impl S3 for Api {
         Ok(S3Response::new(HeadObjectOutput {
             content_length: Some(length(bytes.len())),
             content_type: about.mime,
+            content_encoding: about.encoding,
             checksum_sha256: request.input.checksum_mode.is_some().then_some(about.checksum),
             ..HeadObjectOutput::default()
         }))
@@ -297,7 +326,7 @@ impl S3 for Api {
         };
         let Object { bytes, about } = self.0.get(source)?;
         let result = CopyObjectResult { e_tag: Some(etag(&bytes)), ..CopyObjectResult::default() };
-        // What was put together is one piece from then on.
+        // The parts are one object from then on.
         let about = About { key: request.input.key, checksum: digest(&bytes), ..about };
         self.0.put(Object { bytes, about }).map_err(|_| s3_error!(InternalError))?;
         Ok(S3Response::new(CopyObjectOutput { copy_object_result: Some(result), ..CopyObjectOutput::default() }))
@@ -350,7 +379,7 @@ impl S3 for Api {
         let digests: Vec<u8> = digests.flat_map(|digest| digest.as_ref().to_vec()).collect();
         let checksum = format!("{}-{}", digest(&digests), parts.len());
         let bytes = Bytes::from(parts.values().flat_map(|part| part.iter().copied()).collect::<Vec<u8>>());
-        let about = About { key: key.clone(), mime, checksum };
+        let about = About { key: key.clone(), mime, encoding: None, checksum };
         self.0.put(Object { bytes, about }).map_err(|_| s3_error!(InternalError))?;
         let done = CompleteMultipartUploadOutput { key: Some(key), ..CompleteMultipartUploadOutput::default() };
         Ok(S3Response::new(done))

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
+use serde_json::json;
 use template::{Overrides, Template, workspace_root};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -15,16 +16,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::binaries::Binaries;
 use crate::database::DatabaseServer;
-use crate::functions::Functions;
+use crate::functions::{Concurrency, Functions};
 use crate::gateway::{Connections, Gateway, Limits, Throttles};
 use crate::logs::{Log, Logs};
-use crate::mappings::{Poller, QueuePoller, StreamLimits, Switches};
+use crate::mappings::{Poller, QueuePoller, StreamLimits, Switches, is_done};
 use crate::metrics::{Counts, IteratorAges, Metrics};
+use crate::phone::Platform;
 use crate::queues::{Queue, Queues};
 use crate::s3::ObjectServer;
-use crate::sns::{self, Platform, Sns};
+use crate::sns::{self, Sns};
 use crate::sqs;
 use crate::tokens::{self, Tokens};
 use crate::{lock, write_whole};
@@ -43,8 +44,12 @@ pub struct Options {
     pub parameters: Overrides,
     /// The folder with the demo's page, as `just demo` builds it.
     pub demo: PathBuf,
-    pub binaries: Binaries,
+    /// The folder with the documentation, as `just docs` builds it.
+    pub docs: PathBuf,
+    /// The program that a sandbox runs, with `--function` and the name of the function's binary.
+    pub program: PathBuf,
     pub limits: Limits,
+    pub concurrency: Concurrency,
     pub streams: StreamLimits,
     /// Never deliver `$disconnect`, which on AWS is best effort.
     pub lose_disconnects: bool,
@@ -61,22 +66,15 @@ impl Default for Options {
             template: workspace_root().join("template.yaml"),
             parameters: Overrides::new(),
             demo: workspace_root().join("apps/demo/dist"),
-            binaries: Binaries::new(),
+            docs: workspace_root().join("target/docs/site"),
+            program: PathBuf::new(),
             limits: Limits::default(),
+            concurrency: Concurrency::default(),
             streams: StreamLimits::default(),
             lose_disconnects: false,
             environment: BTreeMap::new(),
             logs: Logs::default(),
         }
-    }
-}
-
-impl Options {
-    /// The names of the binaries that the template's functions run, with its parameters as they are here.
-    pub fn functions(&self) -> anyhow::Result<Vec<String>> {
-        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let template = Template::load(&self.template, &overrides(nowhere, self.parameters.clone()))?;
-        Ok(template.functions.into_values().map(|function| function.binary).collect())
     }
 }
 
@@ -89,7 +87,7 @@ fn data_id(data: Option<&Path>) -> anyhow::Result<String> {
     Ok(std::fs::read_to_string(file)?)
 }
 
-/// A running server. It ends with [`Server::shutdown`], or with the runtime that it was started on.
+/// A running server. [`Server::shutdown`] ends it, or the end of the runtime on which it was started.
 pub struct Server {
     address: SocketAddr,
     gateway: Arc<Gateway>,
@@ -99,8 +97,8 @@ pub struct Server {
 
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        let Options { port, data, template, parameters, demo, binaries, .. } = options;
-        let Options { limits, streams, lose_disconnects, environment, logs, .. } = options;
+        let Options { port, data, template, parameters, demo, docs, program, .. } = options;
+        let Options { limits, concurrency, streams, lose_disconnects, environment, logs, .. } = options;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
         let address = listener.local_addr()?;
@@ -118,8 +116,8 @@ impl Server {
         let data_id = data_id(data.as_deref())?;
         let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
         let sns = Sns::open(data.as_deref(), log.clone())?;
-        let functions =
-            Functions::new(&template, &binaries, &common(address, &database, &objects, environment), &log, &metrics)?;
+        let environment = common(address, &database, &objects, environment);
+        let functions = Functions::new(&template, &program, &environment, concurrency, &log, &metrics);
         let functions = Arc::new(functions);
         let pollers = template.mappings.iter();
         let pollers =
@@ -143,6 +141,7 @@ impl Server {
             queues,
             tokens: Tokens::new(format!("http://{address}"))?,
             limits,
+            concurrency,
             lose_disconnects,
             log,
             connections: Connections::default(),
@@ -154,7 +153,7 @@ impl Server {
         // Without this, small answers wait for the other side's delayed acknowledgement.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
         let stopped = gateway.stop.clone().cancelled_owned();
-        let serving = axum::serve(listener, Arc::clone(&gateway).router(&demo)).with_graceful_shutdown(stopped);
+        let serving = axum::serve(listener, Arc::clone(&gateway).router(&demo, &docs)).with_graceful_shutdown(stopped);
         tokio::spawn(serving.into_future());
         let mappings = template.mappings.into_iter().map(|mapping| mapping.logical_id);
         let mappings = mappings.zip(pollers.iter().map(Poller::switches)).collect();
@@ -204,12 +203,23 @@ impl Server {
         self.gateway.functions.sandboxes(function)
     }
 
+    /// How many events are at work, over all functions.
+    pub fn running(&self) -> usize {
+        self.gateway.functions.running()
+    }
+
+    /// Starts processes of the function behind a route ahead of its events, as provisioned concurrency does.
+    pub async fn warm(&self, route: &str, count: usize) -> anyhow::Result<()> {
+        let route = self.gateway.api.routes.get(route).context("the API has no such route")?;
+        Ok(self.gateway.functions.warm(&route.function, count).await?)
+    }
+
     /// The process id of the sandbox whose calls are signed with this access key.
     pub fn caller(&self, access_key: &str) -> Option<u32> {
         self.gateway.functions.caller(access_key)
     }
 
-    /// What can be done with a mapping, by its logical id; `None` if the template has none.
+    /// Returns the switches of a mapping, by its logical id; `None` if the template has none.
     pub fn mapping(&self, logical_id: &str) -> Option<&Switches> {
         self.mappings.get(logical_id).map(|switches| &**switches)
     }
@@ -217,6 +227,33 @@ impl Server {
     /// A queue, by its logical id; `None` if the template has none.
     pub fn queue(&self, logical_id: &str) -> Option<&Queue> {
         self.gateway.queues.get(logical_id).map(|queue| &**queue)
+    }
+
+    /// Does the work of `just replay`: invokes the function again with its own failed events from the queue, and with
+    /// the failed batches of its mapping. Successful events are removed. Reports whether none is left.
+    ///
+    /// # Errors
+    /// The template has no such queue, or the function fails.
+    pub async fn replay(&self, function: &str, mapping: &str, queue: &str) -> anyhow::Result<bool> {
+        let queue = self.queue(queue).context("there is no such queue")?;
+        let mut all_done = true;
+        for message in queue.receive(usize::MAX, Duration::ZERO) {
+            let event = serde_json::from_str(&message.letter.body)?;
+            if is_done(&self.gateway.functions.invoke(function, &event).await?) {
+                queue.delete(&message.receipt);
+            } else {
+                all_done = false;
+            }
+        }
+        let switches = self.mapping(mapping).context("there is no such mapping")?;
+        for batch in switches.take_given_up() {
+            let event = json!({ "Records": batch.records });
+            if !is_done(&self.gateway.functions.invoke(function, &event).await?) {
+                all_done = false;
+                switches.give_up(batch);
+            }
+        }
+        Ok(all_done)
     }
 
     /// AWS's metrics of the API and of the functions.
@@ -253,22 +290,23 @@ impl Server {
     pub async fn shutdown(self) {
         self.gateway.stop.cancel();
         self.gateway.tasks.close();
-        // What takes longer is cut off: a function may be stuck.
+        // A stuck function must not delay the end.
         let _ = timeout(SHUTDOWN_MAX, self.gateway.tasks.wait()).await;
         self.gateway.functions.stop().await;
     }
 }
 
-/// The template's parameters: those that were asked for, and those that are other here.
+/// Returns the template's parameters: those of the options, and those with another value here.
 fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
     let mut overrides = Overrides::from(
         [
             ("JwksUrl", format!("http://{address}/.well-known/jwks.json")),
             ("TokenIssuer", format!("http://{address}")),
             ("TokenAudience", tokens::AUDIENCE.to_owned()),
+            ("LogKey", "key-of-a-local-server".to_owned()),
             ("QueryStringTokens", "on".to_owned()),
             ("BackendMessages", "on".to_owned()),
-            // Whoever tries it out writes to many made-up users.
+            // A developer writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),
             ("ApnsApplicationArn", Platform::Apns.application()),
             ("ApnsSandboxApplicationArn", Platform::ApnsSandbox.application()),
@@ -298,7 +336,8 @@ fn with_queues(template: &mut Template, queues: &Queues) {
     }
 }
 
-/// What every function gets beside the template's variables and Lambda's own; later entries replace earlier ones.
+/// Returns the environment of every function, besides the template's variables and Lambda's own. Later entries replace
+/// earlier ones.
 fn common(
     address: SocketAddr,
     database: &DatabaseServer,

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::gateway::{Query, from_here};
 use crate::logs::{Log, Logs};
-use crate::phones::{Phone, Push};
+use crate::phone::{Phone, Platform, Push};
 use crate::{lock, write_whole};
 
 /// Where it is on the server's own port.
@@ -31,19 +31,10 @@ const APPLICATION: &str = "local";
 /// As the file in the folder that keeps the tables is called.
 const FILE: &str = "phones.json";
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Of what one platform gets. APNs and FCM have the same limit.
+/// Maximum of a payload. APNs and FCM have the same limit.
 const PAYLOAD_BYTES_MAX: usize = 4096;
 /// A message of the largest size in a form, where an escaped byte takes three.
 const REQUEST_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Platform {
-    Apns,
-    ApnsSandbox,
-    /// As SNS still calls FCM.
-    Gcm,
-}
 
 impl Platform {
     pub(crate) const ALL: [Self; 3] = [Self::Apns, Self::ApnsSandbox, Self::Gcm];
@@ -67,7 +58,7 @@ impl Platform {
     }
 }
 
-/// SNS for one server. It keeps its endpoints where the tables are kept.
+/// SNS for one server. The endpoints are in the same place as the tables.
 pub(crate) struct Sns {
     state: Mutex<Endpoints>,
     file: Option<PathBuf>,
@@ -177,7 +168,7 @@ impl Sns {
             "DeleteEndpoint" => Ok(self.with(|state| state.delete(form))),
             "SetPlatformApplicationAttributes" => self.with(|state| state.set_application(form)),
             "Publish" => {
-                // What a phone does not take is no failure of SNS: on AWS it is only in the delivery log.
+                // A phone's refusal is no failure of SNS: on AWS only the delivery log has it.
                 if let Err(why) = self.with(|state| state.publish(form))? {
                     self.log("WARN", &format!("the phone gets nothing: {why}"));
                 }
@@ -239,7 +230,7 @@ async fn answer(State(sns): State<Arc<Sns>>, body: String) -> Response {
 struct Form(Query);
 
 impl Form {
-    /// What the parameter says; nothing if it is not there.
+    /// Returns the parameter's value, or an empty text.
     fn text(&self, name: &str) -> &str {
         self.0.get(name).unwrap_or_default()
     }
@@ -328,7 +319,7 @@ impl Endpoints {
         Ok(format!("<Attributes>{}</Attributes>", entries.collect::<String>()))
     }
 
-    /// One that is not there is as good as deleted.
+    /// A missing endpoint counts as deleted.
     fn delete(&mut self, form: &Form) -> String {
         self.by_arn.remove(form.text("EndpointArn"));
         String::new()
@@ -353,7 +344,7 @@ impl Endpoints {
         if message.len() > MESSAGE_BYTES_MAX {
             return Err(invalid("Message too long"));
         }
-        // A Publish to an endpoint that is gone is not answered with NotFound, as the other calls are.
+        // A Publish to a missing endpoint does not fail with NotFound, unlike the other calls.
         let endpoint = self.by_arn.get_mut(form.text("TargetArn"));
         let endpoint =
             endpoint.ok_or_else(|| invalid("TargetArn Reason: No endpoint found for the target arn specified"))?;
@@ -381,7 +372,7 @@ fn endpoint_arn(arn: &str) -> String {
     format!("<EndpointArn>{arn}</EndpointArn>")
 }
 
-/// What the platform is sent of a message.
+/// Returns the platform's payload of a message.
 fn payload(platform: Platform, message: &str, is_json: bool) -> Result<Value, SnsError> {
     let invalid = |text: &str| SnsError::InvalidParameter(text.to_owned());
     let plain = |text: &str| match platform {
@@ -397,7 +388,7 @@ fn payload(platform: Platform, message: &str, is_json: bool) -> Result<Value, Sn
     let Some(default) = message.get("default").and_then(Value::as_str) else {
         return Err(invalid("Message Structure - No default entry in JSON message body"));
     };
-    // Whatever is no string counts as absent.
+    // A value that is no string counts as absent.
     let Some(text) = message.get(platform.key()).and_then(Value::as_str) else {
         return Ok(plain(default));
     };

@@ -240,7 +240,7 @@ fn change_visibility(queue: &Queue, request: &Value) -> Result<Value, SqsError> 
     Ok(json!({}))
 }
 
-/// Here it is done at once.
+/// Moves the messages before the reply.
 fn move_messages(queues: &Queues, request: &Value) -> Result<Value, SqsError> {
     let of = |arn: &str| {
         let gone = || {
@@ -254,7 +254,7 @@ fn move_messages(queues: &Queues, request: &Value) -> Result<Value, SqsError> {
     let destination = request.get("DestinationArn").and_then(Value::as_str).map(of).transpose()?;
     let moved = source.move_to(queues, destination.map(|queue| &**queue));
     if destination.is_none() && moved.left > 0 {
-        // On AWS the task fails, and says so when it is asked for.
+        // On AWS the task fails, and its description has the reason.
         return Err(SqsError::invalid("CouldNotDetermineMessageSource: name the DestinationArn"));
     }
     Ok(json!({ "TaskHandle": BASE64.encode(format!("moved {}", moved.moved).as_bytes()) }))

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use local::{Binaries, Options, Server};
+use local::{Options, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -15,7 +15,8 @@ async fn the_demo_is_served_as_soon_as_it_is_built_and_nothing_beside_it() {
         port: 0,
         template: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/template.yaml"),
         demo: demo.clone(),
-        binaries: Binaries::from([("function".to_owned(), PathBuf::from("never invoked"))]),
+        docs: folder.join("docs"),
+        program: PathBuf::from("never invoked"),
         ..Options::default()
     });
     let server = server.await.unwrap();
@@ -23,6 +24,7 @@ async fn the_demo_is_served_as_soon_as_it_is_built_and_nothing_beside_it() {
 
     let how_to_build = get("/").await;
     assert!(how_to_build.starts_with("HTTP/1.1 200") && how_to_build.contains("just demo"), "{how_to_build}");
+    assert!(how_to_build.contains("content-security-policy: frame-ancestors 'none'"), "{how_to_build}");
 
     std::fs::create_dir_all(demo.join("assets")).unwrap();
     std::fs::write(demo.join("index.html"), "the page").unwrap();
@@ -39,6 +41,7 @@ async fn the_demo_is_served_as_soon_as_it_is_built_and_nothing_beside_it() {
         assert!(answer.contains(&format!("content-type: {content_type}")), "{answer}");
         // Else a browser might go on with the page that was there before.
         assert!(answer.contains("cache-control: no-cache"), "{answer}");
+        assert!(answer.contains("content-security-policy: frame-ancestors 'none'"), "{answer}");
     }
     for path in
         ["/../secret", "/assets/../../secret", "/%2e%2e/secret", "/..%2fsecret", "//../secret", "/assets", "/v2"]
@@ -46,6 +49,12 @@ async fn the_demo_is_served_as_soon_as_it_is_built_and_nothing_beside_it() {
         let answer = get(path).await;
         assert!(!answer.starts_with("HTTP/1.1 200") && !answer.contains("the secret"), "{path}: {answer}");
     }
+    let unbuilt = get("/docs/").await;
+    assert!(unbuilt.starts_with("HTTP/1.1 404") && unbuilt.contains("just docs"), "{unbuilt}");
+    std::fs::create_dir_all(folder.join("docs")).unwrap();
+    std::fs::write(folder.join("docs/index.html"), "the documentation").unwrap();
+    let docs = get("/docs/").await;
+    assert!(docs.starts_with("HTTP/1.1 200") && docs.ends_with("the documentation"), "{docs}");
     let elsewhere = ask(&server, "POST /v2/@connections/abc HTTP/1.1").await;
     assert!(elsewhere.starts_with("HTTP/1.1 403") && elsewhere.ends_with(r#"{"message":"Forbidden"}"#), "{elsewhere}");
     std::fs::remove_dir_all(folder).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use local::{Binaries, Logs, Options, Server, StreamLimits, Switches};
+use local::{Logs, Options, Server, StreamLimits, Switches};
 use serde_json::{Value, json};
 
 struct Fixture {
@@ -19,7 +19,7 @@ async fn start() -> Fixture {
     let options = Options {
         port: 0,
         template: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/template.yaml"),
-        binaries: Binaries::from([("function".to_owned(), function)]),
+        program: function,
         streams: StreamLimits {
             read_every: Duration::from_millis(5),
             window_max: Duration::ZERO,
@@ -146,8 +146,8 @@ async fn a_mapping_can_be_held_repeated_and_delayed() {
     assert!(began.elapsed() >= delay);
 }
 
-/// What a million records cost, in a minute, by hand:
-/// `PIGEONHOLE_RECORDS=1000000 cargo test --workspace --test mappings -- --ignored --nocapture`.
+/// Measures the cost of a million records, in a minute, by hand: `PIGEONHOLE_RECORDS=1000000 cargo test --workspace
+/// --test mappings -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "measures, as many as PIGEONHOLE_RECORDS says"]
 async fn a_million_records() {

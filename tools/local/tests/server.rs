@@ -7,10 +7,12 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use local::{Binaries, Limits, Logs, Options, Server};
+use local::{Limits, Logs, Options, Server};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -38,7 +40,7 @@ async fn start(limits: Limits) -> Fixture {
     let server = Server::start(Options {
         port: 0,
         template: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/template.yaml"),
-        binaries: Binaries::from([("function".to_owned(), FUNCTION.clone())]),
+        program: FUNCTION.clone(),
         limits,
         logs: Logs::Keep(Arc::clone(&logs)),
         ..Options::default()
@@ -295,6 +297,18 @@ async fn frames_that_api_gateway_does_not_take_close_the_socket() {
 }
 
 #[tokio::test]
+async fn a_close_is_answered_with_a_close() {
+    let fixture = start(Limits::default()).await;
+    for code in [CloseCode::Normal, CloseCode::Away] {
+        let mut client = fixture.connect("user=alice").await;
+        let frame = CloseFrame { code, reason: "".into() };
+        client.close(Some(frame)).await.unwrap();
+        assert_eq!(receive_close(&mut client).await, u16::from(code));
+        assert!(tokio::time::timeout(PATIENCE, client.next()).await.unwrap().is_none(), "the stream ends behind it");
+    }
+}
+
+#[tokio::test]
 async fn a_lost_client_is_disconnected_as_1006() {
     let fixture = start(Limits::default()).await;
     drop(fixture.connect("user=alice").await);
@@ -381,6 +395,28 @@ async fn tokens_keys_and_tables_are_there_to_look_at() {
 }
 
 #[tokio::test]
+async fn no_port_answers_a_page_or_a_name_from_elsewhere() {
+    let fixture = start(Limits::default()).await;
+    let server = &fixture.server;
+    let http = reqwest::Client::new();
+    for url in [server.http_url(), server.database().endpoint(), server.objects().endpoint()] {
+        let port = url.rsplit_once(':').unwrap().1;
+        let page = http.post(&url).header("origin", "https://example.com");
+        let preflight = http.request(reqwest::Method::OPTIONS, &url).header("origin", "https://example.com");
+        let preflight = preflight.header("access-control-request-method", "POST");
+        let name = http.post(&url).header("host", format!("example.com:{port}"));
+        for request in [page, preflight, name] {
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.status(), 403, "{url}");
+            assert!(answer.headers().get("access-control-allow-origin").is_none(), "{url}");
+        }
+        let here = http.post(&url).header("origin", "http://localhost:5173").send().await.unwrap();
+        let text = here.text().await.unwrap();
+        assert!(!text.contains("from elsewhere"), "{url}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn sns_speaks_as_sns_does_and_shows_its_phones() {
     let fixture = start(Limits::default()).await;
     let (http, url) = (reqwest::Client::new(), format!("{}/sns", fixture.server.http_url()));
@@ -411,17 +447,6 @@ async fn sns_speaks_as_sns_does_and_shows_its_phones() {
     assert_eq!(ask("Action=CreateTopic".to_owned()).await.0, 400);
     let page = http.get(format!("{}/phones", fixture.server.http_url())).send().await.unwrap();
     assert_eq!(page.status(), 400);
-}
-
-#[test]
-fn the_functions_to_build_are_those_that_the_parameters_ask_for() {
-    let functions = |parameters: &[(&str, &str)]| {
-        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Options { parameters, ..Options::default() }.functions().unwrap()
-    };
-    assert!(functions(&[]).contains(&"notify".to_owned()), "there are phones to ring, unless somebody says otherwise");
-    let none = [("ApnsApplicationArn", ""), ("ApnsSandboxApplicationArn", ""), ("FcmApplicationArn", "")];
-    assert!(!functions(&none).contains(&"notify".to_owned()));
 }
 
 #[tokio::test]

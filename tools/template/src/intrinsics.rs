@@ -9,14 +9,10 @@ use serde_yaml_ng::Value as Yaml;
 use super::{Overrides, section};
 
 const NO_VALUE: &str = "AWS::NoValue";
-const PSEUDO_PARAMETERS: [(&str, &str); 6] = [
+const PSEUDO_PARAMETERS: [(&str, &str); 5] = [
     ("AWS::AccountId", "000000000000"),
     ("AWS::Partition", "aws"),
     ("AWS::Region", "us-east-1"),
-    (
-        "AWS::StackId",
-        "arn:aws:cloudformation:us-east-1:000000000000:stack/pigeonhole/00000000-0000-0000-0000-000000000000",
-    ),
     ("AWS::StackName", "pigeonhole"),
     ("AWS::URLSuffix", "amazonaws.com"),
 ];
@@ -56,7 +52,7 @@ pub(super) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What names mean in one template.
+/// The names of one template, with their meanings.
 pub(super) struct Scope {
     /// Parameters, pseudo parameters and, as themselves, the logical ids of resources.
     names: BTreeMap<String, Value>,
@@ -147,7 +143,7 @@ impl Scope {
         self.names.get(name).with_context(|| format!("{at}: nothing is called {name}"))
     }
 
-    /// Of attributes only ARNs exist here, and each ends in the logical id of what it stands for.
+    /// Only ARNs exist as attributes here, and each ends in the logical id of its resource.
     fn attribute(&self, id: &str, attribute: &str, at: &str) -> anyhow::Result<Value> {
         let id = text(self.named(id, at)?);
         if !attribute.ends_with("Arn") {

@@ -25,7 +25,7 @@ pub fn workspace_root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// Values for template parameters, by name. Those that the template does not have are ignored.
+/// Values for template parameters, by name. A name that the template does not have is ignored.
 pub type Overrides = BTreeMap<String, String>;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +66,7 @@ pub struct Api {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttle {
     pub per_second: u32,
-    /// At once, above that.
+    /// Requests that may exceed the rate for a moment.
     pub burst: u32,
 }
 
@@ -94,18 +94,18 @@ pub struct Bucket {
     pub cors: Cors,
 }
 
-/// What web pages may do with a bucket.
+/// The requests that web pages may send to a bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cors {
     pub origins: Vec<String>,
     pub methods: Vec<String>,
-    /// That a request may have.
+    /// Headers that a request may have.
     pub headers: Vec<String>,
-    /// Of an answer, that a page may read.
+    /// Headers of a response that a page may read.
     pub exposed: Vec<String>,
 }
 
-/// What takes the changes of a table to a function.
+/// Invokes a function with the changes of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     pub logical_id: String,
@@ -127,14 +127,14 @@ pub struct Mapping {
     pub reports_failures: bool,
     /// A record is for the function if one of these fits. None: all are.
     pub patterns: Vec<Pattern>,
-    /// The logical id of what is told of records that were given up.
+    /// The logical id of the destination of records that failed after all retries.
     pub on_failure: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
     pub logical_id: String,
-    /// One that is not is known by its name only.
+    /// A queue that is not FIFO is known by its name only.
     pub is_fifo: bool,
     /// For how long who has received a message has it alone.
     pub visibility: Duration,
@@ -144,7 +144,7 @@ pub struct Queue {
     pub deduplicates_in_group: bool,
 }
 
-/// What takes the messages of a queue to a function.
+/// Invokes a function with the messages of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueMapping {
     pub logical_id: String,
@@ -154,7 +154,7 @@ pub struct QueueMapping {
     pub function: String,
     /// Messages in one invocation, at most.
     pub batch_size: usize,
-    /// Invocations at once, at most. `None`: as many as there are groups.
+    /// Concurrent invocations, at most. `None`: as many as there are groups.
     pub concurrency_max: Option<usize>,
     /// Whether the function's answer says which messages failed.
     pub reports_failures: bool,
@@ -256,7 +256,7 @@ fn route_logical_id(api_id: &str, key: &str) -> String {
     format!("{api_id}{capitalized}Route")
 }
 
-/// Resolves only the named properties: what nobody here needs may use intrinsics that are not known here.
+/// Resolves only the named properties: others may use intrinsics that are not known here.
 fn properties<T: DeserializeOwned>(scope: &Scope, at: &str, resource: &Value, names: &[&str]) -> anyhow::Result<T> {
     let at = format!("{at}.Properties");
     let wanted: Map<String, Value> = section(resource, "Properties")
@@ -570,7 +570,7 @@ const MAPPING: [&str; 11] = [
     "FilterCriteria",
     "DestinationConfig",
 ];
-/// What Lambda takes from a stream at once if the template does not say.
+/// The size of a stream's batch if the template does not set it.
 const BATCH_SIZE_DEFAULT: usize = 100;
 
 fn mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Mapping> {
@@ -662,7 +662,7 @@ struct ScalingConfig {
     maximum_concurrency: Option<Value>,
 }
 
-/// What Lambda takes from a queue at once if the template does not say.
+/// The size of a queue's batch if the template does not set it.
 const QUEUE_BATCH_SIZE_DEFAULT: usize = 10;
 
 fn queue_mapping(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<QueueMapping> {

@@ -1,8 +1,9 @@
-//! A filter's pattern: what of Lambda's rules can be used on a stream's records here, equality and `exists`.
+//! A filter's pattern: what of Lambda's rules can be used on a stream's records here, equality, `prefix` and `exists`.
 //!
-//! Two of the rules are not what one expects. `exists` looks at leaves only, and in `DynamoDB`'s JSON the leaf is below the letter
-//! of the type: `{"x":{"S":[{"exists":true}]}}`, while `{"x":[{"exists":true}]}` never fits, and `{"x":[{"exists":false}]}` always.
-//! And numbers are text there. `LocalStack`'s tests, which it holds against AWS, show both:
+//! Two of the rules are a surprise. `exists` looks at leaves only, and in `DynamoDB`'s JSON the leaf is below the
+//! letter of the type: `{"x":{"S":[{"exists":true}]}}`. The pattern `{"x":[{"exists":true}]}` never fits, and
+//! `{"x":[{"exists":false}]}` always does. And numbers are text there. `LocalStack`'s tests, which it holds against
+//! AWS, show both:
 //! <https://github.com/localstack/localstack/blob/8b9a79f0/tests/aws/services/lambda_/event_source_mapping>
 
 use anyhow::{Context as _, bail, ensure};
@@ -12,13 +13,14 @@ use serde_json::Value;
 pub enum Pattern {
     /// All members fit.
     Members(Vec<(String, Pattern)>),
-    /// One of the rules fits.
+    /// A value fits if it fits at least one of these rules.
     Leaf(Vec<Rule>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
     Equals(Value),
+    Prefix(String),
     Exists(bool),
 }
 
@@ -57,9 +59,10 @@ impl Pattern {
 impl Rule {
     fn of(rule: &Value) -> anyhow::Result<Self> {
         match rule {
-            Value::Object(rule) => match (rule.len(), rule.get("exists")) {
-                (1, Some(Value::Bool(exists))) => Ok(Self::Exists(*exists)),
-                _ => bail!("the rule {rule:?} is not known here: only exists and equality are"),
+            Value::Object(rule) => match (rule.len(), rule.get("exists"), rule.get("prefix")) {
+                (1, Some(Value::Bool(exists)), _) => Ok(Self::Exists(*exists)),
+                (1, _, Some(Value::String(prefix))) => Ok(Self::Prefix(prefix.clone())),
+                _ => bail!("the rule {rule:?} is not known here: only exists, prefix and equality are"),
             },
             Value::Array(_) => bail!("an array in an array is no rule"),
             equal => Ok(Self::Equals(equal.clone())),
@@ -70,7 +73,10 @@ impl Rule {
         let is_leaf = event.is_some_and(|value| !value.is_object());
         match (self, event) {
             (Self::Exists(wanted), _) => is_leaf == *wanted,
-            // Of several values one is enough.
+            (Self::Prefix(prefix), value) => {
+                value.and_then(Value::as_str).is_some_and(|text| text.starts_with(prefix.as_str()))
+            }
+            // A list fits if it contains the value.
             (Self::Equals(wanted), Some(Value::Array(values))) => values.contains(wanted),
             (Self::Equals(wanted), value) => value == Some(wanted),
         }
@@ -105,6 +111,8 @@ mod tests {
             (json!({ "s": { "S": ["b"] } }), false, false),
             (json!({ "set": { "SS": ["b"] } }), true, false),
             (json!({ "no": { "NULL": [true] } }), true, false),
+            (json!({ "s": { "S": [{ "prefix": "a" }] } }), true, false),
+            (json!({ "s": { "S": [{ "prefix": "b" }] } }), false, false),
             // All members, and one rule of each.
             (json!({ "x": { "N": ["3"] }, "s": { "S": ["a"] } }), true, false),
             (json!({ "x": { "N": ["3"] }, "s": { "S": ["b"] } }), false, false),
@@ -147,7 +155,8 @@ mod tests {
     fn what_is_not_known_here_is_refused() {
         for pattern in [
             r#"{"x":{"N":[{"numeric":[">",1]}]}}"#,
-            r#"{"x":[{"prefix":"a"}]}"#,
+            r#"{"x":[{"prefix":1}]}"#,
+            r#"{"x":[{"suffix":"a"}]}"#,
             r#"{"x":[{"exists":"yes"}]}"#,
             r#"{"x":"a"}"#,
             r#"{"x":[["a"]]}"#,

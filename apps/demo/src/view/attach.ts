@@ -25,7 +25,7 @@ export class Attach {
   readonly element: HTMLElement;
   #actions: AttachActions;
   #recording: Recording | undefined;
-  /** The microphone is asked for. Nobody who has turned away meanwhile is recorded. */
+  /** The page requests the microphone. A user who leaves meanwhile is not recorded. */
   #beginning: { isOver: boolean } | undefined;
   #since = 0;
   #time = h("span", { class: "clock", role: "timer" });

@@ -1,5 +1,5 @@
-// What stands in a conversation: messages as they are now, what happened to a group, days between them, and where the unread ones
-// begin.
+// Contents of a conversation: messages in their current form, events of a group, days between them, and the line above
+// the unread ones.
 
 import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client";
 import { type Carried, fileOf } from "../carried.ts";
@@ -17,8 +17,10 @@ export interface BubbleActions {
   dismiss(clientMsgId: string): void;
   /** The upload is not wanted any more. */
   cancel(clientMsgId: string): void;
-  /** What failed is sent once more. */
+  /** Sends a failed message again. */
   retry(failed: Queued): void;
+  /** Puts the text of a failed message back into the field. */
+  takeBack(failed: Queued, text: string): void;
   /** A picture, as large as there is room. */
   look(url: string, alt: string): void;
   carried: Carried;
@@ -39,7 +41,7 @@ const meanings: Record<Tick, string> = {
 };
 
 export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
-  /** Whose message stands directly above. */
+  /** The author of the message directly above. */
   let last: string | undefined;
   const follows = (sender: string | undefined) => {
     const isNext = sender !== undefined && sender === last;
@@ -53,11 +55,11 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
         case "message":
           return stored(entry, follows(entry.message.sender_id), chat, actions);
         case "unsent":
-          return waiting(entry, follows(chat.me), chat.me, actions);
+          return waiting(entry, follows(chat.me), chat, actions);
         case "system": {
           follows(undefined);
           const { seq, sender_id } = entry.message;
-          return { ...separator("system", sentence(entry.system, sender_id, chat.me, chat.what)), key: String(seq) };
+          return { ...separator("system", sentence(entry.system, sender_id, chat.me, chat.what)), key: keyOf(seq) };
         }
         default:
           follows(undefined);
@@ -70,11 +72,15 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
     const isWaiting = chat.isGroup && chat.id === undefined;
     const hello = chat.isReadOnly ? "" : " Say hello.";
     const nothing = chat.isChannel ? "Nothing was posted here yet." : `No messages yet.${hello}`;
-    const waits = chat.refused || `The ${chat.what} is made as soon as there is a connection.`;
-    items.push(separator("nothing", isWaiting ? waits : nothing));
+    const waits = `The ${chat.what} is made as soon as there is a connection.`;
+    items.push(separator("nothing", isWaiting ? (chat.isNotMade ? chat.refused : waits) : nothing));
   }
   return items;
 }
+
+const keyOf = (seq: number) => `at ${seq}`;
+/** Another client's id may be any text, a number too. */
+const keyOfOwn = (clientMsgId: string) => `own ${clientMsgId}`;
 
 function words(entry: Entry<"day" | "unread" | "gap">): string {
   switch (entry.type) {
@@ -97,8 +103,8 @@ function stored(entry: Entry<"message">, isNext: boolean, chat: Chat, actions: B
   const { reactions = [], mentions = [] } = message;
   const isDeleted = deleted_at !== undefined;
   return {
-    // The same as while it waited, so that it stays and only its ticks turn.
-    key: client_msg_id ?? String(seq),
+    // The key of the waiting message, so that the element stays and only its ticks change.
+    key: client_msg_id === undefined ? keyOf(seq) : keyOfOwn(client_msg_id),
     create: () => bubble(own, sender_id, chat.isGroup),
     update: (element) => {
       element.classList.toggle("next", isNext);
@@ -116,25 +122,26 @@ function stored(entry: Entry<"message">, isNext: boolean, chat: Chat, actions: B
       carry(element, isDeleted ? undefined : ofMessage(message, actions.carried), actions.carried, actions.look);
       uploading(element, undefined, () => {});
       chips(element, seq, reactions, actions);
-      complain(element, refused, "Dismiss", actions);
+      complain(element, refused, { dismissal: "Dismiss", mayRetry: false }, actions);
       offerMenu(element, isDeleted ? undefined : () => actions.menu(seq));
     },
   };
 }
 
-function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: BubbleActions): Item {
+function waiting(entry: Entry<"unsent">, isNext: boolean, { me, final }: Chat, actions: BubbleActions): Item {
   const { unsent, body, tick, quote, media } = entry;
   const { queued, at, error, uploaded = 0 } = unsent;
   const file = fileOf(queued);
+  const isFinal = final.has(queued.clientMsgId);
   return {
-    key: queued.clientMsgId,
+    key: keyOfOwn(queued.clientMsgId),
     create: () => bubble(true, me, false),
     update: (element) => {
       element.classList.toggle("next", isNext);
       say(element, body, "mentions" in queued ? queued.mentions : undefined);
       answer(element, "replyTo" in queued ? queued.replyTo : undefined, quote, actions);
       const { carried } = actions;
-      // What is forwarded is no file here.
+      // A forwarded message has no file here.
       const url = () => media && (file ? carried.urlOfOwn(media, file) : carried.known(media.sha256));
       const isMissing = !file && media !== undefined && carried.known(media.sha256) === undefined;
       const shown = media && { kind: media.kind, media, body, by: me, url, isMissing };
@@ -143,12 +150,18 @@ function waiting(entry: Entry<"unsent">, isNext: boolean, me: string, actions: B
       const progress = isOnItsWay ? { done: uploaded, bytes: file.size } : undefined;
       uploading(element, progress, () => actions.cancel(queued.clientMsgId));
       mark(element, { at: Date.parse(at), ticks: tick, isEdited: false, isChanging: false });
-      complain(element, error === undefined ? undefined : unsent, "Discard", actions);
+      const failed = error === undefined ? undefined : unsent;
+      complain(
+        element,
+        failed,
+        { dismissal: "Discard", mayRetry: file !== undefined && !isFinal, text: media ? "" : body },
+        actions,
+      );
     },
   };
 }
 
-/** The parts of a message, all of which may change. It takes the focus, from which the keyboard goes on. */
+/** Returns the parts of a message, all of which may change. The bubble takes the focus, for the keyboard. */
 function bubble(isMine: boolean, sender: string, isGroup: boolean): HTMLElement {
   const says = h("span", { class: "hidden" }, ": ");
   const who = h("span", { class: isGroup && !isMine ? "who" : "hidden" }, isMine ? "You" : sender, says);
@@ -175,7 +188,7 @@ function say(element: HTMLElement, text: string, mentions: readonly string[] = [
   }
 }
 
-/** Who is mentioned stands out. */
+/** Highlights mentions. */
 function withMentions(text: string, mentions: readonly string[]): (Node | string)[] {
   const names = new Set(mentions.map((id) => (id === "*" ? "all" : id)));
   return pieces(text, names).map(({ text, name }) =>
@@ -183,7 +196,7 @@ function withMentions(text: string, mentions: readonly string[]): (Node | string
   );
 }
 
-/** What it answers, above it. */
+/** Returns the quote above a reply. */
 function answer(
   element: HTMLElement,
   replyTo: number | undefined,
@@ -238,7 +251,7 @@ function sign(name: string, shape: Tick): HTMLElement {
   return h("span", { class: "ticks", role: "img", "aria-label": name, title: name }, icon(shape));
 }
 
-/** Each of them takes one's own reaction back, or makes it the same. */
+/** Returns the reactions. Each button removes the user's own reaction, or sets it to the same emoji. */
 function chips(
   element: HTMLElement,
   seq: number,
@@ -269,12 +282,20 @@ function chips(
   fill(list, items);
 }
 
-/** What was not stored, and why, until it is dismissed. */
+interface Offered {
+  dismissal: string;
+  /** Another try may end otherwise. */
+  mayRetry: boolean;
+  /** A text that the user may change and send again. */
+  text?: string;
+}
+
+/** Shows messages that were not stored, with the reason, until the user dismisses them. */
 function complain(
   element: HTMLElement,
   refused: Unsent | undefined,
-  dismissal: string,
-  { dismiss, retry }: BubbleActions,
+  { dismissal, mayRetry, text = "" }: Offered,
+  { dismiss, retry, takeBack }: BubbleActions,
 ): void {
   const found = part(element, ".why");
   const id = refused?.queued.clientMsgId;
@@ -283,11 +304,16 @@ function complain(
   }
   found?.remove();
   if (refused && id !== undefined) {
-    const forget = h("button", { type: "button", click: () => dismiss(id) }, dismissal);
-    const why = `${failure(refused.queued)}: ${refused.error}. `;
-    const canRetry = fileOf(refused.queued) !== undefined;
-    const again = h("button", { type: "button", click: () => retry(refused.queued) }, "Try again");
-    const complaint = h("p", { class: "why", role: "alert" }, why, ...(canRetry ? [again, " "] : []), forget);
+    const { queued, error } = refused;
+    const offer = (name: string, click: () => void) => [" ", h("button", { type: "button", click }, name)];
+    const complaint = h(
+      "p",
+      { class: "why", role: "alert" },
+      `${failure(queued)}: ${error}.`,
+      ...(mayRetry ? offer("Try again", () => retry(queued)) : []),
+      ...(text ? offer("Edit", () => takeBack(queued, text)) : []),
+      ...offer(dismissal, () => dismiss(id)),
+    );
     complaint.dataset.of = id;
     element.append(complaint);
   }
@@ -303,7 +329,7 @@ function failure(queued: Queued): string {
   return "react" in queued ? "Reaction not stored" : "Not sent";
 }
 
-/** A button beside the bubble, for the mouse. Otherwise a message is asked for its menu itself. */
+/** Adds a button next to the bubble, for the mouse. Otherwise the message itself opens its menu. */
 function offerMenu(element: HTMLElement, open: (() => void) | undefined): void {
   const found = part(element, ".offer");
   if (!open) {

@@ -3,6 +3,7 @@
 import { limits, type NewGroup } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
 import { madeHere, remember } from "../known-channels.ts";
+import { isolated } from "../system.ts";
 import { fill, h, icon, put } from "./dom.ts";
 
 export interface ChannelsActions {
@@ -28,7 +29,11 @@ export class Channels {
     const id = `channels-${user}`;
     const name = { type: "button", class: "new-group", "aria-controls": id, "aria-expanded": "false" };
     this.#button = h("button", { ...name, click: () => this.#open() }, icon("channel"), "Channels");
-    this.#id = field("Channel’s id", { placeholder: "ch_…", pattern: "ch_[!-~]+", title: "It begins with ch_" });
+    this.#id = field("Channel’s id", {
+      placeholder: "ch_…",
+      pattern: "(ch|gr)_[!-~]+",
+      title: "It begins with ch_, or with gr_ of a group that you left",
+    });
     this.#title = field("Title", {
       placeholder: "Title of a new one",
       maxlength: limits.TITLE_CHARS_MAX,
@@ -72,7 +77,7 @@ export class Channels {
     this.element = h("div", {}, this.#button, this.#forms);
   }
 
-  /** Those that the user is in need not be offered; those that they made can be offered to others. */
+  /** Offers channels that the user is not in. The page can offer the user's own channels to other users. */
   update(chats: Chat[]): void {
     const channels = chats.filter(({ isChannel, id, isClosed }) => isChannel && id !== undefined && !isClosed);
     this.#joined = new Set(channels.map(({ id = "" }) => id));
@@ -101,7 +106,7 @@ export class Channels {
       known.map(({ id, title }) => {
         const join = () => this.#try(this.#id, () => this.#actions.join(id));
         const button = { type: "button", class: "link", click: join };
-        return { key: id, create: () => h("li", {}, h("button", button, `Join “${title}”`)) };
+        return { key: id, create: () => h("li", {}, h("button", button, `Join “${isolated(title)}”`)) };
       }),
     );
     this.#known.hidden = known.length === 0;

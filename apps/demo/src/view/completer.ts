@@ -2,9 +2,9 @@
 
 import type { Named } from "../mentions.ts";
 import { avatar } from "./avatar.ts";
-import { h, put } from "./dom.ts";
+import { chooses, h, put } from "./dom.ts";
 
-/** At most so many are offered. */
+/** Names offered at most. */
 const OFFERED_MAX = 6;
 
 export class Completer {
@@ -29,7 +29,7 @@ export class Completer {
     field.addEventListener("blur", () => this.close());
   }
 
-  /** Who is in the group may come after the "@". */
+  /** Offers the members of the group after an "@". */
   update(): void {
     if (document.activeElement === this.#field && this.#named().length !== this.#known) {
       this.#offer();
@@ -44,7 +44,7 @@ export class Completer {
   /** Whether the key was for the names. */
   pressed(event: KeyboardEvent): boolean {
     const count = this.#offered.length;
-    if (count === 0 || event.isComposing) {
+    if (count === 0 || chooses(event)) {
       return false;
     }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -54,7 +54,7 @@ export class Completer {
     } else if (event.key === "Enter" || event.key === "Tab") {
       this.#take(this.#offered[this.#chosen]);
     } else if (event.key === "Escape") {
-      // What is being written stays, and so does the chat.
+      // The text and the chat stay.
       event.stopPropagation();
       this.close();
     } else {
@@ -76,7 +76,7 @@ export class Completer {
     const named = this.#named();
     this.#known = named.length;
     const offered = named.filter(fits).slice(0, OFFERED_MAX);
-    // What is written already is not offered: Enter sends.
+    // A name that is complete is not offered: Enter sends.
     this.#offered = offered.length === 1 && offered[0]?.name === begun ? [] : offered;
     this.#chosen = 0;
     this.#show();

@@ -1,14 +1,15 @@
 // The field to write a message, to answer one, to say it in other words, or to say something of files.
 
 import { mentionsIn, type Named } from "../mentions.ts";
+import { type Prepared, prepared } from "../prepare.ts";
 import { list } from "../system.ts";
 import { Attach, type AttachActions } from "./attach.ts";
 import { Completer } from "./completer.ts";
-import { h, icon, put } from "./dom.ts";
+import { chooses, h, icon, put } from "./dom.ts";
 
 export interface ComposerActions extends Omit<AttachActions, "files"> {
-  /** `caption`: what is said of the last one. */
-  files(files: File[], caption: string): void;
+  /** `caption`: the text of the last one. */
+  files(files: Promise<Prepared>[], caption: string): void;
   /** `replyTo`: the message that this one answers. `mentions`: whom of the group it names. */
   send(body: string, replyTo: number | undefined, mentions: string[]): void;
   edit(seq: number, body: string): void;
@@ -18,13 +19,13 @@ export interface ComposerActions extends Omit<AttachActions, "files"> {
   editLast(): void;
 }
 
-/** What is written is about another message. */
+/** The message that the text is about. */
 interface About {
   way: "reply" | "edit";
   seq: number;
-  /** What the message said. */
+  /** The text of that message. */
   text: string;
-  /** It carries something, so it may have no words. */
+  /** The message has media, so its text may be empty. */
   isCaption: boolean;
 }
 
@@ -35,15 +36,17 @@ export class Composer {
   /** Unsent texts, by chat. */
   #drafts = new Map<string, string>();
   #about: About | undefined;
-  /** They wait for words, or for "Send" without any. */
-  #files: File[] = [];
+  /** Files that the page prepares while they wait for a text, or for "Send" without one. */
+  #files: { name: string; ready: Promise<Prepared> }[] = [];
+  /** Names of files that may contain a place. */
+  #telling = h("span", { class: "telling", role: "status" });
   #what = h("strong", {});
   #text = h("span", { dir: "auto" });
   #context: HTMLElement;
   #field: HTMLTextAreaElement;
   #send = h("button", { class: "button primary", "aria-label": "Send" }, icon("send"));
 
-  /** Whom of the open group one may mention. */
+  /** Members of the open group who can be mentioned. */
   #named: () => Named[];
   #completer: Completer;
   #attach: Attach;
@@ -56,7 +59,7 @@ export class Composer {
       this.focus();
     };
     const id = `about-${user}`;
-    const words = h("p", { id }, this.#what, " ", this.#text);
+    const words = h("p", { id }, this.#what, " ", this.#text, " ", this.#telling);
     const close = h(
       "button",
       { type: "button", class: "button", "aria-label": "Cancel", click: cancel },
@@ -110,7 +113,7 @@ export class Composer {
     this.#field.value = this.#draft();
   }
 
-  /** Whom one may mention has changed, perhaps. */
+  /** The list of names may have changed. */
   update(): void {
     this.#completer.update();
   }
@@ -128,7 +131,7 @@ export class Composer {
 
   edit(seq: number, text: string, isCaption: boolean): void {
     this.cancel();
-    // What was being written comes back afterwards.
+    // The draft comes back afterwards.
     this.#drafts.set(this.#key ?? "", this.#field.value);
     this.#about = { way: "edit", seq, text, isCaption };
     this.#say(isCaption ? "Edit caption" : "Edit message", text);
@@ -144,13 +147,14 @@ export class Composer {
     this.#about = undefined;
     this.#files = [];
     this.#context.hidden = true;
-    // It describes the field also where it is hidden.
+    // The text describes the field also while it is hidden.
     this.#what.textContent = "";
     this.#text.textContent = "";
+    this.#telling.textContent = "";
     put(this.#send, "aria-label", "Send");
   }
 
-  /** These are deleted by now. */
+  /** Forgets messages that are deleted by now. */
   forget(isDeleted: (seq: number) => boolean): void {
     if (this.#about && isDeleted(this.#about.seq)) {
       this.cancel();
@@ -159,16 +163,34 @@ export class Composer {
 
   #take(files: File[]): void {
     if (this.element.hidden) {
-      // Where nobody writes, nothing is dropped.
+      // A user who can't write can't drop files.
       return;
     }
-    const all = [...this.#files, ...files];
+    const all = [...this.#files, ...files.map((file) => ({ name: file.name, ready: prepared(file) }))];
     this.cancel();
     this.#files = all;
     this.#say(all.length === 1 ? "One file" : `${all.length} files`, list(all.map(({ name }) => name)));
+    void this.#warn(all);
   }
 
-  /** What it is about that is written. */
+  /** A file that can't be freed of its place and camera is sent as it is, and the user knows it before. */
+  async #warn(files: { name: string; ready: Promise<Prepared> }[]): Promise<void> {
+    const ready = await Promise.all(files.map(({ ready }) => ready));
+    const telling = files.filter((_, at) => ready[at]?.tellsPlace).map(({ name }) => name);
+    if (this.#files === files && telling.length > 0) {
+      this.#telling.textContent = `${list(telling)} may tell where and with which camera it was taken.`;
+    }
+  }
+
+  /** Puts an unsent text back, to be changed. */
+  takeBack(text: string): void {
+    this.cancel();
+    const begun = this.#field.value;
+    this.#field.value = begun ? `${text}\n${begun}` : text;
+    this.focus();
+  }
+
+  /** Shows the message that the text is about. */
   #say(what: string, text: string): void {
     this.#what.textContent = what;
     this.#text.textContent = text;
@@ -185,8 +207,7 @@ export class Composer {
     if (this.#completer.pressed(event)) {
       return;
     }
-    if (key === "Enter" && !event.shiftKey && !event.isComposing) {
-      // Enter may also choose a character of an input method.
+    if (key === "Enter" && !event.shiftKey && !chooses(event)) {
       event.preventDefault();
       this.#submit();
     } else if (key === "Escape" && !this.#context.hidden) {
@@ -216,7 +237,10 @@ export class Composer {
       this.#field.value = "";
       this.#completer.close();
       if (files.length > 0) {
-        this.#actions.files(files, body);
+        this.#actions.files(
+          files.map(({ ready }) => ready),
+          body,
+        );
       } else {
         this.#actions.send(body, about?.seq, mentionsIn(body, this.#named()));
       }

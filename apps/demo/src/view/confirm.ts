@@ -1,4 +1,4 @@
-// A question: before what can't be taken back, or which of several.
+// A question: before an action that can't be undone, or to choose an option.
 
 import { h } from "./dom.ts";
 
@@ -16,7 +16,7 @@ export class Confirm {
   constructor() {
     this.element = h("dialog", { class: "confirm" }, h("form", { method: "dialog" }, this.#question, this.#answers));
     this.element.addEventListener("close", () => {
-      // One that is open has been asked anew: the event is of the last time.
+      // The dialog was reopened: the event is of the earlier question.
       if (!this.element.open) {
         this.#answered?.(this.element.returnValue);
         this.#answered = undefined;

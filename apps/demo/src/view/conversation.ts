@@ -3,6 +3,7 @@
 import { type Draft, isService, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
 import type { Named } from "../mentions.ts";
+import type { Prepared } from "../prepare.ts";
 import { said } from "../said.ts";
 import { avatar } from "./avatar.ts";
 import { Composer } from "./composer.ts";
@@ -15,14 +16,14 @@ import { writes } from "./writing.ts";
 
 export interface ConversationActions extends GroupActions {
   send(chat: Chat, draft: Exclude<Draft, string>): void;
-  files(chat: Chat, files: File[], caption: string): void;
+  files(chat: Chat, files: Promise<Prepared>[], caption: string): void;
   voice(chat: Chat, draft: MediaDraft): void;
-  /** What the user wanted to send there is not, and why. */
+  /** Shows why the server refused a message. */
   refuse(chat: Chat, why: string): void;
   cancel(clientMsgId: string): void;
   retry(chat: Chat, failed: Queued): void;
   fetch(message: Message): Promise<Blob>;
-  /** Where to, is asked. */
+  /** Opens the dialog for the destination. */
   forward(message: Message): void;
   edit(chat: Chat, seq: number, body: string): void;
   delete(chat: Chat, seq: number): void;
@@ -36,8 +37,11 @@ export interface ConversationActions extends GroupActions {
   leave(): void;
   /** `until`: a time, `forever`, or `null`, not at all. */
   mute(chat: Chat, until: string | null): void;
+  muteMentions(chat: Chat, muted: boolean): void;
   archive(chat: Chat, archived: boolean): void;
   block(chat: Chat, blocked: boolean): void;
+  /** A group that can't be made need not be seen any more. */
+  putAway(chat: Chat): void;
 }
 
 const MUTE_MS = 8 * 60 * 60 * 1000;
@@ -58,6 +62,7 @@ export class Conversation {
   /** Why nothing can be written. */
   #words = h("span");
   #unblock: HTMLButtonElement;
+  #putAway: HTMLButtonElement;
   #panel: GroupPanel;
 
   constructor(user: string, actions: ConversationActions) {
@@ -69,10 +74,7 @@ export class Conversation {
       click: () => actions.leave(),
     };
     this.#messages = new Messages(user, {
-      reply: ({ seq, sender_id, body, kind, media }) => {
-        const whose = sender_id === this.#chat?.me ? "yourself" : sender_id;
-        this.#composer.reply(seq, whose, said(kind, body, media));
-      },
+      reply: (message) => this.#reply(message),
       forward: (message) => actions.forward(message),
       edit: (message) => this.#edit(message),
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
@@ -81,6 +83,7 @@ export class Conversation {
       dismiss: (id) => this.#chat && actions.dismiss(this.#chat, id),
       cancel: (id) => actions.cancel(id),
       retry: (failed) => this.#chat && actions.retry(this.#chat, failed),
+      takeBack: (failed, text) => this.#takeBack(failed, text),
       fetch: (message) => actions.fetch(message),
       older: () => actions.older(),
       olderTo: (seq) => actions.olderTo(seq),
@@ -114,7 +117,9 @@ export class Conversation {
     });
     const unblock = () => this.#chat && actions.block(this.#chat, false);
     this.#unblock = h("button", { type: "button", class: "link", click: unblock });
-    this.#blocked = h("p", { class: "composer blocked", hidden: true }, this.#words, this.#unblock);
+    const putAway = () => this.#chat && actions.putAway(this.#chat);
+    this.#putAway = h("button", { type: "button", class: "link", click: putAway }, "Put it away");
+    this.#blocked = h("p", { class: "composer blocked", hidden: true }, this.#words, this.#unblock, this.#putAway);
     this.#panel = new GroupPanel(user, actions);
     this.element = h(
       "section",
@@ -128,7 +133,7 @@ export class Conversation {
     this.#composer.takeFrom(this.element);
   }
 
-  /** `isConnected`: what is said of the peer is true now. */
+  /** `isConnected`: the shown presence is current. */
   update(chat: Chat | undefined, isConnected: boolean): void {
     this.element.hidden = !chat;
     if (chat !== this.#chat) {
@@ -142,6 +147,7 @@ export class Conversation {
     this.#composer.element.hidden = why !== "";
     this.#blocked.hidden = why === "";
     this.#unblock.hidden = !chat.isBlocked;
+    this.#putAway.hidden = !chat.isNotMade;
     if (this.#words.textContent !== why) {
       this.#words.textContent = why;
     }
@@ -183,7 +189,7 @@ export class Conversation {
   }
 
   #choices(): MenuItem[] {
-    const { mute, archive, block } = this.#actions;
+    const { mute, muteMentions, archive, block } = this.#actions;
     const chat = this.#chat;
     if (!chat) {
       return [];
@@ -192,6 +198,10 @@ export class Conversation {
     // Before the first message there is nothing to mute.
     if (chat.id !== undefined && chat.isMuted()) {
       items.push({ name: "Unmute", choose: () => mute(chat, null) });
+      if (chat.peer === undefined && !chat.isChannel) {
+        const name = chat.mutesMentions ? "Notify of mentions" : "Mute mentions too";
+        items.push({ name, choose: () => muteMentions(chat, !chat.mutesMentions) });
+      }
     } else if (chat.id !== undefined) {
       const later = () => new Date(Date.now() + MUTE_MS).toISOString();
       items.push({ name: "Mute for 8 hours", choose: () => mute(chat, later()) });
@@ -201,11 +211,28 @@ export class Conversation {
       const name = chat.isArchived ? "Unarchive" : "Archive";
       items.push({ name, choose: () => archive(chat, !chat.isArchived) });
     }
+    if (chat.isNotMade) {
+      items.push({ name: "Put it away", choose: () => this.#actions.putAway(chat) });
+    }
     if (chat.peer !== undefined && chat.peer !== chat.me && !chat.isOfService) {
       const name = `${chat.isBlocked ? "Unblock" : "Block"} ${chat.peer}`;
       items.push({ name, choose: () => block(chat, !chat.isBlocked) });
     }
     return items;
+  }
+
+  #reply({ seq, sender_id, body, kind, media }: Message): void {
+    const whose = sender_id === this.#chat?.me ? "yourself" : sender_id;
+    this.#composer.reply(seq, whose, said(kind, body, media));
+  }
+
+  #takeBack(failed: Queued, text: string): void {
+    const answered = "replyTo" in failed && failed.replyTo ? this.#chat?.message(failed.replyTo) : undefined;
+    this.#composer.takeBack(text);
+    if (answered && answered.deleted_at === undefined) {
+      this.#reply(answered);
+    }
+    this.#chat && this.#actions.dismiss(this.#chat, failed.clientMsgId);
   }
 
   #editLast(): void {
@@ -258,10 +285,10 @@ function count(members: number): string {
   return members === 1 ? "1 member" : `${members} members`;
 }
 
-/** Whom of a group it is of use to mention: nothing rings at a service. */
+/** Returns the members who can be mentioned: a service gets no notification. */
 function named(chat: Chat | undefined): Named[] {
   if (chat?.isChannel) {
-    // There nobody is mentioned.
+    // Outside a group a mention has no use.
     return [];
   }
   const others = (chat?.members ?? []).filter(({ user_id }) => user_id !== chat?.me && !isService(user_id));
@@ -281,19 +308,20 @@ export function whyNot(chat: Chat): string {
     return `You are no longer in this ${chat.what}.`;
   }
   if (chat.isGroup && chat.id === undefined) {
-    return `The ${chat.what} is not made yet.`;
+    return chat.isNotMade ? `The ${chat.what} was not made.` : `The ${chat.what} is not made yet.`;
   }
   return chat.isReadOnly ? `Only admins ${chat.isChannel ? "post" : "write"} in this ${chat.what}.` : "";
 }
 
-/** What is set for a chat, in words. */
+/** Describes a chat's settings. */
 function standing(chat: Chat): string {
   if (chat.asked > 0) {
     return "Setting …";
   }
   const { mutedUntil } = chat;
-  const muted =
+  const until =
     mutedUntil === null || mutedUntil === "forever" ? "Muted" : `Muted until ${brief(Date.parse(mutedUntil))}`;
+  const muted = chat.mutesMentions ? `${until}, mentions too` : until;
   return [chat.refused, chat.isMuted() && muted, chat.isArchived && "Archived", chat.isBlocked && "Blocked"]
     .filter(Boolean)
     .join(" · ");

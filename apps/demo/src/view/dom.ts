@@ -29,6 +29,14 @@ export function put(element: Element, name: string, value: string | number | boo
   }
 }
 
+/** The key code of an input method's key events. */
+const OF_INPUT_METHOD = 229;
+
+/** Whether the key chooses a character of an input method. Safari ends the composition before it tells of the key that ended it. */
+export function chooses({ isComposing, keyCode }: KeyboardEvent): boolean {
+  return isComposing || keyCode === OF_INPUT_METHOD;
+}
+
 export interface Item {
   /** Its element is kept as long as there is one with this key. */
   key: string;
@@ -36,9 +44,13 @@ export interface Item {
   update?(element: HTMLElement): void;
 }
 
-/** Makes these the children of an element, in this order, and leaves alone what is there already. */
-export function fill(parent: Element, items: Item[]): void {
+/**
+ * Makes these the children of an element, in this order, and leaves existing ones alone. Items with equal keys get an
+ * element each.
+ */
+export function fill(parent: Element, all: Item[]): void {
   const focused = document.activeElement;
+  const items = withOwnKeys(all);
   const keys = new Set(items.map(({ key }) => key));
   const there = new Map<string, HTMLElement>();
   for (const child of [...parent.children] as HTMLElement[]) {
@@ -64,6 +76,15 @@ export function fill(parent: Element, items: Item[]): void {
   if (focused instanceof HTMLElement && focused !== document.activeElement && parent.contains(focused)) {
     focused.focus({ preventScroll: true });
   }
+}
+
+function withOwnKeys(items: Item[]): Item[] {
+  const counts = new Map<string, number>();
+  return items.map((item) => {
+    const count = counts.get(item.key) ?? 0;
+    counts.set(item.key, count + 1);
+    return count === 0 ? item : { ...item, key: `${item.key}\n${count}` };
+  });
 }
 
 const SVG = "http://www.w3.org/2000/svg";

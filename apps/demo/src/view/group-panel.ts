@@ -1,8 +1,9 @@
-// What a group is: what it is called, who is in it, and what its admins may change.
+// The panel of a group: title, members, and the rules that admins may change.
 
 import type { GroupInfo, GroupMember, Role } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
 import { mayRemove } from "../group.ts";
+import { isolated } from "../system.ts";
 import { avatar } from "./avatar.ts";
 import { Confirm } from "./confirm.ts";
 import { fill, h, icon, put } from "./dom.ts";
@@ -16,13 +17,13 @@ export interface GroupActions {
   update(chat: Chat, info: GroupInfo): void;
   leaveGroup(chat: Chat): void;
   copy(text: string): void;
-  /** Who is in it has to be known. */
+  /** Requests the members. */
   lookAround(chat: Chat): void;
 }
 
 const roles: Record<GroupMember["role"], string> = { owner: "Owner", admin: "Admin", member: "", none: "" };
 
-/** What admins decide: its name, and what each value means. */
+/** Rules that admins decide: the label, and the meaning of each value. */
 const rules = {
   post: { name: "Who may write", all: "All members", admins: "Only admins" },
   add: { name: "Who may add members", all: "All members", admins: "Only admins" },
@@ -197,7 +198,7 @@ export class GroupPanel {
     const { name, ...values } = rules[rule];
     const changed = () => this.#chat && this.#actions.update(this.#chat, { [rule]: select.value });
     const options = Object.entries(values).map(([value, words]) => h("option", { value }, words));
-    // Of a group that was begun just now, until the list of conversations is asked for again.
+    // A new group's rules are unknown until the next request for the list.
     const unknown = h("option", { value: "", disabled: true, hidden: true }, "Not known yet");
     const select = h("select", { change: changed }, unknown, ...options);
     this.#rules.set(rule, select);
@@ -229,7 +230,7 @@ export class GroupPanel {
 
   async #left(): Promise<void> {
     const chat = this.#chat;
-    if (chat && (await this.#confirm.ask(`Leave “${chat.name}”?`, "Leave"))) {
+    if (chat && (await this.#confirm.ask(`Leave “${isolated(chat.name)}”?`, "Leave"))) {
       this.#actions.leaveGroup(chat);
     }
   }

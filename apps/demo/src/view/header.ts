@@ -1,4 +1,4 @@
-// Who this is, how the connection is doing, and the switch that cuts it.
+// The header: the user, the state of the connection, and the switch that cuts it.
 
 import type { State, Why } from "@pigeonhole/client";
 import { avatar } from "./avatar.ts";
@@ -102,6 +102,7 @@ const reasons: Record<Why["reason"], string> = {
   silent: "the server has gone silent",
   unreachable: "the server can't be reached",
   no_token: "the server can't be reached",
+  wrong_user: "the token is another user’s",
   refused: "the server refused the connection",
   token_refused: "the server refused the token",
   token_expired: "the token has expired",

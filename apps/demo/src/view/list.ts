@@ -19,7 +19,7 @@ export interface ListActions {
   more(): void;
 }
 
-/** Nearer to the end than this, the next page is asked for. */
+/** Closer to the end than this, the page requests more. */
 const NEAR_PX = 200;
 
 export class List {
@@ -90,7 +90,7 @@ export class List {
         "span",
         { class: "peer" },
         ...(isChannel ? [h("span", { class: "kind", role: "img", "aria-label": "Channel" }, icon("channel"))] : []),
-        h("span", { class: "of" }, name),
+        h("span", { class: "of", dir: "auto" }, name),
         h("span", { class: "muted", role: "img", "aria-label": "Muted" }, icon("muted")),
       ),
       h("time", {}),
@@ -143,7 +143,7 @@ export class List {
   }
 }
 
-/** What was said last. Who said it, where that may be several. */
+/** Returns the last message, with its author in a group. */
 function line({ me, isGroup }: Chat, { text, by }: Newest): string {
   const who = by === me ? "You: " : isGroup && by !== undefined ? `${by}: ` : "";
   return `${who}${text}`;

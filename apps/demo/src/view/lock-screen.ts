@@ -50,8 +50,8 @@ export class LockScreen {
       create: () => {
         const touched = () => this.#open(conversation_id, title);
         const time = h("time", {}, clock(Date.parse(at)));
-        const text = h("span", { class: "text" }, body);
-        const button = h("button", { type: "button", click: touched }, h("strong", {}, title), time, text);
+        const text = h("span", { class: "text", dir: "auto" }, body);
+        const button = h("button", { type: "button", click: touched }, h("strong", { dir: "auto" }, title), time, text);
         return h("li", {}, button);
       },
     }));

@@ -1,4 +1,4 @@
-// What a message carries: a picture, a file or a voice note.
+// Media of a message: a picture, a file or a voice note.
 
 import type { MediaInfo, Message } from "@pigeonhole/client";
 import { thumbHashToDataURL } from "thumbhash";
@@ -12,18 +12,18 @@ export interface Shown {
   kind: string;
   media: MediaInfo;
   body: string;
-  /** Who sent it. */
+  /** The sender. */
   by: string;
-  /** Where its bytes are. Of what is on its way from here, they may be lost. */
+  /** Returns the bytes' URL. Bytes of an upload of this page may be lost. */
   url(): Promise<string> | undefined;
-  /** They can't be had before it is stored. */
+  /** The server has no file before it has the message. */
   isMissing?: boolean;
 }
 
 /** A picture is at most so wide and high, in pixels. */
 const WIDTH_MAX = 300;
 const HEIGHT_MAX = 320;
-/** Asks a voice message to go on so many seconds later. */
+/** Name of the event that moves a voice message by a number of seconds. */
 export const SEEK = "seek";
 /** A stranger's picture is no line. */
 const RATIO_MAX = 3;
@@ -85,7 +85,7 @@ function picture({ media, body, by, url }: Shown, look: (url: string, alt: strin
         const image = h("img", { src, alt, class: "seen" });
         await image.decode();
         button.append(image);
-        // What was kept for long may have been forgotten since.
+        // The browser may have dropped a file that is old.
         button.onclick = async () => look((await url()) ?? src, alt);
       }
     } catch {
@@ -101,7 +101,7 @@ function picture({ media, body, by, url }: Shown, look: (url: string, alt: strin
 /** `undefined`: there is none, or it is none. */
 function placeholder(thumbhash: string | undefined): string | undefined {
   const bytes = bytesOf(thumbhash ?? "");
-  // It has five bytes at least, and the hash says how many more.
+  // A hash has at least five bytes, and contains its own length.
   if (!bytes || bytes.length < 5) {
     return undefined;
   }
@@ -167,7 +167,7 @@ function voiceNote({ media, by, url }: Shown): HTMLElement {
       try {
         await begin();
       } catch (error) {
-        // What was kept for long may have been forgotten since, and its address with it.
+        // The browser may have dropped a file that is old, and its URL.
         if (!wasKept || !audio.error) {
           throw error;
         }

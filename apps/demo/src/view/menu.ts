@@ -5,11 +5,11 @@ import { h, icon, put } from "./dom.ts";
 export interface MenuItem {
   name: string;
   choose(): void;
-  /** One of several, of which at most one is chosen. */
+  /** The item belongs to a set, of which at most one is chosen. */
   isChecked?: boolean;
 }
 
-/** What can be chosen: rows, most of which have one item. Up and Down go from row to row, Left and Right within one. */
+/** Rows of choices, most with one item. Up and Down go from row to row, Left and Right within one. */
 export class Choices {
   readonly element = h("div", { class: "menu-items", role: "menu", hidden: true });
   #rows: HTMLElement[][] = [];
@@ -22,7 +22,7 @@ export class Choices {
   }
 
   #pressed = ({ target }: PointerEvent) => {
-    // What opens it stands beside it.
+    // The button that opens the menu is its sibling.
     if (!this.element.parentElement?.contains(target as Node)) {
       this.close();
     }

@@ -1,4 +1,4 @@
-// What can be done with a message.
+// The menu of a message.
 
 import type { Message } from "@pigeonhole/client";
 import type { Chat } from "../chat.ts";
@@ -20,7 +20,7 @@ export interface MessageActions {
   goTo(seq: number): void;
 }
 
-/** What can be done with what it carries. */
+/** Items for a message's media. */
 const opens: Record<string, string> = { image: "Look at it", file: "Save", voice: "Play or pause" };
 const QUICK = ["👍", "❤️", "😂", "😮", "😢", "🙏"];
 /** From the edge of the window. */
@@ -69,7 +69,7 @@ export class MessageMenu {
     const { seq, reply_to, body, reactions = [] } = message;
     const isOwn = message.sender_id === chat.me;
     const mine = reactions.find(({ mine }) => mine)?.emoji;
-    // One's own may be another than the quick ones.
+    // The user's own emoji may be none of the quick ones.
     const emoji = mine === undefined || QUICK.includes(mine) ? QUICK : [mine, ...QUICK];
     const quick = emoji.map((emoji) => ({
       name: emoji,
@@ -90,12 +90,12 @@ export class MessageMenu {
       ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
       ...(body ? [item("Copy", () => copy(body))] : []),
       ...(isOwn && !chat.isFixed ? [item("Edit", () => edit(message))] : []),
-      ...((isOwn || chat.isModerated) && !chat.isClosed ? [item("Delete for everybody", remove)] : []),
+      ...(isOwn || (chat.isModerated && !chat.isClosed) ? [item("Delete for everybody", remove)] : []),
     ];
   }
 }
 
-/** Who has a message of a group, in words. */
+/** Names the members who have a message of a group. */
 function readersOf(chat: Chat, seq: number): string {
   const { read, delivered } = chat.timeline.readers(seq);
   const words = [

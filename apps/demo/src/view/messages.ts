@@ -14,7 +14,9 @@ export interface MessagesActions extends Omit<MessageActions, "goTo" | "open"> {
   dismiss(clientMsgId: string): void;
   cancel(clientMsgId: string): void;
   retry(failed: Queued): void;
-  /** What a message carries. */
+  /** Puts the text of a failed message back into the field. */
+  takeBack(failed: Queued, text: string): void;
+  /** Fetches the media of a message. */
   fetch(message: Message): Promise<Blob>;
   older(): void;
   /** Older ones, until this one is there. */
@@ -25,7 +27,7 @@ export interface MessagesActions extends Omit<MessageActions, "goTo" | "open"> {
 
 /** These keys go so far in a voice message. */
 const seconds: Record<string, number> = { ArrowLeft: -5, ArrowRight: 5 };
-/** Nearer to the top than this, older messages are asked for. */
+/** Closer to the top than this, the page requests older messages. */
 const NEAR_PX = 300;
 /** Nearer to the bottom than this, one is at the bottom. */
 const BOTTOM_PX = 40;
@@ -106,7 +108,7 @@ export class Messages {
     if (this.#isAtEnd) {
       this.goToEnd();
     } else if (anchor) {
-      // What was visible stays where it is, whatever becomes of what is above it.
+      // Visible messages stay in place, whatever changes above them.
       this.#scroller.scrollTop += anchor.offsetTop - before;
     }
   }
@@ -140,7 +142,7 @@ export class Messages {
   /** By the right button, or by the key for it. */
   #menuAsked(event: MouseEvent): void {
     const element = messageOf(event.target);
-    // What is marked can be copied as anywhere.
+    // The user can copy a selection, as anywhere.
     if (element?.dataset.seq !== undefined && getSelection()?.isCollapsed !== false) {
       event.preventDefault();
       this.#openMenu(element);

@@ -1,4 +1,4 @@
-// Who writes, in words.
+// Names of typing users.
 
 import type { Chat } from "../chat.ts";
 import { list } from "../system.ts";
@@ -6,7 +6,7 @@ import { list } from "../system.ts";
 /** More than these are "several". */
 const NAMED_MAX = 2;
 
-/** Nothing, if nobody does. */
+/** Returns an empty text if no user types. */
 export function writes(chat: Chat): string {
   const users = chat.writing();
   if (users.length === 0 || !chat.isGroup) {

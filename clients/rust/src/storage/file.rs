@@ -1,21 +1,25 @@
 //! A storage in one file: a line of JSON per change, in the order they came.
 //!
-//! A crash can cut off the last line, and nothing else; that line was never confirmed, and reading ends before it. The
-//! file is written anew when most of its lines no longer count, beside the old one, which it then replaces at once.
+//! A crash can cut off the last line. That line was never confirmed, and reading ends before it. When most lines are
+//! obsolete, the storage writes a new file next to the old one, which the new file then replaces in one step.
 //!
-//! A file with anything else in it was damaged, or is of another program. It is renamed, and another one begun.
+//! Any other unreadable line is damage. A power failure leaves a page of zeros where the file system writes back out of
+//! order, or the file is of another program. The client keeps the lines before the damage, and sets a copy of the file
+//! aside.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use pigeonhole_core::{Saved, StorageChange};
 use serde::Deserialize;
 use wire::{ConversationId, UserId};
 
-use super::{Saved, Storage, StorageChange};
+use super::Storage;
+use crate::private;
 
-/// So many lines that don't count are no reason to write the file anew.
+/// Fewer obsolete lines than this are no reason to write a new file.
 const STALE_LINES_MIN: usize = 1000;
 
 /// Remembers in a file, which belongs to one client at a time.
@@ -23,17 +27,17 @@ const STALE_LINES_MIN: usize = 1000;
 pub struct FileStorage {
     path: PathBuf,
     saved: Saved,
-    /// `None`: the file has to be written anew before anything is added to it.
+    /// `None`: the storage must write a new file before it appends.
     file: Option<File>,
     lines: usize,
-    /// Where what could not be read is now.
+    /// Where a copy of the file is that could not be read to its end.
     set_aside: Option<PathBuf>,
     /// Locked while this lives. Not the file itself, since that is replaced.
     _lock: Lock,
 }
 
-/// Keeps other clients away. Unlocked by word and not by closing the file: a process that the app starts in that moment has the file
-/// open too, until it becomes another program.
+/// Keeps other clients away. Dropping it unlocks the file explicitly instead of closing it. A process that the app
+/// starts at that moment has the file open too, until it becomes another program.
 #[derive(Debug)]
 struct Lock(File);
 
@@ -44,8 +48,9 @@ impl Drop for Lock {
 }
 
 impl FileStorage {
-    /// Opens the file, or makes it; `path` with `.lock` and `.new` at its end belong to it. One that can't be understood is
-    /// renamed to `path` with `.unreadable` at its end, in place of one from before.
+    /// Opens the file, or creates it; `path` with `.lock` and `.new` at its end belong to it. If a line can't be read,
+    /// only the lines before it count. A copy of the file is then at `path` with `.unreadable` at its end, in place of
+    /// an earlier copy. On unix, only the user of the program may read any of these files.
     ///
     /// # Errors
     /// The file can't be read or written; [`io::ErrorKind::WouldBlock`]: another client has it.
@@ -59,17 +64,11 @@ impl FileStorage {
             }
             TryLockError::Error(error) => error,
         })?;
-        let (saved, set_aside) = match read(&path) {
-            Ok(saved) => (saved, None),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let aside = beside(&path, ".unreadable");
-                fs::rename(&path, &aside)?;
-                (Saved::default(), Some(aside))
-            }
-            Err(error) => return Err(error),
-        };
+        let Found { saved, is_damaged } = read(&path)?;
+        // Copies the file before a new one is written without the unreadable part.
+        let set_aside = if is_damaged { Some(set_aside(&path)?) } else { None };
         let mut storage = Self { path, saved, file: None, lines: 0, set_aside, _lock: Lock(lock) };
-        // What a crash has cut off must not stand before the next line.
+        // A line that a crash cut off must not be before the next line.
         storage.compact()?;
         Ok(storage)
     }
@@ -81,7 +80,7 @@ impl FileStorage {
             line(&mut lines, change)?;
         }
         file.write_all(&lines)?;
-        // What a message carries is part of what it is known by: under another name it would be another message.
+        // The attachment is part of a message's identity: with another id it would be another message.
         let must_last = |change: &StorageChange| {
             matches!(change, StorageChange::Queued(_) | StorageChange::Uploading { media_id: Some(_), .. })
         };
@@ -95,7 +94,7 @@ impl FileStorage {
     fn compact(&mut self) -> io::Result<()> {
         self.file = None;
         let new = beside(&self.path, ".new");
-        let mut out = BufWriter::new(File::create(&new)?);
+        let mut out = BufWriter::new(private::create(&new)?);
         let changes = live(&self.saved);
         for change in &changes {
             line(&mut out, change)?;
@@ -133,7 +132,7 @@ impl Storage for FileStorage {
         }
         let live = self.saved.outbox.len() + self.saved.held.len();
         if self.lines > 2 * live + STALE_LINES_MIN {
-            // The changes are written. Whatever kept the file from shrinking is met again at the next write.
+            // The changes are written. If the file could not shrink, the next write meets the same error.
             let _ = self.compact();
         }
         Ok(())
@@ -153,29 +152,43 @@ fn live(saved: &Saved) -> Vec<StorageChange> {
     outbox.iter().cloned().map(StorageChange::Queued).chain(held).chain(caught_up).collect()
 }
 
-/// Everything before the first line that is not whole.
-fn read(path: &Path) -> io::Result<Saved> {
+/// The content of a file, up to the first unreadable line.
+struct Found {
+    saved: Saved,
+    /// The file has an unreadable line, other than one that a crash has just cut off.
+    is_damaged: bool,
+}
+
+fn read(path: &Path) -> io::Result<Found> {
     let mut saved = Saved::default();
     let mut file = match File::open(path) {
         Ok(file) => BufReader::new(file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(saved),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found { saved, is_damaged: false }),
         Err(error) => return Err(error),
     };
     let mut line = Vec::new();
     while file.read_until(b'\n', &mut line)? > 0 {
+        if !line.ends_with(b"\n") {
+            // A crash has cut it off, or has left zeros behind it.
+            break;
+        }
         match serde_json::from_slice(&line) {
-            Ok(change) if line.ends_with(b"\n") => saved.apply(&change),
-            Err(_) if line.ends_with(b"\n") && is_unsendable(&line) => {}
-            // The last one: a crash has cut it off. Any other: not ours to guess at.
-            _ if file.fill_buf()?.is_empty() => break,
-            _ => {
-                let what = format!("{} has a line that is no change of this version", path.display());
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-            }
+            Ok(change) => saved.apply(&change),
+            Err(_) if is_unsendable(&line) => {}
+            Err(_) => return Ok(Found { saved, is_damaged: true }),
         }
         line.clear();
     }
-    Ok(saved)
+    Ok(Found { saved, is_damaged: false })
+}
+
+/// Copies the file, and returns the copy's path.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let aside = beside(path, ".unreadable");
+    let mut copy = private::create(&aside)?;
+    io::copy(&mut File::open(path)?, &mut copy)?;
+    copy.sync_all()?;
+    Ok(aside)
 }
 
 /// A message whose target can't exist. The first version queued it, and the server would only refuse it.
@@ -211,10 +224,10 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use wire::{ClientMsgId, Seq, Target, Timestamp};
+    use wire::{Action, ClientMsgId, DeleteRequest, EditRequest, ReactRequest, Seq, Target, Timestamp};
 
     use super::*;
-    use crate::storage::{Outgoing, Queued};
+    use pigeonhole_core::{Outgoing, Queued};
 
     /// Gone with the test.
     struct Folder(PathBuf);
@@ -252,6 +265,10 @@ mod tests {
         StorageChange::Queued(Queued { client_msg_id: msg(id), outgoing })
     }
 
+    fn request(request: impl Into<Action>) -> Outgoing {
+        Outgoing::Request(request.into())
+    }
+
     fn held(id: &str, seq: u64) -> StorageChange {
         StorageChange::Held { conversation_id: conversation(id), seq: Seq::new(seq).unwrap() }
     }
@@ -286,7 +303,7 @@ mod tests {
     fn a_child_process_does_not_keep_the_storage() {
         let folder = Folder::new();
         let storage = FileStorage::open(folder.file("outbox")).unwrap();
-        // What a child has between fork and exec.
+        // A child process has this handle between fork and exec.
         let FileStorage { _lock: Lock(file), .. } = &storage;
         let _inherited = file.try_clone().unwrap();
         drop(storage);
@@ -305,7 +322,9 @@ mod tests {
             let written = whole.get(..cut).unwrap();
             fs::write(&path, written).unwrap();
             let complete = written.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).count();
-            assert_eq!(read(&path).unwrap(), state(changes().get(..complete).unwrap()), "cut at {cut}");
+            let found = read(&path).unwrap();
+            assert_eq!(found.saved, state(changes().get(..complete).unwrap()), "cut at {cut}");
+            assert!(!found.is_damaged, "cut at {cut}");
             // And it goes on from there. (Seen once per kind of cut; to have it on the disk takes its time.)
             if complete != 2 {
                 continue;
@@ -385,48 +404,93 @@ mod tests {
                 r#""target":{"conversation_id":"dm_ab"},"body":"hi","reply_to":4"#,
             ),
             (
-                Outgoing::Edit { conversation_id: conversation_id.clone(), seq, body: "hi".to_owned() },
+                request(EditRequest {
+                    conversation_id: conversation_id.clone(),
+                    seq,
+                    client_msg_id: msg("a"),
+                    body: "hi".to_owned(),
+                }),
                 r#""edit":{"conversation_id":"dm_ab","seq":4,"body":"hi"}"#,
             ),
             (
-                Outgoing::Delete { conversation_id: conversation_id.clone(), seq },
+                request(DeleteRequest { conversation_id: conversation_id.clone(), seq, client_msg_id: msg("a") }),
                 r#""delete":{"conversation_id":"dm_ab","seq":4}"#,
             ),
             (
-                Outgoing::React { conversation_id: conversation_id.clone(), seq, emoji },
+                request(ReactRequest { conversation_id: conversation_id.clone(), seq, client_msg_id: msg("a"), emoji }),
                 r#""react":{"conversation_id":"dm_ab","seq":4,"emoji":"👍"}"#,
             ),
             (
-                Outgoing::React { conversation_id, seq, emoji: None },
+                request(ReactRequest { conversation_id, seq, client_msg_id: msg("a"), emoji: None }),
                 r#""react":{"conversation_id":"dm_ab","seq":4,"emoji":null}"#,
             ),
         ] {
             let change = StorageChange::Queued(Queued { client_msg_id: msg("a"), outgoing });
             let mut text = Vec::new();
             line(&mut text, &change).unwrap();
-            assert_eq!(
-                String::from_utf8(text.clone()).unwrap(),
-                format!("{{\"queued\":{{\"client_msg_id\":\"a\",{expected}}}}}\n")
-            );
+            let always = format!("{{\"queued\":{{\"client_msg_id\":\"a\",{expected}}}}}\n");
+            let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(json(&String::from_utf8(text.clone()).unwrap()), json(&always));
+            assert_eq!(serde_json::from_str::<StorageChange>(&always).unwrap(), change);
             assert_eq!(serde_json::from_slice::<StorageChange>(&text).unwrap(), change);
         }
     }
 
     #[test]
-    fn a_file_of_something_else_is_set_aside_and_another_begun() {
+    fn of_a_damaged_file_what_stands_before_the_damage_counts_and_a_copy_is_set_aside() {
         let folder = Folder::new();
-        let path = folder.file("notes");
-        let damaged = b"{\"held\":{\"conversation_id\":\"c\",\"seq\":3}}\n\0\xff\0\n{\"done\":\"a\"}\n";
-        for text in [&b"milk\nbread\n"[..], damaged] {
-            fs::write(&path, text).unwrap();
+        let path = folder.file("outbox");
+        let mut waiting = Vec::new();
+        for change in changes() {
+            line(&mut waiting, &change).unwrap();
+        }
+        let page = [0; 4096];
+        let done = b"{\"done\":\"b\"}\n";
+        let damages = [
+            (&b""[..], &b"milk\nbread\n"[..], Saved::default()),
+            (&waiting, b"\0\xff\0\n", state(&changes())),
+            (&waiting, b"{\"of_a_later_version\":1}\n", state(&changes())),
+            (&waiting, &[&page[..], done].concat(), state(&changes())),
+            (&waiting, &[&page[..], done, done].concat(), state(&changes())),
+        ];
+        for (before, damage, expected) in damages {
+            let text = [before, damage].concat();
+            fs::write(&path, &text).unwrap();
             let mut storage = FileStorage::open(&path).unwrap();
             let aside = storage.set_aside().unwrap();
             assert_eq!(fs::read(aside).unwrap(), text);
-            assert_eq!(storage.load().unwrap(), Saved::default());
-            storage.write(&changes()).unwrap();
+            assert_eq!(storage.load().unwrap(), expected);
+            storage.write(&[queued("next")]).unwrap();
             drop(storage);
             let mut storage = FileStorage::open(&path).unwrap();
-            assert_eq!((storage.set_aside(), storage.load().unwrap()), (None, state(&changes())));
+            assert_eq!(storage.set_aside(), None);
+            assert_eq!(storage.load().unwrap().outbox.back().unwrap().client_msg_id, msg("next"));
+        }
+        // Zeros at the end are what was never confirmed.
+        fs::write(&path, [&waiting[..], &page].concat()).unwrap();
+        let mut storage = FileStorage::open(&path).unwrap();
+        assert_eq!((storage.set_aside(), storage.load().unwrap()), (None, state(&changes())));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_read_what_is_kept() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = Folder::new();
+        let path = folder.file("outbox");
+        // As earlier versions made them.
+        for (ending, text) in [("", "{\"done\":\"a\"}\nmilk\n"), (".new", "{"), (".unreadable", "old")] {
+            fs::write(beside(&path, ending), text).unwrap();
+            fs::set_permissions(beside(&path, ending), fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let storage = FileStorage::open(&path).unwrap();
+        assert!(storage.set_aside().is_some());
+        for file in fs::read_dir(&folder.0).unwrap().map(Result::unwrap) {
+            let name = file.file_name();
+            if name != "outbox.lock" {
+                assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{}", name.display());
+            }
         }
     }
 

@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Saved, Storage, StorageChange};
+use pigeonhole_core::{Saved, StorageChange};
+
+use super::Storage;
 
 /// Remembers as long as the process lives. Its clones are the same storage, so a client can be stopped and another one
 /// started with what the first has left.
@@ -11,7 +13,7 @@ use super::{Saved, Storage, StorageChange};
 pub struct MemoryStorage(Arc<Mutex<Saved>>);
 
 impl MemoryStorage {
-    /// What is in it now.
+    /// Returns the current content.
     pub fn saved(&self) -> Saved {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

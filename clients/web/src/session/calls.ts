@@ -1,67 +1,13 @@
-// What the app asks for itself: pages of the chat list and of conversations, who is there, who is in a group and how far they have
-// come, channels and to join one, where bytes come from, settings, and notifications.
+// Questions of the app: pages of lists and of conversations, settings, notifications, presence.
 
 import { PigeonholeError } from "../errors.ts";
-import {
-  type ChannelsRequest,
-  type ChannelsResult,
-  type DeviceRequest,
-  type DownloadRequest,
-  type DownloadResult,
-  type HistoryRequest,
-  type HistoryResult,
-  type InboxRequest,
-  type InboxResult,
-  isDeviceResult,
-  isDownloadResult,
-  isJoinResult,
-  isMembersResult,
-  isPresenceResult,
-  isReactionsResult,
-  isReceiptsResult,
-  isSettingsResult,
-  type JoinRequest,
-  type JoinResult,
-  type MembersRequest,
-  type MembersResult,
-  type Presence,
-  type PresenceRequest,
-  type ReactionsRequest,
-  type ReactionsResult,
-  type ReceiptsRequest,
-  type ReceiptsResult,
-  type SettingsRequest,
-} from "../frames.ts";
+import { isInboxResult, isResult, type Request, type Results } from "../frames.ts";
 import { checkRequest, readChannels, readHistory, readInbox } from "../protocol.ts";
-import type { Session, Waiter } from "./session.ts";
+import type { Core, Waiter } from "./core.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Requests } from "./requests.ts";
 
-/** What each of them is answered with. */
-interface Results {
-  inbox: InboxResult;
-  history: HistoryResult;
-  presence: Presence[];
-  members: MembersResult;
-  receipts: ReceiptsResult;
-  reactions: ReactionsResult;
-  join: JoinResult;
-  channels: ChannelsResult;
-  download: DownloadResult;
-  settings: undefined;
-  device: undefined;
-}
-
-export type CallRequest =
-  | InboxRequest
-  | HistoryRequest
-  | PresenceRequest
-  | MembersRequest
-  | ReceiptsRequest
-  | ReactionsRequest
-  | JoinRequest
-  | ChannelsRequest
-  | DownloadRequest
-  | SettingsRequest
-  | DeviceRequest;
+export type CallRequest = Extract<Request, { action: keyof Results }>;
 export type CallResult<R extends CallRequest> = Results[R["action"]];
 
 interface Call {
@@ -69,11 +15,17 @@ interface Call {
   waiter: Waiter<unknown>;
 }
 
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly outbox: Outbox;
+}
+
 export class Calls {
   #session: Session;
-  /** Asked once there is a connection. */
+  /** Calls that wait for a connection. */
   #waiting: Call[] = [];
-  /** What is being set: of which conversations and users, and of this device. */
+  /** The conversations, users and this device, for which a setting is on its way. */
   #setting = new Set<string>();
 
   constructor(session: Session) {
@@ -92,7 +44,7 @@ export class Calls {
 
   ask(): void {
     for (const call of this.#waiting.splice(0)) {
-      // Two of them at once could be applied the other way round.
+      // The server could apply two concurrent settings in the wrong order.
       if (this.#setting.has(subject(call.request))) {
         this.#waiting.push(call);
       } else {
@@ -125,51 +77,38 @@ export class Calls {
   }
 
   #answered({ request, waiter }: Call, result: unknown): void {
-    const answer = read(request, result);
+    const answer = read(request.action, result);
     if (answer === undefined) {
       this.#session.refuse(waiter, new PigeonholeError("unreadable", "the server's answer can't be read"));
       return;
     }
-    if (request.action === "inbox") {
-      this.#session.outbox.rememberRows((answer.is as InboxResult).conversations);
+    if (request.action === "inbox" && isInboxResult(answer)) {
+      this.#session.outbox.rememberRows(answer.conversations);
     }
     if (request.action === "settings") {
       const { action: _, id: __, ...settings } = request;
       this.#session.tell({ type: "settings", settings });
     }
-    this.#session.answer(waiter, answer.is);
+    this.#session.answer(waiter, answer);
   }
 }
 
-/** What the app is answered; `undefined`: it can't be read. */
-function read({ action }: CallRequest, result: unknown): { is: unknown } | undefined {
+/** The result, with those of its rows and entries that can be read; `undefined`: it can't be read. */
+function read(action: keyof Results, result: unknown): object | undefined {
   switch (action) {
     case "inbox":
-      return found(readInbox(result));
-    case "presence":
-      return isPresenceResult(result) ? { is: result.users } : undefined;
-    case "settings":
-      return isSettingsResult(result) ? { is: undefined } : undefined;
-    case "device":
-      return isDeviceResult(result) ? { is: undefined } : undefined;
+      return readInbox(result);
     case "history":
-      return found(readHistory(result));
-    case "members":
-      return isMembersResult(result) ? { is: result } : undefined;
-    case "receipts":
-      return isReceiptsResult(result) ? { is: result } : undefined;
-    case "reactions":
-      return isReactionsResult(result) ? { is: result } : undefined;
-    case "join":
-      return isJoinResult(result) ? { is: result } : undefined;
+      return readHistory(result);
     case "channels":
-      return found(readChannels(result));
-    case "download":
-      return isDownloadResult(result) ? { is: result } : undefined;
+      return readChannels(result);
+    default:
+      // The others have neither.
+      return isResult[action](result) ? result : undefined;
   }
 }
 
-/** What a request sets something for; nothing for one that only asks. */
+/** Returns the subject of a setting; an empty string for a request that sets nothing. */
 function subject(request: CallRequest): string {
   switch (request.action) {
     case "settings":
@@ -177,11 +116,7 @@ function subject(request: CallRequest): string {
     case "device":
       return "device";
     default:
-      // These only ask.
+      // These requests set nothing.
       return "";
   }
-}
-
-function found(page: object | undefined): { is: unknown } | undefined {
-  return page && { is: page };
 }

@@ -3,13 +3,29 @@
 
 import { type DrainResult, type InboxResult, isPingResult, isTimestamp, limits } from "../frames.ts";
 import { type Mark, readDrain, readInbox } from "../protocol.ts";
-import type { Session } from "./session.ts";
+import type { Conversations } from "./conversations.ts";
+import type { Core, LinkId } from "./core.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Reports } from "./reports.ts";
+import type { Requests } from "./requests.ts";
 
 type Drain =
   | { is: "idle" }
   | { is: "asked" }
-  /** Shown to the app, and not the last. Once it is done with all of it, the next is asked for with these as its ack. */
+  /**
+   * A page that the app is processing, and not the last. When the app has finished, the client requests the next page
+   * with these as its ack.
+   */
   | { is: "page"; marks: Map<string, number> };
+
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly outbox: Outbox;
+  readonly conversations: Conversations;
+  readonly reports: Reports;
+  readonly links: { current(): LinkId | undefined; closeOlder(): void };
+}
 
 export class CatchUp {
   #session: Session;
@@ -28,7 +44,7 @@ export class CatchUp {
 
   constructor(session: Session, since: string | undefined) {
     this.#session = session;
-    // What a storage has kept may be damaged. Without it all of the chat list is asked for.
+    // A saved value may be damaged. Without it, the client requests the whole chat list.
     this.#since = isTimestamp(since) ? since : undefined;
   }
 
@@ -36,12 +52,12 @@ export class CatchUp {
     return this.#drain.is === "asked";
   }
 
-  /** Asks for what is pending, once it is time for it. */
+  /** Requests the pending messages when a drain is due. */
   drainAgain(): void {
     this.#again = true;
   }
 
-  /** What is missing of this conversation will never come. */
+  /** Stops waiting for this conversation: its missing entries will never come. */
   giveUp(conversation: string): void {
     this.#awaited.delete(conversation);
   }
@@ -101,7 +117,7 @@ export class CatchUp {
 
   // Drains.
 
-  /** Asks for the next page, if it is time for one. */
+  /** Requests the next page when one is due. */
   drainOn(): void {
     const ack = this.#nextAck();
     if (!ack) {
@@ -127,7 +143,7 @@ export class CatchUp {
     });
   }
 
-  /** What the next drain acknowledges; `undefined`: it is not time for one. */
+  /** Returns the ack of the next drain; `undefined` if no drain is due. */
   #nextAck(): Mark[] | undefined {
     if (this.#drain.is === "idle") {
       return this.#again ? this.#session.reports.take() : undefined;
@@ -141,7 +157,7 @@ export class CatchUp {
       return undefined;
     }
     const news = marks.flatMap(([conversation, seq]) => conversations.toAcknowledge(conversation, seq));
-    // What doesn't fit comes again on the next page, and is acknowledged then.
+    // The rest comes again on the next page, and the client acknowledges it then.
     const ack = news.slice(0, limits.ACK_ENTRIES_MAX);
     const isOfNoUse = marks.length === 0 || marks.some(([conversation]) => conversations.isStuck(conversation));
     if (ack.length === 0 && isOfNoUse) {
@@ -153,18 +169,18 @@ export class CatchUp {
   }
 
   #drained({ messages, more }: DrainResult): void {
-    const { links, me, conversations } = this.#session;
+    const { me, conversations } = this.#session;
     const marks = new Map<string, number>();
     for (const message of messages) {
       marks.set(message.conversation_id, message.seq);
-      conversations.arrivedPending(message, !links.toldCaughtUp && message.sender_id !== me);
+      conversations.arrivedPending(message, !this.#session.toldCaughtUp && message.sender_id !== me);
     }
     if (more) {
       this.#drain = { is: "page", marks };
       return;
     }
-    // What is stored from now on is posted to this connection, so nothing is left to ask for; a busy user would never stop
-    // asking. What the app is done with already was acknowledged, but perhaps that did not arrive.
+    // The server posts all later entries to this connection, so the drain is complete; with a busy user it would never
+    // end. The client acknowledged what the app had finished with, but that ack may have been lost.
     for (const [conversation, seq] of marks) {
       if (conversations.held(conversation) >= seq) {
         conversations.acknowledgeAgain(conversation);
@@ -187,7 +203,10 @@ export class CatchUp {
     }
   }
 
-  /** An entry of its ack was refused. The others are applied, and the drain is asked for again without an ack. */
+  /**
+   * Handles a refusal of one entry of the drain's ack. The server applied the others, so the client repeats the drain
+   * without an ack.
+   */
   #refused(ack: Mark[]): void {
     if (ack.length === 0) {
       this.#drainEnded();
@@ -215,7 +234,7 @@ export class CatchUp {
         },
         refused: () => {
           this.#stage = "repairing";
-          // What the pages that did not come would have had is still to be found.
+          // The client still has to find the entries of the pages that did not come.
           this.#newest = undefined;
         },
         lost: () => {
@@ -255,7 +274,7 @@ export class CatchUp {
     if (this.#stage !== "repairing") {
       return;
     }
-    const { conversations, links } = this.#session;
+    const { conversations } = this.#session;
     for (const [conversation, seq] of this.#awaited) {
       if (conversations.held(conversation) >= seq) {
         this.#awaited.delete(conversation);
@@ -263,10 +282,10 @@ export class CatchUp {
     }
     const isShown = ([conversation, seq]: [string, number]) =>
       conversations.shown(conversation) >= seq || conversations.isStuck(conversation);
-    if ([...this.#awaited].every(isShown) && !links.toldCaughtUp) {
+    if ([...this.#awaited].every(isShown) && !this.#session.toldCaughtUp) {
       this.#session.tellState({ state: "caught_up" });
     }
-    // What the app has not finished with must be found again after a crash.
+    // After a crash, the client must find the entries again that the app has not finished with.
     if (this.#awaited.size > 0) {
       return;
     }
@@ -279,7 +298,7 @@ export class CatchUp {
   }
 }
 
-/** What is stored at the same time can become visible in another order than that of its times. */
+/** Entries that are stored concurrently can become visible in another order than that of their times. */
 function aMinuteBefore(utc: string): string {
   return new Date(Date.parse(utc) - 60_000).toISOString();
 }

@@ -1,8 +1,9 @@
-// Channels that the app watches: what is posted there, and what `history` has of the rest.
+// Channels to which the app is subscribed: their events, and the pages of `history` that fill the gaps.
 //
-// Nothing of a channel is pending, acknowledged, or kept over a restart. Each entry is handed over once, in the order of `seq`, from
-// where the app began to watch. The server has a connection watch, so it is asked anew on each: first to watch, then for the history
-// up to where that begins, so that nothing falls between the two.
+// Entries of a channel are never pending, acknowledged or saved. The app gets each entry once, in the order of `seq`,
+// from the start of its subscription. On the server, a subscription belongs to a connection, so the client subscribes
+// again on each. Then it requests the history up to the start of that subscription, so that no entry is lost between
+// the two.
 
 import { PigeonholeError } from "../errors.ts";
 import {
@@ -14,26 +15,27 @@ import {
   type WatchResult,
 } from "../frames.ts";
 import { checkRequest, readHistory } from "../protocol.ts";
-import type { LinkId, Session, Waiter } from "./session.ts";
+import type { Core, LinkId, Waiter } from "./core.ts";
+import type { Requests } from "./requests.ts";
 
-/** The history is asked for no less often than this, whatever the server says. */
+/** The longest interval of history requests, whatever the server sets. */
 const POLL_MAX = 60 * 60 * 1000;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** What the app is shown. */
+/** The entries for the app. */
 class View {
-  /** Handed to the app up to here. `undefined`: the first answer says where it begins. */
+  /** The app has got everything up to here. `undefined`: the first reply has the start. */
   shown: number | undefined;
-  /** What came out of order. */
+  /** Entries that came out of order. */
   buffer = new Map<number, Message>();
   /** The channel has entries up to here. */
   wanted = 0;
-  /** What was written up to here was written before this connection watched. */
+  /** Entries up to here are older than this connection's subscription. */
   missed = 0;
-  /** How often the history is asked for, since an event can be lost, and where too many watch, none comes. */
+  /** The interval of history requests. An event can be lost, and a channel with too many subscribers sends none. */
   pollEvery: number = limits.POLL_MS;
   pollAt = NEVER;
-  /** When it is asked for what is missing. */
+  /** The time of the next request for missing entries. */
   repairAt: number | undefined;
   /** The last history did not have what is missing. */
   isStuck = false;
@@ -52,10 +54,16 @@ class View {
 interface Watched {
   /** `undefined`: the app wants no more of it, and the server has not heard of that. */
   view: View | undefined;
-  /** The connection that watches. */
+  /** The connection that has the subscription. */
   link: LinkId | undefined;
-  /** A `watch` or an `unwatch` is under way. Two at once could be applied the other way round. */
+  /** A `watch` or an `unwatch` is unanswered. The server could apply concurrent ones in the wrong order. */
   isAsking: boolean;
+}
+
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly links: { current(): LinkId | undefined };
 }
 
 export class Channels {
@@ -66,7 +74,10 @@ export class Channels {
     this.#session = session;
   }
 
-  /** From the entry after this one on; or from what is written from now on. One that is watched is asked for again, and goes on. */
+  /**
+   * Subscribes from the entry after this one, or from the next new entry. For an active subscription, repeats the
+   * request and continues.
+   */
   watch(id: string, after: number | undefined, waiter: Waiter<WatchResult>): void {
     try {
       checkRequest({ action: "watch", conversation_id: id });
@@ -112,7 +123,7 @@ export class Channels {
     this.#show(view);
   }
 
-  /** An own entry has been stored. Where the channel is not watched it is told all the same: it was waiting until now. */
+  /** Delivers an own stored entry: in order with the others if the app is subscribed, otherwise immediately. */
   stored(entry: Message): void {
     if (this.#watched.get(entry.conversation_id)?.view) {
       this.arrived(entry);
@@ -121,7 +132,7 @@ export class Channels {
     }
   }
 
-  /** When there is a history to be asked for. */
+  /** Returns when the next history request is due. */
   next(): number {
     return Math.min(...[...this.#watched.values()].map((watched) => this.#askAt(watched)));
   }
@@ -130,7 +141,7 @@ export class Channels {
     return view && link === this.#session.links.current() ? view.askAt() : NEVER;
   }
 
-  /** Asks for what is due. */
+  /** Sends the requests that are due. */
   ask(): void {
     for (const [id, watched] of [...this.#watched]) {
       const { view, link, isAsking } = watched;
@@ -153,7 +164,7 @@ export class Channels {
     const link = this.#session.links.current();
     const ended = (watching: LinkId | undefined) => {
       watched.isAsking = false;
-      // The app may have begun anew meanwhile: then where that begins is asked for again.
+      // The app may have subscribed again meanwhile: then the client repeats the request for the new start.
       watched.link = watched.view === view || !watched.view ? watching : undefined;
     };
     watched.isAsking = true;
@@ -206,7 +217,7 @@ export class Channels {
     this.#session.tell({ type: "unwatched", conversation_id: id, error });
   }
 
-  /** What the user has posted is told, though something before it never came. */
+  /** Ends a subscription. The app gets the user's own posts although an earlier entry never came. */
   #end(view: View, error: PigeonholeError): void {
     for (const waiter of view.waiters) {
       this.#session.refuse(waiter, error);
@@ -217,9 +228,9 @@ export class Channels {
     }
   }
 
-  // What is there.
+  // Entries.
 
-  /** Hands over what is next in order, then checks whether anything is missing. */
+  /** Delivers the next entries in order, then checks whether any is missing. */
   #show(view: View): void {
     if (view.shown === undefined) {
       return;
@@ -270,7 +281,7 @@ export class Channels {
           }
         },
         lost: () => {
-          // Asked for again once the next connection watches.
+          // The client repeats the request when the next connection is subscribed.
           view.isHistoryAsked = false;
         },
       },
@@ -280,7 +291,7 @@ export class Channels {
   #onPage(view: View, { messages, last_seq, first_seq = 1 }: HistoryResult): void {
     const { now, stats } = this.#session;
     const before = view.shown ?? 0;
-    // What is before the user joined is not theirs.
+    // The user may not see the entries before the join.
     view.shown = Math.max(before, first_seq - 1);
     view.wanted = Math.max(view.wanted, last_seq);
     for (const message of messages) {
@@ -303,7 +314,10 @@ export class Channels {
     }
   }
 
-  /** The history does not have what is missing. It is asked for once more; then all else must not wait for it. */
+  /**
+   * Handles a page without the missing entries. The client requests them once more; then the other entries must not
+   * wait for them.
+   */
   #lacking(view: View): void {
     const { now, timing } = this.#session;
     if (!view.isStuck) {
@@ -313,7 +327,7 @@ export class Channels {
     }
     const [first] = [...view.buffer.keys()].sort((one, other) => one - other);
     if (first === undefined) {
-      // At the end. The next poll asks for it again.
+      // At the end. The next poll repeats the request.
       view.wanted = view.shown ?? 0;
     } else {
       view.shown = first - 1;

@@ -6,9 +6,11 @@
 
 import { type HistoryResult, limits, type Message, type Conversation as Row } from "../frames.ts";
 import { counts, isGroup, isService, joiners, type Mark, readHistory } from "../protocol.ts";
-import type { Session } from "./session.ts";
+import type { Core } from "./core.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Requests } from "./requests.ts";
 
-/** Repairs under way at once: after a long absence there can be one for each conversation. */
+/** The limit of concurrent repairs: after a long absence, each conversation can need one. */
 const REPAIRS_MAX = 4;
 
 interface Arrived {
@@ -17,17 +19,17 @@ interface Arrived {
 }
 
 class Conversation {
-  /** Handed to the app up to here. `undefined`: new on this device, and where it begins is not known yet. */
+  /** The app has got everything up to here. `undefined`: new on this device, and its start is not known yet. */
   shown: number | undefined;
   /** The app is done with everything up to here. */
   held = 0;
   /** The server has confirmed that this is acknowledged, or has not drained it since a restart. */
   acked = 0;
-  /** What came out of order. */
+  /** Entries that came out of order. */
   buffer = new Map<number, Arrived>();
   /** The server has messages up to here. */
   wanted = 0;
-  /** Of a group: nothing up to here is missing, since this user is shown what is behind it. */
+  /** In a group: the client repairs no gap up to here, because this user may see only later entries. */
   floor = 0;
   repairAsked = false;
   /** A group that is new on this device begins once this is known: what is pending. */
@@ -45,8 +47,8 @@ class Conversation {
   }
 
   /**
-   * What is missing was asked for, and the server did not have it: it does not give an entry that it can't read. That is asked
-   * for again from time to time, and nothing else waits for it.
+   * Returns whether the server's reply lacked the missing entries, because the server cannot read them. The client
+   * repeats the request from time to time, and nothing else waits for it.
    */
   isStuck(): boolean {
     return this.isBroken() && this.repairTries > 0;
@@ -58,10 +60,24 @@ class Conversation {
   }
 }
 
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly outbox: Outbox;
+  readonly reports: { acknowledge(conversation: string, seq: number): void };
+  readonly catchUp: {
+    isDrainAsked(): boolean;
+    drainAgain(): void;
+    drainOn(): void;
+    giveUp(conversation: string): void;
+    willAcknowledge(conversation: string, seq: number): boolean;
+  };
+}
+
 export class Conversations {
   #session: Session;
   #all = new Map<string, Conversation>();
-  /** Those in which messages are missing. */
+  /** Conversations with missing entries. */
   #broken = new Set<string>();
   #repairs = 0;
 
@@ -90,18 +106,24 @@ export class Conversations {
     return this.#all.get(id)?.isStuck() ?? false;
   }
 
-  /** Whether the app is done with what is here of a drained page's messages up to this one, and no more of them is to come. */
+  /**
+   * Returns whether the app has finished with the received messages of a drained page up to this one, and no more of
+   * them will come.
+   */
   isDone(id: string, seq: number): boolean {
     return this.held(id) >= (this.isStuck(id) ? Math.min(seq, this.shown(id)) : seq);
   }
 
-  /** What an ack of a drained page's messages up to this one can say. */
+  /** Returns the ack for a drained page's messages up to this one. */
   toAcknowledge(id: string, seq: number): Mark[] {
     const mark = Math.min(seq, this.held(id));
     return mark > (this.#all.get(id)?.acked ?? 0) ? [{ conversation_id: id, seq: mark }] : [];
   }
 
-  /** Of a group: it is of a time as a member that was over before this device had it. Nothing but its answer brings an own one. */
+  /**
+   * Returns whether this entry of a group belongs to an earlier membership that ended before this device had it. Only
+   * the reply to its own request delivers such an own entry.
+   */
   isPassed(id: string, seq: number): boolean {
     const { shown = 0, floor = 0 } = this.#all.get(id) ?? {};
     return seq <= shown && seq <= floor;
@@ -122,7 +144,10 @@ export class Conversations {
     }
   }
 
-  /** The server has stored an own message there, and knows whether this user holds everything up to it. */
+  /**
+   * Records that the server has stored an own message, and whether the server counts everything up to it as
+   * acknowledged.
+   */
   stored(id: string, seq: number, acknowledged: boolean): void {
     const conversation = this.#get(id);
     if (acknowledged) {
@@ -142,7 +167,7 @@ export class Conversations {
     }
   }
 
-  /** Everything that is held and not known to be acknowledged, again. */
+  /** Acknowledges again everything that is saved and not known to be acknowledged. */
   acknowledgeAgain(id: string): void {
     const conversation = this.#all.get(id);
     if (conversation && conversation.held > conversation.acked) {
@@ -187,7 +212,7 @@ export class Conversations {
     const conversation = this.#get(id);
     conversation.wanted = Math.max(conversation.wanted, row.last_seq);
     conversation.raiseFloor(row.first_seq);
-    // What was on its way has arrived by now: a drain took longer.
+    // A drain takes longer than a frame, so all frames on their way have arrived.
     conversation.repairAt ??= this.#session.now;
     if (!this.#mayHoldOwn(id)) {
       this.#begin(id, Math.min(row.delivered_seq, row.last_seq));
@@ -195,7 +220,10 @@ export class Conversations {
     this.#show(id);
   }
 
-  /** Begins a conversation that is new on this device after this seq, or before, if something from before that has come. */
+  /**
+   * Starts a conversation that is new on this device after this seq, or before the first entry that has come, if that
+   * is earlier.
+   */
   #begin(id: string, after: number): void {
     const conversation = this.#all.get(id);
     if (!conversation || conversation.shown !== undefined) {
@@ -205,24 +233,24 @@ export class Conversations {
     conversation.shown = begin;
     conversation.held = begin;
     conversation.acked = Math.max(conversation.acked, begin);
-    // Saved, so that what is shown from here on and not held is found missing after a restart.
+    // Saved, so that after a restart the client finds the entries that were shown from here on and not finished.
     this.#session.save({ held: { conversation_id: id, seq: begin } });
     this.#session.outbox.forgetSent(id);
   }
 
   /**
-   * Whether an own message without an answer may be in this conversation, which has not begun. The server takes such a
-   * message for delivered, so until it is answered the conversation must not begin where the server says.
+   * Returns whether an unanswered own message may belong to this conversation, whose start is not known. The server
+   * counts such a message as delivered, so until the reply the conversation must not start at the server's mark.
    */
   #mayHoldOwn(id: string): boolean {
     const buffered = [...(this.#all.get(id)?.buffer.values() ?? [])];
-    // A service that changes what others said is no member, so nothing tells whom the conversation is with.
+    // A service that changes the messages of others is not a member, so its entry does not show the other user.
     const isOperator = (message: Message) => isService(message.sender_id) && !counts(message);
     const users = buffered.map(({ message }) => (isOperator(message) ? this.#session.me : message.sender_id));
     return this.#session.outbox.isUnsure(id, users);
   }
 
-  /** Hands over what is next in order, then checks whether anything is missing. */
+  /** Delivers the next entries in order, then checks whether any is missing. */
   #show(id: string): void {
     const { me, now, timing, stats } = this.#session;
     const conversation = this.#get(id);
@@ -257,7 +285,7 @@ export class Conversations {
 
   #takeNext(conversation: Conversation): Arrived | undefined {
     const { shown = 0, floor, buffer } = conversation;
-    // What has come of a time before as a member is handed over, and what is missing of it will never come.
+    // Entries of an earlier membership go to the app; the gaps between them will never be filled.
     const seq = shown < floor ? Math.min(floor + 1, ...buffer.keys()) : shown + 1;
     const arrived = buffer.get(seq);
     if (arrived) {
@@ -267,9 +295,9 @@ export class Conversations {
     return arrived;
   }
 
-  // What is missing.
+  // Missing entries.
 
-  /** When something that is missing has to be asked for. */
+  /** Returns when the next request for missing entries is due. */
   nextRepair(): number {
     return this.#mayRepair()
       ? Math.min(...[...this.#broken].map((id) => this.#repairAt(id)))
@@ -297,7 +325,7 @@ export class Conversations {
       }
       const conversation = this.#get(id);
       if (conversation.shown === undefined && isGroup(id)) {
-        // The history of a group does not say how far this user has come. What is pending does.
+        // The history of a group does not contain this user's mark. Pending messages show it.
         conversation.drainAsked = true;
         this.#session.catchUp.drainAgain();
       } else {
@@ -307,7 +335,10 @@ export class Conversations {
     this.#session.catchUp.drainOn();
   }
 
-  /** All that is pending has come. A group that has not begun by that was acknowledged by another device, up to what has come here. */
+  /**
+   * Handles the end of a drain. A group without a start was acknowledged by another device, up to the entries that have
+   * come.
+   */
   beginGroups(): void {
     for (const [id, conversation] of this.#all) {
       if (conversation.drainAsked && conversation.shown === undefined && !this.#mayHoldOwn(id)) {
@@ -320,7 +351,7 @@ export class Conversations {
 
   #repair(id: string, conversation: Conversation): void {
     const after = conversation.shown;
-    // Without a beginning, it is asked only up to where this user holds it.
+    // Without a start, the request needs only the mark of this user.
     const part = after === undefined ? { limit: 1 } : { after_seq: after, limit: limits.HISTORY_LIMIT_MAX };
     const ended = () => {
       this.#repairs -= 1;
@@ -352,7 +383,7 @@ export class Conversations {
   }
 
   #repaired(id: string, after: number | undefined, history: HistoryResult): void {
-    const { links, me, now, stats, timing } = this.#session;
+    const { me, now, stats, timing } = this.#session;
     const conversation = this.#get(id);
     conversation.wanted = Math.max(conversation.wanted, history.last_seq);
     conversation.raiseFloor(history.first_seq);
@@ -361,11 +392,11 @@ export class Conversations {
       const own = history.members.find(({ user_id }) => user_id === me);
       this.#begin(id, own?.delivered_seq ?? history.last_seq);
     }
-    // Asked before the conversation began, so this is its end, not what is missing.
+    // The request was made before the start was known, so this is the end of the conversation, not the missing part.
     for (const message of after === undefined ? [] : history.messages) {
       // The page begins at the gap, and can have messages from behind it.
       if (!conversation.has(message.seq)) {
-        this.arrived(message, !links.toldCaughtUp && message.sender_id !== me);
+        this.arrived(message, !this.#session.toldCaughtUp && message.sender_id !== me);
       }
     }
     this.#show(id);
@@ -380,7 +411,9 @@ export class Conversations {
     }
   }
 
-  /** What is missing will never come: the user is no longer a member. What has come is handed over without it. */
+  /**
+   * Ends a repair for good: the user is no longer a member. The app gets the received entries without the missing ones.
+   */
   #giveUp(id: string): void {
     const conversation = this.#get(id);
     const buffered = [...conversation.buffer.keys()];

@@ -1,42 +1,49 @@
-// The connections: when one is opened, which one carries requests, when one is closed.
+// The connections: when the client opens one, which one carries requests, and when the client closes one.
 //
-// There is one, usually. Before API Gateway ends it a second one is opened; once that one has drained, the first is
-// closed. Frames of both are handled meanwhile.
+// Usually there is one connection. Before API Gateway closes it, the client opens a second one, drains there, and
+// closes the first. The client handles the frames of both meanwhile.
 
 import type { TokenNeed } from "../config.ts";
 import type { Why } from "../events.ts";
-import type { LinkId, Session } from "./session.ts";
+import type { CatchUp } from "./catch-up.ts";
+import type { Core, LinkId } from "./core.ts";
+import type { Requests } from "./requests.ts";
 
-/** A connection is replaced so long before its token ends. */
+/** The client replaces a connection this long before its token expires. */
 const TOKEN_MARGIN = 60_000;
 /** Up to this part of the token's time earlier, at random: many tokens may be made at the same moment. */
 const TOKEN_JITTER = 0.1;
 /**
- * The first other token, in place of one that is about to end, is asked for within this, each further one within twice the
- * time before.
+ * The client requests the first replacement of an expiring token within this time, each further one within twice the
+ * previous time.
  */
 const STALE_TOKEN_PAUSE = 30_000;
-/** So often the app is asked in vain. */
+/** The number of requests to the app that may return the same token. */
 const STALE_TOKENS_MAX = 3;
-/** After so many failures in a row of which the platform doesn't say why, the server counts as overloaded. */
+/** After this number of failures in a row without a reason from the platform, the server counts as overloaded. */
 const UNKNOWN_FAILURES_MAX = 6;
 
 interface Link {
   lastFrameAt: number;
   replaceAt: number;
-  /** What to ask the app for then. */
+  /** The kind of token to request at the replacement. */
   replaceNeed: TokenNeed;
 }
 
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly catchUp: CatchUp;
+}
+
 export class Links {
-  toldCaughtUp = false;
   #session: Session;
   /** The oldest first. */
   #open = new Map<LinkId, Link>();
   #dialing: LinkId | undefined;
   #dialAt: number | undefined;
   #need: TokenNeed = "connect";
-  /** A token was refused, and another has been asked for. */
+  /** The server refused a token, and the client has requested another one. */
   #freshAsked = false;
   /** Tries to connect since the server last served. */
   #attempt = 0;
@@ -68,7 +75,7 @@ export class Links {
     return this.#open.size === 0 && this.#dialing === undefined && this.#dialAt === undefined;
   }
 
-  /** When a connection has owed an answer in silence for too long. */
+  /** Returns when a silent connection has owed a reply for too long. */
   nextSilence(): number {
     return Math.min(...[...this.#open].map(([id, link]) => this.#silentAt(id, link)));
   }
@@ -110,7 +117,8 @@ export class Links {
       this.#staleTokens = 0;
       age = (tokenLeft - TOKEN_MARGIN) * (1 - TOKEN_JITTER * random());
     } else if (tokenLeft !== undefined && this.#staleTokens < STALE_TOKENS_MAX) {
-      // The app may have no other: it is asked some more times, and then the server ends the connection.
+      // The app may have no newer token: the client requests one a few more times, and then the server closes the
+      // connection.
       age = this.#session.jitter(STALE_TOKEN_PAUSE, Number.POSITIVE_INFINITY, this.#staleTokens);
       this.#staleTokens += 1;
     }
@@ -124,14 +132,14 @@ export class Links {
     this.#dialing = undefined;
     if (why.reason === "token_refused") {
       this.#need = "refused";
-      // The token may just be old: the app is asked for a new one, once, before the failure is reported.
+      // The token may only be old: the client requests a new one once before it reports the failure.
       if (!this.#freshAsked) {
         this.#freshAsked = true;
         this.#dialAt = this.#session.now;
         return;
       }
-    } else if (why.reason !== "no_token") {
-      // There is a token, and nothing is wrong with it.
+    } else if (why.reason !== "no_token" && why.reason !== "wrong_user") {
+      // The client has a token, and nothing is wrong with it.
       this.#need = "connect";
     }
     this.#dialLater(why);
@@ -186,8 +194,8 @@ export class Links {
       return;
     }
     link.lastFrameAt = this.#session.now;
-    // The back-off starts again only when the server answers on the newest connection: an old one says nothing about whether
-    // a new one can be opened.
+    // Only a reply on the newest connection resets the back-off: an old connection does not show that a new one can be
+    // opened.
     if (isService && this.#dialing === undefined && this.#dialAt === undefined) {
       this.#attempt = 0;
     }
@@ -253,7 +261,8 @@ export class Links {
   }
 
   #isOverloaded({ reason, status = 0, detail = "" }: Why): boolean {
-    // Browsers say nothing. Others say that there was no answer 101, be it for a status or for the network.
+    // Browsers give no reason. Other platforms report that the response was not 101, whether for its status or for the
+    // network.
     const isUnknown = reason === "unreachable" && (detail === "" || /\b101 (status|response)/.test(detail));
     return status === 429 || status >= 500 || (isUnknown && this.#attempt >= UNKNOWN_FAILURES_MAX);
   }

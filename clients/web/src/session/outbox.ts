@@ -1,57 +1,59 @@
-// Messages, and changes of messages and groups, on their way to the server, in a lane per conversation, and one for new
-// groups.
+// Requests on their way to the server, with a send queue per conversation, and one for new groups.
 
 import type { PigeonholeError } from "../errors.ts";
 import {
-  type AddResult,
   type Conversation,
   isAddResult,
   isLeaveResult,
   isSendResult,
-  type LeaveResult,
   type Message,
   type SendResult,
   type System,
 } from "../frames.ts";
 import { asSaid, carried, isChannel, isGroup, requestFor } from "../protocol.ts";
 import type { Queued, QueuedCreate, QueuedGroupChange, QueuedMessage } from "../storage/storage.ts";
-import type { Session, Waiter } from "./session.ts";
+import type { Channels } from "./channels.ts";
+import type { Core, Waiter } from "./core.ts";
+import type { Entry, Stored } from "./entry.ts";
+import { type Requests, TRY_MAX } from "./requests.ts";
+import type { Uploads } from "./uploads.ts";
 
-/** What the server answers. Where an addition found nobody new, or the user has left a channel, there is no entry. */
-export type Stored = SendResult | AddResult | LeaveResult;
-
-export interface Entry {
-  /** Their order over all lanes. */
-  order: number;
-  queued: Queued;
-  waiter: Waiter<Stored> | undefined;
-  underWay: boolean;
-  /** What the server held acknowledged when this was first sent; `undefined`: unknown, or not sent. */
-  ackedBefore: number | undefined;
-  tries: number;
-  /** The app was told of it before it was answered. */
-  told: boolean;
-}
-
-/** The entries of one conversation. One is under way at a time, unless two lanes turned out to be for the same one. */
+/**
+ * The send queue of one conversation. Only one entry is on its way, unless two queues turned out to be for the same
+ * conversation.
+ */
 type Lane = Entry[];
 
-/** A lane's name. */
+/** The name of a send queue. */
 const toUser = (user: string) => `to ${user}`;
 const toConversation = (conversation: string) => `in ${conversation}`;
 /** Groups that are to be made. */
 const TO_NEW = "new";
 
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly uploads: Uploads;
+  readonly channels: Channels;
+  readonly conversations: {
+    acked(id: string): number | undefined;
+    arrived(message: Message, missed: boolean): void;
+    hasBegun(id: string): boolean;
+    isPassed(id: string, seq: number): boolean;
+    stored(id: string, seq: number, acknowledged: boolean): void;
+  };
+}
+
 export class Outbox {
   #session: Session;
   #lanes = new Map<string, Lane>();
-  /** Lanes that may have something to send. The others are empty or wait for an answer. */
+  /** Send queues that may have something to send. The others are empty or wait for a reply. */
   #ready = new Set<string>();
   /** The direct conversations with these users. */
   #direct = new Map<string, string>();
   /**
-   * Answered, in conversations that are new on this device and have not begun: kept in the storage until they do, so that
-   * they are found after a restart.
+   * Messages with a reply, in conversations that are new on this device and whose start is not known. The storage keeps
+   * them until it is, so that a restart finds them.
    */
   #answeredEarly = new Map<string, string[]>();
   #lastOrder = 0;
@@ -59,7 +61,7 @@ export class Outbox {
   constructor(session: Session, saved: Queued[]) {
     this.#session = session;
     for (const queued of saved) {
-      // It may have been sent before.
+      // An earlier run may have sent it.
       this.add(queued, undefined, 1);
     }
   }
@@ -69,7 +71,7 @@ export class Outbox {
     const order = this.#lastOrder;
     const entry = { order, queued, waiter, underWay: false, ackedBefore: undefined, tries, told: false };
     if (carries(entry)) {
-      // What it carries goes first.
+      // The attachment goes first.
       this.#session.uploads.add({ ...entry, tries: 0 });
       return;
     }
@@ -79,8 +81,8 @@ export class Outbox {
   }
 
   /**
-   * What it carries is there: it goes behind what waits in its lane. One that may have been sent goes before that, where `isUnsure`
-   * looks for it.
+   * Adds a message whose file is uploaded at the end of its send queue. A message that may have been sent goes to the
+   * front, where `isUnsure` looks for it.
    */
   enter(entry: Entry, mayBeSent: boolean): void {
     const key = this.#laneOf(entry.queued);
@@ -90,7 +92,7 @@ export class Outbox {
     this.#ready.add(key);
   }
 
-  /** What waits for an answer, oldest first. */
+  /** Returns the requests without a reply, oldest first. */
   waiting(): Queued[] {
     const entries = [...[...this.#lanes.values()].flat(), ...this.#session.uploads.entries];
     entries.sort((one, other) => one.order - other.order);
@@ -113,30 +115,35 @@ export class Outbox {
     const { conversations, requests, stats } = this.#session;
     entry.underWay = true;
     if (entry.tries === 0) {
-      // With this user there is no conversation yet, as far as known, so this is its first message; nor is the new group there.
+      // No conversation with this user is known yet, so this is its first message; the new group does not exist yet
+      // either.
       entry.ackedBefore = key.startsWith("in ") ? conversations.acked(key.slice("in ".length)) : 0;
       stats.sent += 1;
     } else {
       stats.resent += 1;
     }
+    // For a saved request, the time of its last try is unknown.
+    const lostUntil = entry.tries > 0 ? (entry.runsUntil ?? this.#session.now + TRY_MAX) : 0;
     entry.tries += 1;
-    requests.ask(requestFor(entry.queued), {
-      answered: (result) => {
+    const asker = {
+      answered: (result: unknown) => {
         const readable = isAnswer(entry.queued, result);
         if (readable) {
           this.#answered(entry, result);
         }
         return readable;
       },
-      refused: (error) => this.#refused(entry, error),
-      lost: () => {
+      refused: (error: PigeonholeError) => this.#refused(entry, error),
+      lost: (runsUntil: number) => {
         entry.underWay = false;
+        entry.runsUntil = runsUntil;
         this.#ready.add(this.#laneOf(entry.queued));
       },
-    });
+    };
+    requests.ask(requestFor(entry.queued), asker, lostUntil);
   }
 
-  /** It has come by another way than its answer. */
+  /** Records that the entry came by another way than its reply. */
   told(clientMsgId: string): void {
     const entry = [...this.#lanes.values()].flat().find(({ queued }) => queued.clientMsgId === clientMsgId);
     if (entry) {
@@ -166,6 +173,13 @@ export class Outbox {
     if ("body" in entry.queued && "to" in entry.queued.target) {
       this.rememberDirect(entry.queued.target.to, conversation_id);
     }
+    if ("delete" in entry.queued && entry.queued.delete.seq === seq) {
+      // A former member's delete: the reply has the place of the message, and the member sees no entry of the delete.
+      this.#session.save({ done: clientMsgId });
+      this.#session.answer(entry.waiter, stored);
+      this.#session.tell({ type: "reacted", ...entry.queued });
+      return;
+    }
     if (isChannel(conversation_id)) {
       this.#session.save({ done: clientMsgId });
       this.#session.answer(entry.waiter, stored);
@@ -177,7 +191,7 @@ export class Outbox {
       this.forgetSent(conversation_id);
     }
     this.#session.answer(entry.waiter, stored);
-    // If the user held everything before it, the server has raised the delivered mark to it.
+    // If all earlier entries were acknowledged, the server has raised the delivered mark to this one.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
     const message = ownEntry(me, entry.queued, stored);
     if (!entry.told && conversations.isPassed(conversation_id, seq)) {
@@ -190,7 +204,7 @@ export class Outbox {
   #storedInChannel(queued: Queued, stored: SendResult): void {
     const { channels, me } = this.#session;
     if ("react" in queued) {
-      // It is counted, and no entry: the answer is about its message.
+      // A reaction in a channel is counted, and no entry: the reply is about its message.
       this.#session.tell({ type: "reacted", ...queued });
     } else {
       channels.stored(ownEntry(me, queued, stored));
@@ -200,14 +214,14 @@ export class Outbox {
   #refused(entry: Entry, error: PigeonholeError): void {
     this.#remove(entry);
     if (error.code === "gone" && carries(entry)) {
-      // What it carries was there when it was looked after, and has ended since.
+      // The file was uploaded and confirmed, and its announcement has expired since.
       this.#session.uploads.anew(entry);
     } else {
       this.failed(entry, error);
     }
   }
 
-  /** For good. It is in no lane any more. */
+  /** Ends a request for good. The entry is in no send queue any more. */
   failed({ queued, waiter }: Entry, error: PigeonholeError): void {
     this.#session.stats.failed += 1;
     this.#session.save({ done: queued.clientMsgId });
@@ -215,7 +229,7 @@ export class Outbox {
     this.#session.tell({ type: "failed", ...queued, error });
   }
 
-  /** What was answered in this conversation need not be remembered any longer. */
+  /** Removes the conversation's requests with a reply from the storage. */
   forgetSent(conversation: string): void {
     for (const done of this.#answeredEarly.get(conversation) ?? []) {
       this.#session.save({ done });
@@ -223,7 +237,7 @@ export class Outbox {
     this.#answeredEarly.delete(conversation);
   }
 
-  /** Whether a message that was sent and not answered may be in this conversation, in which these users have spoken. */
+  /** Returns whether a sent message without a reply may be in this conversation, in which these users have written. */
   isUnsure(conversation: string, users: string[]): boolean {
     const uploads = new Set(this.#session.uploads.unsure.map(({ queued }) => this.#laneOf(queued)));
     const sent = (key: string) => (this.#lanes.get(key)?.[0]?.tries ?? 0) > 0 || uploads.has(key);
@@ -232,7 +246,7 @@ export class Outbox {
       return true;
     }
     if (isGroup(conversation)) {
-      // It may be the one that is being made here.
+      // The conversation may be the one that `create` is making.
       return sent(TO_NEW);
     }
     // Sent by another device; the recipient is unknown here.
@@ -240,14 +254,14 @@ export class Outbox {
     return ![...this.#direct.values()].includes(conversation) && users.some(to);
   }
 
-  /** What was taken for acknowledged in this conversation is not. */
+  /** Forgets the assumption that this conversation's entries are acknowledged. */
   forgetAcked(conversation: string): void {
     for (const entry of this.#lanes.get(toConversation(conversation)) ?? []) {
       entry.ackedBefore = undefined;
     }
   }
 
-  /** Of the chat list. */
+  /** Remembers the direct conversations of the chat list. */
   rememberRows(rows: Conversation[]): void {
     for (const { peer_id, conversation_id } of rows) {
       if (peer_id !== undefined) {
@@ -269,13 +283,13 @@ export class Outbox {
     this.#lanes.delete(toUser(user));
     const key = toConversation(conversation);
     const merged = [...(this.#lanes.get(key) ?? []), ...lane];
-    // What was sent stays in front, where `isUnsure` looks for it.
+    // Requests that were sent stay in front, where `isUnsure` looks for them.
     merged.sort((one, other) => Number(one.tries === 0) - Number(other.tries === 0) || one.order - other.order);
     this.#lanes.set(key, merged);
     this.#ready.add(key);
   }
 
-  /** The same lane for a conversation, whether its messages name the user or the conversation. */
+  /** Returns the send queue of a conversation, the same whether its messages name the user or the conversation. */
   #laneOf(queued: Queued): string {
     if ("create" in queued) {
       return TO_NEW;
@@ -334,11 +348,12 @@ function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
   return { ...entry, kind: "system", system: systemOf(me, queued, stored) };
 }
 
-/** What happened to the group. */
+/** Returns the change of the group that the request made. */
 function systemOf(me: string, queued: QueuedCreate | QueuedGroupChange, stored: Stored): System {
   if ("create" in queued) {
     const { title, members } = queued.create;
-    return { event: "created", title, members: [me, ...members.filter((user) => user !== me)] };
+    const left = "not_added" in stored ? (stored.not_added ?? []).map(({ user_id }) => user_id) : [];
+    return { event: "created", title, members: [me, ...members.filter((user) => user !== me && !left.includes(user))] };
   }
   if ("add" in queued) {
     return { event: "members.added", members: "added" in stored ? stored.added : queued.add.members };

@@ -1,9 +1,11 @@
-// Reports to the server: what this device holds, and what the user has read.
+// Reports to the server: the marks that this device has saved, and those that the user has read.
 
 import type { PigeonholeError } from "../errors.ts";
 import { isAckResult, isReadResult, limits, type ReadResult } from "../frames.ts";
 import { checkRequest, type Mark } from "../protocol.ts";
-import type { Session, Waiter } from "./session.ts";
+import type { Conversations } from "./conversations.ts";
+import type { Core, Waiter } from "./core.ts";
+import type { Requests } from "./requests.ts";
 
 /** How far the user has read a conversation. Dropped some time after the server knows. */
 interface Read {
@@ -18,9 +20,15 @@ interface Read {
 const NEVER = Number.POSITIVE_INFINITY;
 const NOW = Number.NEGATIVE_INFINITY;
 
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly conversations: Conversations;
+}
+
 export class Reports {
   #session: Session;
-  /** Held, and not acknowledged to the server yet: one mark per conversation, however many messages. */
+  /** Saved, and not acknowledged to the server yet: one mark per conversation, however many messages. */
   #unacked = new Map<string, number>();
   #ackFrom = NOW;
   #reads = new Map<string, Read>();
@@ -56,7 +64,7 @@ export class Reports {
             }
             return readable;
           },
-          // It would be refused again. The valid entries are applied.
+          // The server would refuse it again. The valid entries are applied.
           refused: () => this.acknowledged(up_to),
           lost: () => this.ackLost(up_to),
         },
@@ -137,7 +145,7 @@ export class Reports {
 
   #ask(conversation: string, read: Read, seq: number): void {
     const { conversations, requests } = this.#session;
-    // What was shown exists, so the server can't have cut the mark to less than that.
+    // Shown entries exist, so the server can't have reduced the mark below them.
     const covers = Math.min(seq, conversations.shown(conversation));
     requests.ask(
       { action: "read", conversation_id: conversation, seq },

@@ -1,21 +1,30 @@
-// Requests without an answer yet.
+// Requests without a reply yet.
 
 import { PigeonholeError } from "../errors.ts";
 import type { Problem, Request } from "../frames.ts";
 import { requestFrame } from "../protocol.ts";
-import type { LinkId, Session } from "./session.ts";
+import type { Core, LinkId } from "./core.ts";
 
-/** The upper bound on `retry_after_ms`. Of first messages to strangers the server lets one through in 3 minutes. */
+/** The upper bound on `retry_after_ms`. The server accepts one first message to a stranger in 3 minutes. */
 const RETRY_AFTER_MAX = 5 * 60 * 1000;
 
-/** What to do with the answer to a request. */
+/** The server carries out no try for longer: API Gateway waits 29 s for a function. */
+export const TRY_MAX = 30 * 1000;
+
+/** The sender of a request, with its reactions to the outcome. */
 export interface Asker {
   /** `false`: the result can't be read. The request is sent again. */
   answered(result: unknown): boolean;
-  /** For good; or, of what only the asker can mend, not before so many milliseconds. */
+  /**
+   * The server refused the request: for good, or, if only the asker can fix the cause, until `retryAfter` milliseconds
+   * have passed.
+   */
   refused(error: PigeonholeError, retryAfter?: number): void;
-  /** The connection is gone, so no answer will come. The asker asks again, if it still wants to. */
-  lost(): void;
+  /**
+   * The connection is gone, so no reply will come. The asker repeats the request if it is still needed. The server can
+   * carry out a try until `runsUntil`.
+   */
+  lost(runsUntil: number): void;
 }
 
 interface Asked {
@@ -25,12 +34,22 @@ interface Asked {
   since: number;
   retryAt: number;
   attempts: number;
-  /** Refused for now: no answer is owed until it is sent again. */
+  /** Postponed: the server owes no reply until the request is sent again. */
   isPutOff: boolean;
+  /** The time of the last try, and the number of tries without a reply. */
+  sentAt: number;
+  unanswered: number;
+  /** The server can carry out a try whose reply is lost until then. */
+  lostUntil: number;
 }
 
-/** The wait for an answer grows from 5 s to 40 s. */
+/** The wait for a reply grows from 5 s to 40 s. */
 const ANSWER_WAIT_DOUBLINGS_MAX = 3;
+
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly links: { current(): LinkId | undefined };
+}
 
 export class Requests {
   #session: Session;
@@ -41,7 +60,7 @@ export class Requests {
     this.#session = session;
   }
 
-  /** Since when an answer is owed on this connection; never, if none is. */
+  /** Returns since when the server owes a reply on this connection; never, if it owes none. */
   owedSince(link: LinkId): number {
     const owed = this.#on(link).filter(([, { isPutOff }]) => !isPutOff);
     return Math.min(...owed.map(([, { since }]) => since));
@@ -51,8 +70,10 @@ export class Requests {
     return Math.min(...[...this.#asked.values()].map(({ retryAt }) => retryAt));
   }
 
-  /** Only while there is a connection. */
-  ask(request: Request, asker: Asker): void {
+  /**
+   * Sends a request, only while the client has a connection. The server can carry out an earlier try until `lostUntil`.
+   */
+  ask(request: Request, asker: Asker, lostUntil = 0): void {
     const link = this.#session.links.current();
     if (link === undefined) {
       return;
@@ -61,10 +82,11 @@ export class Requests {
     this.#lastId += 1;
     this.#session.output({ do: "send", link, frame: requestFrame(request, this.#lastId) });
     const retryAt = now + timing.answerWait;
-    this.#asked.set(this.#lastId, { request, asker, link, since: now, retryAt, attempts: 0, isPutOff: false });
+    const sent = { since: now, retryAt, attempts: 0, isPutOff: false, sentAt: now, unanswered: 1, lostUntil };
+    this.#asked.set(this.#lastId, { request, asker, link, ...sent });
   }
 
-  /** Nobody waits for it any more. Put off, it would be sent later, and count. */
+  /** Drops a request whose reply nothing awaits. A postponed one would be sent later, and count. */
   withdraw(request: Request): void {
     for (const [id, asked] of this.#asked) {
       if (asked.request === request) {
@@ -85,6 +107,12 @@ export class Requests {
       }
       asked.attempts += 1;
       asked.retryAt = now + this.#answerWait(asked);
+      if (asked.link !== current) {
+        asked.lostUntil = runsUntil(asked);
+        asked.unanswered = 0;
+      }
+      asked.unanswered = (now >= asked.sentAt + TRY_MAX ? 0 : asked.unanswered) + 1;
+      asked.sentAt = now;
       if (asked.link !== current || asked.isPutOff) {
         asked.link = current;
         asked.since = now;
@@ -106,14 +134,14 @@ export class Requests {
   }
 
   forgetAskedOn(link: LinkId): void {
-    // What is of the outbox waits for its time on the next connection, too. All else is asked anew there.
+    // A request of the outbox also waits for its time on the next connection. All other requests are sent again there.
     const gone = this.#on(link).filter(([, { isPutOff, request }]) => !(isPutOff && isOfOutbox(request)));
     for (const [id] of gone) {
       this.#asked.delete(id);
     }
     // In reverse, because some are put back at the front of a queue.
-    for (const [, { asker }] of gone.reverse()) {
-      asker.lost();
+    for (const [, asked] of gone.reverse()) {
+      asked.asker.lost(runsUntil(asked));
     }
   }
 
@@ -121,12 +149,13 @@ export class Requests {
     const number = Number(id);
     const asked = this.#asked.get(number);
     if (!asked) {
-      // A second answer to a request that was sent twice.
+      // A second reply to a request that was sent twice.
       return;
     }
     this.#asked.delete(number);
     if (!asked.asker.answered(result)) {
       asked.retryAt = this.#session.now + this.#answerWait(asked);
+      asked.unanswered = Math.max(asked.unanswered - 1, 0);
       this.#asked.set(number, asked);
     }
   }
@@ -135,6 +164,15 @@ export class Requests {
     const number = Number(id);
     const asked = this.#asked.get(number);
     if (!asked) {
+      return;
+    }
+    asked.unanswered = Math.max(asked.unanswered - 1, 0);
+    const until = runsUntil(asked);
+    const isFinal = !problem.retryable && isOfOutbox(asked.request) && !hasEnded(asked.request, problem);
+    if (isFinal && until > this.#session.now) {
+      // The server may still store another try. The reply counts that comes when no try is left.
+      asked.retryAt = until;
+      asked.isPutOff = true;
       return;
     }
     if (problem.retryable && !isForAsker(asked.request, problem)) {
@@ -162,9 +200,22 @@ export class Requests {
   }
 }
 
-/** What is not ready has to be put again, perhaps: to ask again is not enough. */
+/** A file that is not ready may need a new PUT: repeating the request is not enough. */
 function isForAsker({ action }: Request, { code }: Problem): boolean {
   return action === "uploaded" && code === "not_ready";
+}
+
+/**
+ * The announcement of the message's file has expired: no other try can have stored the message, and its asker uploads
+ * it again.
+ */
+function hasEnded(request: Request, { code }: Problem): boolean {
+  return "media" in request && code === "gone";
+}
+
+/** Returns until when the server can carry out a try without a reply. */
+function runsUntil({ unanswered, sentAt, lostUntil }: Asked): number {
+  return Math.max(lostUntil, unanswered > 0 ? sentAt + TRY_MAX : 0);
 }
 
 function isOfOutbox(request: Request): boolean {

@@ -1,76 +1,36 @@
-// The client's state, independent of connections: what waits, what is held, what must be asked.
+// The client's state, independent of connections: the outbox, the received entries and the outstanding requests.
 //
-// Nothing here does I/O or looks at a clock: frames, calls of the app and the time are inputs, `Output`s are what to do. Four
-// rules explain most of it:
+// This module has no I/O and reads no clock. Its inputs are frames, calls of the app and the time; its results are
+// `Output`s to carry out. Four rules explain most of the code:
 //
-// - A request stays asked until it is answered, and is sent again, unchanged, when its time is up. Every action of the
-//   protocol may be repeated, so a lost answer needs no code of its own.
-// - Messages wait in their conversation's buffer until everything before them has come, and leave it once, in the order
-//   of their `seq`.
-// - Of the messages to one conversation, and of changes of those, only the oldest is under way. Two at once could be stored
-//   the other way round.
-// - A message is held, and so acknowledged, once the app is done with it: what it had before a crash comes again.
+// - A request stays asked until the server replies, and the client repeats it unchanged after a timeout. Every action
+//   of the protocol may be repeated, so a lost reply needs no extra code.
+// - An entry waits in its conversation's buffer until all earlier entries have come. The app then gets it once, in the
+//   order of `seq`.
+// - Only the oldest message or change of each conversation is on its way. The server could store two concurrent ones in
+//   the wrong order.
+// - An entry is saved, and so acknowledged, once the app has finished with it. After a crash, an unfinished entry comes
+//   again.
 //
 // The Rust client's session works in the same way, and both pass the scripts in conformance/.
 
-import type { Timing, TokenNeed } from "../config.ts";
-import type { PigeonholeError } from "../errors.ts";
-import type { ClientEvent, State, Why } from "../events.ts";
+import type { Timing } from "../config.ts";
+import type { Why } from "../events.ts";
 import type { ReadResult, WatchResult } from "../frames.ts";
 import { type Incoming, isChannel, parseFrame } from "../protocol.ts";
-import type { Queued, Saved, StorageChange } from "../storage/storage.ts";
+import type { Queued, Saved } from "../storage/storage.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
 import { Channels } from "./channels.ts";
 import { Conversations } from "./conversations.ts";
+import { Core, type LinkId, type Waiter } from "./core.ts";
+import type { Stored } from "./entry.ts";
 import { Links } from "./links.ts";
-import { Outbox, type Stored } from "./outbox.ts";
+import { Outbox } from "./outbox.ts";
 import { Reports } from "./reports.ts";
 import { Requests } from "./requests.ts";
 import { Typing } from "./typing.ts";
-import { type Put, type PutEnd, Uploads } from "./uploads.ts";
-
-/** One connection, dialled or open. Later ones have higher numbers. */
-export type LinkId = number;
-
-/** Called with the answer. */
-export interface Waiter<T> {
-  resolve(answer: T): void;
-  reject(error: PigeonholeError): void;
-}
-
-/** Something to be done, in this order; but what is to be saved comes before everything else. */
-export type Output =
-  | { do: "dial"; link: LinkId; need: TokenNeed }
-  | { do: "send"; link: LinkId; frame: string }
-  | { do: "close"; link: LinkId }
-  | { do: "tell"; event: ClientEvent }
-  | { do: "save"; change: StorageChange }
-  /** Bytes of what the message with this `clientMsgId` carries go out, one such at a time; and they go no further. */
-  | { do: "put"; id: string; put: Put }
-  | { do: "abort"; id: string }
-  /** Resolves or rejects a `Waiter`. */
-  | { do: "answer"; settle: () => void };
-
-/** Counters. They only rise. */
-export interface Stats {
-  /** Messages and changes that went out, each counted once. */
-  sent: number;
-  /** Messages and changes that the server has stored. */
-  answered: number;
-  /** Messages and changes that went out again. */
-  resent: number;
-  /** Messages and changes that the server refused for good. */
-  failed: number;
-  /** Entries of others, and of the user's other devices, that were handed to the app. */
-  received: number;
-  /** Entries that came again and were dropped. */
-  duplicatesDropped: number;
-  /** Times that `history` brought what was missing. */
-  gapsRepaired: number;
-  /** Connections after the first. */
-  reconnects: number;
-}
+import { type PutEnd, Uploads } from "./uploads.ts";
 
 export interface SessionOptions {
   /** The user. */
@@ -82,12 +42,7 @@ export interface SessionOptions {
   now: number;
 }
 
-export class Session {
-  readonly me: string;
-  readonly timing: Timing;
-  readonly random: () => number;
-  /** Milliseconds of some clock that never goes back. */
-  now: number;
+export class Session extends Core {
   readonly links: Links;
   readonly requests: Requests;
   readonly calls: Calls;
@@ -98,24 +53,10 @@ export class Session {
   readonly catchUp: CatchUp;
   readonly reports: Reports;
   readonly typing: Typing;
-  readonly stats: Stats = {
-    sent: 0,
-    answered: 0,
-    resent: 0,
-    failed: 0,
-    received: 0,
-    duplicatesDropped: 0,
-    gapsRepaired: 0,
-    reconnects: 0,
-  };
-  #outputs: Output[] = [];
 
   /** Dials at its first tick. */
   constructor({ me, timing, saved, random, now }: SessionOptions) {
-    this.me = me;
-    this.timing = timing;
-    this.random = random;
-    this.now = now;
+    super(me, timing, random, now);
     this.links = new Links(this);
     this.requests = new Requests(this);
     this.calls = new Calls(this);
@@ -174,7 +115,7 @@ export class Session {
         case "replaced":
           return this.links.replaced(link);
         case "gateway":
-          // It doesn't say which request it is about.
+          // This frame does not name its request, so all of them are repeated.
           return this.requests.retryAllSoon(link);
         case "unknown":
           return;
@@ -182,7 +123,7 @@ export class Session {
     });
   }
 
-  /** So many bytes of what is put have gone out. */
+  /** Records the number of bytes of a PUT that have been sent. */
   putProgress(id: string, sent: number, now: number): void {
     this.#at(now, () => this.uploads.progress(id, sent));
   }
@@ -211,12 +152,12 @@ export class Session {
     this.#at(now, () => this.reports.read(conversation, seq, waiter));
   }
 
-  /** The user writes there: told to the others now, or not at all. */
+  /** Sends `typing` now, or not at all. */
   type(conversation: string, now: number): void {
     this.#at(now, () => this.typing.send(conversation));
   }
 
-  /** The app wants to be told what is posted in a channel: after this one, or from now on. */
+  /** Subscribes to a channel: to the entries after this one, or to new entries. */
   watch(channel: string, after: number | undefined, waiter: Waiter<WatchResult>, now: number): void {
     this.#at(now, () => this.channels.watch(channel, after, waiter));
   }
@@ -225,7 +166,7 @@ export class Session {
     this.#at(now, () => this.channels.unwatch(channel));
   }
 
-  /** Asks, now or once there is a connection. */
+  /** Sends a request now, or when the client has a connection. */
   call<R extends CallRequest>(request: R, waiter: Waiter<CallResult<R>>, now: number): void {
     this.#at(now, () => this.calls.add(request, waiter));
   }
@@ -244,14 +185,14 @@ export class Session {
     this.tick(now);
   }
 
-  /** As `wake`, but without a user who looks at it. */
+  /** Works as `wake`, but without a user who is present. */
   networkChanged(now: number): void {
     if (!this.links.isReplaced()) {
       this.wake(now);
     }
   }
 
-  /** Before the connections are closed: what is held and read is reported, however recent the last report. */
+  /** Reports all marks before the connections are closed, however recent the last report. */
   closing(now: number): void {
     this.#at(now, () => this.reports.flush());
   }
@@ -283,48 +224,6 @@ export class Session {
     );
   }
 
-  // Outputs.
-
-  takeOutputs(): Output[] {
-    const outputs = this.#outputs;
-    this.#outputs = [];
-    return outputs;
-  }
-
-  output(output: Output): void {
-    this.#outputs.push(output);
-  }
-
-  tell(event: ClientEvent): void {
-    this.output({ do: "tell", event });
-  }
-
-  tellState(state: State): void {
-    this.links.toldCaughtUp = state.state === "caught_up";
-    this.tell({ type: "state", ...state });
-  }
-
-  save(change: StorageChange): void {
-    this.output({ do: "save", change });
-  }
-
-  answer<T>(waiter: Waiter<T> | undefined, answer: T): void {
-    if (waiter) {
-      this.output({ do: "answer", settle: () => waiter.resolve(answer) });
-    }
-  }
-
-  refuse(waiter: Waiter<never> | undefined, error: PigeonholeError): void {
-    if (waiter) {
-      this.output({ do: "answer", settle: () => waiter.reject(error) });
-    }
-  }
-
-  /** Full jitter: at random between 0 and a maximum that doubles with each attempt. */
-  jitter(first: number, max: number, attempt: number): number {
-    return Math.min(first * 2 ** attempt, max) * this.random();
-  }
-
   #at(now: number, change: () => void): void {
     this.now = now;
     change();
@@ -348,7 +247,10 @@ export class Session {
   }
 }
 
-/** Whether the server serves. One that only refuses, before it closes the connection, must not be dialled in a tight loop. */
+/**
+ * Returns whether the frame shows that the server works. A server that refuses each request and closes must not be
+ * dialled in a tight loop.
+ */
 function isService(incoming: Incoming): boolean {
   return incoming.is === "error" ? incoming.problem.code !== "token_expired" : incoming.is !== "gateway";
 }

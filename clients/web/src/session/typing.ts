@@ -1,12 +1,17 @@
-// That the user writes: told at most once in a while, and neither kept nor repeated, since a moment later it is no longer true.
+// Sends `typing` from time to time. The frame is neither saved nor repeated, since a moment later it is no longer true.
 
 import { limits } from "../frames.ts";
 import { isChannel } from "../protocol.ts";
-import type { Session } from "./session.ts";
+import type { Core, LinkId } from "./core.ts";
+
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly links: { current(): LinkId | undefined };
+}
 
 export class Typing {
   #session: Session;
-  /** When each conversation was last told, as long as that matters. */
+  /** The time of the last `typing` of each conversation, while it is recent enough to count. */
   #toldAt = new Map<string, number>();
 
   constructor(session: Session) {
@@ -15,7 +20,7 @@ export class Typing {
 
   send(conversation_id: string): void {
     if (isChannel(conversation_id)) {
-      // There it is told to nobody.
+      // The server sends no such event in a channel.
       return;
     }
     const { now, links } = this.#session;
@@ -27,7 +32,7 @@ export class Typing {
     const link = links.current();
     if (link !== undefined && !this.#toldAt.has(conversation_id)) {
       this.#toldAt.set(conversation_id, now);
-      // Without an id: it is never answered.
+      // Without an id: the server never replies.
       this.#session.output({ do: "send", link, frame: JSON.stringify({ action: "typing", conversation_id }) });
     }
   }

@@ -1,30 +1,26 @@
-// Files that messages carry, on their way: announced, put, looked after. Then the message takes its place behind what was said meanwhile.
+// Uploads of attachments: announce, PUT, confirm. Then the message enters its send queue, behind the messages that were
+// sent meanwhile.
 
 import { PigeonholeError } from "../errors.ts";
 import { isUploadedResult, isUploadResult, type Request, type UploadRequest, type UploadResult } from "../frames.ts";
 import type { QueuedMessage, Upload } from "../storage/storage.ts";
-import type { Entry } from "./outbox.ts";
-import type { Session } from "./session.ts";
+import type { Core, Put } from "./core.ts";
+import type { Entry } from "./entry.ts";
+import type { Requests } from "./requests.ts";
 
-/** Uploads under way at once. */
+/** The limit of concurrent uploads. */
 const UPLOADS_MAX = 2;
-/** What is refused so often, in a row, are not the bytes that were announced. */
+/** After this number of refusals in a row, the bytes are not those that were announced. */
 const REFUSED_MAX = 3;
 /** The first pause after a PUT that failed is up to this, each further one up to twice the one before. */
 const PUT_RETRY = 1000;
 const PAUSE_MAX = 60_000;
 const NOW = Number.NEGATIVE_INFINITY;
 
-/** Bytes of a file that are to be put somewhere, with exactly these headers. */
-export interface Put {
-  file: Blob;
-  offset: number;
-  bytes: number;
-  url: string;
-  headers: Record<string, string>;
-}
-
-/** What came of it: HTTP's status; no answer, so that it may work later; or that the file can't be read, and never will be. */
+/**
+ * The result of a PUT: the HTTP status; `lost`, without a response, so that a retry may work; or `unreadable`, a file
+ * that can't be read, now or later.
+ */
 export type PutEnd = number | "lost" | "unreadable";
 
 type Step =
@@ -40,12 +36,21 @@ type Step =
 interface Uploading {
   entry: Entry & { queued: QueuedMessage };
   step: Step;
-  /** It was announced in an earlier run, so the message may have been sent, and its answer lost. */
+  /** An earlier run announced the file, so the message may have been sent and its reply lost. */
   mayBeSent: boolean;
   /** Something was there before it was put. */
   wasThere: boolean;
   fails: number;
   refused: number;
+}
+
+/** The session, as this part knows it. */
+interface Session extends Core {
+  readonly requests: Requests;
+  readonly outbox: {
+    enter(entry: Entry, mayBeSent: boolean): void;
+    failed(entry: Entry, error: PigeonholeError): void;
+  };
 }
 
 export class Uploads {
@@ -67,12 +72,12 @@ export class Uploads {
     return this.#all.map(({ entry }) => entry);
   }
 
-  /** What may have been sent, and stands in no lane. */
+  /** Returns the messages that may have been sent and are in no send queue. */
   get unsure(): Entry[] {
     return this.#all.filter(({ mayBeSent }) => mayBeSent).map(({ entry }) => entry);
   }
 
-  /** Whether that was in time: what it carries is not there yet. */
+  /** Cancels an upload. Returns whether that was in time, before the file was complete. */
   cancel(id: string): boolean {
     const found = this.#find(id);
     if (found) {
@@ -129,7 +134,7 @@ export class Uploads {
     });
   }
 
-  /** This is where its bytes go. */
+  /** Starts the PUTs of an announced file, at the URLs of the reply. */
   #announced(uploading: Uploading, { media_id, url, headers = {}, parts = [] }: UploadResult): void {
     if (!this.#all.includes(uploading)) {
       return;
@@ -137,7 +142,7 @@ export class Uploads {
     this.#remember(uploading, media_id);
     const { source, bytes } = uploadOf(uploading);
     if ("copy_of" in source) {
-      // There is nothing to put.
+      // No part is left to upload.
       this.#enter(uploading);
       return;
     }
@@ -159,7 +164,7 @@ export class Uploads {
     if (error.code !== "gone" || uploadOf(uploading).media_id === undefined) {
       this.#fail(uploading, error);
     } else if (uploading.mayBeSent) {
-      // It was sent, or has ended. The message says which.
+      // The message was sent, or the announcement has expired. The reply to `send` tells which.
       this.#enter(uploading);
     } else {
       uploading.step = { is: "begin", at: NOW };
@@ -175,7 +180,7 @@ export class Uploads {
     }
   }
 
-  /** So many bytes of what is put have gone out. */
+  /** Records the number of bytes of a PUT that have been sent. */
   progress(id: string, sent: number): void {
     const uploading = this.#find(id);
     const [put] = uploading?.step.is === "putting" ? uploading.step.puts : [];
@@ -207,7 +212,7 @@ export class Uploads {
       uploading.step = { is: "putting", puts: left };
       this.#put(uploading, left);
     } else if ((uploadOf(uploading).parts ?? []).length > 0) {
-      // The answer had some of its parts. What is left, if anything is?
+      // The reply had only some of the parts. The next request returns the others, if any.
       uploading.step = { is: "begin", at: NOW };
     } else {
       uploading.step = { is: "look" };
@@ -221,7 +226,7 @@ export class Uploads {
       this.#fail(uploading, new PigeonholeError("file", "the file is not what it was when it was announced"));
       return;
     }
-    // The URL may have ended: another one is asked for.
+    // The URL may have expired: the client requests another one.
     uploading.step = { is: "begin", at: now + this.#session.jitter(PUT_RETRY, timing.reconnectMax, uploading.fails) };
     uploading.fails += 1;
   }
@@ -253,7 +258,7 @@ export class Uploads {
     });
   }
 
-  /** It is not there, or is something else. Nothing of that can be mended but by other URLs. */
+  /** The object is missing or different. Only a new PUT, to other URLs, fixes this. */
   #notReady(uploading: Uploading, retryAfter: number): void {
     const pause = Math.min(Math.max(retryAfter, PUT_RETRY), PAUSE_MAX);
     uploading.step = { is: "begin", at: this.#session.now + pause };
@@ -265,14 +270,14 @@ export class Uploads {
 
   // And what becomes of it.
 
-  /** All of it is there: the message is sent. */
+  /** The file is complete: sends the message. */
   #enter(uploading: Uploading): void {
     if (this.#remove(uploading)) {
       this.#session.outbox.enter(uploading.entry, uploading.mayBeSent);
     }
   }
 
-  /** The message was not sent, and what it carries has ended: from the beginning. */
+  /** Uploads from the start: the server did not store the message, and the announcement has expired. */
   anew(entry: Entry & { queued: QueuedMessage }): void {
     const unsent = { ...entry, underWay: false, ackedBefore: undefined, tries: 0 };
     this.add(unsent);
@@ -295,7 +300,7 @@ export class Uploads {
     return isThere;
   }
 
-  /** What the server calls it; `undefined`: it has to be announced anew. */
+  /** Saves the server's id of the file; `undefined` if the client must announce the file again. */
   #remember(uploading: Uploading, mediaId: string | undefined): void {
     const { media_id, ...upload } = uploadOf(uploading);
     if (media_id === mediaId) {

@@ -1,5 +1,5 @@
-// A storage in the browser's IndexedDB: a store for the outbox, in the order of sending, one for the bytes that its messages carry, one
-// for the marks, one for the rest.
+// A storage in the browser's IndexedDB. The stores are: the outbox, in the order of sending; the bytes of its
+// attachments; the marks; the rest.
 
 import { PigeonholeError } from "../errors.ts";
 import { fileOf, type Queued, type Saved, type Storage, type StorageChange, withMediaId } from "./storage.ts";
@@ -10,10 +10,11 @@ const STORES = ["outbox", "held", "rest", "files"];
 const LOCK_WAIT = 2000;
 
 /**
- * Remembers under this name, in this browser profile and origin. Only one client may use it at a time, over all tabs: give
- * each user a name of their own, and each tab, if the app may be open in several.
+ * Creates a storage with this name, in this browser profile and origin. Only one client may use it at a time, over all
+ * tabs. Give each user a name of their own, and each tab, if the app may be open in several.
  *
- * @throws `storage_busy`, when the client is connected: another one has it. `storage`: there is no IndexedDB here.
+ * @throws `storage_busy`, when the client is connected: another client has it. `storage`: the platform has no
+ * IndexedDB.
  */
 export function indexedDbStorage(name: string): Storage {
   return new IndexedDbStorage(`pigeonhole:${name}`);
@@ -39,8 +40,8 @@ class IndexedDbStorage implements Storage {
   }
 
   async write(changes: StorageChange[]): Promise<void> {
-    // What is queued must survive a power failure, and what a message carries, which is part of what it is known by; if the rest is lost, a
-    // message comes again at most.
+    // The outbox must survive a power failure, and so must the id of an attachment, which is part of a message's
+    // identity. A loss of other changes only repeats a message.
     const mustLast = (change: StorageChange) =>
       "queued" in change || ("uploading" in change && change.uploading.mediaId !== undefined);
     const durability = changes.some(mustLast) ? "strict" : "relaxed";
@@ -61,9 +62,15 @@ class IndexedDbStorage implements Storage {
   async #open(): Promise<IDBDatabase> {
     if (!this.#database) {
       const database = await open(this.#name);
-      // Browsers may close it, when memory or disk space is short.
-      database.onclose = () => {
+      const forget = () => {
         this.#database = undefined;
+      };
+      // Browsers may close it, when memory or disk space is short.
+      database.onclose = forget;
+      // A tab with a later version of the app waits until all others have closed it.
+      database.onversionchange = () => {
+        database.close();
+        forget();
       };
       this.#database = database;
     }
@@ -84,9 +91,16 @@ async function lock(name: string): Promise<() => void> {
   if (!locks) {
     return () => {};
   }
+  // `AbortSignal.timeout` is younger than locks: Safari 15.4 has only these.
+  const wait = new AbortController();
+  const timer = setTimeout(() => wait.abort(), LOCK_WAIT);
   return new Promise((resolve, reject) => {
-    const held = () => new Promise<void>((unlock) => resolve(unlock));
-    locks.request(name, { signal: AbortSignal.timeout(LOCK_WAIT) }, held).catch((cause: unknown) => {
+    const held = () => {
+      clearTimeout(timer);
+      return new Promise<void>((unlock) => resolve(unlock));
+    };
+    locks.request(name, { signal: wait.signal }, held).catch((cause: unknown) => {
+      clearTimeout(timer);
       reject(new PigeonholeError("storage_busy", `another client uses the storage ${name}`, { cause }));
     });
   });

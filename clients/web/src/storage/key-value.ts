@@ -7,9 +7,9 @@ export interface KeyValueStore {
 }
 
 /**
- * Remembers in one string under this name, which is written whole each time. Only one client may use it at a time; the app
- * must take care of that. In browsers, prefer `indexedDbStorage`. A string that can't be read is set aside, under the name with
- * `:unreadable` behind it, in place of one from before.
+ * Creates a storage in one string under this name, which it writes whole each time. Only one client may use the name at
+ * a time; the app must ensure that. In browsers, prefer `indexedDbStorage`. The storage saves an unreadable string
+ * under the name with `:unreadable` at its end, in place of an earlier one.
  */
 export function keyValueStorage(store: KeyValueStore, name: string): Storage {
   const key = `pigeonhole:${name}`;
@@ -71,11 +71,12 @@ function isSaid(queued: Queued): boolean {
   if ("role" in queued) {
     return typeof queued.role.user_id === "string" && typeof queued.role.role === "string";
   }
-  if ("leave" in queued || "update" in queued) {
-    return isObject("leave" in queued ? queued.leave : queued.update);
+  if ("body" in queued) {
+    const { body, replyTo, mentions } = queued;
+    return typeof body === "string" && (replyTo === undefined || isSeq(replyTo)) && isListOfText(mentions ?? []);
   }
-  const { body, replyTo, mentions } = queued;
-  return typeof body === "string" && (replyTo === undefined || isSeq(replyTo)) && isListOfText(mentions ?? []);
+  // Any other request.
+  return Object.entries(queued).every(([name, value]) => name === "clientMsgId" || isObject(value));
 }
 
 function isObject(value: unknown): boolean {

@@ -1,6 +1,8 @@
 import { apply, copy, nothingSaved, type Saved, type Storage, type StorageChange } from "./storage.ts";
 
-/** Remembers as long as this object lives: a client can be closed, and another one started with what the first has saved. */
+/**
+ * Creates a storage that lasts as long as this object. After one client is closed, another one can start with its data.
+ */
 export function memoryStorage(saved: Saved = nothingSaved()): Storage {
   return {
     load: async () => copy(saved),

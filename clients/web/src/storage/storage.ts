@@ -1,94 +1,81 @@
-// What outlives a reload: the messages that were not answered yet, and how far each conversation has come.
+// The data that survives a reload: the requests without a reply, and the mark of each conversation.
 
+import type { Request } from "../frames.ts";
 import type { MediaInfo, MediaKind } from "../media.ts";
-import type { GroupInfo, NewGroup, Target } from "../protocol.ts";
 
-/** What waits for its answer: a message, a change of one, or one of a group. */
-export type Queued = QueuedMessage | QueuedChange | QueuedCreate | QueuedGroupChange;
+/** The recipient of a message: a user, whose direct conversation the first message creates, or a known conversation. */
+export type Target = { to: string } | { conversation_id: string };
+
+/** A request that the server stores: it has an idempotency key. */
+type Keyed<R> = R extends Request ? ("client_msg_id" extends keyof R ? R : never) : never;
+export type StoringRequest = Keyed<Request>;
+type Of<A> = Extract<StoringRequest, { action: A }>;
+/** The other named fields of a request. */
+type Rest<R> = {
+  [Name in keyof R as string extends Name
+    ? never
+    : Exclude<Name, "action" | "id" | "client_msg_id" | "conversation_id">]: R[Name];
+};
+
+/** A request without a reply: a message, or the rest of another stored request under its action's name. */
+export type Queued = QueuedMessage | QueuedRequest<Exclude<StoringRequest["action"], "send">>;
+
+/** A request, by its action's name. */
+export type QueuedRequest<A extends StoringRequest["action"]> = A extends string
+  ? {
+      /** The idempotency key: the same at each try, so that the server stores the request once. */
+      clientMsgId: string;
+    } & { [Name in A]: Rest<Of<A>> } & ("conversation_id" extends keyof Of<A>
+        ? { target: { conversation_id: string } }
+        : unknown)
+  : never;
+
+/** A new text for the message with this `seq`. */
+export type QueuedEdit = QueuedRequest<"edit">;
+/** A delete, for all members, of the message with this `seq`. */
+export type QueuedDelete = QueuedRequest<"delete">;
+/** The user's reaction to the message with this `seq`. `null` takes it back. */
+export type QueuedReaction = QueuedRequest<"react">;
+/** The change of a message, which is stored without a message of its own. */
+export type QueuedChange = QueuedEdit | QueuedDelete | QueuedReaction;
+/** A new group. The reply has its id. */
+export type QueuedCreate = QueuedRequest<"create">;
+export type QueuedGroupChange = QueuedRequest<"add" | "remove" | "leave" | "role" | "update">;
 
 export interface QueuedMessage {
-  /** The same at each try, so that the server stores it once. */
+  /** The idempotency key: the same at each try, so that the server stores the message once. */
   clientMsgId: string;
   target: Target;
   body: string;
-  /** The message that this one answers. */
+  /** The message that this one replies to. */
   replyTo?: number;
-  /** Whom it names, or `*`: all members. */
+  /** The mentioned users, or `*`: all members. */
   mentions?: string[];
-  /** What it carries. */
+  /** The attachment. */
   media?: Upload;
 }
 
-/** A file on its way to where a message says that it is. */
+/** An attachment, from the upload to the message. */
 export interface Upload extends MediaInfo {
   /** Its bytes, or the message that it is forwarded from. */
   source: { file: Blob } | { copy_of: { conversation_id: string; seq: number } };
   kind: MediaKind;
-  /** Of a large one, the digest of each part. */
+  /** The digest of each part, for a large file. */
   parts?: string[];
-  /** What the server calls it, once that is known. */
+  /** The server's id of the file, once known. */
   media_id?: string;
 }
 
-interface InConversation {
-  clientMsgId: string;
-  target: { conversation_id: string };
-}
-
-/** The message with this `seq` is to say something else. */
-export interface QueuedEdit extends InConversation {
-  edit: { seq: number; body: string };
-}
-
-/** The message with this `seq` is to be deleted for everybody. */
-export interface QueuedDelete extends InConversation {
-  delete: { seq: number };
-}
-
-/** The user's reaction to the message with this `seq`. `null` takes it back. */
-export interface QueuedReaction extends InConversation {
-  react: { seq: number; emoji: string | null };
-}
-
-/** Of what is stored without a message of its own: the change of another. */
-export type QueuedChange = QueuedEdit | QueuedDelete | QueuedReaction;
-
-/** A group is to be made. The answer says which conversation it is. */
-export interface QueuedCreate {
-  clientMsgId: string;
-  create: NewGroup;
-}
-
-/** These are to be members. */
-export interface QueuedAdd extends InConversation {
-  add: { members: string[] };
-}
-
-export interface QueuedRemove extends InConversation {
-  remove: { user_id: string };
-}
-
-export interface QueuedLeave extends InConversation {
-  leave: Record<string, never>;
-}
-
-export interface QueuedRole extends InConversation {
-  role: { user_id: string; role: "owner" | "admin" | "member" };
-}
-
-export interface QueuedUpdate extends InConversation {
-  update: GroupInfo;
-}
-
-export type QueuedGroupChange = QueuedAdd | QueuedRemove | QueuedLeave | QueuedRole | QueuedUpdate;
-
 /** One thing to remember. */
 export type StorageChange =
-  /** This waits, after what waits already. A storage that can't keep bytes passes over what carries some. */
+  /** A new request, after all earlier ones. A storage that can't keep bytes skips a message with an attachment. */
   | { queued: Queued }
-  /** What the message with this `clientMsgId` carries is called so from now on; without `mediaId` it is to be uploaded anew. */
+  /**
+   * The server's id for the attachment of the message with this `clientMsgId`, from now on. Without `mediaId`, the
+   * client must upload it again.
+   */
   | { uploading: { clientMsgId: string; mediaId?: string } }
-  /** What has this `clientMsgId` no longer waits. */
+  /** The request with this `clientMsgId` has its reply. */
   | { done: string }
   /** The app is done with everything of this conversation up to here. Only rises. */
   | { held: { conversation_id: string; seq: number } }
@@ -97,7 +84,7 @@ export type StorageChange =
 
 /** All that is remembered. */
 export interface Saved {
-  /** What waits, oldest first. */
+  /** The requests without a reply, oldest first. */
   outbox: Queued[];
   /** For each conversation, the last seq that the app is done with. */
   held: Map<string, number>;
@@ -106,13 +93,13 @@ export interface Saved {
 
 /** Where the client keeps what must survive a restart. One client uses it at a time. */
 export interface Storage {
-  /** Everything that was written before. If this fails there is no client. */
+  /** Returns everything that was written before. If this fails, the client does not start. */
   load(): Promise<Saved>;
   /** Where `load` has put what it could not read; all that it gave is empty then. */
   setAside?(): string | undefined;
   /**
-   * Remembers these, in this order, all or none. Where one of them is `queued`, all are safe once this is done. If it
-   * fails they are written again with the next ones; what is `queued` is refused instead.
+   * Saves these changes, in this order, all or none. If one of them is `queued`, all are safe when this resolves. After
+   * a failure, the client writes them again with the next ones; it refuses what is `queued` instead.
    */
   write(changes: StorageChange[]): Promise<void>;
   /** The client is closed: another one may use what is kept. */
@@ -152,7 +139,7 @@ export function apply(saved: Saved, change: StorageChange): void {
   }
 }
 
-/** The message, of which the server calls what it carries so; `undefined`: nothing any more. */
+/** Returns the message with the server's id of its attachment; `undefined` removes the id. */
 export function withMediaId(queued: Queued, mediaId: string | undefined): Queued {
   if (!("body" in queued) || !queued.media) {
     return queued;
@@ -161,7 +148,7 @@ export function withMediaId(queued: Queued, mediaId: string | undefined): Queued
   return { ...queued, media: mediaId === undefined ? upload : { ...upload, media_id: mediaId } };
 }
 
-/** Bytes that the message carries, if they are on this device. */
+/** Returns the attachment's bytes, if they are on this device. */
 export function fileOf(queued: Queued): Blob | undefined {
   const source = "body" in queued ? queued.media?.source : undefined;
   return source && "file" in source ? source.file : undefined;

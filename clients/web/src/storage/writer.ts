@@ -4,9 +4,9 @@ import type { Storage, StorageChange } from "./storage.ts";
 /** Writes to the storage, one write after the other, and keeps what could not be written for the next one. */
 export class StorageWriter {
   #storage: Storage;
-  /** What could not be written. */
+  /** Changes that could not be written. */
   #unsaved: StorageChange[] = [];
-  /** The last write. It never fails. */
+  /** The last write, which never fails. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(storage: Storage) {

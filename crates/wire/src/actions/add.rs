@@ -21,16 +21,30 @@ pub struct AddRequest {
     pub members: Vec<UserId>,
 }
 
-/// Who is a member now.
+/// The outcome for each requested user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddResult {
-    /// The entry that says so. Its fields are left out if nobody is new.
+    /// The system entry about the addition. Its fields are left out if no user is new.
     #[serde(flatten)]
     pub entry: Option<SendResult>,
     pub added: Vec<UserId>,
-    /// Those who were members before.
+    /// The users who were members before.
     pub already: Vec<UserId>,
+    /// The users who could not be added. Left out if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_added: Vec<NotAdded>,
+}
+
+/// A user who could not be added, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotAdded {
+    pub user_id: UserId,
+    /// `left`: they left the group by themselves, and only they can come back, by `join`; after a first leave an admin can add them.
+    /// `removed`: an admin removed them from the channel, and only an admin can add them. `limit_reached`: others have added them to as
+    /// many channels as they may. Other reasons will come.
+    pub reason: String,
 }
 
 impl AddRequest {

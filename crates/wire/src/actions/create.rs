@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::add::NotAdded;
 use super::send::SendResult;
-use crate::conversation::ConversationKind;
 use crate::fields::Fields;
 use crate::group::{AllowedTo, HistoryFrom, JoinBy, Title};
+use crate::ids::ConversationKind;
 use crate::ids::{ClientMsgId, UserId};
 use crate::limits::GROUP_CHANGE_MEMBERS_MAX;
 use crate::refusal::Refusal;
@@ -24,19 +25,19 @@ pub struct CreateRequest {
     pub kind: ConversationKind,
     /// At most 192 bytes of UTF-8.
     pub title: Title,
-    /// Whoever else is a member from the first entry on.
+    /// The other members from the first entry on.
     #[cfg_attr(feature = "schema", schemars(length(max = GROUP_CHANGE_MEMBERS_MAX), extend("uniqueItems" = true)))]
     pub members: Vec<UserId>,
-    /// From where on those who join see what was said.
+    /// The entries that a new member sees: those from the join on, or all.
     #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out", extend("default" = "joined")))]
     pub history: HistoryFrom,
-    /// Who may write messages. Left out, all in a group, and admins in a channel.
+    /// The members who may write messages. Default: all in a group, admins in a channel.
     #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out"))]
     pub post: AllowedTo,
-    /// Who may add members. Left out, as `post`.
+    /// The members who may add others. Default: as for `post`.
     #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out"))]
     pub add: AllowedTo,
-    /// Of a channel only: who may join by themselves. Left out, nobody.
+    /// In a channel only: the users who may join by themselves. Default: no user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinBy>,
 }
@@ -44,7 +45,13 @@ pub struct CreateRequest {
 /// The group is there, and its first entry says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CreateResult(pub SendResult);
+pub struct CreateResult {
+    #[serde(flatten)]
+    pub entry: SendResult,
+    /// The users who could not be added to a channel. Left out if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_added: Vec<NotAdded>,
+}
 
 impl CreateRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {

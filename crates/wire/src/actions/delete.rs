@@ -1,4 +1,4 @@
-//! `delete`: a message of one's own, for everybody.
+//! `delete`: deletes a message for all users.
 
 use serde::{Deserialize, Serialize};
 

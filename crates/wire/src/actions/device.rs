@@ -1,4 +1,4 @@
-//! `device`: where the phone of this connection can be rung.
+//! `device`: registers the device of this connection for push notifications, or unregisters it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,13 +12,13 @@ use crate::refusal::Refusal;
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DeviceRequest {
-    /// Rings this device from now on, in the place of what it registered before.
+    /// Registers this device for push notifications, instead of its earlier registration.
     On(Registration),
-    /// Rings it no longer.
+    /// Unregisters this device.
     Off { token: () },
 }
 
-/// How a device is rung.
+/// The registration of a device for push notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Registration {
@@ -37,7 +37,7 @@ pub struct Registration {
     pub when: When,
 }
 
-/// Whose service carries the notification, and so what a token of it is.
+/// The push service of the device, which issued its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -47,15 +47,15 @@ pub enum Platform {
     Fcm,
 }
 
-/// Which messages ring.
+/// The messages that send a push notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum When {
-    /// Those that no device of the user has acknowledged.
+    /// Messages that no device of the user has acknowledged.
     #[default]
     Pending,
-    /// Those that the user has not read, also where another device has them.
+    /// Messages that the user has not read, even if another device has received them.
     Unread,
 }
 

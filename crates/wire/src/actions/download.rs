@@ -16,7 +16,7 @@ pub struct DownloadRequest {
     pub media_ids: Vec<MediaId>,
 }
 
-/// Each that was asked for is in one of the two.
+/// Each requested id is in `items` or in `gone`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DownloadResult {

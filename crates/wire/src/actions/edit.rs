@@ -1,4 +1,4 @@
-//! `edit`: another text for a message of one's own.
+//! `edit`: replaces the text of the user's own message.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl EditRequest {
         let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
         let seq = fields.required_seq("seq")?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
-        // What it is about may be an image.
+        // The target can be an image, whose caption may be empty.
         Ok(Self { conversation_id, seq, client_msg_id, body: body(fields, Empty::Allowed)? })
     }
 }

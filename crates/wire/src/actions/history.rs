@@ -1,4 +1,4 @@
-//! `history`: what was said in a conversation.
+//! `history`: returns entries of a conversation.
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -24,22 +24,22 @@ pub struct HistoryRequest {
 pub enum Side {
     /// The end of it.
     Newest,
-    /// What came before this one, nearest to it.
+    /// The entries just before this one.
     Before(Seq),
-    /// What came after this one, nearest to it.
+    /// The entries just after this one.
     After(Seq),
 }
 
-/// How a [`Side`] is asked for: by at most one of these.
+/// The fields that request a [`Side`]: at most one of them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("not" = {"required": ["before_seq", "after_seq"]})))]
 struct SideFields {
-    /// What comes before this one, nearest to it.
+    /// Requests the entries before this one, nearest to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     before_seq: Option<Seq>,
-    /// What comes after this one, nearest to it.
+    /// Requests the entries after this one, nearest to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     after_seq: Option<Seq>,
 }
@@ -61,14 +61,14 @@ impl Serialize for Side {
 pub struct HistoryResult {
     /// In the order of their `seq`.
     pub messages: Vec<Message>,
-    /// There are more on the side that was asked for.
+    /// More entries exist on the requested side.
     pub more: bool,
     pub last_seq: Seq,
-    /// Of a group: below it nothing is shown, and nothing is a gap.
+    /// In groups and channels, the first entry that the member may see. Missing entries below it are no gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub first_seq: Option<Seq>,
-    /// Of a direct conversation. Of a group, `receipts` tells.
+    /// The members of a direct conversation, with their marks. `receipts` returns those of a group.
     pub members: Vec<Member>,
 }
 
@@ -77,9 +77,9 @@ pub struct HistoryResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Member {
     pub user_id: UserId,
-    /// A device of theirs holds everything up to here.
+    /// A device of the member has received every entry up to this one.
     pub delivered_seq: Seq,
-    /// They have read everything up to here.
+    /// The member has read every entry up to this one.
     pub read_seq: Seq,
 }
 
@@ -91,7 +91,9 @@ impl HistoryRequest {
             (None, None) => Side::Newest,
             (Some(before), None) => Side::Before(before),
             (None, Some(after)) => Side::After(after),
-            (Some(_), Some(_)) => return Err(Refusal::bad_request("before_seq", "must not stand beside after_seq")),
+            (Some(_), Some(_)) => {
+                return Err(Refusal::bad_request("before_seq", "must be left out if after_seq is set"));
+            }
         };
         let limit = fields.integer("limit", 1, HISTORY_LIMIT_MAX)?.unwrap_or(HISTORY_LIMIT_DEFAULT);
         Ok(Self { conversation_id, side, limit })

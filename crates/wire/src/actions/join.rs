@@ -1,4 +1,4 @@
-//! `join`: a channel that takes everybody.
+//! `join`: makes the user a member of an open channel.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct JoinRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JoinResult {
-    /// The newest entry's `seq`. What comes after it is unread.
+    /// The newest entry's `seq`. Later entries are unread.
     pub last_seq: Seq,
 }
 

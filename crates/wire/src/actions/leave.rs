@@ -11,8 +11,8 @@ use crate::refusal::Refusal;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeaveRequest {
     pub conversation_id: ConversationId,
-    /// The idempotency key: unique per sender and conversation, across all actions. Of a channel it can be left out: there it is no
-    /// entry.
+    /// The idempotency key: unique per sender and conversation, across all actions. Optional for a channel, where a
+    /// leave writes no entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<ClientMsgId>,
 }

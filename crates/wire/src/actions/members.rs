@@ -46,7 +46,7 @@ impl MembersRequest {
     }
 }
 
-/// How much of a list of members is asked for, and behind whom.
+/// Parses the page size and the cursor of a list of members.
 pub(super) fn page(fields: &Fields) -> Result<(u64, Option<UserId>), Refusal> {
     let limit = fields.integer("limit", 1, MEMBERS_LIMIT_MAX)?.unwrap_or(MEMBERS_LIMIT_DEFAULT);
     Ok((limit, fields.optional("cursor", UserId::parse)?))

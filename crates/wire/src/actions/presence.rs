@@ -18,18 +18,18 @@ pub struct PresenceRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PresenceResult {
-    /// Of those who were asked for, the ones that the user has a direct conversation with.
+    /// The requested users with whom the caller has a direct conversation.
     pub users: Vec<Presence>,
 }
 
-/// Whether a user is there, or was.
+/// Whether a user is online, and when the user last was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Presence {
     pub user_id: UserId,
-    /// They have a live connection.
+    /// The user has an open connection.
     pub online: bool,
-    /// When they last opened or closed a connection. `null`: nobody knows.
+    /// When the user last opened or closed a connection. `null`: unknown.
     pub last_seen_at: Option<Timestamp>,
 }
 

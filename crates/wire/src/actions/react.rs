@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::send::SendResult;
+use crate::emoji::Emoji;
 use crate::fields::Fields;
-use crate::ids::{ClientMsgId, ConversationId, Emoji, Seq};
+use crate::ids::{ClientMsgId, ConversationId, Seq};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

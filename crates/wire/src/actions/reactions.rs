@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::members::page;
+use crate::emoji::Emoji;
 use crate::fields::Fields;
-use crate::ids::{ConversationId, Emoji, Seq, UserId};
+use crate::ids::{ConversationId, Seq, UserId};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,7 +30,7 @@ pub struct ReactionsResult {
     pub next_cursor: Option<UserId>,
 }
 
-/// Who reacted with what.
+/// A user, and the emoji of the user's reaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reactor {

@@ -17,9 +17,9 @@ pub struct ReadRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadResult {
-    /// How many messages are left unread.
+    /// The number of messages that are still unread.
     pub unread: u64,
-    /// Of a group: how many of those name the user.
+    /// In a group, the number of unread messages that mention the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mentions: Option<u64>,
 }

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
+use crate::kind::Kind;
 use crate::limits::MENTIONS_MAX;
 use crate::media::Media;
-use crate::message::{Kind, body_fits, mentions_fit};
+use crate::message::{body_fits, mentions_fit};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
@@ -19,11 +20,11 @@ pub struct SendRequest {
     pub client_msg_id: ClientMsgId,
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["text", "image", "file", "voice"])))]
     pub kind: Kind,
-    /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON. Of an image, a file or a voice note it is the caption, and may
-    /// be empty.
+    /// At most 16 KiB of UTF-8, and at most 24 KiB as JSON. The caption of an image, a file or a voice note may be
+    /// empty.
     #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
-    /// Of an image, a file or a voice note, once it is uploaded.
+    /// The uploaded image, file or voice note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<Media>>,
     /// The message that this one answers: one of the conversation that there is.
@@ -36,7 +37,7 @@ pub struct SendRequest {
     pub mentions: Vec<UserId>,
 }
 
-/// Whom to write to.
+/// The target of a message: a user or a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Target {
@@ -59,7 +60,7 @@ pub struct SendResult {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sent_at: Timestamp,
-    /// It had been stored before, under the same `client_msg_id`.
+    /// The message had been stored before, under the same `client_msg_id`.
     pub duplicate: bool,
     /// Only of an edit: which version of the text it made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +80,10 @@ impl SendRequest {
         let reply_to = fields.seq("reply_to", 1)?;
         let mentions = fields.users("mentions", 0, MENTIONS_MAX)?.unwrap_or_default();
         if !mentions_fit(&mentions) {
-            return Err(Refusal::TooLarge { field: "mentions", problem: "must be at most 3 KiB once written as JSON" });
+            return Err(Refusal::TooLarge {
+                field: "mentions",
+                problem: "must be at most 3 KiB once written as JSON".into(),
+            });
         }
         Ok(Self { target, client_msg_id, kind, body, media: media.map(Box::new), reply_to, mentions })
     }
@@ -92,8 +96,8 @@ impl Target {
         match (to, conversation) {
             (Some(user), None) => Ok(Self::User(user)),
             (None, Some(conversation)) => Ok(Self::Conversation(conversation)),
-            (Some(_), Some(_)) => Err(Refusal::bad_request("to", "must not stand beside conversation_id")),
-            (None, None) => Err(Refusal::bad_request("to", "is missing; name a user here, or a conversation_id")),
+            (Some(_), Some(_)) => Err(Refusal::bad_request("to", "must be left out if conversation_id is set")),
+            (None, None) => Err(Refusal::bad_request("to", "is missing; set it to a user, or set conversation_id")),
         }
     }
 }
@@ -114,7 +118,7 @@ pub(crate) fn body(fields: &Fields, empty: Empty) -> Result<String, Refusal> {
     if !body_fits(body) {
         return Err(Refusal::TooLarge {
             field: "body",
-            problem: "must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON",
+            problem: "must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON".into(),
         });
     }
     Ok(body.to_owned())

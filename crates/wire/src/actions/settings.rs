@@ -9,7 +9,7 @@ use crate::ids::{ConversationId, UserId};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
-/// About whom or what, and what is set. What is left out stays as it is.
+/// The conversation or the user that the settings are for, and the settings. A setting that is left out stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,11 +26,14 @@ pub enum Settings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("minProperties" = 1)))]
 pub struct ConversationSettings {
-    /// Nothing of it rings until then. `null`: it rings again.
+    /// Until then the conversation sends no push, except for mentions. `null`: not muted.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     pub muted_until: Option<Option<MutedUntil>>,
-    /// Out of sight, until the next message.
+    /// While the group is muted, a message that mentions the user sends no push either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mute_mentions: Option<bool>,
+    /// Hidden in the chat list until the next message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
 }
@@ -66,14 +69,15 @@ impl Settings {
                 Ok(Self::User { user_id, set: UserSettings { blocked } })
             }
             (None, Some(conversation_id)) => {
-                let set = ConversationSettings { muted_until: muted_until(&set)?, archived: set.boolean("archived")? };
+                let (muted_until, mute_mentions) = (muted_until(&set)?, set.boolean("mute_mentions")?);
+                let set = ConversationSettings { muted_until, mute_mentions, archived: set.boolean("archived")? };
                 if set == ConversationSettings::default() {
-                    return Err(fields.wrong("set", "must have muted_until or archived"));
+                    return Err(fields.wrong("set", "must have muted_until, mute_mentions or archived"));
                 }
                 Ok(Self::Conversation { conversation_id, set })
             }
-            (Some(_), Some(_)) => Err(fields.wrong("user_id", "must not stand beside conversation_id")),
-            (None, None) => Err(fields.wrong("user_id", "is missing; name a user here, or a conversation_id")),
+            (Some(_), Some(_)) => Err(fields.wrong("user_id", "must be left out if conversation_id is set")),
+            (None, None) => Err(fields.wrong("user_id", "is missing; set it to a user, or set conversation_id")),
         }
     }
 }

@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::send::Target;
 use crate::fields::Fields;
 use crate::ids::{ConversationId, MediaId, Seq};
+use crate::kind::Kind;
 use crate::limits::MEDIA_PARTS_MAX;
 use crate::media::{Digest, MimeType, bytes};
-use crate::message::Kind;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 pub enum UploadRequest {
     /// Bytes that are on the client.
     New(NewUpload),
-    /// What another message carries, for a message of one's own. Nothing is uploaded then.
+    /// The media of another message, for a message of the caller. The client uploads nothing.
     #[cfg_attr(feature = "schema", schemars(extend("not" = {"required": ["media_id"]})))]
     Copy {
         #[serde(flatten)]
@@ -46,7 +46,7 @@ pub struct NewUpload {
     pub bytes: u64,
     /// SHA-256 of the bytes, or of a file in parts that of its parts' digests, one after another.
     pub sha256: Digest,
-    /// Of a file above 16 MiB: SHA-256 of each 8 MiB of it.
+    /// The SHA-256 of each 8 MiB of a file above 16 MiB.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = MEDIA_PARTS_MAX)))]
     pub parts: Vec<Digest>,
@@ -61,7 +61,7 @@ pub struct CopyOf {
     pub seq: Seq,
 }
 
-/// It waits for its bytes, for a day.
+/// The upload, which accepts its bytes for a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UploadResult {
@@ -72,7 +72,7 @@ pub struct UploadResult {
     /// To be sent with the PUT, exactly these.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Of a file in parts, the first few of those that are not there yet.
+    /// The first few missing parts of a file in parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub parts: Vec<Part>,

@@ -18,7 +18,7 @@ pub struct WatchRequest {
 pub struct WatchResult {
     /// Not if too many are watching already, or this connection watches too many.
     pub live: bool,
-    /// The newest entry's `seq`. What comes after it is sent.
+    /// The newest entry's `seq`. The server sends later entries as events.
     pub last_seq: Seq,
     /// How often to ask for the history: instead, or, if `live`, beside it, since an event can be lost.
     pub poll_ms: u64,

@@ -1,10 +1,11 @@
-//! A proxy before `DynamoDB`, SNS, SQS, S3 and @connections, through which a local server's functions make every call: to see each,
-//! and to have some fail.
+//! A proxy before `DynamoDB`, SNS, SQS, S3 and @connections. A local server's functions make every call through it, so
+//! that tests see each call, and let some fail.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::process::Command;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -21,10 +22,10 @@ use tokio::task::JoinSet;
 use super::TestServer;
 use crate::{AwsCall, Fault, cloud};
 
-/// What goes wrong with a call, if anything. The first argument is who makes it: the logical id of a function.
+/// Chooses a call's fault, if any. The first argument is the caller: the logical id of a function.
 type Faults = dyn Fn(&str, &AwsCall) -> Option<Fault> + Send + Sync;
 
-/// What became of a call: who made it, its status, and the body of `DynamoDB`'s answer.
+/// Gets each call's outcome: the caller, the status, and the body of `DynamoDB`'s reply.
 type Watch = dyn Fn(&str, &AwsCall, u16, &str) + Send + Sync;
 
 /// Stops when dropped.
@@ -38,6 +39,8 @@ pub struct Proxy {
 struct Relay {
     faults: Arc<Faults>,
     watch: Option<Arc<Watch>>,
+    /// Latency added to each call of `DynamoDB`.
+    latency: Duration,
     http: reqwest::Client,
     /// Weak, and set late, since the server's functions need us to be there first.
     server: Arc<OnceLock<Weak<TestServer>>>,
@@ -45,15 +48,20 @@ struct Relay {
 
 impl Proxy {
     pub async fn open(faults: impl Fn(&str, &AwsCall) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self::relaying(Arc::new(faults), None).await
+        Self::relaying(Arc::new(faults), None, Duration::ZERO).await
     }
 
     /// One through which all calls pass, and that shows each with its answer. `DynamoDB`'s say what they cost.
     pub async fn watching(watch: impl Fn(&str, &AwsCall, u16, &str) + Send + Sync + 'static) -> Self {
-        Self::relaying(Arc::new(|_, _| None), Some(Arc::new(watch))).await
+        Self::distant(Duration::ZERO, watch).await
     }
 
-    async fn relaying(faults: Arc<Faults>, watch: Option<Arc<Watch>>) -> Self {
+    /// Creates a proxy with a distant `DynamoDB`.
+    pub async fn distant(latency: Duration, watch: impl Fn(&str, &AwsCall, u16, &str) + Send + Sync + 'static) -> Self {
+        Self::relaying(Arc::new(|_, _| None), Some(Arc::new(watch)), latency).await
+    }
+
+    async fn relaying(faults: Arc<Faults>, watch: Option<Arc<Watch>>, latency: Duration) -> Self {
         let (mut serving, server) = (JoinSet::new(), Arc::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -64,7 +72,7 @@ impl Proxy {
             ("AWS_ENDPOINT_URL_S3".to_owned(), url.clone()),
             ("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), url),
         ]);
-        let relay = Relay { faults, watch, http: reqwest::Client::new(), server: Arc::clone(&server) };
+        let relay = Relay { faults, watch, latency, http: reqwest::Client::new(), server: Arc::clone(&server) };
         serving.spawn(serve(listener, relay));
         Self { environment, server, _serving: serving }
     }
@@ -74,7 +82,7 @@ impl Proxy {
         self.server_with(|_| {}).await
     }
 
-    /// The same with options changed.
+    /// Starts a server with changed options.
     pub async fn server_with(&self, change: impl FnOnce(&mut Options)) -> Arc<TestServer> {
         let server = TestServer::with(|options| {
             options.environment = self.environment.clone();
@@ -117,7 +125,7 @@ impl Relay {
         let comes_once = fault.is_none() && is_first_attempt(&request);
         let kill = || {
             if let Some(pid) = server.local().caller(&access_key) {
-                // Two of its calls may have been chosen at once. Then the second `kill` fails, which is fine.
+                // Two calls may have chosen the process concurrently. Then the second `kill` fails, which is fine.
                 Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
             }
         };
@@ -128,6 +136,12 @@ impl Relay {
                 fault = None;
             }
             _ => {}
+        }
+        let perform = |rest: &AwsCall| {
+            cloud::answer(server.local().database().engine(), rest.operation(), &rest.body().to_string())
+        };
+        if let Some(partial) = fault.and_then(|fault| fault.partial_answer(&call, perform)) {
+            return Ok(response(partial));
         }
         let mut answer = None;
         if fault.is_none_or(Fault::takes_effect) {
@@ -165,6 +179,9 @@ impl Relay {
             show(&call, response.status().as_u16(), "");
             return Ok(response);
         };
+        if !self.latency.is_zero() {
+            tokio::time::sleep(self.latency).await;
+        }
         if self.watch.is_some() {
             body["ReturnConsumedCapacity"] = json!("INDEXES");
         }
@@ -201,7 +218,7 @@ fn is_to_s3(uri: &hyper::Uri) -> bool {
     uri.path().contains("/media/")
 }
 
-/// Who calls, by the signature: `AWS4-HMAC-SHA256 Credential=KEY/20260101/…`; or who signed the URL.
+/// Returns the caller by the signature, `AWS4-HMAC-SHA256 Credential=KEY/20260101/…`, or the signer of the URL.
 fn access_key(request: &Request<Bytes>) -> Option<String> {
     let query = request.uri().query().unwrap_or_default();
     let mut query = form_urlencoded::parse(query.as_bytes());

@@ -12,7 +12,7 @@ const USER_MEMBERS: [&str; 6] = ["to", "user_id", "user_ids", "sender_id", "peer
 /// And those that hold lists of them, or of what has one.
 const USER_LISTS: [&str; 5] = ["user_ids", "members", "added", "already", "mentions"];
 
-/// What the server calls the users that a test calls `alice` or `bob`.
+/// The server's ids of the users that a test calls `alice` or `bob`.
 #[derive(Clone)]
 pub(crate) struct Users(Option<Arc<Issuer>>);
 
@@ -31,8 +31,8 @@ impl Users {
         Self(None)
     }
 
-    /// Their tokens come from the command in `PIGEONHOLE_TOKENS`. It is given a new name, and the
-    /// seconds that the token should be good for, and prints the token of a user who is new to the stack.
+    /// Takes tokens from the command in `PIGEONHOLE_TOKENS`. The command gets a new name and the token's lifetime in
+    /// seconds, and prints the token of a user who is new to the stack.
     pub(crate) fn issued() -> Self {
         let command = std::env::var("PIGEONHOLE_TOKENS").expect("PIGEONHOLE_TOKENS is a command that prints a token");
         let command = command.split_whitespace().map(str::to_owned).collect();
@@ -51,7 +51,7 @@ impl Users {
     /// Makes ids of the names in a frame.
     pub(crate) fn to_ids(&self, frame: &mut Value) {
         if let Some(issuer) = &self.0 {
-            // In `mentions` a star is everybody, and nobody's name.
+            // In `mentions` a star means all members, and is no user's name.
             rename(frame, &|name| if name == "*" { name.to_owned() } else { issuer.id(name) });
         }
     }

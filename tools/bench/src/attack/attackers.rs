@@ -1,4 +1,4 @@
-//! The attackers. Each does what a program would that wants to harm: it goes on, and opens another socket when one is closed.
+//! The attackers. Each continues until the end, and opens another socket after the server closes one.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use super::WARM_UP;
 use super::socket::{Heard, Socket, heard, open};
 
 const SOCKETS: usize = 2_000;
-/// A machine of two cores carries a hundred upgrades a second; with more it is measured, and not the server.
+/// Two cores carry a hundred upgrades per second. With more, the bench would measure the machine.
 const SOCKETS_PER_SECOND: u32 = 80;
 const FRAMES_PER_SECOND: u32 = 1_000;
 const STRANGERS: usize = 30_000;
 const STRANGERS_SOCKETS: usize = 16;
-/// Upgrades at once.
+/// Concurrent upgrades.
 const UPGRADES: usize = 32;
-/// As many as a frame's limit on a page of `history` lets one ask for, and a read of DynamoDB gives: 64 times 16 KB is 1 MB.
+/// The largest page of `history`, and of a DynamoDB read: 64 times 16 KB is 1 MB.
 const LARGE_MESSAGES: usize = 64;
 const LARGE_BYTES: usize = 16_000;
-/// As fast as the limits allow for ever.
+/// The rate that the limits allow permanently.
 const PATIENT_PER_SECOND: u32 = 10;
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Who attacks, and to whom others write meanwhile.
-const ATTACKER: &str = "mallory";
+/// The user id of the attacker, to whom other users write.
+pub(super) const ATTACKER: &str = "mallory";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Attack {
-    /// Nobody attacks
+    /// No attack
     Nobody,
-    /// 2,000 sockets of one user, to whom somebody writes once a second
+    /// 2,000 sockets of one user, who gets a message once a second
     Sockets,
     /// 1,000 frames a second: send, each to another user who does not exist
     MadeUp,
-    /// 1,000 frames a second: send, in one conversation with somebody who is connected
+    /// 1,000 frames a second: send, in one conversation with a connected user
     Conversation,
     /// 1,000 frames a second: drain, with 1 MB pending
     Drain,
@@ -52,31 +52,64 @@ pub enum Attack {
     Ping,
     /// 1,000 frames a second that are not JSON
     Garbage,
-    /// 30,000 first messages to strangers, by 16 sockets as fast as the answers come
+    /// 30,000 first messages to strangers, by 16 sockets as fast as the replies come
     Strangers,
-    /// A socket whose token has ended: 1,000 frames a second, while somebody writes to its user
+    /// A socket whose token has expired: 1,000 frames a second, while its user gets messages
     Ended,
     /// Upgrades with a token of a wrong signature, as fast as they are refused
     Upgrades,
     /// The largest pages of history, at the rate that the limits allow
     Largest,
+    /// 120 frames a second: send, into the attacker's own group, where each collides with the others
+    OwnGroup,
+    /// A wave of 32 frames each second: the same ack and drain of 25 conversations with users of 16 sockets
+    Acks,
+    /// A wave of 16 frames each second: typing and send, in a group of 32 with 16 sockets each
+    GroupFrames,
+    /// A wave of 160 frames each second: ping
+    PingWaves,
+    /// A wave of 64 frames each second: inbox, with a page of 50 conversations
+    HotPartition,
+    /// A wave of 16 frames each second: drain, of 25 groups with 8 messages of 16 KB that are never acknowledged
+    DrainWaves,
+    /// A wave of 32 frames each second, of all these kinds by turns
+    Mix,
+    /// No attack: a phone that drains 10,000 messages, a support desk, and a return after a week
+    Legal,
 }
 
-/// What became of an attack.
+impl Attack {
+    /// Returns whether each frame finds a process of its own, as on AWS.
+    pub(super) fn is_wave(self) -> bool {
+        matches!(
+            self,
+            Self::OwnGroup
+                | Self::Acks
+                | Self::GroupFrames
+                | Self::PingWaves
+                | Self::HotPartition
+                | Self::DrainWaves
+                | Self::Mix
+                | Self::Legal
+        )
+    }
+}
+
+/// The outcome of an attack.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fate {
-    /// Requests that were carried out, or sockets that opened, where these are the attack.
+    /// Successful requests; or opened sockets, if the attack opens sockets.
     pub(super) accepted: usize,
     pub(super) refused: usize,
-    /// By the stage, before a function saw it.
+    /// Requests that the stage refused, before a function ran.
     pub(super) throttled: usize,
     /// Sockets that the server closed.
     pub(super) closed: usize,
-    /// Messages that were stored, of the attacker and of those who write to them.
+    /// Stored messages of the attacker, and to the attacker.
     pub(super) stored: usize,
-    /// Messages that came to the attacker's sockets.
+    /// Messages that the attacker's sockets received.
     pub(super) received: usize,
-    /// Sockets that the attacker has in the end.
+    /// Open sockets of the attacker at the end.
     pub(super) open: usize,
 }
 
@@ -93,7 +126,7 @@ impl AddAssign for Fate {
 }
 
 impl Fate {
-    /// Counts what came; false at the end of the socket.
+    /// Counts a frame. Returns false at the end of the socket.
     fn count(&mut self, heard: &Heard) -> bool {
         match heard {
             Heard::Reply(frame) => {
@@ -117,14 +150,14 @@ impl Fate {
     }
 }
 
-/// An attacker who is ready.
+/// A prepared attacker.
 pub(super) struct Attacker {
     attack: Attack,
     server: Arc<TestServer>,
     token: String,
-    /// What is open from before the attack.
+    /// The sockets that are open before the attack.
     socket: Option<Socket>,
-    /// Of large messages.
+    /// A conversation with large messages.
     conversation: String,
 }
 
@@ -133,12 +166,12 @@ impl Attacker {
         let (mut token, mut conversation, mut socket) = (server.token(ATTACKER), String::new(), None);
         match attack {
             Attack::Drain | Attack::History | Attack::Largest => conversation = store_large_messages(server).await,
-            // It ends while the pairs warm up.
+            // The token expires while the pairs warm up.
             Attack::Ended => {
                 token = server.token_for(ATTACKER, u32::try_from(WARM_UP.as_secs()).unwrap_or_default());
                 socket = open(server.url(), &token).await.ok();
             }
-            // Its last characters are of the signature.
+            // The last characters are the signature.
             Attack::Upgrades => token.replace_range(token.len() - 8.., "AAAAAAAA"),
             Attack::Nobody
             | Attack::Sockets
@@ -147,6 +180,7 @@ impl Attacker {
             | Attack::Ping
             | Attack::Garbage
             | Attack::Strangers => {}
+            wave => unreachable!("{wave:?} has a round of its own"),
         }
         Self { attack, server: Arc::clone(server), token, socket, conversation }
     }
@@ -167,6 +201,7 @@ impl Attacker {
             Attack::MadeUp | Attack::Drain | Attack::History | Attack::Ping | Attack::Garbage => {
                 self.flood(socket, FRAMES_PER_SECOND, until).await
             }
+            wave => unreachable!("{wave:?} has a round of its own"),
         }
     }
 
@@ -179,13 +214,11 @@ impl Attacker {
                 json!({"action": "history", "conversation_id": self.conversation, "limit": 100}).to_string()
             }
             Attack::Garbage => "no JSON ".repeat(1 + number % 100),
-            Attack::Nobody | Attack::Sockets | Attack::Ping | Attack::Ended | Attack::Upgrades => {
-                r#"{"action":"ping"}"#.to_owned()
-            }
+            _ => r#"{"action":"ping"}"#.to_owned(),
         }
     }
 
-    /// So many frames a second over one socket, and over the next when it is closed.
+    /// Sends this number of frames per second over one socket, and over another after the server closes it.
     async fn flood(&self, mut socket: Option<Socket>, per_second: u32, until: Instant) -> Fate {
         let (mut fate, number) = (Fate::default(), AtomicUsize::new(0));
         while Instant::now() < until {
@@ -206,7 +239,7 @@ impl Attacker {
 
     async fn flood_one(&self, socket: Socket, per_second: u32, until: Instant, number: &AtomicUsize, fate: &mut Fate) {
         let (mut sink, mut stream) = socket.split();
-        // Some at a time: a timer has a grain of a millisecond.
+        // Several per tick: a timer's resolution is a millisecond.
         let at_once = per_second.div_ceil(200);
         let mut ticks = interval(Duration::from_secs(1) * at_once / per_second);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -215,7 +248,7 @@ impl Attacker {
                 ticks.tick().await;
                 for _ in 0..at_once {
                     let frame = self.frame(number.fetch_add(1, Ordering::Relaxed));
-                    // On a closed socket; that is read at the other side.
+                    // The socket is closed; the reading side finds that.
                     let _ = sink.feed(Message::text(frame)).await;
                 }
                 let _ = sink.flush().await;
@@ -229,7 +262,7 @@ impl Attacker {
         }
     }
 
-    /// Sockets, one after another, that are all kept open.
+    /// Opens sockets one after another, and keeps all open.
     async fn open_many(&self, until: Instant) -> Fate {
         let mut ticks = interval(Duration::from_secs(1) / SOCKETS_PER_SECOND);
         let (mut fate, mut opening) = (Fate::default(), JoinSet::new());
@@ -254,7 +287,7 @@ impl Attacker {
         fate
     }
 
-    /// First messages, over sockets that each wait for the answer.
+    /// Sends first messages, over sockets that each wait for the reply.
     async fn write_to_strangers(&self, until: Instant) -> Fate {
         let (mut fate, number) = (Fate::default(), AtomicUsize::new(0));
         let writers = (0..STRANGERS_SOCKETS).map(|_| async {
@@ -310,7 +343,7 @@ impl Attacker {
         fate
     }
 
-    /// Somebody writes to the attacker once a second.
+    /// Sends the attacker a message once a second.
     async fn write_to_attacker(&self, until: Instant) -> Fate {
         let (mut fate, mut ticks) = (Fate::default(), interval(Duration::from_secs(1)));
         let mut socket = open(self.server.url(), &self.server.token("somebody")).await.expect("a good token connects");
@@ -326,7 +359,7 @@ impl Attacker {
         fate
     }
 
-    /// Whoever the attacker writes to is connected, and asks for nothing.
+    /// Connects the user to whom the attacker writes. That user sends nothing.
     async fn listen(&self, until: Instant) -> Fate {
         let socket = open(self.server.url(), &self.server.token("victim")).await.expect("a good token connects");
         listen(socket, until, &mut Fate::default()).await;
@@ -340,7 +373,7 @@ async fn beside(attack: impl Future<Output = Fate>, others: impl Future<Output =
     fate
 }
 
-/// Takes what comes.
+/// Reads all frames.
 async fn listen(mut socket: Socket, until: Instant, fate: &mut Fate) {
     fate.accepted += 1;
     let reading = async { while fate.count(&heard(socket.next().await)) {} };
@@ -353,7 +386,7 @@ fn message(to: &str, number: usize) -> Value {
     json!({"action": "send", "to": to, "client_msg_id": format!("m{number}"), "kind": "text", "body": "hello there"})
 }
 
-/// As much as a page of history can hold, written to the attacker by somebody who waits as told; and its conversation.
+/// Sends the attacker a full page of history, waits as the server requests, and returns the conversation.
 async fn store_large_messages(server: &Arc<TestServer>) -> String {
     let mut socket = open(server.url(), &server.token("author")).await.expect("a good token connects");
     let (mut conversation, mut stored) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! Those who chat while somebody attacks.
+//! The pairs of users who chat during an attack.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,38 +14,40 @@ use tokio_tungstenite::tungstenite::Message;
 use super::socket::{Heard, Socket, heard, open};
 
 const PAIRS: u32 = 8;
-/// From one message of a person to the next.
-const PAUSE: Duration = Duration::from_millis(400);
-/// Each of them acknowledges what came once in so many messages of their own.
+/// The default pause between two messages of a user.
+pub(crate) const PAUSE: Duration = Duration::from_millis(400);
+/// A user acknowledges after this number of own messages.
 const MESSAGES_PER_ACK: u64 = 3;
-/// From one socket that somebody else opens to the next.
+/// The pause between two sockets of other users.
 const ARRIVALS_PAUSE: Duration = Duration::from_millis(250);
-/// So that a name tells who belongs to a pair.
+/// The prefix of the ids of all users in pairs.
 pub(super) const PREFIX: &str = "pair-";
 
-/// When it is measured.
+/// The times of a measurement.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
-    /// They begin to chat.
+    /// The pause between two messages of a user.
+    pub(crate) pause: Duration,
+    /// The pairs begin to chat.
     pub(crate) start: Instant,
     /// The attack begins.
     pub(crate) from: Instant,
     pub(crate) until: Instant,
-    /// An answer or a message that has not come by now counts as lost.
+    /// A reply or message that has not come by now counts as lost.
     pub(crate) end: Instant,
 }
 
-/// What became of what all pairs sent.
+/// The outcome of all messages of the pairs.
 #[derive(Default)]
 pub(crate) struct Noticed {
-    /// From a message to the recipient's frame. Sorted, once all is told.
+    /// The times from a message to the recipient's frame, sorted at the end.
     pub(crate) latencies: Vec<Duration>,
     /// Messages whose frame did not come.
     pub(crate) lost: usize,
-    /// Requests that were refused, throttled, failed, or not answered.
+    /// Requests that failed or got no reply.
     pub(crate) refused: usize,
     pub(crate) closed: usize,
-    /// Sockets of others that did not open.
+    /// Sockets of other users that did not open.
     pub(crate) turned_away: usize,
     sent: usize,
 }
@@ -64,14 +66,14 @@ pub(crate) async fn connect(server: &Arc<TestServer>) -> Vec<[(String, Socket); 
     pairs
 }
 
-/// All of them write and read until the span ends, and others open a socket meanwhile.
+/// All users write and read until the span ends, and other users open sockets meanwhile.
 pub(crate) async fn chat(server: &Arc<TestServer>, pairs: Vec<[(String, Socket); 2]>, span: Span) -> Noticed {
     let mut talking = JoinSet::new();
     // Not all in the same moment.
     let mut first = span.start;
     for [(one, one_socket), (other, other_socket)] in pairs {
         for (socket, peer) in [(one_socket, other), (other_socket, one)] {
-            first += PAUSE / (2 * PAIRS);
+            first += span.pause / (2 * PAIRS);
             talking
                 .spawn(Person { socket, peer, span, waiting: HashSet::new(), noticed: Noticed::default() }.talk(first));
         }
@@ -86,7 +88,7 @@ pub(crate) async fn chat(server: &Arc<TestServer>, pairs: Vec<[(String, Socket);
         all.sent += noticed.sent;
     }
     all.lost = all.sent.saturating_sub(all.latencies.len());
-    // They took at least that long.
+    // A lost message took at least that long.
     all.latencies.extend(std::iter::repeat_n(span.end - span.until, all.lost));
     all.latencies.sort();
     all
@@ -117,7 +119,7 @@ struct Person {
 
 impl Person {
     async fn talk(mut self, first: Instant) -> Noticed {
-        let mut ticks = interval_at(first, PAUSE);
+        let mut ticks = interval_at(first, self.span.pause);
         let (mut number, mut newest) = (0, None);
         loop {
             tokio::select! {
@@ -134,7 +136,7 @@ impl Person {
                         self.answered(&frame);
                         self.noticed.refused += 1;
                     }
-                    // These answer some request, and that one waits to the end.
+                    // The frame replies to some request, which waits to the end.
                     Heard::Throttled | Heard::Other => {}
                     Heard::Event(event) => newest = self.arrived(&event).or(newest),
                     Heard::End => {
@@ -150,7 +152,8 @@ impl Person {
     }
 
     async fn write(&mut self, number: u64, due: Instant) {
-        // The time in its body is what the recipient measures by: when it was due, or a stall would hide itself.
+        // The recipient measures from the time in the body, at which the message was due. Else a stall would hide
+        // itself.
         let since_start = due - self.span.start;
         let body = format!("{} is when this message was sent", since_start.as_nanos());
         let id = format!("m{number}");
@@ -162,7 +165,7 @@ impl Person {
     async fn request(&mut self, id: String, mut frame: Value) {
         frame["id"] = json!(id);
         self.waiting.insert(id);
-        // One that does not take it is closed, which is heard next.
+        // A socket that does not take the frame is closed; the next read finds that.
         let _ = self.socket.send(Message::text(frame.to_string())).await;
     }
 
@@ -172,7 +175,7 @@ impl Person {
         }
     }
 
-    /// What acknowledges the event's messages, if it has any.
+    /// Returns the acknowledgement of the event's messages, if it has any.
     fn arrived(&mut self, event: &Value) -> Option<Value> {
         let mut newest = None;
         for message in event["messages"].as_array().into_iter().flatten() {

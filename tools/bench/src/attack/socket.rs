@@ -1,4 +1,4 @@
-//! A socket that says what came, and holds nothing against anything: thousands of them share one machine with the servers.
+//! A cheap socket that classifies frames and checks nothing: thousands share one machine with the servers.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens a socket; or the status that it was refused with, 0 where none came.
+/// Opens a socket. The error is the status of the refusal, or 0 without a reply.
 pub(super) async fn open(url: &str, token: &str) -> Result<Socket, u16> {
     let mut request = url.into_client_request().expect("a server has a URL");
     let bearer = HeaderValue::from_str(&format!("Bearer {token}")).expect("a token fits into a header");
     request.headers_mut().insert("authorization", bearer);
-    // Without a delay: a small frame must not wait until the one before it is acknowledged.
+    // Without a delay: a small frame must not wait for the acknowledgement of the frame before.
     match timeout(PATIENCE, connect_async_with_config(request, None, true)).await {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(Error::Http(response))) => Err(response.status().as_u16()),
@@ -27,20 +27,20 @@ pub(super) async fn open(url: &str, token: &str) -> Result<Socket, u16> {
     }
 }
 
-/// What came.
+/// A received frame.
 pub(super) enum Heard {
     Reply(Value),
     Refusal(Value),
     /// The stage's throttle refused a request.
     Throttled,
     Event(Value),
-    /// Of the protocol below, or API Gateway's own "Internal server error".
+    /// A frame of WebSocket itself, or API Gateway's own "Internal server error".
     Other,
     /// The server closed the socket, or it broke.
     End,
 }
 
-/// What `next` of a socket gave.
+/// The result of `next` of a socket.
 pub(super) fn heard(message: Option<Result<Message, Error>>) -> Heard {
     let text = match message {
         Some(Ok(Message::Text(text))) => text,

@@ -1,4 +1,4 @@
-//! The least that a Lambda function in Rust can be, to measure ours against.
+//! The smallest Lambda function in Rust, to compare the others with.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;

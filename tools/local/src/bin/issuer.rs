@@ -17,11 +17,11 @@ struct Arguments {
     #[arg(long, global = true, value_name = "FILE", default_value = "issuer.key")]
     key: PathBuf,
 
-    /// Who the tokens are from, their `iss`: the parameter `TokenIssuer`
+    /// The issuer of the tokens, their `iss`: the parameter `TokenIssuer`
     #[arg(long, global = true, value_name = "NAME", default_value = "pigeonhole")]
     issuer: String,
 
-    /// Who the tokens are for, their `aud`: the parameter `TokenAudience`
+    /// The audience of the tokens, their `aud`: the parameter `TokenAudience`
     #[arg(long, global = true, value_name = "NAME", default_value = "pigeonhole")]
     audience: String,
 }
@@ -32,7 +32,7 @@ enum Command {
     Keys,
     /// Print a token
     Token {
-        /// Who it speaks for, its `sub`
+        /// The token's user, its `sub`
         user: String,
         /// How long it is good for
         #[arg(default_value_t = 3600)]

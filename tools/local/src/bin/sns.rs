@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use clap::Parser;
 use tokio::net::TcpListener;
 
-/// SNS's mobile push at /sns, and, at GET /sns, what the phone behind each token shows.
-/// It listens on 127.0.0.1 only.
+/// SNS's mobile push at /sns. GET /sns returns the notifications on each token's phone. The program listens on
+/// 127.0.0.1 only.
 #[derive(Parser)]
 #[command(name = "sns", version)]
 struct Arguments {

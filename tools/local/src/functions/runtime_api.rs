@@ -25,7 +25,7 @@ use crate::lock;
 
 const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// What the function answered, or how it failed.
+/// The function's reply, or its failure.
 type InvocationResult = Result<Vec<u8>, FunctionError>;
 
 struct Invocation {
@@ -125,7 +125,7 @@ impl RuntimeApi {
     fn finish(&self, request_id: &str, answer: InvocationResult) -> StatusCode {
         match lock(&self.running).remove(request_id) {
             Some(answer_tx) => {
-                // Whoever asked may have stopped waiting; the function need not know.
+                // The caller may have stopped waiting; the function need not know.
                 let _ = answer_tx.send(answer);
                 StatusCode::ACCEPTED
             }

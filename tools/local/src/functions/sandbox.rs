@@ -52,13 +52,14 @@ impl Sandbox {
         processes: Processes,
     ) -> Result<Self, FunctionError> {
         let failed = |error: std::io::Error| {
-            FunctionError::Crashed(format!("{} cannot start: {error}", blueprint.binary.display()))
+            FunctionError::Crashed(format!("{} cannot start: {error}", blueprint.program.display()))
         };
         let (api, address, stop_api) = RuntimeApi::start(&blueprint.name).await.map_err(failed)?;
 
         // As on AWS, no other sandbox has the same credentials, so a call shows whose it is.
         let access_key = format!("{}.{:08x}", blueprint.name, fastrand::u32(..));
-        let mut process = Command::new(&blueprint.binary)
+        let mut process = Command::new(&blueprint.program)
+            .args(["--function", &blueprint.function])
             .env_clear()
             .envs(&*environment)
             .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
@@ -99,7 +100,7 @@ impl Sandbox {
     pub(super) async fn run(&mut self, payload: Bytes, time_max: Duration) -> Result<Vec<u8>, FunctionError> {
         let answer_rx = self.api.offer(payload, time_max);
         tokio::select! {
-            // An answer that was given before the process ended counts.
+            // A reply from before the end of the process counts.
             biased;
             Ok(answer) = answer_rx => answer,
             status = self.process.wait() => Err(FunctionError::Crashed(exited(status))),

@@ -11,12 +11,8 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
 use super::events::Origin;
-use crate::functions::SANDBOXES_MAX;
 use crate::lock;
 
-/// Requests of one socket that run at once. The others wait, so that whoever floods does not take all sandboxes of a
-/// function from everybody else: AWS would start more.
-const RUNNING_MAX: usize = SANDBOXES_MAX / 2;
 /// Frames that wait for a slow client before posts to it are refused.
 const QUEUE_FRAMES_MAX: usize = 256;
 
@@ -33,7 +29,7 @@ pub(super) struct Connection {
 pub(super) struct Receivers {
     /// Text frames for the client.
     pub(super) frame_rx: mpsc::Receiver<Utf8Bytes>,
-    /// What the socket is to be closed with.
+    /// The frame to close the socket with.
     pub(super) close_rx: mpsc::Receiver<CloseFrame>,
 }
 
@@ -41,11 +37,12 @@ pub(super) struct Receivers {
 pub(super) struct QueueFull;
 
 impl Connection {
-    pub(super) fn new(origin: Origin) -> (Arc<Self>, Receivers) {
+    /// `running_max` requests of the socket run concurrently; the others wait.
+    pub(super) fn new(origin: Origin, running_max: usize) -> (Arc<Self>, Receivers) {
         let (frame_tx, frame_rx) = mpsc::channel(QUEUE_FRAMES_MAX);
         let (close_tx, close_rx) = mpsc::channel(1);
         let now = Instant::now();
-        let (last_active, turns) = (Mutex::new(now), Semaphore::new(RUNNING_MAX));
+        let (last_active, turns) = (Mutex::new(now), Semaphore::new(running_max));
         let connection = Self { origin, opened: now, last_active, turns, frame_tx, close_tx };
         (Arc::new(connection), Receivers { frame_rx, close_rx })
     }

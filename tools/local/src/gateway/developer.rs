@@ -1,5 +1,5 @@
-//! What only the local server has: tokens for any user, a look into the tables, the log and at phones, and a way to the operator's
-//! function.
+//! Endpoints of the local server alone: tokens for any user, views of the tables, the log and the phones, and the
+//! operator's function.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) async fn admin(State(gateway): State<Arc<Gateway>>, Json(request): Js
     }
 }
 
-/// What the functions logged lately, a line of JSON each; with `?with=PART` the lines that hold that.
+/// Returns the functions' latest log lines, JSON each; with `?with=PART` the lines that contain it.
 pub(super) async fn log(State(gateway): State<Arc<Gateway>>, RawQuery(query): RawQuery) -> Response {
     let Some(query) = Query::parse(&query.unwrap_or_default()) else {
         return refuse(StatusCode::BAD_REQUEST, "the query string is malformed");
@@ -81,7 +81,7 @@ pub(super) async fn table(State(gateway): State<Arc<Gateway>>, Path(name): Path<
     }
 }
 
-/// What each phone of a user shows.
+/// Returns the notifications on each phone of a user.
 pub(super) async fn phones(State(gateway): State<Arc<Gateway>>, RawQuery(query): RawQuery) -> Response {
     let query = Query::parse(&query.unwrap_or_default());
     let Some(user) = query.as_ref().and_then(|query| query.get("user")).filter(|user| !user.is_empty()) else {

@@ -9,10 +9,10 @@ use time::macros::format_description;
 use super::query::Query;
 use super::random_id;
 
-/// The server listens nowhere else, so nobody connects from elsewhere.
+/// The server listens only here, so every client connects from here.
 pub(super) const SOURCE_IP: &str = "127.0.0.1";
 
-/// What all events of one connection share.
+/// Fields that all events of a connection share.
 #[derive(Clone)]
 pub(super) struct Origin {
     pub(super) api_id: String,
@@ -26,7 +26,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// What the authorizer said under this name.
+    /// Returns the authorizer's value of this name.
     pub(super) fn said(&self, name: &str) -> Option<&str> {
         self.authorizer.as_ref()?.get(name)?.as_str()
     }

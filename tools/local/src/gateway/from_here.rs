@@ -1,7 +1,7 @@
-//! Only this machine: neither web pages from elsewhere, nor names that somebody else points here.
+//! Admits only this machine: neither web pages from elsewhere, nor foreign names that resolve to this machine.
 //!
-//! Whoever runs the server may have any page open beside it. A page can ask any address, and says in `Origin` where it comes from;
-//! a page whose own name is made to point here (DNS rebinding) says so in `Host`.
+//! You may have any page open while the server runs. A page can send requests to any address, and `Origin` names the
+//! page. A page whose own name resolves to this machine (DNS rebinding) has that name in `Host`.
 
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
@@ -11,7 +11,7 @@ use axum::response::Response;
 
 use super::refuse;
 
-/// What this machine is called from itself, and from a container on it.
+/// Names of this machine, from itself and from a container on it.
 const NAMES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "host.docker.internal"];
 
 pub(crate) async fn check(request: Request, next: Next) -> Response {

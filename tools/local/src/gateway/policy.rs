@@ -1,4 +1,4 @@
-//! What an authorizer's answer allows.
+//! Permissions in an authorizer's reply.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -22,7 +22,7 @@ use super::{FRAME_BYTES_MAX, Gateway, MESSAGE_BYTES_MAX, developer};
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// Messages of one socket that are not answered yet; reading pauses at that many.
+/// Messages of one socket without a reply yet; at this number reading pauses.
 const IN_FLIGHT_MAX: usize = 64;
 /// For the client to take our close frame, and for us to take what it had sent before it did.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ enum End {
 }
 
 pub(super) async fn serve(gateway: Arc<Gateway>, origin: Origin, upgrading: OnUpgrade) {
-    let (connection, receivers) = Connection::new(origin);
+    let (connection, receivers) = Connection::new(origin, gateway.concurrency.of_socket);
     let Ok(io) = upgrading.await else {
         return disconnected(&gateway, &connection, &End::Lost).await;
     };
@@ -126,26 +126,27 @@ fn going_away() -> CloseFrame {
     CloseFrame { code: CloseCode::Away, reason: "Going away".into() }
 }
 
-/// Answers a close, or closes our direction and then reads what is still on its way: with unread bytes the kernel would
-/// reset the connection, and the client might never see why it was closed.
+/// Replies to a close, or closes our direction and then reads the remaining bytes. With unread bytes the kernel would
+/// reset the connection, and the client might never see the reason.
 async fn say_goodbye(sink: SplitSink<Socket, Message>, stream: SplitStream<Socket>, end: &End) {
     let Ok(mut socket) = sink.reunite(stream) else {
         return;
     };
     // Each step fails only where the client is gone already.
     match end {
-        End::Lost => {}
+        End::Lost => return,
+        // The library has queued the reply to the client's close frame, and accepts no further frame.
         End::ByClient(_) => {
-            let _ = socket.close(None).await;
+            let _ = socket.flush().await;
         }
         End::ByServer(frame) => {
             let _ = socket.close(Some(frame.clone())).await;
-            let io = socket.get_mut();
-            let _ = io.shutdown().await;
-            let mut rest = [0; 4096];
-            while let Ok(1..) = io.read(&mut rest).await {}
         }
     }
+    let io = socket.get_mut();
+    let _ = io.shutdown().await;
+    let mut rest = [0; 4096];
+    while let Ok(1..) = io.read(&mut rest).await {}
 }
 
 async fn disconnected(gateway: &Gateway, connection: &Connection, end: &End) {
@@ -158,6 +159,6 @@ async fn disconnected(gateway: &Gateway, connection: &Connection, end: &End) {
         End::Lost => (CloseCode::Abnormal.into(), "Connection closed abnormally".to_owned()),
     };
     let event = events::disconnect(&connection.origin, code, &reason);
-    // Nobody is left to tell; a failure has been logged.
+    // No client is left; a failure has been logged.
     let _ = gateway.integrate(&route.function, &event).await;
 }

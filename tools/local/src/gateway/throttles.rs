@@ -1,4 +1,4 @@
-//! The stage's throttle: so many requests of each route, of all clients together.
+//! The stage's throttle: a rate of requests per route, for all clients together.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -128,7 +128,7 @@ impl Gateway {
         }
     }
 
-    /// Runs `$connect`, if the API has it. What it selects of the offered subprotocols is passed on.
+    /// Runs `$connect`, if the API has it. Returns the subprotocol that the function selected.
     async fn connect_route(&self, origin: &Origin, handshake: &Handshake<'_>) -> Result<Option<HeaderValue>, Response> {
         let Some(route) = self.api.routes.get("$connect") else {
             return Ok(None);
@@ -146,6 +146,6 @@ impl Gateway {
 }
 
 fn selected_protocol(answer: &ProxyAnswer) -> Option<HeaderValue> {
-    // In AWS's spelling only: what API Gateway makes of another, nobody has seen.
+    // In AWS's spelling only: API Gateway's handling of another one is unknown.
     answer.headers.as_ref()?.get("Sec-WebSocket-Protocol")?.as_str()?.parse().ok()
 }

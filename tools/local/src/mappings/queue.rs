@@ -1,4 +1,4 @@
-//! What takes the messages of a queue to a function.
+//! The mapping that delivers a queue's messages to a function.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl QueuePoller {
         Ok(Self { mapping, queue: Arc::clone(queue), functions, visibility_max, log: log.clone() })
     }
 
-    /// Until the server stops. Of a group only one batch is under way.
+    /// Runs until the server stops. A message group has one batch under way.
     pub(crate) async fn run(self) {
         let turns = Arc::new(Semaphore::new(self.mapping.concurrency_max.unwrap_or(CONCURRENCY_MAX)));
         let mut batches = JoinSet::new();
@@ -57,7 +57,7 @@ impl QueuePoller {
         }
     }
 
-    /// What is done is deleted; what is not is visible again when its time is over.
+    /// Deletes successful messages; the others become visible again after their timeout.
     async fn deliver(&self, messages: &[Message]) {
         let records: Vec<_> = messages.iter().map(|message| sqs::record(&self.queue, message)).collect();
         let failed = match self.functions.invoke(&self.mapping.function, &json!({ "Records": records })).await {

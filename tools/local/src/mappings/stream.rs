@@ -9,13 +9,6 @@ use time::OffsetDateTime;
 
 use crate::database::{DatabaseServer, failed, request};
 
-/// At each write the engine looks through all records of the table for the highest number, and it keeps them for ever: after
-/// 20,000 records a write takes 2 ms, and ever more. An index has the number at once, and at every thousandth record those before
-/// the last 100,000 go: a write takes 0.1 ms, after a million records as well (`a_million_records` in `tests/mappings.rs`).
-pub(crate) const STREAM_RECORDS: &str = "
-    CREATE INDEX IF NOT EXISTS local_stream_records ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
-    CREATE TRIGGER IF NOT EXISTS local_stream_trim AFTER INSERT ON _stream_records WHEN NEW.id % 1000 = 0
-    BEGIN DELETE FROM _stream_records WHERE id <= NEW.id - 100000; END;";
 /// Records that one call answers, at most.
 const READ_MAX: usize = 1000;
 

@@ -1,0 +1,193 @@
+//! Drafts of messages and the settings of groups, before they enter the outbox.
+
+use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
+use wire::{
+    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, HistoryFrom, JoinBy, Message, Seq, System, Target, Title,
+    UserId, body_fits, mentions_fit,
+};
+
+use crate::Error;
+
+/// Mentioned in a group, it names all members. Admins and the owner may.
+pub const EVERYBODY: &str = "*";
+
+/// A message that is to be sent. A text is one, too.
+///
+/// ```
+/// use pigeonhole_core::Draft;
+/// use wire::UserId;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let draft = Draft::new("hi @bob").mentions([UserId::parse("bob")?]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// The text.
+    pub body: String,
+    /// The message that this one replies to.
+    pub reply_to: Option<Seq>,
+    /// The mentioned users.
+    pub mentions: Vec<UserId>,
+}
+
+impl Draft {
+    /// Creates a message with this text.
+    pub fn new(body: impl Into<String>) -> Self {
+        Self { body: body.into(), reply_to: None, mentions: vec![] }
+    }
+
+    /// Makes the message a reply to the message at `seq`.
+    #[must_use]
+    pub fn reply_to(mut self, seq: Seq) -> Self {
+        self.reply_to = Some(seq);
+        self
+    }
+
+    /// Sets the mentioned users, in a group: at most 20, or [`EVERYBODY`].
+    #[must_use]
+    pub fn mentions(mut self, users: impl IntoIterator<Item = UserId>) -> Self {
+        self.mentions = users.into_iter().collect();
+        self
+    }
+
+    /// Checks the limits of the text and the mentions.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] or [`Error::Invalid`].
+    pub fn check(&self, target: &Target) -> Result<(), Error> {
+        if !body_fits(&self.body) {
+            return Err(Error::TooLarge);
+        }
+        if !self.mentions.is_empty()
+            && let Target::Conversation(id) = target
+            && id.is_channel()
+        {
+            let problem = "must be left out: this is a channel".to_owned();
+            return Err(Error::Invalid { field: "mentions", problem });
+        }
+        check_users("mentions", &self.mentions, 0, MENTIONS_MAX)?;
+        if mentions_fit(&self.mentions) {
+            Ok(())
+        } else {
+            Err(Error::Invalid { field: "mentions", problem: "must be at most 3 KiB once written as JSON".to_owned() })
+        }
+    }
+}
+
+impl From<&str> for Draft {
+    fn from(body: &str) -> Self {
+        Self::new(body)
+    }
+}
+
+impl From<String> for Draft {
+    fn from(body: String) -> Self {
+        Self::new(body)
+    }
+}
+
+/// A group or a channel that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewGroup {
+    /// Which of the two.
+    pub kind: ConversationKind,
+    /// The group's title.
+    pub title: Title,
+    /// The other members at the start, at most 50.
+    pub members: Vec<UserId>,
+    /// Whether new members see earlier entries.
+    pub history: HistoryFrom,
+    /// The members who may write messages.
+    pub post: AllowedTo,
+    /// The members who may add members.
+    pub add: AllowedTo,
+    /// In a channel: whether users may join without an admin.
+    pub join: Option<JoinBy>,
+}
+
+impl NewGroup {
+    /// Creates a group in which all members may write and add members, and new members see only later entries.
+    pub fn new(title: Title, members: impl IntoIterator<Item = UserId>) -> Self {
+        Self {
+            kind: ConversationKind::Group,
+            title,
+            members: members.into_iter().collect(),
+            history: HistoryFrom::default(),
+            post: AllowedTo::default(),
+            add: AllowedTo::default(),
+            join: None,
+        }
+    }
+
+    /// Creates a channel in which only admins write and add members, and no user can join without an admin.
+    pub fn channel(title: Title, members: impl IntoIterator<Item = UserId>) -> Self {
+        Self {
+            kind: ConversationKind::Channel,
+            post: AllowedTo::Admins,
+            add: AllowedTo::Admins,
+            join: Some(JoinBy::Admins),
+            ..Self::new(title, members)
+        }
+    }
+
+    /// Returns the request that creates it.
+    pub fn request(self, client_msg_id: ClientMsgId) -> CreateRequest {
+        let Self { kind, title, members, history, post, add, join } = self;
+        CreateRequest { client_msg_id, kind, title, members, history, post, add, join }
+    }
+
+    /// Checks what the server would refuse.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<(), Error> {
+        let invalid = |field, problem: &str| Err(Error::Invalid { field, problem: problem.to_owned() });
+        if self.kind == ConversationKind::Direct {
+            return invalid("kind", "must be that of a group or a channel");
+        }
+        if self.kind == ConversationKind::Group && self.join.is_some() {
+            return invalid("join", "must be left out: this is no channel");
+        }
+        check_users("members", &self.members, 0, GROUP_CHANGE_MEMBERS_MAX)
+    }
+}
+
+/// Checks that a list has `min` to `max` users, and each of them once.
+///
+/// # Errors
+/// [`Error::Invalid`], with the name of the field.
+pub fn check_users(field: &'static str, users: &[UserId], min: usize, max: usize) -> Result<(), Error> {
+    let is_repeated = users.iter().enumerate().any(|(place, user)| users.iter().skip(place + 1).any(|it| it == user));
+    if is_repeated || !(min..=max).contains(&users.len()) {
+        let problem = format!("must be {min} to {max} user ids, each of them once");
+        return Err(Error::Invalid { field, problem });
+    }
+    Ok(())
+}
+
+/// The change of membership that an entry of a group records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Joins,
+    Leaves,
+}
+
+/// Whether the user joins or leaves with this entry.
+pub(crate) fn turn_of(entry: &Message, user: &UserId) -> Option<Turn> {
+    match entry.system.as_ref()? {
+        System::Created { members, .. } | System::MembersAdded { members } if members.contains(user) => {
+            Some(Turn::Joins)
+        }
+        System::MembersRemoved { members } if members.contains(user) => Some(Turn::Leaves),
+        System::MemberLeft {} if entry.sender_id == *user => Some(Turn::Leaves),
+        System::Created { .. }
+        | System::MembersAdded { .. }
+        | System::MembersRemoved { .. }
+        | System::MemberLeft {}
+        | System::RoleChanged { .. }
+        | System::InfoChanged { .. }
+        | System::Later(_) => None,
+    }
+}

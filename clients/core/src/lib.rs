@@ -1,0 +1,36 @@
+//! A client of Pigeonhole without I/O, clock, threads and randomness: the state machine on which the clients stand.
+//!
+//! [`Session`] is the whole client. Its inputs are frames, calls of the app and the time; its outputs are frames,
+//! answers, events and changes of the storage. The caller saves the changes, and then carries out the outputs.
+//! [`Timeline`] is the ordered view of one conversation, for an app that draws it. [`apply`] has the rules of a message
+//! store, and [`MemStore`] is one in memory.
+//!
+//! An app uses [`pigeonhole-client`](https://crates.io/crates/pigeonhole-client), which adds sockets, files and Tokio.
+
+#![warn(missing_docs)]
+
+mod error;
+mod event;
+mod group;
+mod media;
+mod moment;
+mod saved;
+mod session;
+mod stats;
+mod store;
+mod timeline;
+mod timing;
+mod words;
+
+pub use error::Error;
+pub use event::{Event, ReceiptKind, State, TokenNeed, Why};
+pub use group::{Draft, EVERYBODY, NewGroup, check_users};
+pub use media::{About, Put, PutEnd, Source, Upload};
+pub use moment::Moment;
+pub use saved::{Outgoing, Queued, Saved, StorageChange};
+pub use session::{AskId, LinkId, Output, Session};
+pub use stats::Stats;
+pub use store::{Folded, MemStore, Span, Tables, Window, Write, apply, order_of_chats};
+pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
+pub use timing::Timing;
+pub use words::{Query, words};

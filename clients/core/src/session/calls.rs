@@ -1,0 +1,82 @@
+//! Questions of the app: pages of lists and of conversations, settings, notifications, presence.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+use wire::limits::FRAME_BYTES_MAX;
+use wire::{Action, Reply, Settings};
+
+use super::reading::read_reply;
+use super::requests::{Call, Errand, frame};
+use super::{AskId, Session};
+use crate::{Error, Event, Moment};
+
+#[derive(Default)]
+pub(super) struct Calls {
+    /// Calls that wait for a connection.
+    waiting: VecDeque<Call>,
+}
+
+impl Calls {
+    pub(super) fn again(&mut self, call: Call) {
+        self.waiting.push_front(call);
+    }
+}
+
+impl Session {
+    /// Sends the request now, or when the client has a connection.
+    pub fn call(&mut self, action: Action, ask: AskId, now: Moment) {
+        if frame(u64::MAX, action.clone()).len() > FRAME_BYTES_MAX {
+            // API Gateway would close the socket, at each try.
+            self.answer(ask, Err(Error::TooLarge));
+        } else {
+            self.calls.waiting.push_back(Call { action, ask });
+        }
+        self.send_due(now);
+    }
+
+    pub(super) fn ask_calls(&mut self, now: Moment) {
+        for call in std::mem::take(&mut self.calls.waiting) {
+            // The server could apply two concurrent ones in the other order.
+            if self.requests.calls().any(|asked| set_the_same(&asked.action, &call.action)) {
+                self.calls.waiting.push_back(call);
+            } else {
+                self.ask(Errand::Call(Box::new(call)), now);
+            }
+        }
+    }
+
+    pub(super) fn call_answered(&mut self, Call { action, ask }: Call, result: Value) {
+        let Some(reply) = read_reply(action.name(), result) else {
+            return self.answer(ask, Err(Error::Unreadable));
+        };
+        if let Reply::Inbox(page) = &reply {
+            self.outbox.remember_rows(&page.conversations);
+        }
+        if let Action::Settings(settings) = action {
+            self.tell(Event::SettingsChanged(settings));
+        }
+        self.answer(ask, Ok(reply));
+    }
+
+    pub(super) fn call_refused(&mut self, ask: AskId, error: Error) {
+        self.answer(ask, Err(error));
+    }
+}
+
+/// Whether both set something for the same conversation, for the same user, or for this device.
+fn set_the_same(one: &Action, other: &Action) -> bool {
+    match (one, other) {
+        (Action::Settings(one), Action::Settings(other)) => match (one, other) {
+            (Settings::User { user_id, .. }, Settings::User { user_id: other, .. }) => user_id == other,
+            (Settings::Conversation { conversation_id, .. }, Settings::Conversation { conversation_id: other, .. }) => {
+                conversation_id == other
+            }
+            (Settings::User { .. }, Settings::Conversation { .. })
+            | (Settings::Conversation { .. }, Settings::User { .. }) => false,
+        },
+        (Action::Device(_), Action::Device(_)) => true,
+        // The others only read.
+        _ => false,
+    }
+}

@@ -1,0 +1,382 @@
+//! One client, in the hands of a script.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wire::{ClientMsgId, ConversationId, Request, Seq, UserId};
+
+use super::frames::{check_request, check_server_frame};
+use super::script::{
+    assert_answer, assert_within, comparable, need_name, plain_event, plain_queued, plain_stats, queued_of, read,
+    saved, timing, verb, why_not_opened,
+};
+use crate::media::{Put, PutEnd};
+use crate::saved::{Queued, Saved, StorageChange};
+use crate::session::{AskId, LinkId, Output, Session};
+use crate::{Error, Event, Moment, Timing, TokenNeed, Why};
+
+pub(super) struct Play {
+    name: String,
+    timing: Timing,
+    session: Session,
+    now: Moment,
+    saved: Saved,
+    dialing: Option<LinkId>,
+    open: Vec<LinkId>,
+    // The client's outputs that no step has expected yet.
+    dials: VecDeque<(LinkId, TokenNeed)>,
+    asks: VecDeque<(LinkId, Value)>,
+    closes: VecDeque<LinkId>,
+    events: VecDeque<Event>,
+    puts: VecDeque<(ClientMsgId, Put)>,
+    aborts: VecDeque<ClientMsgId>,
+    answers: BTreeMap<String, Result<Value, Error>>,
+    /// The requests that have a name.
+    named: BTreeMap<String, (LinkId, Value)>,
+    /// The message whose bytes each URL takes.
+    put: BTreeMap<String, ClientMsgId>,
+    /// The names of the app's calls.
+    calls: BTreeMap<AskId, String>,
+    last_ask: AskId,
+}
+
+impl Play {
+    pub(super) fn new(scenario: &Value) -> Self {
+        let timing = timing(&scenario["timing"]);
+        let saved = saved(&scenario["saved"]);
+        let now = Moment::default();
+        let mut play = Self {
+            name: scenario["name"].as_str().unwrap().to_owned(),
+            session: Session::new(alice(), timing.clone(), saved.clone(), fastrand::u64(..), now),
+            timing,
+            now,
+            saved,
+            dialing: None,
+            open: Vec::new(),
+            dials: VecDeque::new(),
+            asks: VecDeque::new(),
+            closes: VecDeque::new(),
+            events: VecDeque::new(),
+            puts: VecDeque::new(),
+            aborts: VecDeque::new(),
+            put: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            named: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            last_ask: 0,
+        };
+        play.tick(now);
+        play
+    }
+
+    pub(super) fn take(&mut self, step: &Value) {
+        if !self.expect(step) {
+            self.nothing_else(&format!("before {step}"));
+            self.happen(step);
+            self.collect();
+        }
+    }
+
+    pub(super) fn nothing_else(&self, when: &str) {
+        let idle = self.dials.is_empty() && self.asks.is_empty() && self.closes.is_empty();
+        let idle = idle && self.puts.is_empty() && self.aborts.is_empty();
+        assert!(idle && self.events.is_empty() && self.answers.is_empty(), "{when}: {}", self.left());
+    }
+
+    fn left(&self) -> String {
+        let Self { name, dials, asks, closes, events, puts, aborts, answers, .. } = self;
+        format!("“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {puts:?} {aborts:?} {answers:?}")
+    }
+
+    fn collect(&mut self) {
+        for change in self.session.take_changes() {
+            self.saved.apply(&change);
+        }
+        for output in self.session.take_outputs() {
+            match output {
+                Output::Dial { link, need } => self.dials.push_back((link, need)),
+                Output::Frame { link, text } => {
+                    check_request(&text);
+                    self.asks.push_back((link, serde_json::from_str(&text).unwrap()));
+                }
+                Output::Close { link } => {
+                    self.open.retain(|open| *open != link);
+                    self.closes.push_back(link);
+                }
+                Output::Event(event) => self.events.push_back(event),
+                Output::Answer { ask, result } => {
+                    let name = self.calls.remove(&ask).expect("each call has one answer");
+                    self.answers.insert(name, result.map(|reply| serde_json::to_value(reply).unwrap()));
+                }
+                Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
+                Output::Abort { client_msg_id } => self.aborts.push_back(client_msg_id),
+            }
+        }
+    }
+}
+
+fn alice() -> UserId {
+    UserId::parse("alice").unwrap()
+}
+
+/// Steps that happen to the client.
+impl Play {
+    fn happen(&mut self, step: &Value) {
+        let (verb, what) = verb(step, &["app", "wait", "open", "fail", "end", "server", "raw", "answer", "put"]);
+        match verb {
+            "app" => self.app(what, step["as"].as_str().unwrap_or_default()),
+            "wait" => self.wait(Duration::from_millis(what.as_u64().unwrap())),
+            "open" => {
+                let link = self.dialing.take().expect("something is being dialled");
+                self.open.push(link);
+                self.session.opened(link, what["token_ms"].as_u64().map(Duration::from_millis), self.now);
+            }
+            "fail" => {
+                let link = self.dialing.take().expect("something is being dialled");
+                self.session.dial_failed(link, why_not_opened(what), self.now);
+            }
+            "end" => {
+                let link = self.link(step);
+                self.open.retain(|open| *open != link);
+                // A connection that ends without a goodbye has no code.
+                let why = if what == 1006 { Why::Lost(String::new()) } else { Why::Closed };
+                self.session.lost(link, why, self.now);
+            }
+            "put" => self.put(what),
+            "server" => self.say(self.link(step), what),
+            "raw" => self.session.received(self.link(step), what.as_str().unwrap(), self.now),
+            _ => {
+                let asked = self.named[what.as_str().unwrap()].clone();
+                self.answer(&asked, step);
+            }
+        }
+    }
+
+    fn app(&mut self, what: &Value, name: &str) {
+        if what == "restart" {
+            let (saved, seed) = (self.saved.clone(), fastrand::u64(..));
+            self.session = Session::new(alice(), self.timing.clone(), saved, seed, self.now);
+            self.dialing = None;
+            self.open.clear();
+            self.put.clear();
+            return self.tick(self.now);
+        }
+        if what == "close" {
+            return self.session.closing(self.now);
+        }
+        if what == "wake" {
+            return self.session.wake(self.now);
+        }
+        let (does, fields) = what.as_object().and_then(|does| does.iter().next()).expect("the app does something");
+        let conversation = || read::<ConversationId>(&fields["conversation_id"]);
+        let seq = || read::<Seq>(&fields["seq"]);
+        match does.as_str() {
+            "send" => self.send(queued_of(fields)),
+            "reply" => {
+                let mut message = fields.clone();
+                message["reply_to"] = fields["seq"].clone();
+                self.send(queued_of(&message));
+            }
+            "typing" => self.session.typing(conversation(), self.now),
+            "read" => {
+                let ask = self.ask(name);
+                self.session.read(&conversation(), seq(), ask, self.now);
+            }
+            "done" => self.session.handled(&conversation(), seq(), self.now),
+            "cancel" => {
+                let is_in_time = self.session.cancel(&read(&fields["client_msg_id"]), self.now);
+                self.answers.insert(name.to_owned(), Ok(json!(is_in_time)));
+            }
+            "watch" => {
+                let ask = self.ask(name);
+                self.session.watch(&conversation(), read(&fields["after_seq"]), ask, self.now);
+            }
+            "unwatch" => self.session.unwatch(&conversation(), self.now),
+            stored if fields.get("client_msg_id").is_some() => {
+                let mut change =
+                    json!({"client_msg_id": fields["client_msg_id"], "conversation_id": fields["conversation_id"]});
+                change[stored] = fields.clone();
+                change[stored].as_object_mut().unwrap().remove("client_msg_id");
+                self.send(queued_of(&change));
+            }
+            action => self.call(action, fields, name),
+        }
+    }
+
+    /// The app calls the action of that name.
+    fn call(&mut self, action: &str, fields: &Value, name: &str) {
+        let mut frame = fields.clone();
+        frame["action"] = action.into();
+        let action = Request::parse(&frame.to_string()).expect("it is a request").action;
+        let ask = self.ask(name);
+        self.session.call(action, ask, self.now);
+    }
+
+    /// Ends a PUT with the result of the step.
+    fn put(&mut self, what: &Value) {
+        let url = what["url"].as_str().unwrap();
+        let id = self.put.get(url).expect("it is put").clone();
+        if let Some(sent) = what["sent"].as_u64() {
+            return self.session.put_progress(&id, sent);
+        }
+        let end = match what["status"].as_u64() {
+            Some(status) => PutEnd::Status(u16::try_from(status).unwrap()),
+            None if what.get("lost").is_some() => PutEnd::Lost,
+            None => PutEnd::Unreadable("no".to_owned()),
+        };
+        self.put.remove(url);
+        self.session.put_ended(&id, end, self.now);
+    }
+
+    fn send(&mut self, queued: Queued) {
+        self.saved.apply(&StorageChange::Queued(queued.clone()));
+        let ask = self.ask(queued.client_msg_id.as_str());
+        self.session.send(queued, Some(ask), self.now);
+    }
+
+    fn ask(&mut self, name: &str) -> AskId {
+        self.last_ask += 1;
+        self.calls.insert(self.last_ask, name.to_owned());
+        self.last_ask
+    }
+
+    fn wait(&mut self, wait: Duration) {
+        let end = self.now + wait;
+        while let Some(next) = self.session.next_tick().filter(|next| *next < end) {
+            self.tick(next);
+            self.nothing_else(&format!("{:?} before the end", end - self.now));
+        }
+        self.tick(end);
+    }
+
+    pub(super) fn tick(&mut self, at: Moment) {
+        self.now = self.now.max(at);
+        self.session.tick(self.now);
+        self.collect();
+    }
+
+    fn link(&self, step: &Value) -> LinkId {
+        step["link"].as_u64().or_else(|| self.open.last().copied()).expect("a connection is open")
+    }
+
+    fn say(&mut self, link: LinkId, frame: &Value) {
+        check_server_frame(frame);
+        self.session.received(link, &frame.to_string(), self.now);
+    }
+
+    fn answer(&mut self, (link, request): &(LinkId, Value), step: &Value) {
+        let frame = |kind: &str, field: &str, what: &Value| json!({"type": kind, "action": request["action"], "id": request["id"], field: what});
+        if let Some(broken) = step.get("broken") {
+            self.session.received(*link, &frame("reply", "result", broken).to_string(), self.now);
+        } else if let Some(error) = step.get("error") {
+            self.say(*link, &frame("error", "error", error));
+        } else {
+            self.say(*link, &frame("reply", "result", &step["result"]));
+        }
+    }
+}
+
+/// Steps that the client must do.
+impl Play {
+    /// `false`: the step expects nothing.
+    fn expect(&mut self, step: &Value) -> bool {
+        if let Some(dials) = step.get("dials") {
+            let (link, need) = self.next(step, |play| play.dials.pop_front());
+            assert_eq!(dials["need"], need_name(need), "{}", self.left());
+            self.dialing = Some(link);
+        } else if let Some(request) = step.get("asks") {
+            self.expect_request(step, request);
+        } else if let Some(expected) = step.get("puts") {
+            let (id, put) = self.next(step, |play| play.puts.pop_front());
+            let headers: BTreeMap<_, _> = put.headers.into_iter().collect();
+            let found =
+                json!({"file": put.path, "offset": put.offset, "bytes": put.bytes, "url": put.url, "headers": headers});
+            assert_eq!(found, *expected, "{step}");
+            self.put.insert(put.url, id);
+        } else if let Some(id) = step.get("aborts") {
+            assert_eq!(self.aborts.pop_front(), Some(read(id)), "{step}: {}", self.left());
+        } else if let Some(link) = step.get("closes") {
+            assert_eq!(self.closes.pop_front(), link.as_u64(), "{step}: {}", self.left());
+        } else if let Some(told) = step.get("told") {
+            for told in told.as_array().unwrap_or(&vec![told.clone()]) {
+                self.expect_event(step, told);
+            }
+        } else if let Some(name) = step.get("answered") {
+            let answer = self.answers.remove(name.as_str().unwrap());
+            let answer = answer.unwrap_or_else(|| panic!("{step}: {}", self.left()));
+            assert_answer(answer, step);
+        } else if let Some(saved) = step.get("saved") {
+            self.expect_saved(saved);
+        } else if let Some(outbox) = step.get("outbox") {
+            let (waiting, expected) = (self.session.outbox(), outbox.as_array().unwrap());
+            assert_eq!(waiting.len(), expected.len(), "{step}: {waiting:?}");
+            for (queued, expected) in waiting.iter().zip(expected) {
+                let found = if expected.is_string() { json!(queued.client_msg_id) } else { plain_queued(queued) };
+                assert_eq!(found, *expected, "{step}");
+            }
+        } else if let Some(stats) = step.get("stats") {
+            assert_within(stats, &plain_stats(self.session.stats()), &step.to_string());
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn expect_request(&mut self, step: &Value, request: &Value) {
+        let wanted = comparable(request);
+        let asked = self.next(step, |play| {
+            let at = play.asks.iter().position(|(_, frame)| comparable(frame) == wanted)?;
+            play.asks.remove(at)
+        });
+        if let Some(link) = step["link"].as_u64() {
+            assert_eq!(asked.0, link, "{step}");
+        }
+        if let Some(name) = step["again"].as_str() {
+            assert_eq!(asked.1["id"], self.named[name].1["id"], "{step}");
+        }
+        if let Some(name) = step["as"].as_str() {
+            self.named.insert(name.to_owned(), asked.clone());
+        }
+        if step.get("result").is_some() || step.get("error").is_some() {
+            self.answer(&asked, step);
+            self.collect();
+        }
+    }
+
+    fn expect_event(&mut self, step: &Value, told: &Value) {
+        let event = self.next(step, |play| play.events.pop_front());
+        assert_within(told, &plain_event(&event), &format!("“{}”, {step}", self.name));
+        if let Event::Message { message, .. } = &event
+            && step["done"] != false
+        {
+            self.session.handled(&message.conversation_id, message.seq, self.now);
+            self.collect();
+        }
+    }
+
+    fn expect_saved(&self, expected: &Value) {
+        let Saved { outbox, held, caught_up } = &self.saved;
+        let outbox: Vec<_> = outbox.iter().map(|queued| &queued.client_msg_id).collect();
+        let mut saved = json!({"outbox": outbox, "held": held, "caught_up": caught_up});
+        let mut expected = expected.clone();
+        for found in [&mut saved, &mut expected] {
+            found.as_object_mut().unwrap().retain(|_, part| !matches!(part, Value::Null) && *part != json!([]));
+        }
+        assert_eq!(saved, expected, "“{}”", self.name);
+    }
+
+    /// Takes the expected output if it is present, or comes within the time that the step allows.
+    fn next<T>(&mut self, step: &Value, mut take: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let end = self.now + Duration::from_millis(step["within"].as_u64().unwrap_or(0));
+        loop {
+            if let Some(found) = take(self) {
+                return found;
+            }
+            match self.session.next_tick() {
+                Some(next) if step.get("within").is_some() && next <= end => self.tick(next),
+                _ => panic!("it has not: {step}. {}", self.left()),
+            }
+        }
+    }
+}

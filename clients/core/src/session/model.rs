@@ -1,0 +1,866 @@
+//! A property test against a small model of the server, with any interleaving, duplication and loss of frames,
+//! connections, devices and restarts. In the end, every message has come once and in order, also of a subscribed
+//! channel, and all are acknowledged.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+use wire::{
+    AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
+    DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, Digest, DrainResult, EditRequest, EditResult,
+    FileName, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, MediaId, Member, Message,
+    MessageId, MimeType, PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Request, SendRequest,
+    SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UploadRequest, UploadResult,
+    UploadedRequest, UploadedResult, UserId, WatchResult, error_frame, reply_frame,
+};
+
+use super::*;
+use crate::Why;
+use crate::media::{About, PutEnd, Source, Upload};
+use crate::saved::Outgoing;
+
+const PEERS: [&str; 3] = ["bob", "carol", "dave"];
+/// Small pages, so that there are several.
+const DRAIN_MAX: usize = 3;
+const PAGE_MAX: usize = 2;
+/// The id of a request whose answer does not matter. The others have the number of their step.
+const NOT_AWAITED: AskId = 0;
+
+fn user(name: &str) -> UserId {
+    UserId::parse(name).unwrap()
+}
+
+fn conversation_with(peer: &str) -> ConversationId {
+    ConversationId::parse(&format!("dm_{peer}")).unwrap()
+}
+
+fn channel() -> ConversationId {
+    ConversationId::parse("ch_n").unwrap()
+}
+
+/// A conversation on the server, seen by alice.
+#[derive(Default)]
+struct Said {
+    messages: Vec<Message>,
+    delivered: Seq,
+    read: Seq,
+    /// As far as the user's other devices have it.
+    settled: Seq,
+    archived: bool,
+}
+
+impl Said {
+    fn last(&self) -> Seq {
+        self.messages.last().map_or(Seq::ZERO, |last| last.seq)
+    }
+
+    fn after(&self, seq: Seq) -> &[Message] {
+        &self.messages[usize::try_from(seq.value()).unwrap().min(self.messages.len())..]
+    }
+
+    fn unread(&self) -> u64 {
+        self.after(self.read).iter().filter(|message| message.sender_id != "alice").count() as u64
+    }
+}
+
+#[derive(Default)]
+struct Server {
+    said: BTreeMap<ConversationId, Said>,
+    /// The connections that watch the channel.
+    watchers: BTreeSet<LinkId>,
+    /// Announced uploads without a message, and whether their bytes are stored.
+    uploads: BTreeMap<MediaId, bool>,
+    announced: u64,
+    clock_ms: i64,
+    fails: Option<Failure>,
+}
+
+/// How the next request fails.
+#[derive(Clone, Debug)]
+enum Failure {
+    Refused(Refusal),
+    Gateway,
+}
+
+impl Server {
+    fn append(
+        &mut self,
+        conversation: &ConversationId,
+        sender: &str,
+        client_msg_id: &str,
+        kind: Kind,
+        body: &str,
+    ) -> Message {
+        self.clock_ms += 1;
+        let said = self.said.entry(conversation.clone()).or_default();
+        let message = Message {
+            kind,
+            client_msg_id: ClientMsgId::parse(client_msg_id).ok(),
+            ..Message::text(
+                conversation.clone(),
+                said.last().next(),
+                MessageId::stored("x"),
+                user(sender),
+                body.to_owned(),
+                Timestamp::from_millis(1_763_632_800_000 + self.clock_ms),
+            )
+        };
+        let seq = message.seq;
+        said.messages.push(message.clone());
+        if sender == "alice" && said.delivered.next() == seq {
+            said.delivered = seq;
+            if !client_msg_id.starts_with('m') {
+                said.settled = seq;
+            }
+        }
+        message
+    }
+
+    fn acknowledge(&mut self, marks: &[AckEntry]) {
+        for AckEntry { conversation_id, seq } in marks {
+            let said = self.said.get_mut(conversation_id).unwrap();
+            said.delivered = said.delivered.max((*seq).min(said.last()));
+        }
+    }
+
+    /// All but the channel, which is never pending.
+    fn pendable(&self) -> impl Iterator<Item = (&ConversationId, &Said)> {
+        self.said.iter().filter(|(id, _)| **id != channel())
+    }
+
+    fn answer(&mut self, link: LinkId, frame: &str) -> String {
+        let Request { id: request_id, action } = Request::parse(frame).unwrap();
+        let name = action.name();
+        match self.fails.take() {
+            Some(Failure::Refused(refusal)) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            Some(Failure::Gateway) => return r#"{"message":"Internal server error"}"#.to_owned(),
+            None => {}
+        }
+        let reply: Reply = match action {
+            Action::Send(request) => match self.send(request) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            },
+            Action::Upload(_) | Action::Uploaded(_) => match self.uploaded(action) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            },
+            Action::Edit(EditRequest { conversation_id, client_msg_id, body, .. }) => {
+                EditResult(self.store(&conversation_id, &client_msg_id, Kind::Edit, &body)).into()
+            }
+            Action::Delete(DeleteRequest { conversation_id, client_msg_id, .. }) => {
+                DeleteResult(self.store(&conversation_id, &client_msg_id, Kind::Delete, "")).into()
+            }
+            Action::React(ReactRequest { conversation_id, client_msg_id, .. }) => {
+                ReactResult(self.store(&conversation_id, &client_msg_id, Kind::Reaction, "")).into()
+            }
+            Action::Watch(request) => {
+                assert_eq!(request.conversation_id, channel());
+                // Whether a subscription has room is different each time.
+                let live = self.clock_ms % 3 != 0;
+                if live {
+                    self.watchers.insert(link);
+                }
+                WatchResult { live, last_seq: self.said[&channel()].last(), poll_ms: 10_000 }.into()
+            }
+            Action::Typing(_) | Action::Presence(_) => panic!("nobody asks for it here: {frame}"),
+            Action::Ack(request) => {
+                self.acknowledge(&request.up_to);
+                AckResult {}.into()
+            }
+            Action::Drain(request) => {
+                self.acknowledge(&request.ack);
+                self.drain().into()
+            }
+            Action::Read(ReadRequest { conversation_id, seq }) => {
+                let said = self.said.get_mut(&conversation_id).unwrap();
+                said.read = said.read.max(seq.min(said.last()));
+                said.delivered = said.delivered.max(said.read);
+                ReadResult { unread: said.unread(), mentions: None }.into()
+            }
+            Action::Inbox(request) => self.inbox(&request).into(),
+            Action::History(request) => self.history(&request).into(),
+            Action::Settings(settings) => {
+                self.set(&settings);
+                SettingsResult {}.into()
+            }
+            Action::Device(request) => {
+                let registered = matches!(request, DeviceRequest::On(_));
+                DeviceResult { device_id: DeviceId::parse("model").unwrap(), registered }.into()
+            }
+            Action::Ping(_) => {
+                let pending = self.pendable().any(|(_, said)| said.delivered < said.last());
+                PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms) }.into()
+            }
+            _ => panic!("no client asks for it yet: {frame}"),
+        };
+        reply_frame(name, request_id.as_ref(), &reply)
+    }
+
+    fn send(&mut self, request: SendRequest) -> Result<Reply, Refusal> {
+        let SendRequest { target, client_msg_id, kind, body, media, .. } = request;
+        let id = match target {
+            Target::User(peer) => conversation_with(peer.as_str()),
+            Target::Conversation(id) => id,
+        };
+        // A repetition gets the first result.
+        if let Some(media) = media.filter(|_| self.stored(&id, &client_msg_id).is_none())
+            && self.uploads.remove(&media.media_id) != Some(true)
+        {
+            return Err(Refusal::Gone);
+        }
+        Ok(self.store(&id, &client_msg_id, kind, &body).into())
+    }
+
+    fn uploaded(&mut self, action: Action) -> Result<Reply, Refusal> {
+        Ok(match action {
+            Action::Upload(UploadRequest::Again { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                self.place(media_id, is_there).into()
+            }
+            Action::Uploaded(UploadedRequest { media_id }) => {
+                let is_there = *self.uploads.get(&media_id).ok_or(Refusal::Gone)?;
+                if is_there { UploadedResult { media_id }.into() } else { return Err(Refusal::NotReady) }
+            }
+            _ => {
+                self.announced += 1;
+                let media_id = MediaId::parse(&format!("m_{}", self.announced)).unwrap();
+                self.uploads.insert(media_id.clone(), false);
+                self.place(media_id, false).into()
+            }
+        })
+    }
+
+    fn stored(&self, conversation: &ConversationId, client_msg_id: &ClientMsgId) -> Option<Message> {
+        let mut messages = self.said.get(conversation)?.messages.iter();
+        messages.find(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).cloned()
+    }
+
+    /// Where what is announced is to be put, if it is not there.
+    fn place(&self, media_id: MediaId, is_there: bool) -> UploadResult {
+        let url = (!is_there).then(|| media_id.to_string());
+        let expires_at = Timestamp::from_millis(self.clock_ms);
+        UploadResult { media_id, url, headers: BTreeMap::new(), parts: vec![], expires_at }
+    }
+
+    fn store(
+        &mut self,
+        conversation: &ConversationId,
+        client_msg_id: &ClientMsgId,
+        kind: Kind,
+        body: &str,
+    ) -> SendResult {
+        let known = self.stored(conversation, client_msg_id);
+        let duplicate = known.is_some();
+        let message = known.unwrap_or_else(|| self.append(conversation, "alice", client_msg_id.as_str(), kind, body));
+        let Message { conversation_id, seq, message_id, sent_at, .. } = message;
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version: None }
+    }
+
+    fn set(&mut self, settings: &Settings) {
+        if let Settings::Conversation { conversation_id, set } = settings {
+            let said = self.said.get_mut(conversation_id).unwrap();
+            said.archived = set.archived.unwrap_or(said.archived);
+        }
+    }
+
+    fn drain(&self) -> DrainResult {
+        let pending: Vec<&Message> = self.pendable().flat_map(|(_, said)| said.after(said.delivered)).collect();
+        let more = pending.len() > DRAIN_MAX;
+        DrainResult { messages: pending.into_iter().take(DRAIN_MAX).cloned().collect(), more }
+    }
+
+    fn inbox(&self, InboxRequest { cursor, .. }: &InboxRequest) -> InboxResult {
+        // `since` is a minute before the time it is made of, and this model's clock does not run for as long.
+        let mut rows: Vec<(&ConversationId, &Said)> =
+            self.pendable().filter(|(_, said)| said.last() > Seq::ZERO).collect();
+        rows.sort_by_key(|(_, said)| std::cmp::Reverse(said.messages.last().unwrap().sent_at));
+        let from: usize = cursor.as_ref().map_or(0, |cursor| cursor.parse().unwrap());
+        let row = |(id, said): (&ConversationId, &Said)| {
+            let Message { seq, sender_id, kind, body, sent_at, .. } = said.messages.last().unwrap().clone();
+            Conversation {
+                conversation_id: id.clone(),
+                kind: ConversationKind::Direct,
+                peer_id: Some(user(id.as_str().strip_prefix("dm_").unwrap())),
+                title: None,
+                role: None,
+                member_count: None,
+                first_seq: None,
+                history: None,
+                post: None,
+                add: None,
+                last_message: LastMessage {
+                    seq,
+                    sender_id,
+                    kind,
+                    preview: body,
+                    sent_at,
+                    deleted: false,
+                    system: None,
+                },
+                unread: said.unread(),
+                mentions: None,
+                delivered_seq: said.delivered,
+                read_seq: said.read,
+                last_seq: seq,
+                muted_until: None,
+                mute_mentions: false,
+                archived: said.archived,
+                blocked: false,
+            }
+        };
+        let more = rows.len() > from + PAGE_MAX;
+        let conversations = rows.into_iter().skip(from).take(PAGE_MAX).map(row).collect();
+        InboxResult { conversations, next_cursor: more.then(|| (from + PAGE_MAX).to_string()) }
+    }
+
+    fn history(&self, HistoryRequest { conversation_id, side, .. }: &HistoryRequest) -> HistoryResult {
+        let said = &self.said[conversation_id];
+        let from = if let Side::After(seq) = side { *seq } else { said.last().previous() };
+        let found = said.after(from);
+        let alice = Member { user_id: user("alice"), delivered_seq: said.delivered, read_seq: said.read };
+        HistoryResult {
+            first_seq: None,
+            messages: found.iter().take(PAGE_MAX).cloned().collect(),
+            more: found.len() > PAGE_MAX,
+            last_seq: said.last(),
+            members: vec![alice],
+        }
+    }
+}
+
+/// Frames on their way, one direction each.
+#[derive(Default)]
+struct Wire {
+    up: Vec<String>,
+    down: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Up {
+        pick: usize,
+        again: bool,
+    },
+    Down {
+        pick: usize,
+        again: bool,
+    },
+    LoseUp(usize),
+    LoseDown(usize),
+    Cut(usize),
+    /// The user has too many connections, and the oldest is ended.
+    Replaced,
+    Open {
+        token_left: Option<u64>,
+    },
+    FailToOpen(u8),
+    PeerSays(usize),
+    OtherDeviceSays(usize),
+    OtherDeviceHolds(usize),
+    Send {
+        peer: usize,
+        by_conversation: bool,
+    },
+    /// The user or another user posts in the channel.
+    Post {
+        own: bool,
+    },
+    /// The user sends a file.
+    SendFile(usize),
+    /// A PUT ends in this way.
+    Put(u8),
+    Handle,
+    Read,
+    Archive(bool),
+    Wait(u64),
+    Wake,
+    FailNext(Failure),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let peer = 0..PEERS.len();
+    prop_oneof![
+        12 => (0..9_usize, prop::bool::weighted(0.15)).prop_map(|(pick, again)| Step::Up { pick, again }),
+        12 => (0..9_usize, prop::bool::weighted(0.15)).prop_map(|(pick, again)| Step::Down { pick, again }),
+        1 => (0..9_usize).prop_map(Step::LoseUp),
+        2 => (0..9_usize).prop_map(Step::LoseDown),
+        1 => (0..2_usize).prop_map(Step::Cut),
+        1 => Just(Step::Replaced),
+        4 => prop::option::of(0..100_000_u64).prop_map(|token_left| Step::Open { token_left }),
+        1 => (0..4_u8).prop_map(Step::FailToOpen),
+        5 => peer.clone().prop_map(Step::PeerSays),
+        1 => peer.clone().prop_map(Step::OtherDeviceSays),
+        1 => peer.clone().prop_map(Step::OtherDeviceHolds),
+        4 => (peer, any::<bool>()).prop_map(|(peer, by_conversation)| Step::Send { peer, by_conversation }),
+        4 => prop::bool::weighted(0.3).prop_map(|own| Step::Post { own }),
+        2 => (0..PEERS.len()).prop_map(Step::SendFile),
+        4 => (0..6_u8).prop_map(Step::Put),
+        8 => Just(Step::Handle),
+        1 => Just(Step::Read),
+        1 => any::<bool>().prop_map(Step::Archive),
+        4 => (1..8_000_u64).prop_map(Step::Wait),
+        1 => Just(Step::Wake),
+        1 => failure().prop_map(Step::FailNext),
+        1 => Just(Step::Restart),
+    ]
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    prop_oneof![
+        Just(Failure::Refused(Refusal::Unavailable)),
+        Just(Failure::Refused(Refusal::Conflict)),
+        Just(Failure::Refused(Refusal::RateLimited { retry_after_ms: 5500 })),
+        Just(Failure::Refused(Refusal::TokenExpired)),
+        Just(Failure::Gateway),
+    ]
+}
+
+struct World {
+    server: Server,
+    session: Session,
+    saved: Saved,
+    now: Moment,
+    dialing: Option<LinkId>,
+    wires: BTreeMap<LinkId, Wire>,
+    /// Events that the app has not requested yet.
+    events: VecDeque<Event>,
+    got: BTreeMap<ConversationId, Vec<Seq>>,
+    sent: BTreeMap<Target, Vec<ClientMsgId>>,
+    /// Messages with files, which come in any order.
+    files: Vec<(ConversationId, ClientMsgId)>,
+    puts: VecDeque<(ClientMsgId, Put)>,
+    reads: BTreeMap<ConversationId, Seq>,
+    /// Settings whose result the app awaits.
+    settings: BTreeSet<AskId>,
+    count: u64,
+}
+
+fn timing() -> Timing {
+    Timing {
+        ping_every: Duration::from_secs(20),
+        lifetime: Duration::from_secs(40),
+        lifetime_jitter: Duration::from_secs(10),
+        ..Timing::default()
+    }
+}
+
+impl World {
+    fn new(before: &[(u64, u64)]) -> Self {
+        let mut server = Server::default();
+        for (peer, (said, held)) in PEERS.iter().zip(before) {
+            for number in 0..*said {
+                server.append(&conversation_with(peer), peer, &format!("before-{number}"), Kind::Text, "old");
+            }
+            if let Some(known) = server.said.get_mut(&conversation_with(peer)) {
+                known.delivered = Seq::new(*held.min(said)).unwrap();
+                known.settled = known.delivered;
+            }
+        }
+        server.said.insert(channel(), Said::default());
+        let now = Moment::default();
+        let session = Session::new(user("alice"), timing(), Saved::default(), 1, now);
+        let mut world = Self {
+            server,
+            session,
+            saved: Saved::default(),
+            now,
+            dialing: None,
+            wires: BTreeMap::new(),
+            events: VecDeque::new(),
+            got: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            files: Vec::new(),
+            puts: VecDeque::new(),
+            reads: BTreeMap::new(),
+            settings: BTreeSet::new(),
+            count: 0,
+        };
+        world.session.tick(now);
+        world.watch();
+        world.collect();
+        world
+    }
+
+    fn collect(&mut self) {
+        for change in self.session.take_changes() {
+            self.saved.apply(&change);
+        }
+        for output in self.session.take_outputs() {
+            match output {
+                Output::Dial { link, .. } => {
+                    assert!(self.dialing.is_none(), "one at a time");
+                    self.dialing = Some(link);
+                }
+                Output::Frame { link, text } => self.wires.get_mut(&link).expect("it is open").up.push(text),
+                Output::Close { link } => {
+                    self.wires.remove(&link);
+                    self.dialing = self.dialing.filter(|dialing| *dialing != link);
+                }
+                Output::Event(event) => self.events.push_back(event),
+                Output::Answer { ask, result } => {
+                    assert!(!self.settings.remove(&ask) || result.is_ok(), "{result:?}");
+                }
+                Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
+                Output::Abort { client_msg_id } => self.puts.retain(|(id, _)| *id != client_msg_id),
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        self.wires.clear();
+        self.dialing = None;
+        self.events.clear();
+        self.reads.clear();
+        self.settings.clear();
+        self.puts.clear();
+        if self.count.is_multiple_of(3) {
+            // A day later: what was not sent has ended.
+            self.server.uploads.clear();
+        }
+        self.session = Session::new(user("alice"), timing(), self.saved.clone(), self.count, self.now);
+        self.session.tick(self.now);
+        self.watch();
+    }
+
+    /// The app shows the channel from where it has it.
+    fn watch(&mut self) {
+        let last = self.got.get(&channel()).and_then(|got| got.last().copied());
+        self.session.watch(&channel(), Some(last.unwrap_or_default()), NOT_AWAITED, self.now);
+    }
+
+    fn send_file(&mut self, peer: &str) {
+        let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
+        self.files.push((conversation_with(peer), client_msg_id.clone()));
+        let upload = Upload {
+            source: Source::File("/a.pdf".into()),
+            kind: Kind::File,
+            mime: MimeType::parse("application/pdf").unwrap(),
+            bytes: 9,
+            sha256: Digest::parse("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=").unwrap(),
+            parts: vec![],
+            about: About { name: FileName::parse("a.pdf").ok(), ..About::default() },
+            media_id: None,
+        };
+        let outgoing = Outgoing::Message {
+            target: Target::User(user(peer)),
+            body: String::new(),
+            reply_to: None,
+            mentions: vec![],
+            media: Some(Box::new(upload)),
+        };
+        let queued = Queued { client_msg_id, outgoing };
+        self.saved.apply(&StorageChange::Queued(queued.clone()));
+        self.session.send(queued, None, self.now);
+    }
+
+    /// Runs a PUT that succeeds, succeeds without a response, or fails.
+    fn put(&mut self, how: u8) {
+        let Some((client_msg_id, put)) = self.puts.pop_front() else { return };
+        let upload = self.server.uploads.get_mut(&MediaId::parse(&put.url).unwrap());
+        let end = match (how, upload) {
+            (0..=3, Some(is_there)) => PutEnd::Status(if std::mem::replace(is_there, true) { 412 } else { 200 }),
+            (4, Some(is_there)) => {
+                *is_there = true;
+                PutEnd::Lost
+            }
+            (5, _) => PutEnd::Status(503),
+            _ => PutEnd::Status(403),
+        };
+        self.session.put_ended(&client_msg_id, end, self.now);
+    }
+
+    fn post(&mut self, own: bool) {
+        let id = format!("c{}", self.count);
+        if own {
+            let client_msg_id = ClientMsgId::parse(&id).unwrap();
+            let target = Target::Conversation(channel());
+            self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
+            let outgoing =
+                Outgoing::Message { target, body: "hi".to_owned(), reply_to: None, mentions: vec![], media: None };
+            let queued = Queued { client_msg_id, outgoing };
+            self.saved.apply(&StorageChange::Queued(queued.clone()));
+            return self.session.send(queued, None, self.now);
+        }
+        let message = self.server.append(&channel(), "bob", &id, Kind::Text, "news");
+        self.push(&message);
+    }
+
+    /// To each connection, alone or with the message before it.
+    fn push(&mut self, message: &Message) {
+        let said = &self.server.said[&message.conversation_id];
+        let from =
+            if self.count.is_multiple_of(2) { message.seq.previous() } else { message.seq.previous().previous() };
+        let event = ServerEvent::MessagesNew {
+            conversation_id: message.conversation_id.clone(),
+            messages: said.after(from).to_vec(),
+        };
+        let is_told = |link: &LinkId| message.conversation_id != channel() || self.server.watchers.contains(link);
+        for (_, wire) in self.wires.iter_mut().filter(|(link, _)| is_told(link)) {
+            wire.down.push(event.to_frame());
+        }
+    }
+
+    /// The frame that `pick` means of all that are on their way in this direction.
+    fn on_the_way(&mut self, up: bool, pick: usize, again: bool) -> Option<(LinkId, String)> {
+        let direction = |wire: &Wire| if up { wire.up.len() } else { wire.down.len() };
+        let total: usize = self.wires.values().map(direction).sum();
+        let mut pick = pick.checked_rem(total)?;
+        for (link, wire) in &mut self.wires {
+            let frames = if up { &mut wire.up } else { &mut wire.down };
+            if pick < frames.len() {
+                let frame = if again { frames[pick].clone() } else { frames.remove(pick) };
+                return Some((*link, frame));
+            }
+            pick -= frames.len();
+        }
+        None
+    }
+
+    fn up(&mut self, pick: usize, again: bool) {
+        let Some((link, frame)) = self.on_the_way(true, pick, again) else { return };
+        let answer = self.server.answer(link, &frame);
+        if let Some(wire) = self.wires.get_mut(&link) {
+            wire.down.push(answer);
+        }
+    }
+
+    fn down(&mut self, pick: usize, again: bool) {
+        let Some((link, frame)) = self.on_the_way(false, pick, again) else { return };
+        self.session.received(link, &frame, self.now);
+    }
+
+    fn open(&mut self, token_left: Option<u64>) {
+        if let Some(link) = self.dialing.take() {
+            self.wires.insert(link, Wire::default());
+            self.session.opened(link, token_left.map(Duration::from_millis), self.now);
+        }
+    }
+
+    fn cut(&mut self, pick: usize) {
+        let Some(link) = self.wires.keys().nth(pick).copied() else { return };
+        self.wires.remove(&link);
+        self.session.lost(link, Why::Closed, self.now);
+    }
+
+    fn end_oldest(&mut self) {
+        let Some((link, _)) = self.wires.pop_first() else { return };
+        self.session.received(link, &ServerEvent::ConnectionReplaced {}.to_frame(), self.now);
+        self.session.lost(link, Why::Closed, self.now);
+    }
+
+    fn archive(&mut self, archived: bool) {
+        let Some(conversation_id) = self.got.keys().next().cloned() else { return };
+        let set = ConversationSettings { archived: Some(archived), ..ConversationSettings::default() };
+        self.settings.insert(self.count);
+        let action = Settings::Conversation { conversation_id, set }.into();
+        self.session.call(action, self.count, self.now);
+    }
+
+    fn handle(&mut self) {
+        let Some(event) = self.events.pop_front() else { return };
+        let Event::Message { message: Message { conversation_id, seq, .. }, .. } = event else { return };
+        let got = self.got.entry(conversation_id.clone()).or_default();
+        match got.last() {
+            Some(last) => assert_eq!(seq, last.next(), "{conversation_id} in order and once, after {got:?}"),
+            None => assert!(
+                seq.previous() <= self.server.said[&conversation_id].settled,
+                "{conversation_id} begins at {seq}"
+            ),
+        }
+        got.push(seq);
+        self.session.handled(&conversation_id, seq, self.now);
+    }
+
+    fn send(&mut self, peer: &str, by_conversation: bool) {
+        let conversation = conversation_with(peer);
+        let known = self.server.said.contains_key(&conversation);
+        let target =
+            if by_conversation && known { Target::Conversation(conversation) } else { Target::User(user(peer)) };
+        let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
+        self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
+        let (seq, body) = (Seq::ZERO.next(), "hi".to_owned());
+        let key = client_msg_id.clone();
+        let outgoing = match (target, self.count % 4) {
+            (Target::Conversation(conversation_id), 0) => {
+                Outgoing::Request(EditRequest { conversation_id, seq, client_msg_id: key, body }.into())
+            }
+            (Target::Conversation(conversation_id), 1) => {
+                Outgoing::Request(DeleteRequest { conversation_id, seq, client_msg_id: key }.into())
+            }
+            (Target::Conversation(conversation_id), 2) => {
+                Outgoing::Request(ReactRequest { conversation_id, seq, client_msg_id: key, emoji: None }.into())
+            }
+            (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None },
+        };
+        let queued = Queued { client_msg_id, outgoing };
+        self.saved.apply(&StorageChange::Queued(queued.clone()));
+        self.session.send(queued, None, self.now);
+    }
+
+    fn fail_to_open(&mut self, how: u8) {
+        let Some(link) = self.dialing.take() else { return };
+        let why = match how {
+            0 => Why::TokenRefused { status: 401 },
+            1 => Why::NoToken("none".into()),
+            2 => Why::Refused { status: 500 },
+            _ => Why::Unreachable("no".into()),
+        };
+        self.session.dial_failed(link, why, self.now);
+    }
+
+    fn take(&mut self, step: &Step) {
+        self.count += 1;
+        match step.clone() {
+            Step::Up { pick, again } => self.up(pick, again),
+            Step::Down { pick, again } => self.down(pick, again),
+            Step::LoseUp(pick) => {
+                self.on_the_way(true, pick, false);
+            }
+            Step::LoseDown(pick) => {
+                self.on_the_way(false, pick, false);
+            }
+            Step::Cut(pick) => self.cut(pick),
+            Step::Replaced => self.end_oldest(),
+            Step::Open { token_left } => self.open(token_left),
+            Step::FailToOpen(how) => self.fail_to_open(how),
+            Step::PeerSays(peer) => {
+                let id = format!("p{}", self.count);
+                let kind = if self.count.is_multiple_of(3) { Kind::Reaction } else { Kind::Text };
+                let message = self.server.append(&conversation_with(PEERS[peer]), PEERS[peer], &id, kind, "hello");
+                self.push(&message);
+            }
+            Step::OtherDeviceSays(peer) => {
+                let id = format!("o{}", self.count);
+                let message =
+                    self.server.append(&conversation_with(PEERS[peer]), "alice", &id, Kind::Text, "from my tablet");
+                self.push(&message);
+            }
+            Step::OtherDeviceHolds(peer) => {
+                if let Some(said) = self.server.said.get_mut(&conversation_with(PEERS[peer])) {
+                    said.delivered = said.last();
+                    said.settled = said.last();
+                }
+            }
+            Step::Send { peer, by_conversation } => self.send(PEERS[peer], by_conversation),
+            Step::Post { own } => self.post(own),
+            Step::SendFile(peer) => self.send_file(PEERS[peer]),
+            Step::Put(how) => self.put(how),
+            Step::Handle => self.handle(),
+            Step::Read => {
+                if let Some((id, Some(seq))) = self.got.iter().next().map(|(id, got)| (id.clone(), got.last().copied()))
+                {
+                    self.session.read(&id, seq, NOT_AWAITED, self.now);
+                    self.reads.insert(id, seq);
+                }
+            }
+            Step::Archive(archived) => self.archive(archived),
+            Step::Wait(ms) => {
+                self.now += Duration::from_millis(ms);
+                self.session.tick(self.now);
+            }
+            Step::Wake => self.session.wake(self.now),
+            Step::FailNext(how) => self.server.fails = Some(how),
+            Step::Restart => self.restart(),
+        }
+        self.collect();
+    }
+
+    /// Everything works from now on. Returns once nothing is left to be done.
+    fn heal(&mut self) {
+        self.server.fails = None;
+        // Only a new connection finds an entry that was posted, lost, and acknowledged by another device.
+        while !self.wires.is_empty() {
+            self.cut(0);
+            self.collect();
+        }
+        // The user has the app before them.
+        self.session.wake(self.now);
+        self.collect();
+        for _ in 0..2000 {
+            self.open(None);
+            self.collect();
+            while self.wires.values().any(|wire| !wire.up.is_empty() || !wire.down.is_empty())
+                || !self.events.is_empty()
+                || !self.puts.is_empty()
+            {
+                self.put(0);
+                self.collect();
+                self.up(0, false);
+                self.down(0, false);
+                self.handle();
+                self.collect();
+            }
+            if self.is_quiet() {
+                return;
+            }
+            if let Some(next) = self.session.next_tick() {
+                self.now = self.now.max(next);
+            }
+            self.session.tick(self.now);
+            self.collect();
+        }
+        panic!("it never comes to rest");
+    }
+
+    fn is_quiet(&self) -> bool {
+        let rest = self.session.next_tick().is_some_and(|at| at > self.now + Duration::from_secs(6));
+        // A refusal waits for other tries of what is in the outbox.
+        rest && self.dialing.is_none() && self.wires.len() == 1 && self.saved.outbox.is_empty()
+    }
+
+    fn check(&mut self) {
+        assert!(self.saved.outbox.is_empty(), "{:?}", self.saved.outbox);
+        assert_eq!(self.session.outbox(), []);
+        let in_channel = u64::try_from(self.got.get(&channel()).map_or(0, Vec::len)).unwrap();
+        assert_eq!(in_channel, self.server.said[&channel()].last().value(), "all of the channel");
+        assert!(!self.saved.held.contains_key(&channel()));
+        for (id, said) in self.server.pendable() {
+            match self.got.get(id).and_then(|got| got.last()) {
+                Some(last) => {
+                    assert_eq!(*last, said.last(), "all of {id}");
+                    assert_eq!(self.saved.held.get(id), Some(last));
+                }
+                None => assert_eq!(said.settled, said.last(), "nothing of {id}"),
+            }
+            assert_eq!(said.delivered, said.last(), "{id} is acknowledged");
+        }
+        for (target, ids) in &self.sent {
+            let conversation = match target {
+                Target::User(user) => conversation_with(user.as_str()),
+                Target::Conversation(id) => id.clone(),
+            };
+            let stored =
+                self.server.said[&conversation].messages.iter().filter_map(|message| message.client_msg_id.clone());
+            let stored: Vec<ClientMsgId> = stored.filter(|id| ids.contains(id)).collect();
+            assert_eq!(stored, *ids, "each once, in order");
+        }
+        for (id, client_msg_id) in &self.files {
+            let stored = self.server.said[id].messages.iter();
+            let count = stored.filter(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).count();
+            assert_eq!(count, 1, "{client_msg_id} in {id}");
+        }
+        for (id, seq) in &self.reads {
+            assert!(self.server.said[id].read >= *seq, "{id} is read");
+        }
+        assert!(self.settings.is_empty(), "each setting is answered");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_message_once_in_order_and_acknowledged(
+        before in prop::collection::vec((0..6_u64, 0..6_u64), 3),
+        steps in prop::collection::vec(step(), 0..250),
+    ) {
+        let mut world = World::new(&before);
+        for step in &steps {
+            world.take(step);
+        }
+        world.heal();
+        world.check();
+    }
+}

@@ -1,0 +1,112 @@
+//! The user's own requests: as they are sent, their replies, and the entries that they become.
+
+use serde_json::Value;
+use wire::{
+    Action, AddResult, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult, Message,
+    ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, System, UpdateRequest, UserId,
+};
+
+use super::reading::readable;
+use crate::saved::{Outgoing, Queued};
+
+/// Returns the request to send to the server.
+pub(super) fn action(queued: &Queued) -> Action {
+    let Queued { client_msg_id, outgoing } = queued.clone();
+    match outgoing {
+        Outgoing::Message { target, body, reply_to, mentions, media } => {
+            let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
+            let media = media.and_then(|upload| upload.media()).map(Box::new);
+            Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions })
+        }
+        Outgoing::Request(action) => action,
+    }
+}
+
+/// Returns the reply, if it can be read. Only an addition without new members, and a leave of a channel, have no entry.
+pub(super) fn answer(outgoing: &Outgoing, result: Value) -> Option<AddResult> {
+    match outgoing {
+        Outgoing::Request(Action::Add(_)) => {
+            readable::<AddResult>(result).filter(|answer| answer.entry.is_some() || answer.added.is_empty())
+        }
+        Outgoing::Request(Action::Leave(LeaveRequest { conversation_id, .. })) => readable::<LeaveResult>(result)
+            .filter(|answer| answer.entry.is_some() || conversation_id.is_channel())
+            .map(|answer| without_members(answer.entry)),
+        Outgoing::Request(Action::Create(_)) => readable::<CreateResult>(result)
+            .map(|CreateResult { entry, not_added }| AddResult { not_added, ..without_members(Some(entry)) }),
+        // All others become an entry.
+        Outgoing::Message { .. } | Outgoing::Request(_) => {
+            readable::<SendResult>(result).map(|entry| without_members(Some(entry)))
+        }
+    }
+}
+
+fn without_members(entry: Option<SendResult>) -> AddResult {
+    AddResult { entry, added: vec![], already: vec![], not_added: vec![] }
+}
+
+/// Returns the change of the group that the request made, if any.
+fn system(action: &Action, added: Vec<UserId>, own: &UserId) -> Option<System> {
+    match action.clone() {
+        Action::Create(CreateRequest { title, members, .. }) => {
+            let others = members.into_iter().filter(|user| user != own);
+            Some(System::Created { title, members: std::iter::once(own.clone()).chain(others).collect() })
+        }
+        Action::Add(_) => Some(System::MembersAdded { members: added }),
+        Action::Remove(RemoveRequest { user_id, .. }) => Some(System::MembersRemoved { members: vec![user_id] }),
+        Action::Leave(_) => Some(System::MemberLeft {}),
+        Action::Role(RoleRequest { user_id, role, .. }) => Some(System::RoleChanged { user_id, role }),
+        Action::Update(UpdateRequest { info, .. }) => Some(info.into()),
+        // The others change no group.
+        _ => None,
+    }
+}
+
+/// Returns `false` for a reaction: a channel counts reactions, and the reply is about the message.
+pub(super) fn becomes_entry_in_channel(outgoing: &Outgoing) -> bool {
+    !matches!(outgoing, Outgoing::Request(Action::React(_)))
+}
+
+/// Returns the entry that the request became.
+pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: UserId) -> Message {
+    let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
+    let target_seq = queued.outgoing.target_seq();
+    let (mut mentions, mut media, mut happened) = (vec![], None, None);
+    let (kind, body, reply_to, emoji) = match queued.outgoing {
+        Outgoing::Message { body, reply_to, mentions: named, media: upload, .. } => {
+            mentions = named;
+            media = upload.as_ref().and_then(|upload| upload.media()).map(Box::new);
+            (upload.map_or(Kind::Text, |upload| upload.kind), body, reply_to, None)
+        }
+        Outgoing::Request(Action::Edit(EditRequest { body, .. })) => (Kind::Edit, body, None, None),
+        Outgoing::Request(Action::Delete(_)) => (Kind::Delete, String::new(), None, None),
+        Outgoing::Request(Action::React(ReactRequest { emoji, .. })) => (Kind::Reaction, String::new(), None, emoji),
+        Outgoing::Request(action) => {
+            happened = system(&action, added, &sender_id);
+            (Kind::System, String::new(), None, None)
+        }
+    };
+    Message {
+        conversation_id,
+        seq,
+        message_id,
+        sender_id,
+        kind,
+        body,
+        sent_at,
+        client_msg_id: Some(queued.client_msg_id),
+        media,
+        reply_to,
+        version,
+        edited_at: None,
+        deleted_at: None,
+        deleted_by: None,
+        reactions: vec![],
+        reactions_seq: None,
+        target_seq,
+        emoji,
+        // The server's reply does not contain it.
+        emoji_before: None,
+        mentions,
+        system: happened,
+    }
+}

@@ -1,0 +1,151 @@
+//! Reports to the server: the marks that this device has saved, and those that the user has read.
+
+use std::collections::BTreeMap;
+
+use wire::limits::ACK_ENTRIES_MAX;
+use wire::{AckEntry, AckRequest, ConversationId, ReadRequest, ReadResult, Seq};
+
+use super::requests::Errand;
+use super::{AskId, Session};
+use crate::{Error, Moment};
+
+#[derive(Default)]
+pub(super) struct Reports {
+    /// Saved, and not acknowledged to the server yet: one mark per conversation, however many messages.
+    unacked: BTreeMap<ConversationId, Seq>,
+    ack_from: Option<Moment>,
+    reads: BTreeMap<ConversationId, Read>,
+}
+
+/// How far the user has read a conversation. Dropped some time after the server knows.
+struct Read {
+    seq: Seq,
+    asked: bool,
+    answered: Seq,
+    from: Option<Moment>,
+    waiting: Vec<(Seq, AskId)>,
+}
+
+impl Reports {
+    pub(super) fn acknowledge(&mut self, conversation_id: &ConversationId, seq: Seq) {
+        // A read mark counts as a delivered one.
+        if self.reads.get(conversation_id).is_some_and(|read| read.seq >= seq && read.answered < seq) {
+            return;
+        }
+        let mark = self.unacked.entry(conversation_id.clone()).or_default();
+        *mark = (*mark).max(seq);
+    }
+
+    /// Makes every report due that waits for its time.
+    pub(super) fn flush(&mut self, now: Moment) {
+        self.ack_from = None;
+        self.reads.values_mut().for_each(|read| read.from = read.from.map(|from| from.min(now)));
+    }
+
+    pub(super) fn next(&self) -> Option<Moment> {
+        let ack = if self.unacked.is_empty() { None } else { self.ack_from };
+        let reads = self.reads.values().filter(|read| !read.asked).filter_map(|read| read.from);
+        reads.chain(ack).min()
+    }
+
+    /// As many marks as one request may carry.
+    pub(super) fn take(&mut self) -> Vec<AckEntry> {
+        let mut up_to = Vec::new();
+        while up_to.len() < ACK_ENTRIES_MAX
+            && let Some((conversation_id, seq)) = self.unacked.pop_first()
+        {
+            up_to.push(AckEntry { conversation_id, seq });
+        }
+        up_to
+    }
+
+    fn is_ack_due(&self, now: Moment) -> bool {
+        let enough = self.unacked.len() >= ACK_ENTRIES_MAX;
+        enough || (!self.unacked.is_empty() && self.ack_from.is_none_or(|from| from <= now))
+    }
+}
+
+impl Session {
+    /// The user has read everything up to here.
+    pub fn read(&mut self, conversation_id: &ConversationId, seq: Seq, ask: AskId, now: Moment) {
+        let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read {
+            seq,
+            asked: false,
+            answered: Seq::ZERO,
+            from: None,
+            waiting: Vec::new(),
+        });
+        read.seq = read.seq.max(seq);
+        read.waiting.push((seq, ask));
+        self.send_due(now);
+    }
+
+    pub(super) fn report(&mut self, now: Moment) {
+        self.report_reads(now);
+        while self.reports.is_ack_due(now) {
+            let up_to = self.reports.take();
+            self.reports.ack_from = Some(now + self.timing.ack_every);
+            self.ask(Errand::Ack(AckRequest { up_to }), now);
+        }
+    }
+
+    fn report_reads(&mut self, now: Moment) {
+        let is_due = |read: &Read| !read.asked && read.from.is_none_or(|from| from <= now);
+        let due = self.reports.reads.iter().filter(|(_, read)| is_due(read));
+        let due: Vec<ConversationId> = due.map(|(id, _)| id.clone()).collect();
+        for conversation_id in due {
+            let Some(read) = self.reports.reads.get_mut(&conversation_id) else { continue };
+            if read.waiting.is_empty() && read.seq <= read.answered {
+                self.reports.reads.remove(&conversation_id);
+                continue;
+            }
+            let seq = read.seq;
+            read.asked = true;
+            read.from = Some(now + self.timing.ack_every);
+            self.reports.unacked.retain(|id, mark| *id != conversation_id || *mark > seq);
+            // Shown entries exist, so the server can't have reduced the mark below them.
+            let covers = seq.min(self.conversations.shown(&conversation_id));
+            self.ask(Errand::Read { request: ReadRequest { conversation_id, seq }, covers }, now);
+        }
+    }
+
+    pub(super) fn read_answered(&mut self, conversation_id: &ConversationId, seq: Seq, left: &ReadResult) {
+        let Some(read) = self.reports.reads.get_mut(conversation_id) else { return };
+        read.asked = false;
+        read.answered = read.answered.max(seq);
+        let (done, waiting) = std::mem::take(&mut read.waiting).into_iter().partition(|(wanted, _)| *wanted <= seq);
+        read.waiting = waiting;
+        let done: Vec<(Seq, AskId)> = done;
+        for (_, ask) in done {
+            self.answer(ask, Ok(left.clone().into()));
+        }
+        self.acknowledge_again(conversation_id);
+    }
+
+    pub(super) fn read_lost(&mut self, conversation_id: &ConversationId) {
+        if let Some(read) = self.reports.reads.get_mut(conversation_id) {
+            read.asked = false;
+            read.from = None;
+        }
+    }
+
+    pub(super) fn read_refused(&mut self, conversation_id: &ConversationId, error: &Error) {
+        let Some(read) = self.reports.reads.remove(conversation_id) else { return };
+        for (_, ask) in read.waiting {
+            self.answer(ask, Err(error.clone()));
+        }
+        self.acknowledge_again(conversation_id);
+    }
+
+    pub(super) fn acknowledged(&mut self, up_to: &[AckEntry]) {
+        for AckEntry { conversation_id, seq } in up_to {
+            self.conversations.raise_acked(conversation_id, *seq);
+        }
+    }
+
+    pub(super) fn ack_lost(&mut self, up_to: &[AckEntry]) {
+        for AckEntry { conversation_id, .. } in up_to {
+            self.acknowledge_again(conversation_id);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Requests without a reply yet.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use wire::{
+    AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DrainRequest, HistoryRequest, InboxRequest, MediaId,
+    PingRequest, PingResult, Problem, ReadRequest, ReadResult, Request, RequestId, Seq, UnwatchRequest, UnwatchResult,
+    UploadRequest, UploadedRequest, UploadedResult, WatchRequest,
+};
+
+use super::own_entries;
+use super::reading::{read_inbox, readable};
+use super::{AskId, LinkId, Output, Session, jitter};
+use crate::saved::Queued;
+use crate::{Error, Moment, Timing};
+
+/// The upper bound on the server's `retry_after_ms`. The server accepts one first message to a stranger in 3 minutes.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// The server carries out no try for longer: API Gateway waits 29 s for a function.
+pub(super) const TRY_MAX: Duration = Duration::from_secs(30);
+
+/// The wait for a reply grows from 5 s to 40 s.
+const ANSWER_WAIT_DOUBLINGS_MAX: u32 = 3;
+
+#[derive(Default)]
+pub(super) struct Requests {
+    asked: BTreeMap<u64, Asked>,
+    last_id: u64,
+}
+
+struct Asked {
+    errand: Errand,
+    link: LinkId,
+    since: Moment,
+    retry_at: Moment,
+    attempts: u32,
+    /// Postponed: the server owes no reply until the request is sent again.
+    is_put_off: bool,
+    /// The time of the last try, and the number of tries without a reply.
+    sent_at: Moment,
+    unanswered: u32,
+    /// The server can carry out a try whose reply is lost until then.
+    lost_until: Option<Moment>,
+}
+
+impl Asked {
+    fn new(errand: Errand, link: LinkId, retry_at: Moment, now: Moment) -> Self {
+        let (attempts, is_put_off, unanswered, lost_until) = (0, false, 1, None);
+        Self { errand, link, since: now, retry_at, attempts, is_put_off, sent_at: now, unanswered, lost_until }
+    }
+
+    /// Records one more try.
+    fn sent(&mut self, now: Moment) {
+        if now >= self.sent_at + TRY_MAX {
+            self.unanswered = 0;
+        }
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.sent_at = now;
+    }
+
+    /// Records that no reply comes any more on the connection that sent the request.
+    fn lose_answers(&mut self) {
+        self.lost_until = self.runs_until();
+        self.unanswered = 0;
+    }
+
+    /// Returns until when the server can carry out a try without a reply.
+    fn runs_until(&self) -> Option<Moment> {
+        self.lost_until.max((self.unanswered > 0).then(|| self.sent_at + TRY_MAX))
+    }
+}
+
+/// A request of the app, and the app's id for the reply.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub action: Action,
+    pub ask: AskId,
+}
+
+/// A request, with everything that handling its reply needs. Each match on it names every kind, so a new one does not
+/// compile before its reply, its refusal and its loss are handled.
+#[derive(Debug)]
+pub(super) enum Errand {
+    /// A request of the outbox.
+    Send(Box<Queued>),
+    Ack(AckRequest),
+    /// After the reply, the server counts the conversation as acknowledged up to `covers`.
+    Read {
+        request: ReadRequest,
+        covers: Seq,
+    },
+    Drain(DrainRequest),
+    Ping,
+    /// The chat list, after a connect.
+    Listing(InboxRequest),
+    /// A request for a conversation's missing entries.
+    Repair(HistoryRequest),
+    /// The announcement of a file in the outbox.
+    Upload(ClientMsgId, Box<UploadRequest>),
+    Uploaded(ClientMsgId, MediaId),
+    Watch(ConversationId),
+    Unwatch(ConversationId),
+    /// A request for the missing entries of a channel, while the app is subscribed.
+    Page(HistoryRequest),
+    Call(Box<Call>),
+}
+
+impl Errand {
+    fn frame(&self, id: u64) -> String {
+        let action = match self {
+            Self::Send(queued) => own_entries::action(queued),
+            Self::Ack(request) => Action::Ack(request.clone()),
+            Self::Read { request, .. } => Action::Read(request.clone()),
+            Self::Drain(request) => Action::Drain(request.clone()),
+            Self::Ping => Action::Ping(PingRequest {}),
+            Self::Listing(request) => Action::Inbox(request.clone()),
+            Self::Repair(request) | Self::Page(request) => Action::History(request.clone()),
+            Self::Upload(_, request) => Action::Upload((**request).clone()),
+            Self::Uploaded(_, media_id) => Action::Uploaded(UploadedRequest { media_id: media_id.clone() }),
+            Self::Watch(id) => Action::Watch(WatchRequest { conversation_id: id.clone() }),
+            Self::Unwatch(id) => Action::Unwatch(UnwatchRequest { conversation_id: id.clone() }),
+            Self::Call(call) => call.action.clone(),
+        };
+        frame(id, action)
+    }
+}
+
+/// The text of a request. Its id is a decimal number, which always is a valid id.
+pub(super) fn frame(id: u64, action: Action) -> String {
+    Request { id: RequestId::parse(&id.to_string()).ok(), action }.to_frame()
+}
+
+impl Requests {
+    pub(super) fn owed_since(&self, link: LinkId) -> Option<Moment> {
+        self.asked.values().filter(|asked| asked.link == link && !asked.is_put_off).map(|asked| asked.since).min()
+    }
+
+    pub(super) fn next_retry(&self) -> Option<Moment> {
+        self.asked.values().map(|asked| asked.retry_at).min()
+    }
+
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.asked
+            .values()
+            .filter_map(|asked| if let Errand::Call(call) = &asked.errand { Some(&**call) } else { None })
+    }
+
+    /// Drops the upload's requests, whose replies nothing awaits. A postponed one would be sent later, and count.
+    pub(super) fn withdraw_upload(&mut self, client_msg_id: &ClientMsgId) {
+        self.asked.retain(|_, asked| match &asked.errand {
+            Errand::Upload(id, _) | Errand::Uploaded(id, _) => id != client_msg_id,
+            _ => true,
+        });
+    }
+
+    pub(super) fn repairs(&self) -> usize {
+        self.asked.values().filter(|asked| matches!(asked.errand, Errand::Repair(_))).count()
+    }
+}
+
+impl Session {
+    /// Sends a request that has no reply, if the client has a connection.
+    pub(super) fn say(&mut self, action: Action) -> bool {
+        let Some(link) = self.links.current() else { return false };
+        self.outputs.push(Output::Frame { link, text: Request { id: None, action }.to_frame() });
+        true
+    }
+
+    /// Sends a request, only while the client has a connection.
+    pub(super) fn ask(&mut self, errand: Errand, now: Moment) {
+        let Some(link) = self.links.current() else { return };
+        self.requests.last_id += 1;
+        let id = self.requests.last_id;
+        self.outputs.push(Output::Frame { link, text: errand.frame(id) });
+        let asked = Asked::new(errand, link, now + self.timing.answer_wait, now);
+        self.requests.asked.insert(id, asked);
+    }
+
+    /// Sends a request of the outbox. The server may carry out an earlier try until `lost_until`.
+    pub(super) fn ask_to_store(&mut self, queued: Queued, lost_until: Option<Moment>, now: Moment) {
+        self.ask(Errand::Send(Box::new(queued)), now);
+        if let Some(asked) = self.requests.asked.get_mut(&self.requests.last_id) {
+            asked.lost_until = lost_until;
+        }
+    }
+
+    pub(super) fn resend_due(&mut self, now: Moment) {
+        let Some(current) = self.links.current() else { return };
+        for (id, asked) in self.requests.asked.iter_mut().filter(|(_, asked)| asked.retry_at <= now) {
+            asked.attempts = asked.attempts.saturating_add(1);
+            asked.retry_at = now + answer_wait(&self.timing, asked.attempts);
+            if asked.link != current {
+                asked.lose_answers();
+            }
+            asked.sent(now);
+            if asked.link != current || asked.is_put_off {
+                asked.link = current;
+                asked.since = now;
+                asked.is_put_off = false;
+            }
+            if matches!(asked.errand, Errand::Send(_)) {
+                self.stats.resent += 1;
+            }
+            self.outputs.push(Output::Frame { link: current, text: asked.errand.frame(*id) });
+        }
+    }
+
+    pub(super) fn retry_all_soon(&mut self, link: LinkId, now: Moment) {
+        for asked in self.requests.asked.values_mut().filter(|asked| asked.link == link && !asked.is_put_off) {
+            let wait = jitter(&mut self.rng, self.timing.retry_first, self.timing.answer_wait, asked.attempts);
+            asked.retry_at = asked.retry_at.min(now + wait);
+        }
+    }
+
+    /// Handles the end of a connection, on which no reply will come. Each errand is repeated if it is still needed.
+    pub(super) fn forget_asked_on(&mut self, link: LinkId, now: Moment) {
+        let all = std::mem::take(&mut self.requests.asked);
+        // A message also waits for its time on the next connection. All other errands are sent again there.
+        let waits = |asked: &Asked| asked.is_put_off && matches!(asked.errand, Errand::Send(_));
+        let (gone, kept): (BTreeMap<_, _>, _) =
+            all.into_iter().partition(|(_, asked)| asked.link == link && !waits(asked));
+        self.requests.asked = kept;
+        // In reverse, because calls are put back at the front of their queue.
+        for asked in gone.into_values().rev() {
+            let runs_until = asked.runs_until().unwrap_or(now);
+            match asked.errand {
+                Errand::Send(queued) => self.send_lost(&queued, runs_until),
+                Errand::Ack(AckRequest { up_to }) => self.ack_lost(&up_to),
+                Errand::Read { request, .. } => self.read_lost(&request.conversation_id),
+                Errand::Drain(DrainRequest { ack }) => self.drain_lost(&ack, now),
+                Errand::Ping => self.ping_ended(),
+                Errand::Listing(_) => self.listing_lost(now),
+                Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
+                Errand::Upload(id, _) | Errand::Uploaded(id, _) => self.upload_lost(&id),
+                // `watch_again` subscribes on another connection.
+                Errand::Watch(_) | Errand::Unwatch(_) => {}
+                Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
+                Errand::Call(call) => self.calls.again(*call),
+            }
+        }
+    }
+
+    pub(super) fn answered(&mut self, id: Option<&str>, result: Value, now: Moment) {
+        // A second reply to a request that was sent twice.
+        let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
+        let Some(asked) = self.requests.asked.remove(&id) else { return };
+        let retry_at = now + answer_wait(&self.timing, asked.attempts);
+        let Asked { errand, link, since, attempts, is_put_off, sent_at, unanswered, lost_until, .. } = asked;
+        if let Err(errand) = self.apply(errand, result, now) {
+            let unanswered = unanswered.saturating_sub(1);
+            let asked = Asked { errand, link, since, retry_at, attempts, is_put_off, sent_at, unanswered, lost_until };
+            self.requests.asked.insert(id, asked);
+        }
+    }
+
+    /// Applies a result, or returns the errand if the result can't be read. The client then repeats the request.
+    fn apply(&mut self, errand: Errand, result: Value, now: Moment) -> Result<(), Errand> {
+        match errand {
+            Errand::Send(queued) => {
+                let Some(answer) = own_entries::answer(&queued.outgoing, result) else {
+                    return Err(Errand::Send(queued));
+                };
+                self.stored(*queued, answer, now);
+            }
+            Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
+            Errand::Read { request, covers } => {
+                let Some(left) = readable::<ReadResult>(result) else {
+                    return Err(Errand::Read { request, covers });
+                };
+                let ReadRequest { conversation_id, seq } = request;
+                self.acknowledged(&[AckEntry { conversation_id: conversation_id.clone(), seq: covers }]);
+                self.read_answered(&conversation_id, seq, &left);
+            }
+            Errand::Drain(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Drain(request)) };
+                self.acknowledged(&request.ack);
+                self.drained(page, now);
+            }
+            Errand::Ping => {
+                let Some(PingResult { pending, .. }) = readable(result) else { return Err(Errand::Ping) };
+                self.pinged(pending);
+            }
+            Errand::Listing(request) => {
+                let Some(page) = read_inbox(result) else { return Err(Errand::Listing(request)) };
+                self.listed(page, now);
+            }
+            Errand::Repair(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Repair(request)) };
+                self.repaired(&request, page, now);
+            }
+            Errand::Upload(id, request) => {
+                let Some(place) = readable(result) else { return Err(Errand::Upload(id, request)) };
+                self.upload_answered(&id, place);
+            }
+            Errand::Uploaded(id, media_id) => {
+                let Some(UploadedResult { .. }) = readable(result) else { return Err(Errand::Uploaded(id, media_id)) };
+                self.enter_lane(&id);
+            }
+            Errand::Watch(id) => {
+                let Some(answer) = readable(result) else { return Err(Errand::Watch(id)) };
+                self.watched(&id, &answer, now);
+            }
+            Errand::Unwatch(id) => {
+                let Some(UnwatchResult {}) = readable(result) else { return Err(Errand::Unwatch(id)) };
+                self.unwatched(&id);
+            }
+            Errand::Page(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Page(request)) };
+                self.page_came(&request.conversation_id, page, now);
+            }
+            Errand::Call(call) => self.call_answered(*call, result),
+        }
+        Ok(())
+    }
+
+    pub(super) fn refused(&mut self, id: Option<&str>, problem: Problem, now: Moment) {
+        let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
+        if problem.code == "not_ready"
+            && let Some(Errand::Uploaded(client_msg_id, _)) = self.requests.asked.get(&id).map(|asked| &asked.errand)
+        {
+            let client_msg_id = client_msg_id.clone();
+            self.requests.asked.remove(&id);
+            return self.not_ready(&client_msg_id, &problem, now);
+        }
+        let Problem { code, message, retryable, retry_after_ms } = problem;
+        if let Some(asked) = self.requests.asked.get_mut(&id) {
+            asked.unanswered = asked.unanswered.saturating_sub(1);
+            // The server may still store another try. The reply counts that comes when no try is left.
+            let until = asked.runs_until().filter(|until| *until > now);
+            // The announcement of the message's file has expired: no other try can have stored the message.
+            let has_ended = |queued: &Queued| code == "gone" && queued.outgoing.upload().is_some();
+            let is_final = !retryable && matches!(&asked.errand, Errand::Send(queued) if !has_ended(queued));
+            if let Some(until) = until.filter(|_| is_final) {
+                (asked.retry_at, asked.is_put_off) = (until, true);
+                return;
+            }
+        }
+        if retryable {
+            if let Some(asked) = self.requests.asked.get_mut(&id) {
+                let wait = jitter(&mut self.rng, self.timing.retry_first, self.timing.answer_wait, asked.attempts);
+                let retry_after = Duration::from_millis(retry_after_ms.unwrap_or(0)).min(RETRY_AFTER_MAX);
+                asked.retry_at = now + wait.max(retry_after);
+                asked.is_put_off = true;
+            }
+            return;
+        }
+        let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
+        let error = Error::Refused { code, message };
+        match errand {
+            Errand::Send(queued) => self.send_refused(&queued, error),
+            // The server would refuse it again. The valid entries are applied.
+            Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
+            Errand::Read { request, .. } => self.read_refused(&request.conversation_id, &error),
+            Errand::Drain(DrainRequest { ack }) => self.drain_refused(&ack, now),
+            Errand::Ping => self.ping_ended(),
+            Errand::Listing(_) => self.listing_refused(),
+            Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_refused(&conversation_id, now),
+            Errand::Upload(id, _) | Errand::Uploaded(id, _) => self.upload_refused(&id, error),
+            Errand::Watch(conversation_id) | Errand::Page(HistoryRequest { conversation_id, .. }) => {
+                self.watch_refused(&conversation_id, &error);
+            }
+            // The app is not subscribed.
+            Errand::Unwatch(conversation_id) => self.unwatched(&conversation_id),
+            Errand::Call(call) => self.call_refused(call.ask, error),
+        }
+    }
+}
+
+/// Twice as long each time: at a fixed interval, a slow server would get ever more requests.
+fn answer_wait(timing: &Timing, attempts: u32) -> Duration {
+    timing.answer_wait.saturating_mul(1 << attempts.min(ANSWER_WAIT_DOUBLINGS_MAX))
+}

@@ -1,0 +1,179 @@
+//! The rules of the store: any order gives the same result, and the spans show what is missing.
+
+use proptest::prelude::*;
+use serde_json::json;
+use wire::{ConversationKind, Emoji, MessageId, Timestamp};
+
+use super::*;
+
+fn user(id: &str) -> UserId {
+    UserId::parse(id).unwrap()
+}
+
+fn id() -> ConversationId {
+    ConversationId::parse("dm_ab").unwrap()
+}
+
+fn seq(value: u64) -> Seq {
+    Seq::new(value).unwrap()
+}
+
+fn text(number: u64, sender: &str, body: &str) -> Message {
+    let sent_at = Timestamp::from_millis(1_763_632_800_000 + i64::try_from(number).unwrap());
+    Message::text(id(), seq(number), MessageId::stored("x"), user(sender), body.to_owned(), sent_at)
+}
+
+fn change(number: u64, sender: &str, kind: Kind, target: u64) -> Message {
+    Message { kind, target_seq: Some(seq(target)), ..text(number, sender, "") }
+}
+
+fn page(messages: Vec<Message>, more: bool, last: u64) -> HistoryResult {
+    HistoryResult { messages, more, last_seq: seq(last), first_seq: None, members: vec![] }
+}
+
+fn page_of(side: Side, messages: Vec<Message>, more: bool, last: u64) -> Write {
+    Write::Page { conversation_id: id(), side, page: page(messages, more, last) }
+}
+
+fn spans(store: &MemStore) -> Vec<(u64, u64)> {
+    let window = store.window(&id(), Side::Newest, 0);
+    window.spans.iter().map(|span| (span.from.value(), span.to.value())).collect()
+}
+
+#[test]
+fn spans_meet_and_show_what_is_missing() {
+    let mut store = MemStore::new(user("alice"));
+    store.apply(&[Write::Entry(text(20, "bob", "hi")), Write::Entry(text(21, "bob", "ho"))]);
+    assert_eq!(spans(&store), [(20, 21)]);
+    store.apply(&[page_of(Side::Before(seq(15)), vec![text(12, "bob", "a"), text(14, "bob", "b")], true, 21)]);
+    assert_eq!(spans(&store), [(12, 14), (20, 21)]);
+    store.apply(&[page_of(Side::After(seq(14)), vec![text(15, "bob", "c")], true, 21)]);
+    assert_eq!(spans(&store), [(12, 15), (20, 21)]);
+    // An entry that can't be read leaves no gap: the server has no other.
+    store.apply(&[page_of(Side::Newest, vec![text(16, "bob", "d"), text(22, "bob", "e")], true, 22)]);
+    assert_eq!(spans(&store), [(12, 22)]);
+    store.apply(&[page_of(Side::Before(seq(12)), vec![text(3, "bob", "f")], false, 22)]);
+    assert_eq!(spans(&store), [(1, 22)]);
+    let seqs = |window: Window| window.messages.iter().map(|message| message.seq.value()).collect::<Vec<_>>();
+    assert_eq!(seqs(store.window(&id(), Side::Newest, 2)), [21, 22]);
+    assert_eq!(seqs(store.window(&id(), Side::Before(seq(15)), 2)), [12, 14]);
+    assert_eq!(seqs(store.window(&id(), Side::After(seq(15)), 2)), [16, 20]);
+}
+
+/// Returns the server's row while this is the last message.
+fn row(last: &Message) -> Conversation {
+    Conversation {
+        conversation_id: id(),
+        kind: ConversationKind::Direct,
+        peer_id: Some(user("bob")),
+        title: None,
+        role: None,
+        member_count: None,
+        first_seq: None,
+        history: None,
+        post: None,
+        add: None,
+        last_message: last_message(last),
+        unread: 1,
+        mentions: None,
+        delivered_seq: Seq::ZERO,
+        read_seq: Seq::ZERO,
+        last_seq: last.seq,
+        muted_until: None,
+        mute_mentions: false,
+        archived: false,
+        blocked: false,
+    }
+}
+
+#[test]
+fn the_chat_list_follows_the_entries() {
+    let mut store = MemStore::new(user("alice"));
+    store.apply(&[Write::Row(row(&text(1, "bob", "one"))), Write::Entry(text(2, "bob", "two"))]);
+    let line = |store: &MemStore| {
+        let row = store.chats().remove(0);
+        (row.last_message.preview, row.last_message.deleted, row.unread, row.last_seq.value())
+    };
+    assert_eq!(line(&store), ("two".to_owned(), false, 2, 2));
+    let edit = Message { body: "2".to_owned(), version: Some(2), ..change(3, "bob", Kind::Edit, 2) };
+    store.apply(&[Write::Entry(edit)]);
+    assert_eq!(line(&store), ("2".to_owned(), false, 2, 3));
+    store.apply(&[Write::Read { conversation_id: id(), seq: seq(3), unread: 0, mentions: None }]);
+    store.apply(&[Write::Entry(change(4, "bob", Kind::Delete, 2))]);
+    assert_eq!(line(&store), (String::new(), true, 0, 4));
+    // The server's row from before the delete.
+    let mut old = store.chats().remove(0);
+    (old.last_seq, old.last_message.preview) = (seq(3), "2".to_owned());
+    store.apply(&[Write::Row(old.clone())]);
+    assert_eq!(line(&store), (String::new(), true, 0, 4));
+    // A row whose message the store lacks.
+    let mut store = MemStore::new(user("alice"));
+    store.apply(&[Write::Row(old), Write::Entry(change(4, "bob", Kind::Delete, 2))]);
+    assert_eq!(line(&store), (String::new(), true, 0, 4));
+}
+
+#[test]
+fn a_text_that_comes_after_its_delete_is_not_kept() {
+    let mut store = MemStore::new(user("alice"));
+    store.apply(&[Write::Entry(change(4, "bob", Kind::Delete, 2))]);
+    store.apply(&[page_of(Side::Newest, vec![text(2, "bob", "secret")], true, 3)]);
+    let found = store.window(&id(), Side::Newest, 9).messages;
+    assert_eq!((found.len(), found[0].body.as_str(), found[0].deleted_at.is_some()), (1, "", true));
+    assert_eq!(store.search("secret", 9), []);
+    let mut folded = Folded::default();
+    folded.change(&change(4, "bob", Kind::Delete, 2), &user("alice"));
+    folded.hold(text(2, "bob", "secret"), true);
+    assert!(!json!(folded).to_string().contains("secret"));
+}
+
+/// A log in which each change is possible when it comes: a message, then changes of it.
+fn log(acts: &[(u8, u8)]) -> Vec<Message> {
+    let emojis = ["👍", "🎉"].map(|emoji| Emoji::parse(emoji).unwrap());
+    let mut log = vec![text(1, "bob", "one"), text(2, "alice", "two")];
+    let mut version = [1_u64; 2];
+    let mut deleted = [false; 2];
+    let mut reacted = std::collections::BTreeMap::new();
+    for (act, pick) in acts {
+        let (number, target) = (log.len() as u64 + 1, usize::from(pick % 2));
+        let author = ["bob", "alice"][target];
+        let of_target = target as u64 + 1;
+        log.push(match act {
+            _ if deleted[target] => text(number, author, "more"),
+            0 => {
+                version[target] += 1;
+                let body = format!("edit {number}");
+                let edit = change(number, author, Kind::Edit, of_target);
+                Message { body, version: Some(version[target]), ..edit }
+            }
+            1 => {
+                deleted[target] = true;
+                change(number, author, Kind::Delete, of_target)
+            }
+            _ => {
+                let who = ["alice", "bob"][usize::from(pick / 2 % 2)];
+                let emoji = emojis.get(usize::from(*act) - 2).cloned();
+                let emoji_before = match &emoji {
+                    Some(emoji) => reacted.insert((target, who), emoji.clone()),
+                    None => reacted.remove(&(target, who)),
+                };
+                Message { emoji, emoji_before, ..change(number, who, Kind::Reaction, of_target) }
+            }
+        });
+    }
+    log
+}
+
+proptest! {
+    #[test]
+    fn entries_in_any_order_give_the_same(
+        acts in prop::collection::vec((0..5_u8, 0..4_u8), 0..12),
+        order in prop::collection::vec(any::<usize>(), 0..40),
+    ) {
+        let log = log(&acts);
+        let (mut one, mut other) = (MemStore::new(user("alice")), MemStore::new(user("alice")));
+        one.apply(&log.iter().cloned().map(Write::Entry).collect::<Vec<_>>());
+        let mixed = order.iter().map(|pick| &log[pick % log.len()]).chain(log.iter().rev());
+        other.apply(&mixed.cloned().map(Write::Entry).collect::<Vec<_>>());
+        prop_assert_eq!(one.window(&id(), Side::Newest, 99), other.window(&id(), Side::Newest, 99));
+    }
+}

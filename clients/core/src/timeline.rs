@@ -1,0 +1,754 @@
+//! The ordered view of one conversation, without I/O and clock: the app passes in the client's events, and draws the
+//! entries.
+
+pub(crate) mod changes;
+mod members;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::time::Duration;
+
+use wire::limits::TYPING_SHOWN_MS;
+use wire::{
+    Action, Channel, ClientMsgId, Conversation, ConversationKind, DeleteRequest, HistoryResult, Kind, Message,
+    ReactRequest, ReceiptsResult, Role, Seq, Side, System, Timestamp, UserId,
+};
+
+use crate::group::{EVERYBODY, Turn, turn_of};
+use crate::saved::{Outgoing, Queued};
+use crate::{Moment, ReceiptKind};
+use changes::{Changes, foresee, keep_text};
+pub use members::Readers;
+use members::{Marks, Members};
+
+/// The ordered view of one conversation: the stored messages in their current state, by `seq`, then the messages that
+/// are not stored yet.
+///
+/// Pass in the client's events and results about this conversation, in any order and any number of times. No message
+/// appears twice, and no tick falls. Change entries are not shown themselves; they change the text or reactions of
+/// their target. The user's own changes show immediately. System entries have an entry type of their own. The app keeps
+/// one timeline per conversation.
+///
+/// ```
+/// use pigeonhole_core::{Outgoing, Queued, Timeline, TimelineEntry};
+/// use wire::{ClientMsgId, Target, Timestamp, UserId};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut timeline = Timeline::new(UserId::parse("alice")?);
+/// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
+/// let target = Target::User(UserId::parse("bob")?);
+/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
+/// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
+/// timeline.queued(queued, Timestamp::from_millis(1_763_632_800_000));
+///
+/// for entry in timeline.entries(|at| at.to_string()[..10].to_owned()) {
+///     match entry {
+///         TimelineEntry::Day(day) => println!("== {day} =="),
+///         TimelineEntry::Unread(count) => println!("-- {count} new --"),
+///         TimelineEntry::Gap { .. } => println!("…"),
+///         TimelineEntry::System { message, system } => println!("{}: {system:?}", message.sender_id),
+///         TimelineEntry::Message { message, .. } if message.deleted_at.is_some() => println!("(deleted)"),
+///         TimelineEntry::Message { message, tick: Some(tick), .. } => println!("{} {tick:?}", message.body),
+///         TimelineEntry::Message { message, tick: None, .. } => println!("{}: {}", message.sender_id, message.body),
+///         TimelineEntry::Unsent { body, tick, .. } => println!("{body} {tick:?}"),
+///     }
+/// }
+/// // What `client.history(…)` has to bring for the view to be whole, and what to report with `client.read(…)`.
+/// assert_eq!((timeline.missing(), timeline.read_up_to()), (None, None));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    user_id: UserId,
+    /// All entries by `seq`: messages in their current state, and change entries without their content.
+    held: BTreeMap<Seq, Message>,
+    /// Change entries, by their target, received or not.
+    changes: BTreeMap<Seq, Changes>,
+    unsent: Vec<Unsent>,
+    /// The ids of own messages and changes that are stored.
+    stored: BTreeSet<ClientMsgId>,
+    marks: BTreeMap<UserId, Marks>,
+    kind: ConversationKind,
+    /// The marks of this group's members are known, so ticks can be shown.
+    has_receipts: bool,
+    /// In a group: the first entry that the user may see, and the last `seq` when the server reported it.
+    first: (Seq, Seq),
+    /// The newest known entry, received or not.
+    last_seq: Seq,
+    row: Option<Row>,
+    /// The server has reported the conversation's last `seq`.
+    is_known: bool,
+    opened: Option<Opened>,
+    writing: BTreeMap<UserId, Writing>,
+}
+
+/// One thing to draw.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are messages, and none is kept")]
+pub enum TimelineEntry<'a, D> {
+    /// The day of what follows. Wherever the day changes, and before the first message.
+    Day(D),
+    /// The number of unread messages when the user opened the conversation; the first of them follows.
+    Unread(u64),
+    /// Messages between these two are missing.
+    Gap {
+        /// The last one before the gap.
+        after_seq: Seq,
+        /// The first one behind it.
+        before_seq: Seq,
+    },
+    /// Something that happened to the group, of those events that are known.
+    System {
+        /// The entry: `sender_id` did it.
+        message: &'a Message,
+        /// The change of the group.
+        system: &'a System,
+    },
+    /// A stored message.
+    Message {
+        /// The message in its current state, with own changes that are not stored yet. An edited message has a
+        /// `version`. A deleted message has `deleted_at`, and neither text nor reactions.
+        message: Cow<'a, Message>,
+        /// The user wrote it, on any device.
+        own: bool,
+        /// How far an own message has come; others' have none.
+        tick: Option<Tick>,
+        /// The message that this one replies to, in its current state, perhaps deleted. With `reply_to` set, `None`
+        /// means that it has not been received.
+        quote: Option<Cow<'a, Message>>,
+        /// Own changes of the message have no reply yet.
+        changing: bool,
+        /// The last own change of it that was refused for good, until it is dismissed.
+        refused: Option<&'a Unsent>,
+    },
+    /// An own message that is not stored.
+    Unsent {
+        /// The message.
+        unsent: &'a Unsent,
+        /// The text.
+        body: &'a str,
+        /// [`Tick::Waiting`] or [`Tick::Failed`].
+        tick: Tick,
+        /// The message that this one replies to.
+        quote: Option<Cow<'a, Message>>,
+    },
+}
+
+/// How far an own message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tick {
+    /// The server refused the message for good.
+    Failed,
+    /// The server has not stored the message yet.
+    Waiting,
+    /// The server has it.
+    Stored,
+    /// A device of each other member has it.
+    Delivered,
+    /// Each other member has read it.
+    Read,
+}
+
+/// An own message or change that is not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The request. Its id is the one that `Sent::client_msg_id` returned.
+    pub queued: Queued,
+    /// When the user made it.
+    pub at: Timestamp,
+    /// For a message whose file is being uploaded, the number of uploaded bytes of its [`Upload`](crate::Upload).
+    pub uploaded: Option<u64>,
+    /// Why it will never be stored.
+    pub error: Option<String>,
+}
+
+impl Unsent {
+    fn is(&self, client_msg_id: &ClientMsgId) -> bool {
+        self.queued.client_msg_id == *client_msg_id
+    }
+}
+
+/// A user who is typing.
+#[derive(Clone, Copy, Debug)]
+struct Writing {
+    until: Moment,
+    /// The last `seq` of the conversation when the event came.
+    last_seq: Seq,
+}
+
+/// The fields of a row of the chat list, or of the list of channels.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    role: Option<Role>,
+    unread: u64,
+    mentions: Option<u64>,
+    read_seq: Seq,
+    last_seq: Seq,
+}
+
+/// Where the unread separator is: before the first message of others above this mark.
+#[derive(Clone, Debug)]
+struct Opened {
+    mark: Seq,
+    count: u64,
+    /// The server had reported the user's read mark by then.
+    is_sure: bool,
+}
+
+/// Input.
+impl Timeline {
+    /// Empty, as this user sees it.
+    pub fn new(user_id: UserId) -> Self {
+        Self {
+            user_id,
+            held: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            unsent: Vec::new(),
+            stored: BTreeSet::new(),
+            marks: BTreeMap::new(),
+            kind: ConversationKind::Direct,
+            has_receipts: false,
+            first: (Seq::ZERO, Seq::FIRST),
+            last_seq: Seq::ZERO,
+            row: None,
+            is_known: false,
+            opened: None,
+            writing: BTreeMap::new(),
+        }
+    }
+
+    /// A page of the conversation: any, and pages may overlap.
+    pub fn history(&mut self, page: HistoryResult) {
+        let HistoryResult { messages, last_seq, members, first_seq, .. } = page;
+        self.begins_at(first_seq, last_seq);
+        for message in messages {
+            self.take(message, true);
+        }
+        for member in members {
+            self.raise(&member.user_id, member.delivered_seq, member.read_seq);
+        }
+        self.known(last_seq);
+    }
+
+    /// Takes a page of the marks of the group's other members. Until the last page has come, an own message shows only
+    /// that it is stored.
+    pub fn receipts(&mut self, page: &ReceiptsResult) {
+        self.is(ConversationKind::Group);
+        self.has_receipts |= page.next_cursor.is_none();
+        for member in &page.members {
+            self.raise(&member.user_id, member.delivered_seq, member.read_seq);
+        }
+    }
+
+    /// A channel looks like a group, and a direct conversation like nothing.
+    fn is(&mut self, kind: ConversationKind) {
+        if self.kind == ConversationKind::Direct || kind == ConversationKind::Channel {
+            self.kind = kind;
+        }
+    }
+
+    fn is_channel(&self) -> bool {
+        self.kind == ConversationKind::Channel
+    }
+
+    /// Sets the first visible entry. The latest report counts, because a new join can show fewer entries than before,
+    /// or more.
+    fn begins_at(&mut self, first_seq: Option<Seq>, last_seq: Seq) {
+        let Some(first_seq) = first_seq else { return };
+        self.is(ConversationKind::Group);
+        if self.first.0 <= last_seq {
+            let (said_at, before) = std::mem::replace(&mut self.first, (last_seq, first_seq));
+            if said_at > Seq::ZERO && first_seq > before {
+                self.begun_anew();
+            }
+            // Should it be shown again, it may have changed meanwhile.
+            self.held = self.held.split_off(&first_seq);
+            self.changes = self.changes.split_off(&first_seq);
+        }
+    }
+
+    /// The next entry, or any other. An own one takes the place of the unsent one with the same id.
+    pub fn message(&mut self, message: Message) {
+        self.take(message, false);
+    }
+
+    fn take(&mut self, message: Message, from_page: bool) {
+        if self.is_own(&message)
+            && let Some(id) = &message.client_msg_id
+        {
+            self.stored.insert(id.clone());
+            self.unsent.retain(|unsent| !unsent.is(id));
+        }
+        if self.writing.get(&message.sender_id).is_some_and(|writing| writing.last_seq < message.seq) {
+            self.writing.remove(&message.sender_id);
+        }
+        self.last_seq = self.last_seq.max(message.seq);
+        if message.conversation_id.is_channel() {
+            self.is(ConversationKind::Channel);
+        } else if message.conversation_id.is_group() {
+            self.is(ConversationKind::Group);
+        }
+        if self.is_channel() && self.is_own(&message) && message.kind.counts() {
+            // The author of a post has read everything up to it.
+            self.raise(&message.sender_id.clone(), message.seq, message.seq);
+        }
+        if message.seq <= self.floor() {
+            return;
+        }
+        let was_closed = message.system.is_some() && self.is_closed();
+        if message.kind.counts() {
+            self.hold(message, from_page);
+        } else {
+            self.change(message);
+        }
+        self.reopened(was_closed);
+    }
+
+    fn reopened(&mut self, was_closed: bool) {
+        if was_closed && !self.is_closed() {
+            self.begun_anew();
+        }
+    }
+
+    /// Forgets the members and marks of a group: after a new join, the earlier ones are out of date.
+    fn begun_anew(&mut self) {
+        self.has_receipts = false;
+        self.marks.retain(|user_id, _| *user_id == self.user_id);
+    }
+
+    /// Takes a message as it was when the server read it. The timeline may know a newer state.
+    fn hold(&mut self, mut message: Message, from_page: bool) {
+        let seq = message.seq;
+        if let Some(at) = message.deleted_at {
+            let by = message.deleted_by.as_ref().unwrap_or(&message.sender_id).clone();
+            self.changes.entry(seq).or_default().delete(at, by);
+        }
+        if let Some(held) = self.held.remove(&seq) {
+            keep_text(&mut message, held);
+        }
+        // A channel's event has no reactions. Its pages have them, and the last page counts.
+        let has_reactions = !self.is_channel() || from_page || !message.reactions.is_empty();
+        let is_named = self.is_named(&message);
+        let changes = self.changes.entry(seq).or_default();
+        changes.named_viewer |= is_named;
+        if has_reactions {
+            changes.page(&message);
+        }
+        changes.apply(&mut message);
+        self.held.insert(seq, message);
+    }
+
+    /// Takes a change entry. Its content is kept with its target, which may come later.
+    fn change(&mut self, mut entry: Message) {
+        if let Some(target_seq) = entry.target_seq {
+            let changes = self.changes.entry(target_seq).or_default();
+            changes.add(&entry, &self.user_id);
+            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| target.kind.counts()) {
+                changes.apply(target);
+            }
+        }
+        entry.body.clear();
+        self.held.insert(entry.seq, entry);
+    }
+
+    /// Takes an own message or change that is not stored yet: from `send` and the like, or from the client's `outbox`
+    /// after a start. Changes of a group are not shown before they are stored.
+    pub fn queued(&mut self, queued: Queued, at: Timestamp) {
+        let id = &queued.client_msg_id;
+        let is_shown = matches!(queued.outgoing, Outgoing::Message { .. }) || queued.outgoing.target_seq().is_some();
+        if is_shown && !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
+            self.unsent.push(Unsent { queued, at, uploaded: None, error: None });
+        }
+    }
+
+    /// Takes the upload progress of an own message's file, from [`Event::Uploading`](crate::Event::Uploading).
+    pub fn uploading(&mut self, client_msg_id: &ClientMsgId, done: u64) {
+        if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.is(client_msg_id)) {
+            unsent.uploaded = Some(done);
+        }
+    }
+
+    /// Marks an own message or change as failed for good. The message remains, marked, until the app dismisses it. The
+    /// timeline reverts a change and marks its message.
+    pub fn failed(&mut self, client_msg_id: &ClientMsgId, error: impl Into<String>) {
+        if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.is(client_msg_id)) {
+            unsent.error = Some(error.into());
+        }
+    }
+
+    /// Applies an own change that has no entry, from [`Event::Reacted`](crate::Event::Reacted).
+    pub fn reacted(&mut self, queued: &Queued) {
+        self.stored.insert(queued.client_msg_id.clone());
+        let wanted = self.unsent.iter().find(|unsent| unsent.is(&queued.client_msg_id)).map(|unsent| unsent.at);
+        self.unsent.retain(|unsent| !unsent.is(&queued.client_msg_id));
+        if let Outgoing::Request(Action::React(ReactRequest { seq, emoji, .. })) = &queued.outgoing
+            && let Some(message) = self.held.get_mut(seq).filter(|message| message.kind.counts())
+        {
+            let changes = self.changes.entry(*seq).or_default();
+            changes.counted(emoji.as_ref());
+            changes.apply(message);
+        }
+        if let Outgoing::Request(Action::Delete(DeleteRequest { seq, .. })) = &queued.outgoing
+            && let Some(message) = self.held.get_mut(seq).filter(|message| message.kind.counts())
+        {
+            let changes = self.changes.entry(*seq).or_default();
+            changes.delete(wanted.unwrap_or(message.sent_at), self.user_id.clone());
+            changes.apply(message);
+        }
+    }
+
+    /// Removes a failed message or change that the user has seen. A request that is still in the outbox stays, because
+    /// the client will send it.
+    pub fn dismiss(&mut self, client_msg_id: &ClientMsgId) {
+        self.unsent.retain(|unsent| !unsent.is(client_msg_id) || unsent.error.is_none());
+    }
+
+    /// Records that a member is typing now, from [`Event::Typing`](crate::Event::Typing).
+    pub fn typing(&mut self, user_id: &UserId, now: Moment) {
+        if *user_id != self.user_id {
+            let until = now + Duration::from_millis(TYPING_SHOWN_MS);
+            self.writing.insert(user_id.clone(), Writing { until, last_seq: self.last_seq });
+        }
+    }
+
+    /// A member has everything up to here, or has read it. So has the user, by another device or by this one.
+    pub fn receipt(&mut self, kind: ReceiptKind, user_id: &UserId, seq: Seq) {
+        let read = if kind == ReceiptKind::Read { seq } else { Seq::ZERO };
+        self.raise(user_id, seq, read);
+    }
+
+    /// Takes a row of the chat list. An older row than the current one changes nothing.
+    pub fn row(&mut self, row: &Conversation) {
+        let was_closed = self.is_closed();
+        self.is(row.kind);
+        self.raise(&self.user_id.clone(), row.delivered_seq, row.read_seq);
+        let Conversation { role, unread, mentions, read_seq, last_seq, .. } = *row;
+        self.listed(Row { role, unread, mentions, read_seq, last_seq }, row.first_seq);
+        self.reopened(was_closed);
+    }
+
+    /// A row of the list of channels, as [`row`](Self::row).
+    pub fn channel(&mut self, row: &Channel) {
+        self.is(ConversationKind::Channel);
+        let Channel { role, unread, read_seq, last_seq, .. } = *row;
+        self.raise(&self.user_id.clone(), read_seq, read_seq);
+        self.listed(Row { role: Some(role), unread, mentions: None, read_seq, last_seq }, Some(row.first_seq));
+    }
+
+    fn listed(&mut self, row: Row, first_seq: Option<Seq>) {
+        self.begins_at(first_seq, row.last_seq);
+        let is_older = |other: Row| row.last_seq < other.last_seq || row.read_seq < other.read_seq;
+        if !self.row.is_some_and(is_older) {
+            self.row = Some(row);
+        }
+        self.known(row.last_seq);
+    }
+
+    /// Opens the conversation: the unread separator does not move until [`close`](Self::close).
+    pub fn open(&mut self) {
+        if self.opened.is_none() {
+            self.opened = Some(self.separator());
+        }
+    }
+
+    /// Closes the conversation.
+    pub fn close(&mut self) {
+        self.opened = None;
+    }
+
+    /// A read mark counts as a delivered one.
+    fn raise(&mut self, user_id: &UserId, delivered: Seq, read: Seq) {
+        let marks = self.marks.entry(user_id.clone()).or_default();
+        marks.delivered = marks.delivered.max(delivered).max(read);
+        marks.read = marks.read.max(read);
+    }
+
+    /// Takes the server's last `seq` and read mark of the conversation.
+    fn known(&mut self, last_seq: Seq) {
+        self.last_seq = self.last_seq.max(last_seq);
+        self.is_known = true;
+        if self.opened.as_ref().is_some_and(|opened| !opened.is_sure) {
+            self.opened = Some(self.separator());
+        }
+    }
+
+    fn separator(&self) -> Opened {
+        Opened { mark: self.own_read(), count: self.unread(), is_sure: self.is_known }
+    }
+}
+
+/// Output.
+impl Timeline {
+    /// Returns everything to draw, in order. `day_of` returns the day of a time, in the viewer's time zone and words.
+    pub fn entries<D: Clone + PartialEq>(&self, day_of: impl Fn(Timestamp) -> D) -> Vec<TimelineEntry<'_, D>> {
+        let mut entries = Vec::new();
+        let mut day = None;
+        let mut turn = |entries: &mut Vec<_>, at| {
+            let next = day_of(at);
+            if day.as_ref() != Some(&next) {
+                entries.push(TimelineEntry::Day(next.clone()));
+                day = Some(next);
+            }
+        };
+        let (first_unread, all) = (self.first_unread(), self.all_others());
+        let mut before: Option<Seq> = None;
+        for message in self.above(self.floor()) {
+            let before_seq = message.seq;
+            if let Some(after_seq) = before.replace(before_seq).filter(|before| before.next() != before_seq) {
+                entries.push(TimelineEntry::Gap { after_seq, before_seq });
+            }
+            if let Some(system) = message.system.as_ref().filter(|system| !matches!(system, System::Later(_))) {
+                turn(&mut entries, message.sent_at);
+                entries.push(TimelineEntry::System { message, system });
+            }
+            if !message.kind.counts() {
+                continue;
+            }
+            turn(&mut entries, message.sent_at);
+            if let Some((_, count)) = first_unread.filter(|(first, _)| *first == message.seq) {
+                entries.push(TimelineEntry::Unread(count));
+            }
+            let own = self.is_own(message);
+            let tick = if own { Some(tick(message.seq, all)) } else { None };
+            let (quote, seq) = (self.quote(message.reply_to), message.seq);
+            let (changing, refused) = (self.waiting(seq).next().is_some(), self.refused(seq));
+            let message = self.foreseen(message);
+            entries.push(TimelineEntry::Message { message, own, tick, quote, changing, refused });
+        }
+        for unsent in &self.unsent {
+            let Outgoing::Message { body, reply_to, .. } = &unsent.queued.outgoing else { continue };
+            turn(&mut entries, unsent.at);
+            let tick = if unsent.error.is_some() { Tick::Failed } else { Tick::Waiting };
+            entries.push(TimelineEntry::Unsent { unsent, body, tick, quote: self.quote(*reply_to) });
+        }
+        entries
+    }
+
+    /// Returns the other users who are typing now, in the order of their ids.
+    pub fn writing(&self, now: Moment) -> Vec<&UserId> {
+        self.writing.iter().filter(|(_, writing)| now < writing.until).map(|(user_id, _)| user_id).collect()
+    }
+
+    /// Returns whether the user was removed from the group or has left it. Earlier entries remain, and the user may
+    /// send nothing. For a channel, only the refusal `not_member` shows this state.
+    pub fn is_closed(&self) -> bool {
+        if self.is_channel() {
+            return false;
+        }
+        let by_row = self.row.map(|row| (row.last_seq, row.role == Some(Role::None)));
+        let by_entry = self.own_turn().map(|(seq, turn)| (seq, turn == Turn::Leaves));
+        by_row.max(by_entry).is_some_and(|(_, is_closed)| is_closed)
+    }
+
+    /// Returns the other members who have read the message at `seq`, and those who have only received it, as far as
+    /// known, without the author.
+    pub fn readers(&self, seq: Seq) -> Readers<'_> {
+        let writer = self.held.get(&seq).map(|message| &message.sender_id);
+        self.members().readers(&self.user_id, seq, writer)
+    }
+
+    fn get(&self, seq: Seq) -> Option<Cow<'_, Message>> {
+        let message = self.held.get(&seq).filter(|message| message.kind.counts() && seq > self.floor());
+        message.map(|message| self.foreseen(message))
+    }
+
+    fn quote(&self, reply_to: Option<Seq>) -> Option<Cow<'_, Message>> {
+        reply_to.and_then(|seq| self.get(seq))
+    }
+
+    fn foreseen<'a>(&'a self, message: &'a Message) -> Cow<'a, Message> {
+        let mut foreseen = Cow::Borrowed(message);
+        for unsent in self.waiting(message.seq) {
+            foresee(foreseen.to_mut(), &unsent.queued.outgoing, unsent.at, &self.user_id);
+        }
+        foreseen
+    }
+
+    /// Own changes of this message that are not stored, oldest first.
+    fn own_changes(&self, seq: Seq) -> impl DoubleEndedIterator<Item = &Unsent> {
+        self.unsent.iter().filter(move |unsent| unsent.queued.outgoing.target_seq() == Some(seq))
+    }
+
+    fn waiting(&self, seq: Seq) -> impl Iterator<Item = &Unsent> {
+        self.own_changes(seq).filter(|unsent| unsent.error.is_none())
+    }
+
+    fn refused(&self, seq: Seq) -> Option<&Unsent> {
+        self.own_changes(seq).rfind(|unsent| unsent.error.is_some())
+    }
+
+    /// Returns the next part of the conversation to request with `history`; `None` if no entry is missing.
+    pub fn missing(&self) -> Option<Side> {
+        let held = || self.held.range((Excluded(self.floor()), Unbounded)).map(|(seq, _)| seq);
+        let Some(newest) = held().next_back().copied() else {
+            return if self.last_seq > self.floor() { Some(Side::Newest) } else { None };
+        };
+        if newest < self.last_seq {
+            return Some(Side::After(newest));
+        }
+        let above = held().rev();
+        let below = held().rev().skip(1);
+        below.zip(above).find(|(below, above)| below.next() != **above).map(|(below, _)| Side::After(*below))
+    }
+
+    /// Returns the part to request with `history` when the user scrolls up; `None` if no older entry exists.
+    pub fn more_before(&self) -> Option<Side> {
+        let oldest = self.above(self.floor()).next()?.seq;
+        if oldest.previous() > self.floor() { Some(Side::Before(oldest)) } else { None }
+    }
+
+    /// Returns the number of unread messages of others, as far as known. Deleted messages count only in a channel.
+    /// While entries are missing, the number is the row's count and the messages since then.
+    pub fn unread(&self) -> u64 {
+        let mark = self.own_read();
+        let of_others = |mark| self.above(mark).filter(|message| self.awaits_reading(message)).count() as u64;
+        let held = of_others(mark);
+        let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
+        match self.row {
+            Some(row) if missing > 0 => {
+                // The number can be lower than the received messages: the row may include a delete that is missing
+                // here.
+                let known = row.unread.saturating_sub(self.deleted_since(row.last_seq, mark).count() as u64);
+                (known + of_others(mark.max(row.last_seq))).min(held + missing)
+            }
+            _ => held,
+        }
+    }
+
+    /// How many of those name the user, as far as known.
+    pub fn mentions(&self) -> u64 {
+        // A delete of an unknown message does not contain the mentions. The mentions can't be more than the unread
+        // messages.
+        self.naming().min(self.unread())
+    }
+
+    fn naming(&self) -> u64 {
+        let mark = self.own_read();
+        let naming = |mark| {
+            let naming = self.above(mark).filter(|message| self.awaits_reading(message) && self.is_named(message));
+            naming.count() as u64
+        };
+        let held = naming(mark);
+        let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
+        match self.row.and_then(|row| Some((row.last_seq, row.mentions?))) {
+            Some((last_seq, known)) if missing > 0 => {
+                let named = |target: &Seq| self.changes.get(target).is_some_and(|changes| changes.named_viewer);
+                let known = known.saturating_sub(self.deleted_since(last_seq, mark).filter(named).count() as u64);
+                (known + naming(mark.max(last_seq))).min(held + missing)
+            }
+            _ => held,
+        }
+    }
+
+    fn is_named(&self, message: &Message) -> bool {
+        message.mentions.iter().any(|id| *id == self.user_id || *id == EVERYBODY)
+    }
+
+    /// The messages of others, unread and not above `last_seq`, that were deleted by entries above it.
+    fn deleted_since(&self, last_seq: Seq, mark: Seq) -> impl Iterator<Item = Seq> {
+        // A channel counts them until they are read.
+        let counts_them = self.is_channel();
+        // In groups, an admin may delete another user's message. An unknown target counts as the own message of the
+        // delete's author.
+        let is_others = move |entry: &&Message| {
+            let target = entry.target_seq.and_then(|target| self.held.get(&target));
+            !self.is_own(target.unwrap_or(entry))
+        };
+        let deletes = self.above(last_seq).filter(|entry| entry.kind == Kind::Delete).filter(is_others);
+        let targets = deletes.filter_map(|entry| entry.target_seq);
+        targets.filter(move |target| *target > mark && *target <= last_seq && !counts_them)
+    }
+
+    /// Returns the `seq` to report with `read` when the user has seen everything shown. The message there is the last
+    /// unread one of others that is not deleted and has no gap before it. `None` if there is nothing to report.
+    pub fn read_up_to(&self) -> Option<Seq> {
+        let mark = self.own_read();
+        let mut last = None;
+        let mut before: Option<Seq> = None;
+        for message in self.above(self.floor()) {
+            let seq = message.seq;
+            if before.replace(seq).is_some_and(|before| before.next() != seq) && seq.previous() > mark {
+                break;
+            }
+            if seq > mark && self.awaits_reading(message) {
+                last = Some(seq);
+            }
+        }
+        last
+    }
+
+    /// Above the own read mark, it is unread.
+    fn awaits_reading(&self, message: &Message) -> bool {
+        message.kind.counts() && (message.deleted_at.is_none() || self.is_channel()) && !self.is_own(message)
+    }
+
+    fn is_own(&self, message: &Message) -> bool {
+        message.sender_id == self.user_id
+    }
+
+    fn own_read(&self) -> Seq {
+        let read = self.marks.get(&self.user_id).map_or(Seq::ZERO, |marks| marks.read);
+        // The marks of who joins stand just before that.
+        let joined = self.own_turn().filter(|(_, turn)| *turn == Turn::Joins);
+        read.max(joined.map_or(Seq::ZERO, |(seq, _)| seq.previous())).max(self.floor())
+    }
+
+    /// The last entry that is shown with which the user joined or left.
+    fn own_turn(&self) -> Option<(Seq, Turn)> {
+        let mut shown = self.held.range((Excluded(self.floor()), Unbounded)).rev();
+        shown.find_map(|(seq, entry)| Some((*seq, turn_of(entry, &self.user_id)?)))
+    }
+
+    fn members(&self) -> Members<'_> {
+        Members::new(&self.marks, self.above(self.floor()))
+    }
+
+    /// Up to here nothing is shown.
+    fn floor(&self) -> Seq {
+        self.first.1.previous()
+    }
+
+    fn above(&self, mark: Seq) -> impl Iterator<Item = &Message> {
+        self.held.range((Excluded(mark), Unbounded)).map(|(_, message)| message)
+    }
+
+    /// The message that the separator is before, once it is certain which one that is, and how many were unread.
+    fn first_unread(&self) -> Option<(Seq, u64)> {
+        let Opened { mark, count, .. } = self.opened.as_ref().filter(|opened| opened.count > 0)?;
+        let mut next = mark.next();
+        for message in self.above(*mark) {
+            if message.seq != next {
+                return None;
+            }
+            if self.awaits_reading(message) {
+                return Some((next, *count));
+            }
+            next = next.next();
+        }
+        None
+    }
+
+    /// Up to where all others have the conversation, and have read it; `None`: there are no others, or it isn't known.
+    fn all_others(&self) -> Option<(Seq, Seq)> {
+        if self.kind != ConversationKind::Direct && !self.has_receipts {
+            return None;
+        }
+        self.members().all_others(&self.user_id)
+    }
+}
+
+fn tick(seq: Seq, all: Option<(Seq, Seq)>) -> Tick {
+    match all {
+        Some((_, read)) if seq <= read => Tick::Read,
+        Some((delivered, _)) if seq <= delivered => Tick::Delivered,
+        _ => Tick::Stored,
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod folding;

@@ -1,0 +1,194 @@
+//! The state of a message after its change entries, in whichever order they and the message come.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use wire::limits::REACTIONS_SHOWN_MAX;
+use wire::{Action, EditRequest, Emoji, Kind, Message, ReactRequest, Reaction, Seq, Timestamp, UserId};
+
+use crate::saved::Outgoing;
+
+/// The known changes of one message, received or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Changes {
+    text: Option<Text>,
+    deleted: Option<(Timestamp, UserId)>,
+    /// The message mentions the viewer, or did before its delete: a row may still count the mention.
+    pub named_viewer: bool,
+    /// The newest page's state, by the highest of these: the `seq` of the last reaction included, and the counts.
+    page: (Option<Seq>, Vec<Reaction>),
+    /// The reactions above that.
+    reactions: BTreeMap<Seq, Step>,
+}
+
+/// The effect of one reaction.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+struct Step {
+    mine: bool,
+    emoji: Option<Emoji>,
+    before: Option<Emoji>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+struct Text {
+    version: u64,
+    edited_at: Timestamp,
+    body: String,
+}
+
+impl Changes {
+    pub(crate) fn add(&mut self, entry: &Message, viewer: &UserId) {
+        match entry.kind {
+            // An edit without a version has no effect: its target is deleted.
+            Kind::Edit => {
+                if let Some(version) = entry.version {
+                    self.edit(Text { version, edited_at: entry.sent_at, body: entry.body.clone() });
+                }
+            }
+            Kind::Delete => self.delete(entry.sent_at, entry.sender_id.clone()),
+            Kind::Reaction if Some(entry.seq) > self.page.0 && self.deleted.is_none() => {
+                let (emoji, before) = (entry.emoji.clone(), entry.emoji_before.clone());
+                self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
+            }
+            // The known page includes the entry, or the entry changes nothing.
+            Kind::Reaction | Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => {}
+        }
+    }
+
+    /// The message, as some page has it.
+    pub(crate) fn page(&mut self, message: &Message) {
+        if message.reactions_seq >= self.page.0 && self.deleted.is_none() {
+            self.page = (message.reactions_seq, message.reactions.clone());
+            self.reactions.retain(|seq, _| Some(*seq) > message.reactions_seq);
+        }
+    }
+
+    /// Sets the viewer's current reaction, which has no entry.
+    pub(super) fn counted(&mut self, emoji: Option<&Emoji>) {
+        if self.deleted.is_none() {
+            react(&mut self.page.1, emoji);
+        }
+    }
+
+    fn edit(&mut self, text: Text) {
+        let is_newer = |held: &Text| (text.version, text.edited_at) > (held.version, held.edited_at);
+        // The text of a deleted message is not kept, however late the text comes.
+        if self.deleted.is_none() && self.text.as_ref().is_none_or(is_newer) {
+            self.text = Some(text);
+        }
+    }
+
+    pub(crate) fn delete(&mut self, at: Timestamp, by: UserId) {
+        self.text = None;
+        self.page.1.clear();
+        self.reactions.clear();
+        self.deleted.get_or_insert((at, by));
+    }
+
+    /// Makes the message, as some page had it, what it is by now.
+    pub(crate) fn apply(&self, message: &mut Message) {
+        if let Some((at, by)) = &self.deleted {
+            empty(message, *at, by.clone());
+            return;
+        }
+        if let Some(Text { version, edited_at, body }) = &self.text
+            && (Some(*version), Some(*edited_at)) > (message.version, message.edited_at)
+        {
+            (message.version, message.edited_at) = (Some(*version), Some(*edited_at));
+            message.body.clone_from(body);
+        }
+        message.reactions_seq = self.reactions.keys().next_back().copied().or(self.page.0);
+        message.reactions = self.reactions();
+    }
+
+    /// Returns the current reactions of all users.
+    fn reactions(&self) -> Vec<Reaction> {
+        let mut counts: BTreeMap<&Emoji, i64> = BTreeMap::new();
+        let mut mine = None;
+        for Reaction { emoji, count, mine: is_mine } in &self.page.1 {
+            counts.insert(emoji, i64::try_from(*count).unwrap_or(i64::MAX) - i64::from(*is_mine));
+            mine = if *is_mine { Some(emoji) } else { mine };
+        }
+        for step in self.reactions.values() {
+            if step.mine {
+                // The earlier own reaction is known, even if the entry does not contain it.
+                mine = step.emoji.as_ref();
+                continue;
+            }
+            for (emoji, more) in [(&step.emoji, 1), (&step.before, -1)] {
+                if let Some(emoji) = emoji {
+                    *counts.entry(emoji).or_default() += more;
+                }
+            }
+        }
+        if let Some(mine) = mine {
+            *counts.entry(mine).or_default() += 1;
+        }
+        let some = |(emoji, count): (&Emoji, i64)| {
+            let count = u64::try_from(count).ok().filter(|count| *count > 0)?;
+            Some(Reaction { emoji: emoji.clone(), count, mine: mine == Some(emoji) })
+        };
+        shown(counts.into_iter().filter_map(some).collect())
+    }
+}
+
+/// Keeps the known text, if it is newer than the one that came.
+pub(crate) fn keep_text(came: &mut Message, held: Message) {
+    // Each version has one text. A former member gets an empty text if the message was changed after the member left.
+    let (known, other) = ((held.version, held.edited_at), (came.version, came.edited_at));
+    if known > other || (known == other && came.body.is_empty()) {
+        (came.body, came.version, came.edited_at) = (held.body, held.version, held.edited_at);
+    }
+}
+
+/// The message, once an own change of it, made at this time, is stored.
+pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, own: &UserId) {
+    if message.deleted_at.is_some() {
+        return;
+    }
+    match change {
+        Outgoing::Request(Action::Edit(EditRequest { body, .. })) => {
+            message.body.clone_from(body);
+            (message.version, message.edited_at) = (Some(message.version.unwrap_or(1) + 1), Some(at));
+        }
+        Outgoing::Request(Action::Delete(_)) => empty(message, at, own.clone()),
+        Outgoing::Request(Action::React(ReactRequest { emoji, .. })) => react(&mut message.reactions, emoji.as_ref()),
+        // The others change no message.
+        Outgoing::Message { .. } | Outgoing::Request(_) => {}
+    }
+}
+
+fn empty(message: &mut Message, at: Timestamp, by: UserId) {
+    message.body.clear();
+    message.reactions.clear();
+    message.media = None;
+    message.mentions.clear();
+    message.reactions_seq = None;
+    (message.version, message.edited_at) = (None, None);
+    (message.deleted_at, message.deleted_by) = (Some(at), Some(by));
+}
+
+/// Replaces the viewer's reaction in the counts.
+fn react(reactions: &mut Vec<Reaction>, emoji: Option<&Emoji>) {
+    for reaction in reactions.iter_mut().filter(|reaction| reaction.mine) {
+        reaction.count = reaction.count.saturating_sub(1);
+        reaction.mine = false;
+    }
+    if let Some(emoji) = emoji {
+        match reactions.iter_mut().find(|reaction| reaction.emoji == *emoji) {
+            Some(reaction) => (reaction.count, reaction.mine) = (reaction.count + 1, true),
+            None => reactions.push(Reaction { emoji: emoji.clone(), count: 1, mine: true }),
+        }
+    }
+    reactions.retain(|reaction| reaction.count > 0);
+    *reactions = shown(std::mem::take(reactions));
+}
+
+/// Sorts as the server does: the most frequent first, then by characters, up to the limit.
+fn shown(mut reactions: Vec<Reaction>) -> Vec<Reaction> {
+    reactions.sort_by(|one, other| (Reverse(one.count), &one.emoji).cmp(&(Reverse(other.count), &other.emoji)));
+    reactions.truncate(REACTIONS_SHOWN_MAX);
+    reactions
+}

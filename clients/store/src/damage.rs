@@ -1,0 +1,56 @@
+//! A damaged store: its copy, and what can be saved from it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+/// Deletes do not reach a copy, so no copy stays for longer.
+const COPY_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The ends of the names of a database's journals.
+const JOURNALS: [&str; 2] = ["-wal", "-shm"];
+
+pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+pub(crate) fn copy_of(path: &Path) -> PathBuf {
+    beside(path, ".broken")
+}
+
+/// Renames the damaged file. Returns the requests of its outbox that can be read, as their JSON.
+pub(crate) fn set_aside(path: &Path) -> io::Result<Vec<String>> {
+    let outbox = outbox(path).unwrap_or_default();
+    fs::rename(path, copy_of(path))?;
+    for end in JOURNALS {
+        match fs::rename(beside(path, end), beside(&copy_of(path), end)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(outbox)
+}
+
+/// Reads row by row, up to the first that can't be read.
+fn outbox(path: &Path) -> rusqlite::Result<Vec<String>> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut select = connection.prepare("SELECT request FROM outbox ORDER BY n")?;
+    let rows = select.query_map((), |row| row.get(0))?;
+    Ok(rows.map_while(Result::ok).collect())
+}
+
+/// Removes a copy that is too old. A copy of unknown age stays.
+pub(crate) fn remove_old_copy(path: &Path) {
+    let copy = copy_of(path);
+    let age = fs::metadata(&copy).and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
+    if age.is_some_and(|age| age > COPY_AGE_MAX) {
+        for end in ["", "-wal", "-shm"] {
+            // The next start tries again.
+            let _ = fs::remove_file(beside(&copy, end));
+        }
+    }
+}

@@ -1,0 +1,17 @@
+CREATE TABLE meta(key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+-- A `num` is never used again, because the keys of a conversation's messages contain it.
+CREATE TABLE conversation(num INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, held_seq INT, sent_at INT,
+  listed TEXT) STRICT;
+CREATE INDEX conversation_list ON conversation(sent_at DESC, id) WHERE sent_at IS NOT NULL;
+-- key: num * 4294967296 + seq. A page is one range of keys.
+CREATE TABLE message(key INTEGER PRIMARY KEY, sent_at INT, value TEXT NOT NULL) STRICT;
+-- rowid: the key of the message. `ascii` takes each character outside of ASCII as a part of a word. With `secure-delete`,
+-- `detail=none` loses a message in its word's list after another one changed.
+CREATE VIRTUAL TABLE search USING fts5(words, content='', columnsize=0, detail=column, tokenize='ascii');
+INSERT INTO search(search, rank) VALUES('secure-delete', 1);
+CREATE TABLE span(num INT NOT NULL, from_seq INT NOT NULL, to_seq INT NOT NULL, PRIMARY KEY(num, from_seq)) STRICT,
+  WITHOUT ROWID;
+CREATE TABLE outbox(n INTEGER PRIMARY KEY AUTOINCREMENT, client_msg_id TEXT NOT NULL, request TEXT NOT NULL) STRICT;
+CREATE INDEX outbox_id ON outbox(client_msg_id);
+PRAGMA application_id = 0x50474E31;
+PRAGMA user_version = 1;

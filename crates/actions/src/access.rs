@@ -1,0 +1,115 @@
+//! A user's access to a conversation, by the user's own row of it.
+
+use domain::{ChannelRow, Entry, Failure, Membership, RosterRow, Sight};
+use store::inbox::Standing;
+use store::{Store, channels, heads, inbox, roster};
+use wire::{ConversationId, ConversationKind, Refusal, Seq, Target, UserId};
+
+/// The user's own row, as it was read just now.
+#[derive(Debug)]
+pub enum Access {
+    Direct(Box<Standing>),
+    /// The row of the member list, also of a user who has just left.
+    Group(Option<RosterRow>),
+    Channel(Option<ChannelRow>),
+}
+
+/// Reads the row: one call, whatever the kind.
+pub(crate) async fn own(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Access, Failure> {
+    Ok(match conversation.kind() {
+        ConversationKind::Direct => Access::Direct(Box::new(inbox::standing(store, user, conversation).await?)),
+        ConversationKind::Group => Access::Group(roster::get(store, conversation, user).await?),
+        ConversationKind::Channel => Access::Channel(channels::get(store, user, conversation).await?),
+    })
+}
+
+impl Access {
+    /// Returns the first entry that the user sees as a member.
+    ///
+    /// # Errors
+    /// `not_member`
+    pub fn first_seq(&self) -> Result<Seq, Refusal> {
+        let first = match self {
+            Self::Direct(standing) => standing.membership.as_ref().map(Membership::first_seq),
+            Self::Group(own) => own.as_ref().filter(|own| own.is_member()).map(|own| own.from_seq),
+            Self::Channel(own) => own.as_ref().map(|own| own.first_seq),
+        };
+        first.ok_or(Refusal::NotMember)
+    }
+
+    /// Decides whether the user may upload something for this target. `send` decides everything else.
+    ///
+    /// # Errors
+    /// `not_member`; in a direct conversation also `forbidden`.
+    pub fn check_upload(&self, target: &Target) -> Result<(), Refusal> {
+        let Self::Direct(standing) = self else { return self.first_seq().map(drop) };
+        // A service reads nothing.
+        let is_to_service = match (target, &standing.membership) {
+            (Target::User(to), _) => to.is_service(),
+            (Target::Conversation(_), Some(own)) => own.audience().others().iter().any(UserId::is_service),
+            (Target::Conversation(_), None) => return Err(Refusal::NotMember),
+        };
+        if standing.blocked || is_to_service { Err(Refusal::Forbidden) } else { Ok(()) }
+    }
+
+    /// The row of the member list that a writer in a group or a channel has.
+    pub(crate) fn into_member(self) -> Option<RosterRow> {
+        match self {
+            Self::Direct(_) => None,
+            Self::Group(own) => own,
+            Self::Channel(own) => own.as_ref().map(ChannelRow::as_member),
+        }
+    }
+
+    /// Returns the visible part of a conversation whose log ended at `end` before the row was read. Returns `None`
+    /// without a row.
+    fn sight(&self, end: Option<Seq>) -> Option<Sight> {
+        match self {
+            Self::Direct(standing) => {
+                standing.membership.as_ref().map(|row| Sight { last: row.end.seq, ..Sight::WHOLE })
+            }
+            Self::Group(own) => {
+                let own = own.as_ref()?;
+                Some(Sight { first: own.from_seq, last: own.left_seq.or(end)?, has_left: !own.is_member() })
+            }
+            Self::Channel(own) => Some(Sight { first: own.as_ref()?.first_seq, last: end?, has_left: false }),
+        }
+    }
+}
+
+/// Returns what a member sees of the conversation, or a user who was one.
+pub(crate) async fn visible(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Sight, Failure> {
+    let end = match conversation.kind() {
+        ConversationKind::Direct => None,
+        // The head first: a user who is a member after that may see everything up to there.
+        ConversationKind::Group | ConversationKind::Channel => {
+            Some(heads::get(store, conversation).await?.ok_or(Refusal::NotMember)?.end.seq)
+        }
+    };
+    let access = own(store, user, conversation).await?;
+    if let Some(sight) = access.sight(end) {
+        return Ok(sight);
+    }
+    let Access::Group(_) = access else { return Err(Refusal::NotMember.into()) };
+    // A former member has an inbox row that says so, once the member list has none.
+    let row = inbox::get(store, user, conversation).await?;
+    let sight = row.as_ref().filter(|row| !row.is_open()).map(Membership::sight);
+    sight.ok_or_else(|| Refusal::NotMember.into())
+}
+
+/// Returns what the user sees of entries that were read after `sight`. A message that was changed behind the end of `sight` takes a
+/// second look: the user is still a member, or left before the change.
+pub(crate) async fn seen_again(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+    sight: Sight,
+    entries: &[&Entry],
+) -> Result<Sight, Failure> {
+    if !entries.iter().any(|entry| sight.is_short_of(entry)) {
+        return Ok(sight);
+    }
+    let now = visible(store, user, conversation).await?;
+    // The new row is of a later membership, and these entries are from before it.
+    if now.first > sight.first { Ok(sight) } else { Ok(Sight { first: sight.first, ..now }) }
+}

@@ -1,0 +1,9 @@
+//! Direct conversations, of two users or of one with themselves. An entry writes the inbox rows of its members.
+
+mod append;
+mod change;
+mod tell;
+
+pub(crate) use append::append;
+pub(crate) use change::change;
+pub(crate) use tell::{tell_appended, told_of_typing};

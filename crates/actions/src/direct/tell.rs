@@ -1,0 +1,34 @@
+//! The events of a direct conversation.
+
+use deliver::{Delivered, Delivery};
+use domain::{Audience, ConnectionId, Failure, Sight};
+use store::{Store, inbox};
+use wire::{ConversationId, Refusal, ServerEvent, UserId};
+
+use crate::Actions;
+use crate::entry::Appended;
+
+/// Sends a new entry to both members, but not to the connection that the request came from.
+pub(crate) async fn tell_appended(
+    actions: &Actions,
+    appended: &Appended,
+    audience: &Audience,
+    from: Option<&ConnectionId>,
+) -> Vec<Delivered> {
+    let Some(entry) = &appended.entry else { return vec![] };
+    let event = |user: &UserId| ServerEvent::messages_new(entry.seen_by(user, &Sight::WHOLE));
+    let except = |user: &UserId| from.filter(|_| user == audience.own());
+    let to = |user| Delivery { user, event: event(user), except: except(user) };
+    let deliveries: Vec<Delivery> = audience.people().map(to).collect();
+    actions.fanout.deliver(actions.now(), &deliveries).await
+}
+
+/// Returns the user who gets `typing`.
+pub(crate) async fn told_of_typing(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+) -> Result<Vec<UserId>, Failure> {
+    let row = inbox::get(store, user, conversation).await?.ok_or(Refusal::NotMember)?;
+    Ok(row.told_of_typing().others().to_vec())
+}

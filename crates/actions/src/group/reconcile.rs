@@ -1,0 +1,440 @@
+//! Brings the members' inbox rows of a group to the end of its log, and sends the members the events.
+//!
+//! Any process can do it at any time, twice and concurrently, and can stop at any line. A row applies each entry once,
+//! by a condition on the row as it was read, and the process that moved the row posts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use deliver::{Delivered, Delivery};
+use domain::{ConnectionId, Entry, Failure, Head, Logged, Membership, Moved, RosterRow, error_chain, fold, split};
+use futures_util::{StreamExt as _, stream};
+use store::heads::{self};
+use store::inbox::{self, MemberRows, Update};
+use store::messages::{self};
+use store::{Store, roster, views};
+use tokio::sync::OnceCell;
+use tokio::time::{sleep, timeout};
+use wire::{ConversationId, Message, Seq, ServerEvent, Side, UserId};
+
+use crate::Actions;
+use crate::log::{ENTRIES_AT_ONCE_MAX, LOOKS_MAX, Reconciled, dense, readable_head};
+use crate::retry::pause;
+
+/// Members whose rows are written concurrently.
+const MEMBERS_AT_ONCE_MAX: usize = 64;
+/// Times that a row is written which others write meanwhile.
+const MOVES_MAX: u32 = 5;
+/// One write of a member's row, with the SDK's own second try: the group does not wait longer for one member.
+const MOVE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A group as this process has just committed it: nothing of that is read again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub head: &'a Head,
+    /// The whole member list at the commit, if it was read.
+    pub roster: Option<&'a [RosterRow]>,
+    /// The last entry of the log.
+    pub entry: &'a Entry,
+}
+
+/// Brings every member's row of the group to the end of its log, or to the end that is `known`.
+pub(crate) async fn reconcile(
+    actions: &Actions,
+    conversation: &ConversationId,
+    known: Option<Known<'_>>,
+) -> Result<Reconciled, Failure> {
+    let store = &actions.store;
+    let mut done = Reconciled::default();
+    let mut left_out = LeftOut::default();
+    let (mut looks, mut members, mut known) = (0, 0, known);
+    loop {
+        // A second round is behind what is known.
+        let known = known.take();
+        let head = match known {
+            Some(known) => known.head.clone(),
+            None => match readable_head(store, conversation, &mut done.unreadable).await? {
+                Some(head) => head,
+                None => break,
+            },
+        };
+        done.end = head.end.seq;
+        let roster = match known.and_then(|known| known.roster) {
+            Some(roster) => (roster.to_vec(), 0),
+            None => roster::list(store, conversation, true).await?,
+        };
+        let state = State::read(store, head, roster, &mut left_out, &mut done).await?;
+        members = state.roster.len() + left_out.users.len();
+        let Some(behind) = state.lowest() else { break };
+        let entries = match known.filter(|known| known.entry.place.seq == behind.next()) {
+            Some(known) => Entries::of(known.entry.clone()),
+            None => Entries::read(store, conversation, behind, state.head.end.seq).await?,
+        };
+        let Some(last) = entries.last() else {
+            // Half of a transaction shows: the head, and not yet the entry.
+            looks += 1;
+            if looks == LOOKS_MAX {
+                done.failed = Some(Failure::Unavailable("an entry of a group is missing".into()));
+                break;
+            }
+            sleep(pause(looks, 1.0)).await;
+            continue;
+        };
+        move_all(actions, &state, &entries, &mut left_out, &mut done).await;
+        if last >= state.head.end.seq {
+            break;
+        }
+    }
+    done.may_pass = left_out.passing > 0;
+    // Then it is the table, and no neighbour of theirs.
+    if left_out.passing > 1 && left_out.passing * 2 > members {
+        done.failed.get_or_insert_with(|| {
+            Failure::Unavailable("most rows of the members in InboxTable were not read or written".into())
+        });
+    }
+    // A group that failed is tried again as a whole.
+    if done.failed.is_none() {
+        done.left_behind = left_out.users.len() as u64;
+    }
+    Ok(done)
+}
+
+/// Members whose rows stay behind, so that they delay no other member.
+#[derive(Debug, Default)]
+struct LeftOut {
+    users: BTreeSet<UserId>,
+    /// The number of members whose rows may be writable in a moment.
+    passing: usize,
+}
+
+impl LeftOut {
+    fn add(&mut self, user: UserId, passes: bool) {
+        self.passing += usize::from(self.users.insert(user) && passes);
+    }
+
+    /// Adds members whose rows the table did not return.
+    fn add_unread(&mut self, users: Vec<UserId>) {
+        for user in users {
+            tracing::warn!(user_id = user.as_str(), "an inbox row was not read; it is left behind");
+            self.add(user, true);
+        }
+    }
+}
+
+/// Reconciles, and removes the member-list rows of former members whose inbox rows record the leave.
+pub(crate) async fn reconcile_and_settle(
+    actions: &Actions,
+    conversation: &ConversationId,
+) -> Result<Reconciled, Failure> {
+    let mut done = reconcile(actions, conversation, None).await?;
+    for (user, left_seq) in &done.settled {
+        if let Err(error) = roster::settle(&actions.store, conversation, user, *left_seq).await {
+            tracing::warn!(error = error_chain(&error), "the member-list row of a former member was not removed");
+            done.may_pass = true;
+        }
+    }
+    Ok(done)
+}
+
+/// Brings the user's own row of the group to the end of its log, and waits for no other member. Returns the row as it
+/// is then. `row`: as it was read.
+pub(crate) async fn touch(
+    actions: &Actions,
+    user: &UserId,
+    conversation: &ConversationId,
+    mut row: Option<Membership>,
+) -> Result<Option<Membership>, Failure> {
+    let store = &actions.store;
+    let Some(head) = store::if_readable(heads::get(store, conversation).await, "a head")? else { return Ok(row) };
+    let Some(head) = head else { return Ok(None) };
+    let own = store::if_readable(roster::get(store, conversation, user).await, "a row of a roster")?;
+    let Some(own) = own else { return Ok(row) };
+    while let Some(behind) = behind(row.as_ref(), own.as_ref(), head.end.seq) {
+        let entries = Entries::read(store, conversation, behind, head.end.seq).await?;
+        if entries.last().is_none() {
+            break;
+        }
+        if let Step::Failed { failure, .. } = move_one(actions, conversation, user, row, &entries).await {
+            return Err(failure);
+        }
+        let moved = inbox::get(store, user, conversation).await?;
+        // Nothing there concerned them: the head is of a time when they had left.
+        if moved.as_ref().is_none_or(|moved| moved.end.seq <= behind) {
+            return Ok(moved);
+        }
+        row = moved;
+    }
+    Ok(row)
+}
+
+/// A group and its members, each part read after the one that it is compared with, or vouched for by a commit.
+struct State {
+    head: Head,
+    roster: BTreeMap<UserId, RosterRow>,
+    rows: BTreeMap<UserId, Membership>,
+}
+
+impl State {
+    /// Reads the inbox rows of the member list, of which some rows were unreadable.
+    async fn read(
+        store: &Store,
+        head: Head,
+        (mut roster, unreadable): (Vec<RosterRow>, u64),
+        left_out: &mut LeftOut,
+        done: &mut Reconciled,
+    ) -> Result<Self, Failure> {
+        // A service looks at nothing, so it has no view.
+        roster.retain(|row| !row.user_id.is_service() && !left_out.users.contains(&row.user_id));
+        let users: Vec<UserId> = roster.iter().map(|row| row.user_id.clone()).collect();
+        let views = views::glance(store, &head.conversation_id, &users).await?;
+        let unread: BTreeSet<&UserId> = views.unreadable.iter().chain(&views.left).collect();
+        roster.retain(|row| !unread.contains(&row.user_id));
+        done.unreadable = unreadable + views.unreadable.len() as u64;
+        left_out.add_unread(views.left);
+        let roster = roster.into_iter().map(|row| (row.user_id.clone(), row)).collect();
+        let rows = views.rows.into_iter().map(|row| (row.user_id.clone(), row)).collect();
+        let state = Self { head, roster, rows };
+        for member in state.roster.values() {
+            let left = state.rows.get(&member.user_id).and_then(|row| row.view()?.left_seq);
+            if let Some(seq) = member.left_seq.filter(|seq| left == Some(*seq)) {
+                done.settled.push((member.user_id.clone(), seq));
+            }
+        }
+        Ok(state)
+    }
+
+    /// Behind which entry the one who is most behind goes on.
+    fn lowest(&self) -> Option<Seq> {
+        self.roster.keys().filter_map(|user| self.behind(user)).min()
+    }
+
+    /// Behind which entry the user's row goes on.
+    fn behind(&self, user: &UserId) -> Option<Seq> {
+        behind(self.rows.get(user), self.roster.get(user), self.head.end.seq)
+    }
+}
+
+/// Returns the entry behind which a member's row continues, or `None` if the row is complete. A member who joined again
+/// does not see the entries between the two memberships.
+fn behind(row: Option<&Membership>, member: Option<&RosterRow>, end: Seq) -> Option<Seq> {
+    let left = row.and_then(Membership::view).and_then(|view| view.left_seq);
+    let from = match (row, left) {
+        (Some(row), None) => row.end.seq,
+        (_, left) => {
+            let joined = member?.joined_seq;
+            if left.is_some_and(|left| left >= joined) {
+                return None;
+            }
+            joined.previous()
+        }
+    };
+    (from < end).then_some(from)
+}
+
+/// Entries of a log, one after the other.
+struct Entries {
+    /// If a frame can't hold all of them, the later ones have neither text nor media. Large entries so cost a round
+    /// what small ones do.
+    outlines: Vec<Logged>,
+    /// Whether a frame holds all of them, as they are.
+    fits: bool,
+    /// All entries with their texts, read once a member is connected. `None`: they can't be read.
+    whole: OnceCell<Option<Vec<Logged>>>,
+}
+
+impl Entries {
+    /// Only this one. No entry is larger than a frame.
+    fn of(entry: Entry) -> Self {
+        Self { outlines: vec![Logged::Entry(Box::new(entry))], fits: true, whole: OnceCell::new() }
+    }
+
+    async fn read(store: &Store, conversation: &ConversationId, behind: Seq, end: Seq) -> Result<Self, Failure> {
+        let listed = messages::list(store, conversation, Side::After(behind), ENTRIES_AT_ONCE_MAX).await?;
+        let mut fits = listed.fits();
+        let mut outlines = dense(listed, behind);
+        let (last, room) = (outlines.last().map(Logged::seq), ENTRIES_AT_ONCE_MAX.saturating_sub(outlines.len()));
+        if let Some(last) = last.filter(|last| *last < end && room > 0) {
+            let rest = dense(messages::outlines(store, conversation, last, room).await?, last);
+            fits &= rest.is_empty();
+            outlines.extend(rest);
+        }
+        Ok(Self { outlines, fits, whole: OnceCell::new() })
+    }
+
+    fn last(&self) -> Option<Seq> {
+        self.outlines.last().map(Logged::seq)
+    }
+
+    /// Returns the entries with their texts, read once for all members.
+    async fn whole(&self, store: &Store, conversation: &ConversationId) -> Option<&[Logged]> {
+        let read = || async {
+            let (first, last) = (self.outlines.first()?.seq(), self.last()?);
+            match messages::range(store, conversation, &(first.value()..=last.value())).await {
+                Ok(listed) => Some(dense(listed, first.previous())),
+                Err(error) => {
+                    tracing::warn!(
+                        error = error_chain(&error),
+                        "the entries of a group were not read; no event was sent"
+                    );
+                    None
+                }
+            }
+        };
+        self.whole.get_or_init(read).await.as_deref()
+    }
+}
+
+/// Applies these entries to the rows of all members. Members whose rows stay behind go to `left_out`, so that they
+/// delay no other member. Their row could not be read or written, or they joined with an entry that this version can't
+/// read.
+async fn move_all(actions: &Actions, state: &State, entries: &Entries, left_out: &mut LeftOut, done: &mut Reconciled) {
+    let conversation = &state.head.conversation_id;
+    let last = entries.last().unwrap_or_default();
+    let is_due = |user: &UserId| state.behind(user).is_some_and(|from| from < last);
+    let known = state.roster.keys().map(|user| (user.clone(), state.rows.get(user).cloned()));
+    let mut targets: Vec<(UserId, Option<Membership>)> = known.collect();
+    // From the entry itself: the roster may not show them yet.
+    let joiners = entries.outlines.iter().flat_map(Logged::joiners).filter(|user| !user.is_service());
+    let unknown = joiners.filter(|user| !state.roster.contains_key(user) && !left_out.users.contains(user));
+    let unknown: BTreeSet<UserId> = unknown.cloned().collect();
+    let unknown: Vec<UserId> = unknown.into_iter().collect();
+    let MemberRows { rows, unreadable, left } = newcomers(&actions.store, conversation, &unknown).await;
+    let mut rows: BTreeMap<UserId, Membership> = rows.into_iter().map(|row| (row.user_id.clone(), row)).collect();
+    let unread: BTreeSet<&UserId> = unreadable.iter().chain(&left).collect();
+    let read = unknown.into_iter().filter(|user| !unread.contains(user));
+    targets.extend(read.map(|user| {
+        let row = rows.remove(&user);
+        (user, row)
+    }));
+    left_out.add_unread(left);
+    let moving = targets.into_iter().map(async |(user, row)| {
+        let step = move_one(actions, conversation, &user, row, entries).await;
+        (user, step)
+    });
+    let mut moving = stream::iter(moving).buffer_unordered(MEMBERS_AT_ONCE_MAX);
+    while let Some((user, step)) = moving.next().await {
+        match step {
+            Step::Moved(row, delivered) => {
+                done.moved += 1;
+                done.delivered.extend(delivered);
+                if let Some(left) = row.view().and_then(|view| view.left_seq) {
+                    done.settled.push((user, left));
+                }
+            }
+            Step::Nothing if is_due(&user) => {
+                let user_id = user.as_str();
+                tracing::error!(user_id, "an inbox row is left behind: the entry of the join is unreadable");
+                left_out.add(user, false);
+            }
+            Step::Nothing | Step::Elsewhere => {}
+            Step::Failed { failure, passes } => {
+                let (user_id, error) = (user.as_str(), error_chain(&failure));
+                tracing::warn!(user_id, error, "an inbox row is left behind");
+                left_out.add(user, passes);
+            }
+        }
+    }
+}
+
+/// Returns the rows of new members. A failed read leaves out these members alone.
+async fn newcomers(store: &Store, conversation: &ConversationId, users: &[UserId]) -> MemberRows<Membership> {
+    if users.is_empty() {
+        return MemberRows::default();
+    }
+    views::glance(store, conversation, users).await.unwrap_or_else(|error| {
+        tracing::warn!(error = error_chain(&error), "the inbox rows of new members were not read");
+        MemberRows { left: users.to_vec(), ..MemberRows::default() }
+    })
+}
+
+/// The outcome for one member's row.
+enum Step {
+    Moved(Box<Membership>, Vec<Delivered>),
+    /// Another process moved the row, and posts.
+    Elsewhere,
+    /// None of the entries concerns it.
+    Nothing,
+    /// The row could not be written. `passes`: a later try may succeed.
+    Failed {
+        failure: Failure,
+        passes: bool,
+    },
+}
+
+/// One conditional write, however many entries it goes over; and then, who moved the row posts.
+async fn move_one(
+    actions: &Actions,
+    conversation: &ConversationId,
+    user: &UserId,
+    mut row: Option<Membership>,
+    entries: &Entries,
+) -> Step {
+    let (now, mut otherwise) = (actions.now(), Step::Nothing);
+    for tries in 1..=MOVES_MAX {
+        let Some(moved) = fold(user, conversation, row.as_ref(), &entries.outlines, now) else { return otherwise };
+        match timeout(MOVE_TIMEOUT, views::advance(&actions.store, row.as_ref(), &moved.row)).await {
+            Ok(Ok(Update::Done(_))) => {
+                let delivered = tell(actions, &moved, entries).await;
+                return Step::Moved(Box::new(moved.row), delivered);
+            }
+            Ok(Ok(Update::Refused(current))) => (row, otherwise) = (current, Step::Elsewhere),
+            Ok(Ok(Update::Busy)) => sleep(pause(tries, fastrand::f64())).await,
+            Ok(Err(error)) => {
+                let passes = matches!(error, store::Error::Call { .. }) && !error.is_full();
+                return Step::Failed { failure: error.into(), passes };
+            }
+            Err(elapsed) => return Step::Failed { failure: Failure::Unavailable(elapsed.into()), passes: true },
+        }
+    }
+    let failure = Failure::Unavailable("a member's row is written all the time".into());
+    Step::Failed { failure, passes: true }
+}
+
+/// Posts the new entries to all of the user's connections, except to the connection that an entry came from. Entries
+/// that take more than a frame are read only for a connected user.
+async fn tell(actions: &Actions, moved: &Moved, entries: &Entries) -> Vec<Delivered> {
+    let (now, fanout) = (actions.now(), &actions.fanout);
+    let (user, conversation) = (&moved.row.user_id, &moved.row.conversation_id);
+    if !entries.fits {
+        let events = async {
+            let whole = entries.whole(&actions.store, conversation).await.unwrap_or_default();
+            events(moved, whole).collect()
+        };
+        return vec![fanout.deliver_series(now, user, events).await];
+    }
+    let mut delivered: Vec<Delivered> = vec![];
+    for (except, event) in events(moved, &entries.outlines) {
+        delivered.extend(fanout.deliver(now, &[Delivery { user, event, except }]).await);
+    }
+    delivered
+}
+
+/// Returns the member's events, each with the connection that its entries came from.
+fn events<'a>(
+    moved: &Moved,
+    entries: &'a [Logged],
+) -> impl Iterator<Item = (Option<&'a ConnectionId>, ServerEvent)> + use<'a> {
+    let conversation = moved.row.conversation_id.clone();
+    let event = move |messages| ServerEvent::MessagesNew { conversation_id: conversation.clone(), messages };
+    let frames = |(origin, messages)| split(messages).into_iter().map(move |messages| (origin, messages));
+    runs(moved, entries).into_iter().flat_map(frames).map(move |(origin, messages)| (origin, event(messages)))
+}
+
+/// Returns the visible entries, in runs that go to the same connections. The list ends before an unreadable entry.
+fn runs<'a>(moved: &Moved, entries: &'a [Logged]) -> Vec<(Option<&'a ConnectionId>, Vec<Message>)> {
+    let mut runs: Vec<(Option<&ConnectionId>, Vec<Message>)> = vec![];
+    // The member may have left before entries that the row has not reached.
+    let sight = moved.row.sight();
+    let told = moved.told_from.max(sight.first)..=moved.row.end.seq;
+    for logged in entries.iter().filter(|entry| told.contains(&entry.seq())) {
+        let Logged::Entry(entry) = logged else { break };
+        let user = &moved.row.user_id;
+        let origin = entry.origin.as_ref().filter(|_| entry.sender_id == *user);
+        let message = entry.seen_by(user, &sight);
+        match runs.last_mut().filter(|(of, _)| *of == origin) {
+            Some((_, messages)) => messages.push(message),
+            None => runs.push((origin, vec![message])),
+        }
+    }
+    runs
+}

@@ -1,0 +1,110 @@
+//! The digest that distinguishes a repeated request from another one with the same idempotency key.
+
+use sha2::{Digest, Sha256};
+use wire::{AllowedTo, Emoji, HistoryFrom, Info, UserId};
+
+use crate::draft::{Change, Content, Draft, GroupChange, Rules};
+
+impl Draft {
+    /// Returns a digest of all that makes two entries the same: the kind, the target, and then the text. No kind has a space or a NUL.
+    pub fn digest(&self) -> String {
+        let (about, said) = match &self.content {
+            Content::Message { body, reply_to, .. } => (*reply_to, body.as_str()),
+            Content::Group(change) => return hex(Sha256::new().chain_update(group_change_text(change)).finalize()),
+            Content::Change { target, change: Change::Edit { body } } => (Some(*target), body.as_str()),
+            Content::Change { target, change: Change::Delete } => (Some(*target), ""),
+            Content::Change { target, change: Change::React { emoji } } => {
+                (Some(*target), emoji.as_ref().map_or("", Emoji::as_str))
+            }
+        };
+        let about = about.map(|seq| format!(" {seq}")).unwrap_or_default();
+        let digest = Sha256::new().chain_update(self.content.kind().as_str()).chain_update(about);
+        let mut digest = digest.chain_update([0]).chain_update(said);
+        if let Content::Message { mentions, media, .. } = &self.content {
+            for id in mentions {
+                digest = digest.chain_update([0]).chain_update(id.as_str());
+            }
+            // No id has a space.
+            if let Some(media) = media.as_ref().and_then(|media| serde_json::to_vec(media).ok()) {
+                digest = digest.chain_update(b"\0 ").chain_update(media);
+            }
+        }
+        hex(digest.finalize())
+    }
+}
+
+fn hex(digest: impl AsRef<[u8]>) -> String {
+    data_encoding::HEXLOWER.encode(digest.as_ref())
+}
+
+/// All that makes two changes of a group the same. Words have no spaces, and a title comes last.
+fn group_change_text(change: &GroupChange) -> String {
+    let names = |members: &[UserId]| members.iter().map(UserId::as_str).collect::<Vec<_>>().join(" ");
+    match change {
+        GroupChange::Create { title, members, rules: Rules { history, post, add, join } } => {
+            let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
+            let join = join.map(|join| format!("channel {} ", join.as_str())).unwrap_or_default();
+            format!("create {join}{history} {post} {add} {}\0{}", names(members), title.as_str())
+        }
+        GroupChange::Add { members } => format!("add {}", names(members)),
+        GroupChange::Remove { user } => format!("remove {user}"),
+        GroupChange::Leave => "leave".to_owned(),
+        GroupChange::Return => "return".to_owned(),
+        GroupChange::Role { user, role } => format!("role {user} {}", role.as_str()),
+        GroupChange::Update { info: Info { title, history, post, add, join } } => {
+            let [post, add] = [post, add].map(|who| who.map_or("-", AllowedTo::as_str));
+            let title = title.as_ref().map(|title| format!("\0{}", title.as_str())).unwrap_or_default();
+            let join = join.map(|join| format!(" {}", join.as_str())).unwrap_or_default();
+            format!("update {} {post} {add}{join}{title}", history.map_or("-", HistoryFrom::as_str))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wire::{ClientMsgId, ConversationId, Kind, Seq};
+
+    use super::*;
+
+    fn draft(content: Content, key: &str) -> Draft {
+        Draft {
+            conversation_id: ConversationId::parse("gr_x").unwrap(),
+            sender_id: UserId::parse("alice").unwrap(),
+            client_msg_id: ClientMsgId::parse(key).unwrap(),
+            content,
+        }
+    }
+
+    fn content() -> impl Strategy<Value = Content> {
+        let user = || "[ab]{1,2}".prop_map(|id| UserId::parse(&id).unwrap());
+        let seq = || (1_u64..3).prop_map(|seq| Seq::new(seq).unwrap());
+        let message = (proptest::option::of(seq()), "[ab ]{0,3}", proptest::collection::vec(user(), 0..3));
+        let message = message.prop_map(|(reply_to, body, mentions)| Content::Message {
+            kind: Kind::Text,
+            body,
+            media: None,
+            reply_to,
+            mentions,
+        });
+        let edit = "[ab ]{0,2}".prop_map(|body| Change::Edit { body });
+        let change = (seq(), prop_oneof![Just(Change::Delete), Just(Change::React { emoji: None }), edit]);
+        let group = prop_oneof![
+            user().prop_map(|user| GroupChange::Remove { user }),
+            proptest::collection::vec(user(), 1..3).prop_map(|members| GroupChange::Add { members }),
+            Just(GroupChange::Leave),
+        ];
+        prop_oneof![
+            message,
+            change.prop_map(|(target, change)| Content::Change { target, change }),
+            group.prop_map(Content::Group),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn equal_contents_and_no_others_have_the_same_digest(one in content(), other in content()) {
+            prop_assert_eq!(draft(one.clone(), "k1").digest() == draft(other.clone(), "k2").digest(), one == other);
+        }
+    }
+}

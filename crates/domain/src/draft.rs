@@ -1,0 +1,119 @@
+//! An entry that a sender wants to store, before it has its place.
+
+use wire::{
+    AllowedTo, ClientMsgId, ConversationId, Emoji, HistoryFrom, Info, JoinBy, Kind, Media, Role, SERVICE_DEFAULT, Seq,
+    Title, UserId,
+};
+
+/// An entry that a sender wants to store. A draft has no `seq` yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub conversation_id: ConversationId,
+    pub sender_id: UserId,
+    /// The idempotency key.
+    pub client_msg_id: ClientMsgId,
+    pub content: Content,
+}
+
+/// The content of a draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    Message {
+        kind: Kind,
+        body: String,
+        /// The media. Its row is written, too.
+        media: Option<Box<Media>>,
+        reply_to: Option<Seq>,
+        /// The mentioned users. Groups only.
+        mentions: Vec<UserId>,
+    },
+    /// A silent entry, about the message at `target`.
+    Change { target: Seq, change: Change },
+    /// A change of a group. A system entry has its outcome.
+    Group(GroupChange),
+}
+
+/// A requested change of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Edit {
+        body: String,
+    },
+    Delete,
+    /// `None` takes back what the user reacted with.
+    React {
+        emoji: Option<Emoji>,
+    },
+}
+
+/// A requested change of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupChange {
+    Create {
+        title: Title,
+        members: Vec<UserId>,
+        rules: Rules,
+    },
+    Add {
+        members: Vec<UserId>,
+    },
+    Remove {
+        user: UserId,
+    },
+    Leave,
+    /// The user comes back to a group that they left by themselves.
+    Return,
+    Role {
+        user: UserId,
+        role: Role,
+    },
+    Update {
+        info: Info,
+    },
+}
+
+/// The rules that admins set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    pub history: HistoryFrom,
+    pub post: AllowedTo,
+    pub add: AllowedTo,
+    /// Channels only.
+    pub join: Option<JoinBy>,
+}
+
+impl Content {
+    pub fn kind(&self) -> &Kind {
+        match self {
+            Self::Message { kind, .. } => kind,
+            Self::Change { change, .. } => change.kind(),
+            Self::Group(_) => &Kind::System,
+        }
+    }
+
+    /// Returns the media of a message.
+    pub fn media(&self) -> Option<&Media> {
+        match self {
+            Self::Message { media, .. } => media.as_deref(),
+            Self::Change { .. } | Self::Group(_) => None,
+        }
+    }
+}
+
+impl Draft {
+    /// Whether an operator wants that, who need not be a member.
+    pub fn is_by_operator(&self) -> bool {
+        let deletes = matches!(self.content, Content::Change { change: Change::Delete, .. });
+        deletes && self.sender_id == SERVICE_DEFAULT
+    }
+}
+
+impl Change {
+    pub fn kind(&self) -> &'static Kind {
+        match self {
+            Self::Edit { .. } => &Kind::Edit,
+            Self::Delete => &Kind::Delete,
+            Self::React { .. } => &Kind::Reaction,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The clients and settings of a function, made from the environment once per process.
+
+use std::time::Duration;
+
+use actions::{Actions, Clock, SendLimits};
+use aws_config::SdkConfig;
+use deliver::{ConnectionsApi, Fanout};
+use store::Store;
+
+use crate::Limiter;
+use crate::env::{BadVariable, count, env, rate};
+
+/// The clients of a function behind API Gateway.
+#[derive(Debug)]
+pub struct Core {
+    pub actions: Actions,
+    pub limiter: Limiter,
+}
+
+impl Core {
+    /// # Errors
+    /// [`BadVariable`] names the variable.
+    pub fn from_env(sdk: &SdkConfig, limits: SendLimits) -> Result<Self, BadVariable> {
+        let actions = actions_from_env(sdk, limits)?;
+        let limiter = Limiter::from_env(actions.store.clone(), actions.fanout.connections().clone(), env)?;
+        Ok(Self { actions, limiter })
+    }
+}
+
+/// The use cases, with the tables and the API that the environment names.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn actions_from_env(sdk: &SdkConfig, limits: SendLimits) -> Result<Actions, BadVariable> {
+    let store = Store::from_env(sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
+    let fanout = Fanout::new(store.clone(), ConnectionsApi::from_env(sdk, env)?);
+    Ok(Actions::new(store, fanout, limits, Clock::system()))
+}
+
+/// Reads the limits on writing, from `SEND_RATE`, `FIRST_MESSAGE_RATE` and `GROUP_MEMBERS_MAX`.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn send_limits(kept_for: Duration) -> Result<SendLimits, BadVariable> {
+    Ok(SendLimits::new(rate("SEND_RATE", env)?, rate("FIRST_MESSAGE_RATE", env)?, kept_for, group_members_max()?))
+}
+
+/// `AUDIT_DAYS`: how long an earlier text of a message is kept for the operator.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn kept_for() -> Result<Duration, BadVariable> {
+    Ok(Duration::from_hours(24) * u32::try_from(count("AUDIT_DAYS")?).unwrap_or(u32::MAX))
+}
+
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn group_members_max() -> Result<u64, BadVariable> {
+    Ok(u64::try_from(count("GROUP_MEMBERS_MAX")?).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,119 @@
+//! The kinds of entries.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The kind of an entry. A kind of a later version passes through this one unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String", inline))]
+pub enum Kind {
+    Text,
+    /// A picture.
+    Image,
+    /// Any other file.
+    File,
+    /// A recording of speech.
+    Voice,
+    /// The message at `target_seq` has another text now.
+    Edit,
+    /// The message at `target_seq` is deleted.
+    Delete,
+    /// A reaction to the message at `target_seq`, or its removal.
+    Reaction,
+    /// Something happened to the group.
+    System,
+    /// A kind that this version does not know. Clients show nothing for it.
+    Other(String),
+}
+
+impl Kind {
+    /// The kinds of messages: what a `send` may be, and what counts.
+    pub const MESSAGES: [Self; 4] = [Self::Text, Self::Image, Self::File, Self::Voice];
+
+    /// A kind that this version sends.
+    pub fn of_request(text: &str) -> Option<Self> {
+        Self::MESSAGES.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// A kind of message that carries something.
+    pub fn of_media(text: &str) -> Option<Self> {
+        Self::of_request(text).filter(|kind| *kind != Self::Text)
+    }
+
+    /// Any kind, as it was stored.
+    pub fn stored(text: &str) -> Self {
+        match text {
+            "text" => Self::Text,
+            "image" => Self::Image,
+            "file" => Self::File,
+            "voice" => Self::Voice,
+            "edit" => Self::Edit,
+            "delete" => Self::Delete,
+            "reaction" => Self::Reaction,
+            "system" => Self::System,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// Whether the entry counts as unread, and causes a push. An unknown kind does neither.
+    pub fn counts(&self) -> bool {
+        match self {
+            Self::Text | Self::Image | Self::File | Self::Voice => true,
+            Self::Edit | Self::Delete | Self::Reaction | Self::System | Self::Other(_) => false,
+        }
+    }
+
+    /// Whether the entry can be the last message of the chat list. An unknown kind can't.
+    pub fn is_listed(&self) -> bool {
+        match self {
+            Self::Text | Self::Image | Self::File | Self::Voice | Self::System => true,
+            Self::Edit | Self::Delete | Self::Reaction | Self::Other(_) => false,
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Text => "text",
+            Self::Image => "image",
+            Self::File => "file",
+            Self::Voice => "voice",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Reaction => "reaction",
+            Self::System => "system",
+            Self::Other(kind) => kind,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::stored(&String::deserialize(deserializer)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_that_is_not_known_is_kept() {
+        let kind: Kind = serde_json::from_str("\"hologram\"").unwrap();
+        assert_eq!(kind, Kind::Other("hologram".to_owned()));
+        assert_eq!(serde_json::to_string(&kind).unwrap(), "\"hologram\"");
+        assert_eq!(Kind::of_request("hologram"), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! Writes `template.yaml` from the files of `stack/`, which a person reviews, and from the registry of actions. The
+//! modules add what follows from them: routes and their responses, log groups, policies, tables, alarms, the dashboard.
+
+mod alarms;
+mod dashboard;
+mod metric;
+mod yaml;
+
+use std::fs;
+use std::path::Path;
+
+use serde_yaml_ng::{Mapping, Value};
+use wire::ACTIONS;
+
+use self::yaml::{get_att, map, reference, sub, tag, text};
+
+const HEADER: &str = "\
+# Written by `cargo run --bin contract` from stack/*.yaml and from the actions of crates/wire/src/actions.rs. Change those:
+# they say why as well.
+";
+const ENDPOINT: &str = "https://${WebSocketApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}/v1";
+
+/// The text of `template.yaml`.
+pub(crate) fn template(root: &Path) -> String {
+    let read = |file: &str| -> Mapping {
+        let text = fs::read_to_string(root.join("stack").join(file)).expect("it is in the tree");
+        serde_yaml_ng::from_str(&text).unwrap_or_else(|err| panic!("stack/{file}: {err}"))
+    };
+    let mut template = read("base.yaml");
+    let (functions, tables, alarms) = (read("functions.yaml"), read("tables.yaml"), read("alarms.yaml"));
+
+    let resources = section(&mut template, "Resources");
+    add_routes(resources);
+    for (name, function) in &functions {
+        add_function(resources, text(name), function.as_mapping().expect("a function is a map"));
+    }
+    for (name, entry) in &tables {
+        resources.insert(name.clone(), table(entry));
+    }
+    for (name, alarm) in &alarms {
+        resources.insert(alarms::id(text(name)).into(), alarms::alarm(text(name), alarm));
+    }
+    resources.insert("Dashboard".into(), dashboard::dashboard(&read("dashboard.yaml"), &alarms));
+
+    let outputs = section(&mut template, "Outputs");
+    for (name, table) in &tables {
+        let output = map([("Description", table["output"].clone()), ("Value", reference(text(name)))]);
+        outputs.insert(format!("{}Name", text(name)).into(), output);
+    }
+    format!("{HEADER}{}", yaml::document(&template))
+}
+
+fn section<'a>(template: &'a mut Mapping, name: &str) -> &'a mut Mapping {
+    template.get_mut(name).and_then(Value::as_mapping_mut).expect("base.yaml has each section")
+}
+
+/// A route for each action, and for each route with a reply its response, which SAM does not make.
+fn add_routes(resources: &mut Mapping) {
+    let routes = resources["WebSocketApi"]["Properties"]["Routes"].as_mapping_mut().expect("base.yaml has $connect");
+    for action in ACTIONS {
+        let function = get_att(&format!("{}.Arn", function_id(action.function)));
+        let mut route = Mapping::from_iter([("FunctionArn".into(), function)]);
+        if action.replies {
+            route.insert("RouteResponseSelectionExpression".into(), "$default".into());
+        }
+        routes.insert(action.name.into(), route.into());
+    }
+    let replies = |(_, route): &(&Value, &Value)| route.get("RouteResponseSelectionExpression").is_some();
+    let keys: Vec<String> = routes.iter().filter(replies).map(|(key, _)| capitalized(text(key))).collect();
+    for key in keys {
+        let response = map([
+            ("ApiId", reference("WebSocketApi")),
+            ("RouteId", reference(&format!("WebSocketApi{key}Route"))),
+            ("RouteResponseKey", "$default".into()),
+        ]);
+        resources.insert(format!("{key}RouteResponse").into(), resource("AWS::ApiGatewayV2::RouteResponse", response));
+    }
+}
+
+/// The function and its log group: one that Lambda makes by itself keeps its logs for ever.
+fn add_function(resources: &mut Mapping, name: &str, entry: &Mapping) {
+    let logs_id = format!("{}Logs", capitalized(name));
+    let logs = map([
+        ("LogGroupName", sub(&format!("/aws/lambda/${{AWS::StackName}}/{name}"))),
+        ("RetentionInDays", reference("LogRetentionDays")),
+        ("Tags", tags()),
+    ]);
+    let mut properties = Mapping::new();
+    properties.insert("CodeUri".into(), format!("functions/{name}/").into());
+    properties.insert("LoggingConfig".into(), map([("LogGroup", reference(&logs_id))]));
+    let own = entry.iter().filter(|(key, _)| text(key).starts_with(char::is_uppercase));
+    let elsewhere = ["Condition", "Variables", "Statements"];
+    properties.extend(own.filter(|(key, _)| !elsewhere.contains(&text(key))).map(|(k, v)| (k.clone(), v.clone())));
+
+    let mut variables = entry.get("Variables").and_then(Value::as_mapping).cloned().unwrap_or_default();
+    if entry.contains_key("connections") {
+        let endpoint = vec!["HasPublicUrl".into(), reference("PublicUrl"), sub(ENDPOINT)];
+        variables.insert("CONNECTIONS_ENDPOINT".into(), tag("If", endpoint.into()));
+    }
+    if !variables.is_empty() {
+        properties.insert("Environment".into(), map([("Variables", variables.into())]));
+    }
+    let statements = statements(entry);
+    if !statements.is_empty() {
+        let policy = map([("Version", "2012-10-17".into()), ("Statement", statements.into())]);
+        properties.insert("Policies".into(), vec![policy].into());
+    }
+    let build = map([("BuildMethod", "rust-cargolambda".into()), ("BuildProperties", map([("Binary", name.into())]))]);
+    let mut function = resource("AWS::Serverless::Function", properties.into());
+    function["Metadata"] = build;
+    let mut logs = resource("AWS::Logs::LogGroup", logs);
+    if let Some(condition) = entry.get("Condition") {
+        function["Condition"] = condition.clone();
+        logs["Condition"] = condition.clone();
+    }
+    resources.insert(function_id(name).into(), function);
+    resources.insert(logs_id.into(), logs);
+}
+
+fn statements(entry: &Mapping) -> Vec<Value> {
+    let allow = |actions: Vec<Value>, resources: Value| {
+        map([("Effect", "Allow".into()), ("Action", actions.into()), ("Resource", resources)])
+    };
+    let may = entry.get("may").and_then(Value::as_mapping).into_iter().flatten();
+    let mut statements: Vec<Value> = may
+        .map(|(resource, actions)| {
+            let actions = actions.as_sequence().expect("a row lists its actions").iter().map(text);
+            let of_service =
+                |action: &str| if action.contains(':') { action.into() } else { format!("dynamodb:{action}") };
+            allow(actions.map(|action| of_service(action).into()).collect(), arn(text(resource)))
+        })
+        .collect();
+    if let Some(methods) = entry.get("connections").and_then(Value::as_sequence) {
+        let arn = |method: &Value| {
+            let api = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${WebSocketApi}";
+            sub(&format!("{api}/v1/{}/@connections/*", text(method)))
+        };
+        let arns: Vec<Value> = methods.iter().map(arn).collect();
+        statements.push(allow(vec!["execute-api:ManageConnections".into()], arns.into()));
+    }
+    statements.extend(entry.get("Statements").and_then(Value::as_sequence).into_iter().flatten().cloned());
+    statements
+}
+
+/// `X` is the resource, `X.Attribute` an attribute of it, `X/path` what is below its ARN.
+fn arn(resource: &str) -> Value {
+    match resource.split_once('/') {
+        _ if resource == "*" => resource.into(),
+        Some((id, path)) => sub(&format!("${{{id}.Arn}}/{path}")),
+        None if resource.contains('.') => get_att(resource),
+        None => get_att(&format!("{resource}.Arn")),
+    }
+}
+
+fn table(entry: &Value) -> Value {
+    let key = entry["key"].as_mapping().expect("a table has a key");
+    let indexes = entry.get("indexes").and_then(Value::as_mapping).cloned().unwrap_or_default();
+    let ranges = indexes.values().flat_map(|index| index.as_mapping().expect("an index has its sort key"));
+    let typed =
+        |(name, kind): (&Value, &Value)| map([("AttributeName", name.clone()), ("AttributeType", kind.clone())]);
+    let attributes: Vec<Value> = key.iter().chain(ranges).map(typed).collect();
+    let schema = |names: &[&Value]| -> Value {
+        let kinds = names.iter().zip(["HASH", "RANGE"]);
+        let keys = kinds.map(|(name, kind)| map([("AttributeName", (*name).clone()), ("KeyType", kind.into())]));
+        keys.collect::<Vec<_>>().into()
+    };
+    let keys: Vec<&Value> = key.keys().collect();
+    let mut properties = Mapping::new();
+    let mut set = |name: &str, value: Value| properties.insert(name.into(), value);
+    set("BillingMode", "PAY_PER_REQUEST".into());
+    set("AttributeDefinitions", attributes.into());
+    set("KeySchema", schema(&keys));
+    if !indexes.is_empty() {
+        let local = |(name, index): (&Value, &Value)| {
+            let range = index.as_mapping().and_then(|index| index.keys().next()).expect("an index has its sort key");
+            let projection = map([("ProjectionType", "KEYS_ONLY".into())]);
+            map([("IndexName", name.clone()), ("KeySchema", schema(&[keys[0], range])), ("Projection", projection)])
+        };
+        set("LocalSecondaryIndexes", indexes.iter().map(local).collect::<Vec<_>>().into());
+    }
+    if entry.get("expires").is_some() {
+        set("TimeToLiveSpecification", map([("AttributeName", "expires_at".into()), ("Enabled", true.into())]));
+    }
+    if let Some(stream) = entry.get("stream") {
+        set("StreamSpecification", stream.clone());
+    }
+    let backup = entry.get("backup").cloned().unwrap_or(Value::Bool(true));
+    set("PointInTimeRecoverySpecification", map([("PointInTimeRecoveryEnabled", backup)]));
+    let bound = |condition: &str, parameter: &str| {
+        tag("If", vec![condition.into(), reference(parameter), reference("AWS::NoValue")].into())
+    };
+    let units = map([
+        ("MaxReadRequestUnits", bound("HasReadUnitsMax", "TableReadUnitsMax")),
+        ("MaxWriteRequestUnits", bound("HasWriteUnitsMax", "TableWriteUnitsMax")),
+    ]);
+    set("OnDemandThroughput", tag("If", vec!["HasUnitsMax".into(), units, reference("AWS::NoValue")].into()));
+    set("DeletionProtectionEnabled", reference("DeletionProtection"));
+    set("Tags", tags());
+    let mut table = resource("AWS::DynamoDB::Table", properties.into());
+    table["DeletionPolicy"] = "Retain".into();
+    table["UpdateReplacePolicy"] = "Retain".into();
+    table
+}
+
+fn resource(kind: &str, properties: Value) -> Value {
+    map([("Type", kind.into()), ("Properties", properties)])
+}
+
+fn tags() -> Value {
+    vec![map([("Key", "application".into()), ("Value", "pigeonhole".into())])].into()
+}
+
+fn function_id(name: &str) -> String {
+    format!("{}Function", capitalized(name))
+}
+
+/// As SAM makes ids of routes.
+fn capitalized(name: &str) -> String {
+    let mut letters = name.trim_start_matches('$').chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
