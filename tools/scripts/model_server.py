@@ -1,4 +1,4 @@
-"""A small model of the server, as one user of it sees it, and of everything that goes wrong on the way to it."""
+"""A small model of the server, as one user sees it, and of the faults between the user's app and the server."""
 
 import asyncio
 import base64
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 ACK_ENTRIES_MAX = 25
-# Messages in a page: few, so that there are many pages.
+# Messages in a page: few, so that a drain takes many pages.
 PAGE = 4
-# What becomes of a request, and how often.
+# The outcomes of a request, and the weight of each.
 FAULTS = (["none", "lost", "unavailable", "token_expired", "gateway"], [80, 10, 5, 1, 4])
-# A frame (RFC 6455, section 5.2): what it is, and how its length is written.
+# The opcodes of a frame, and the markers of its two longer lengths (RFC 6455, section 5.2).
 TEXT, CLOSE = 1, 8
 TWO_BYTES, EIGHT_BYTES = 126, 127
 
@@ -31,7 +31,7 @@ class Conversation:
 
 
 class World:
-    """One user, six people to talk to, and everything that goes wrong between the user's app and the server."""
+    """One user, six peers, and the faults between the user's app and the server."""
 
     PEERS = ("bob", "carol", "dave", "erin", "frank", "grace")
 
@@ -50,14 +50,15 @@ class World:
         for peer in self.random.sample(self.PEERS, 5):
             for _ in range(self.random.randint(1, 8)):
                 self.append(peer, peer, "before")
-            # What other devices hold is not drained: of that this device learns by events, or by the chat list.
+            # Messages that another device has acknowledged are not drained. This device gets them by events, or by
+            # the chat list.
             self.of(peer).delivered = self.random.choice([0, 1, *[self.of(peer).last()] * 4])
 
     def of(self, peer):
         return self.conversations.setdefault(f"dm_{self.user}_{peer}", Conversation(peer))
 
     def append(self, peer, sender, body, client_msg_id=None):
-        # A minute or more between two messages, so that `since` matters.
+        # More than a minute lies between two messages, so that `since` matters.
         self.now += timedelta(seconds=self.random.randint(61, 600))
         conversation, stamp = self.of(peer), self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         at_the_end = [mark == conversation.last() for mark in (conversation.delivered, conversation.read)]
@@ -79,7 +80,7 @@ class World:
             conversation.read = message["seq"] if at_the_end[1] else conversation.read
         return message
 
-    # What happens by itself.
+    # Steps that no request of the app causes.
 
     def step(self):
         peer = self.random.choice(self.PEERS)
@@ -104,7 +105,10 @@ class World:
                 self.say({"message": "Internal server error", "connectionId": "c", "requestId": "r"})
 
     def overtake(self):
-        """Another device takes a message of which this one hears nothing; this one hears of a younger one elsewhere."""
+        """Lets another device acknowledge a message that this device never gets.
+
+        Then sends this device a later message of another conversation, and returns that conversation.
+        """
         missed, heard = self.random.sample(self.PEERS, 2)
         self.append(missed, missed, "only another device knows")
         self.of(missed).delivered = self.of(missed).last()
@@ -118,13 +122,13 @@ class World:
         self.say({"type": "messages.new", "conversation_id": messages[0]["conversation_id"], "messages": messages})
 
     def say(self, frame):
-        """To the app, late, twice or not at all."""
+        """Sends a frame to the app: late, twice or never while the connection is broken."""
         if not self.connection:
             return
         for _ in range(self.random.choice([0, 1, 1, 1, 1, 1, 1, 1, 1, 2]) if self.broken else 1):
             asyncio.get_running_loop().call_later(self.random.random() * 0.4, self.connection.send, json.dumps(frame))
 
-    # What the app asks and shows.
+    # Requests of the app, and the messages that it shows.
 
     def asked(self, text):
         request = json.loads(text)
@@ -223,7 +227,7 @@ class World:
         shown.append(seq)
 
     def missing(self):
-        """What is not as it must be once everything has worked for a while."""
+        """Yields each fault that remains after the connection has worked for a while."""
         for name, conversation in self.conversations.items():
             shown = self.shown.get(name)
             if shown and shown[-1] != conversation.last():
@@ -244,7 +248,7 @@ class Connection:
         self.reader, self.writer = reader, writer
 
     async def accept(self):
-        """Answers the upgrade; who it is for."""
+        """Replies to the upgrade, and returns the user."""
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
         headers = dict(
             line.lower().split(": ", 1)
@@ -261,7 +265,7 @@ class Connection:
         return headers["authorization"].removeprefix("Bearer ")
 
     async def texts(self):
-        """What arrives, until the connection ends. Frames as short as these are not fragmented."""
+        """Yields each text frame, until the connection closes. Frames as short as these are not fragmented."""
         try:
             while True:
                 first, second = await self.reader.readexactly(2)

@@ -1,11 +1,13 @@
-"""Checks the samples of clients/samples: compiles what can be compiled, runs it, and says what is skipped.
+"""Checks the samples of clients/samples, and prints which checks it skipped.
 
-Kotlin is compiled and run: apps on the sample talk to a small model of the server, over connections that lose, double,
-delay and cut frames, while other devices of the same users take messages too. Then everything works, and each message
-must have been shown once, in order, and acknowledged. Swift and Dart are parsed, since no package registry has their
-compilers.
+The script compiles the Kotlin sample and runs apps on it. The apps talk to a small model of the server, over
+connections that lose, double, delay and cut frames. Other devices of the same users acknowledge messages too. At the
+end the faults stop. Each app must then have shown each message once, in order, and acknowledged it.
 
-With --install what is missing is installed (Debian's packages as root, the rest into .venv). Without it, it is skipped.
+The Swift and Dart samples are only parsed, since no package registry has their compilers.
+
+--install installs missing tools: Debian's packages as root, the others into .venv. Without --install, the script skips
+a check whose tools are missing.
 """
 
 import argparse
@@ -22,7 +24,7 @@ from model_server import Connection, World
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "clients" / "samples"
 VENV = ROOT / ".venv"
-# A lock file names the compiler by its hash.
+# The lock file in this folder pins the compiler by its hash.
 KOTLIN = ROOT / "tools" / "scripts" / "kotlin"
 JARS = [Path("/usr/share/java") / name for name in ("okhttp.jar", "okio.jar", "json-android.jar")]
 DEBIAN = ["default-jre-headless", "libokhttp-java", "libokio-java", "libandroid-json-org-java"]
@@ -31,7 +33,7 @@ PARSERS = ROOT / "tools" / "scripts" / "samples.txt"
 
 
 async def run(driver, seed, users, seconds):
-    """Whether apps on the sample show each message once, in order, and acknowledge all of them."""
+    """Runs apps on the sample. Returns the number of messages that they showed, and the faults found."""
     worlds = {}
 
     async def serve(reader, writer):
@@ -78,7 +80,7 @@ async def run(driver, seed, users, seconds):
 
     await cut_until(is_whole, worlds, app)
     if is_whole():
-        # Not by an event, and not by a drain: by the chat list alone.
+        # Only the chat list has these messages: no event and no drain does.
         heard = [(world, world.overtake()) for world in worlds.values()]
         await until(lambda: all(world.is_shown(name) for world, name in heard), app)
         await cut_until(is_whole, worlds, app)
@@ -92,7 +94,7 @@ async def run(driver, seed, users, seconds):
 
 
 async def cut_until(condition, worlds, app):
-    """What was lost on its way, and is held by another device, is only found by a new connection."""
+    """Cuts each connection, then waits: only a new connection finds a lost message that another device acknowledged."""
     for world in worlds.values():
         if world.connection:
             world.connection.cut()
