@@ -57,6 +57,24 @@ pub enum Error {
     Config(String),
 }
 
+impl Error {
+    /// Returns a stable name for programs: the protocol's code, or a code of the client.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Refused { code, .. } => code,
+            Self::TooLarge => "too_large",
+            Self::Closed => "closed",
+            Self::Storage(_) => "storage",
+            Self::Unreadable => "unreadable",
+            Self::File(_) => "file",
+            Self::Cancelled => "cancelled",
+            Self::Invalid { .. } | Self::InvalidUserId { .. } => "bad_request",
+            Self::Unwatched => "unwatched",
+            Self::Config(_) => "config",
+        }
+    }
+}
+
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -2,13 +2,14 @@
 //!
 //! [`Session`] is the whole client. Its inputs are frames, calls of the app and the time; its outputs are frames,
 //! answers, events and changes of the storage. The caller saves the changes, and then carries out the outputs.
-//! [`Timeline`] is the ordered view of one conversation, for an app that draws it. [`apply`] has the rules of a message
-//! store, and [`MemStore`] is one in memory.
+//! [`Timeline`] is the ordered view of one conversation, and [`chat`] the model that an interface draws. [`apply`] has the
+//! rules of a message store, and [`MemStore`] is one in memory.
 //!
 //! An app uses [`pigeonhole-client`](https://crates.io/crates/pigeonhole-client), which adds sockets, files and Tokio.
 
 #![warn(missing_docs)]
 
+pub mod chat;
 mod error;
 mod event;
 mod group;

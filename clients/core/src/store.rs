@@ -56,6 +56,24 @@ pub struct Span {
     pub to: Seq,
 }
 
+impl Span {
+    /// Returns the part that both have.
+    pub(crate) fn within(self, other: Self) -> Option<Self> {
+        let both = Self { from: self.from.max(other.from), to: self.to.min(other.to) };
+        (both.from <= both.to).then_some(both)
+    }
+
+    /// Returns these ranges and this one, in their order. Ranges that meet become one.
+    pub(crate) fn joined(self, spans: &[Self]) -> Vec<Self> {
+        let touches = |span: &Self| span.from <= self.to.next() && self.from <= span.to.next();
+        let (met, mut all): (Vec<Self>, Vec<Self>) = spans.iter().partition(|span| touches(span));
+        let join = |one: Self, span: Self| Self { from: one.from.min(span.from), to: one.to.max(span.to) };
+        all.push(met.into_iter().fold(self, join));
+        all.sort_unstable();
+        all
+    }
+}
+
 /// A part of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
@@ -63,6 +81,20 @@ pub struct Window {
     pub messages: Vec<Message>,
     /// All spans of the conversation, in their order. The entries between two of them are missing.
     pub spans: Vec<Span>,
+}
+
+impl Window {
+    /// Returns the range of which it has all that the store has, if it was read from this side with this limit.
+    pub(crate) fn covered(&self, side: Side, limit: usize) -> Option<Span> {
+        let is_all = self.messages.len() < limit;
+        let first = if is_all { Seq::FIRST } else { self.messages.first()?.seq };
+        let (from, to) = match side {
+            Side::Newest => (first, Seq::MAX),
+            Side::Before(before) => (first, before.previous()),
+            Side::After(after) => (after.next(), if is_all { Seq::MAX } else { self.messages.last()?.seq }),
+        };
+        (from <= to).then_some(Span { from, to })
+    }
 }
 
 /// A message and the change entries of it that came, whichever came first.
@@ -240,11 +272,7 @@ fn span_of(side: Side, page: &HistoryResult) -> Option<Span> {
 
 fn add_span<T: Tables>(tables: &mut T, id: &ConversationId, new: Span) -> Result<(), T::Error> {
     let old = tables.spans(id)?;
-    let touches = |span: &Span| span.from <= new.to.next() && new.from <= span.to.next();
-    let (met, mut spans): (Vec<Span>, Vec<Span>) = old.iter().partition(|span| touches(span));
-    let all = met.into_iter().fold(new, |all, span| Span { from: all.from.min(span.from), to: all.to.max(span.to) });
-    spans.push(all);
-    spans.sort_unstable();
+    let spans = new.joined(&old);
     if spans == old { Ok(()) } else { tables.set_spans(id, &spans) }
 }
 

@@ -17,6 +17,7 @@ use wire::{
 
 use crate::group::{EVERYBODY, Turn, turn_of};
 use crate::saved::{Outgoing, Queued};
+use crate::store::{Span, Window};
 use crate::{Moment, ReceiptKind};
 use changes::{Changes, foresee, keep_text};
 pub use members::Readers;
@@ -62,8 +63,11 @@ use members::{Marks, Members};
 #[derive(Clone, Debug)]
 pub struct Timeline {
     user_id: UserId,
-    /// All entries by `seq`: messages in their current state, and change entries without their content.
+    /// Entries by `seq`: messages in their current state, and change entries without their content. Change entries that
+    /// only a message store has had are not here.
     held: BTreeMap<Seq, Message>,
+    /// The ranges of `seq` without a gap: all entries that have come here, or to the message store.
+    spans: Vec<Span>,
     /// Change entries, by their target, received or not.
     changes: BTreeMap<Seq, Changes>,
     unsent: Vec<Unsent>,
@@ -136,6 +140,20 @@ pub enum TimelineEntry<'a, D> {
     },
 }
 
+/// One thing to draw of a part of the timeline. A place has no days.
+pub(crate) enum Place<'a> {
+    /// Entries between these two are missing.
+    Gap { after_seq: Seq, before_seq: Seq },
+    /// Something that happened to the group.
+    System { message: &'a Message, system: &'a System },
+    /// A stored message. `unread`: the separator with this number is before it. Only an own one has a tick.
+    Message { message: &'a Message, tick: Option<Tick>, unread: Option<u64> },
+    /// An entry of an app's own kind.
+    Other(&'a Message),
+    /// An own message that is not stored.
+    Unsent { unsent: &'a Unsent, body: &'a str, reply_to: Option<Seq> },
+}
+
 /// How far an own message has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tick {
@@ -204,6 +222,7 @@ impl Timeline {
         Self {
             user_id,
             held: BTreeMap::new(),
+            spans: Vec::new(),
             changes: BTreeMap::new(),
             unsent: Vec::new(),
             stored: BTreeSet::new(),
@@ -230,6 +249,22 @@ impl Timeline {
             self.raise(&member.user_id, member.delivered_seq, member.read_seq);
         }
         self.known(last_seq);
+    }
+
+    /// Takes messages of a message store, from this side of the conversation, requested with this limit.
+    pub fn stored(&mut self, window: Window, side: Side, limit: usize) {
+        let covered = window.covered(side, limit);
+        let Window { messages, spans } = window;
+        for message in messages {
+            self.take(message, true);
+        }
+        let first = self.first.1;
+        for span in covered.iter().flat_map(|covered| spans.iter().filter_map(|span| span.within(*covered))) {
+            if let Some(span) = span.within(Span { from: first, to: Seq::MAX }) {
+                self.last_seq = self.last_seq.max(span.to);
+                self.spans = span.joined(&self.spans);
+            }
+        }
     }
 
     /// Takes a page of the marks of the group's other members. Until the last page has come, an own message shows only
@@ -266,6 +301,8 @@ impl Timeline {
             // Should it be shown again, it may have changed meanwhile.
             self.held = self.held.split_off(&first_seq);
             self.changes = self.changes.split_off(&first_seq);
+            let shown = Span { from: first_seq, to: Seq::MAX };
+            self.spans = self.spans.iter().filter_map(|span| span.within(shown)).collect();
         }
     }
 
@@ -297,8 +334,9 @@ impl Timeline {
         if message.seq <= self.floor() {
             return;
         }
+        self.spans = Span { from: message.seq, to: message.seq }.joined(&self.spans);
         let was_closed = message.system.is_some() && self.is_closed();
-        if message.kind.counts() {
+        if has_content(&message.kind) {
             self.hold(message, from_page);
         } else {
             self.change(message);
@@ -326,6 +364,8 @@ impl Timeline {
             self.changes.entry(seq).or_default().delete(at, by);
         }
         if let Some(held) = self.held.remove(&seq) {
+            // A page can lack the id.
+            message.client_msg_id = message.client_msg_id.or_else(|| held.client_msg_id.clone());
             keep_text(&mut message, held);
         }
         // A channel's event has no reactions. Its pages have them, and the last page counts.
@@ -345,7 +385,7 @@ impl Timeline {
         if let Some(target_seq) = entry.target_seq {
             let changes = self.changes.entry(target_seq).or_default();
             changes.add(&entry, &self.user_id);
-            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| target.kind.counts()) {
+            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| has_content(&target.kind)) {
                 changes.apply(target);
             }
         }
@@ -384,14 +424,14 @@ impl Timeline {
         let wanted = self.unsent.iter().find(|unsent| unsent.is(&queued.client_msg_id)).map(|unsent| unsent.at);
         self.unsent.retain(|unsent| !unsent.is(&queued.client_msg_id));
         if let Outgoing::Request(Action::React(ReactRequest { seq, emoji, .. })) = &queued.outgoing
-            && let Some(message) = self.held.get_mut(seq).filter(|message| message.kind.counts())
+            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(&message.kind))
         {
             let changes = self.changes.entry(*seq).or_default();
             changes.counted(emoji.as_ref());
             changes.apply(message);
         }
         if let Outgoing::Request(Action::Delete(DeleteRequest { seq, .. })) = &queued.outgoing
-            && let Some(message) = self.held.get_mut(seq).filter(|message| message.kind.counts())
+            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(&message.kind))
         {
             let changes = self.changes.entry(*seq).or_default();
             changes.delete(wanted.unwrap_or(message.sent_at), self.user_id.clone());
@@ -492,38 +532,87 @@ impl Timeline {
                 day = Some(next);
             }
         };
-        let (first_unread, all) = (self.first_unread(), self.all_others());
-        let mut before: Option<Seq> = None;
-        for message in self.above(self.floor()) {
-            let before_seq = message.seq;
-            if let Some(after_seq) = before.replace(before_seq).filter(|before| before.next() != before_seq) {
-                entries.push(TimelineEntry::Gap { after_seq, before_seq });
+        for place in self.places(Seq::ZERO, None) {
+            match place {
+                Place::Gap { after_seq, before_seq } => entries.push(TimelineEntry::Gap { after_seq, before_seq }),
+                Place::System { message, system } => {
+                    turn(&mut entries, message.sent_at);
+                    entries.push(TimelineEntry::System { message, system });
+                }
+                Place::Message { message, tick, unread } => {
+                    turn(&mut entries, message.sent_at);
+                    entries.extend(unread.map(TimelineEntry::Unread));
+                    let (quote, seq) = (self.quote(message.reply_to), message.seq);
+                    let (changing, refused) = (self.is_changing(seq), self.refused(seq));
+                    let (own, message) = (tick.is_some(), self.foreseen(message));
+                    entries.push(TimelineEntry::Message { message, own, tick, quote, changing, refused });
+                }
+                Place::Other(_) => {}
+                Place::Unsent { unsent, body, reply_to } => {
+                    turn(&mut entries, unsent.at);
+                    let tick = if unsent.error.is_some() { Tick::Failed } else { Tick::Waiting };
+                    entries.push(TimelineEntry::Unsent { unsent, body, tick, quote: self.quote(reply_to) });
+                }
             }
-            if let Some(system) = message.system.as_ref().filter(|system| !matches!(system, System::Later(_))) {
-                turn(&mut entries, message.sent_at);
-                entries.push(TimelineEntry::System { message, system });
-            }
-            if !message.kind.counts() {
-                continue;
-            }
-            turn(&mut entries, message.sent_at);
-            if let Some((_, count)) = first_unread.filter(|(first, _)| *first == message.seq) {
-                entries.push(TimelineEntry::Unread(count));
-            }
-            let own = self.is_own(message);
-            let tick = if own { Some(tick(message.seq, all)) } else { None };
-            let (quote, seq) = (self.quote(message.reply_to), message.seq);
-            let (changing, refused) = (self.waiting(seq).next().is_some(), self.refused(seq));
-            let message = self.foreseen(message);
-            entries.push(TimelineEntry::Message { message, own, tick, quote, changing, refused });
-        }
-        for unsent in &self.unsent {
-            let Outgoing::Message { body, reply_to, .. } = &unsent.queued.outgoing else { continue };
-            turn(&mut entries, unsent.at);
-            let tick = if unsent.error.is_some() { Tick::Failed } else { Tick::Waiting };
-            entries.push(TimelineEntry::Unsent { unsent, body, tick, quote: self.quote(*reply_to) });
         }
         entries
+    }
+
+    /// Returns all to draw, in order and without days: the stored entries from `from` to `to`. `None` stands for the
+    /// end, where the unsent messages follow.
+    pub(crate) fn places(&self, from: Seq, to: Option<Seq>) -> Vec<Place<'_>> {
+        let (first_unread, all) = (self.first_unread(), self.all_others());
+        let mut places = Vec::new();
+        let mut before: Option<Span> = None;
+        for span in self.spans.iter().filter_map(|span| span.within(Span { from, to: to.unwrap_or(Seq::MAX) })) {
+            if let Some(before) = before.replace(span) {
+                places.push(Place::Gap { after_seq: before.to, before_seq: span.from });
+            }
+            for message in self.held.range(span.from..=span.to).map(|(_, message)| message) {
+                let (seq, kind) = (message.seq, &message.kind);
+                if let Some(system) = shown_event(message) {
+                    places.push(Place::System { message, system });
+                } else if kind.counts() {
+                    let unread = first_unread.filter(|(first, _)| *first == seq).map(|(_, count)| count);
+                    let tick = if self.is_own(message) { Some(tick(seq, all)) } else { None };
+                    places.push(Place::Message { message, tick, unread });
+                } else if has_content(kind) {
+                    places.push(Place::Other(message));
+                }
+            }
+        }
+        for unsent in self.unsent.iter().filter(|_| to.is_none()) {
+            if let Outgoing::Message { body, reply_to, .. } = &unsent.queued.outgoing {
+                places.push(Place::Unsent { unsent, body, reply_to: *reply_to });
+            }
+        }
+        places
+    }
+
+    /// Returns the `seq` of each stored entry that [`places`](Self::places) has, in order.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = Seq> {
+        let is_shown = |message: &&Message| has_content(&message.kind) || shown_event(message).is_some();
+        self.above(self.floor()).filter(is_shown).map(|message| message.seq)
+    }
+
+    /// The newest known entry, received or not.
+    pub(crate) fn last_seq(&self) -> Seq {
+        self.last_seq
+    }
+
+    /// The first entry that the user may see.
+    pub(crate) fn first(&self) -> Seq {
+        self.first.1
+    }
+
+    /// The server has reported the last entry and the user's read mark.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Returns the ranges without a gap, in order.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     /// Returns the other users who are typing now, in the order of their ids.
@@ -550,15 +639,17 @@ impl Timeline {
     }
 
     fn get(&self, seq: Seq) -> Option<Cow<'_, Message>> {
-        let message = self.held.get(&seq).filter(|message| message.kind.counts() && seq > self.floor());
+        let message = self.held.get(&seq).filter(|message| has_content(&message.kind) && seq > self.floor());
         message.map(|message| self.foreseen(message))
     }
 
-    fn quote(&self, reply_to: Option<Seq>) -> Option<Cow<'_, Message>> {
+    /// Returns the message that one replies to, in its current state, if it has come.
+    pub(crate) fn quote(&self, reply_to: Option<Seq>) -> Option<Cow<'_, Message>> {
         reply_to.and_then(|seq| self.get(seq))
     }
 
-    fn foreseen<'a>(&'a self, message: &'a Message) -> Cow<'a, Message> {
+    /// Returns the message with the own changes that are not stored yet.
+    pub(crate) fn foreseen<'a>(&'a self, message: &'a Message) -> Cow<'a, Message> {
         let mut foreseen = Cow::Borrowed(message);
         for unsent in self.waiting(message.seq) {
             foresee(foreseen.to_mut(), &unsent.queued.outgoing, unsent.at, &self.user_id);
@@ -575,27 +666,29 @@ impl Timeline {
         self.own_changes(seq).filter(|unsent| unsent.error.is_none())
     }
 
-    fn refused(&self, seq: Seq) -> Option<&Unsent> {
+    /// Returns whether own changes of the message have no reply yet.
+    pub(crate) fn is_changing(&self, seq: Seq) -> bool {
+        self.waiting(seq).next().is_some()
+    }
+
+    /// Returns the last own change of the message that was refused for good.
+    pub(crate) fn refused(&self, seq: Seq) -> Option<&Unsent> {
         self.own_changes(seq).rfind(|unsent| unsent.error.is_some())
     }
 
     /// Returns the next part of the conversation to request with `history`; `None` if no entry is missing.
     pub fn missing(&self) -> Option<Side> {
-        let held = || self.held.range((Excluded(self.floor()), Unbounded)).map(|(seq, _)| seq);
-        let Some(newest) = held().next_back().copied() else {
+        let Some(newest) = self.spans.last() else {
             return if self.last_seq > self.floor() { Some(Side::Newest) } else { None };
         };
-        if newest < self.last_seq {
-            return Some(Side::After(newest));
-        }
-        let above = held().rev();
-        let below = held().rev().skip(1);
-        below.zip(above).find(|(below, above)| below.next() != **above).map(|(below, _)| Side::After(*below))
+        let is_whole = newest.to >= self.last_seq;
+        let last = if is_whole { self.spans.iter().rev().nth(1)? } else { newest };
+        Some(Side::After(last.to))
     }
 
     /// Returns the part to request with `history` when the user scrolls up; `None` if no older entry exists.
     pub fn more_before(&self) -> Option<Side> {
-        let oldest = self.above(self.floor()).next()?.seq;
+        let oldest = self.spans.first()?.from;
         if oldest.previous() > self.floor() { Some(Side::Before(oldest)) } else { None }
     }
 
@@ -605,7 +698,7 @@ impl Timeline {
         let mark = self.own_read();
         let of_others = |mark| self.above(mark).filter(|message| self.awaits_reading(message)).count() as u64;
         let held = of_others(mark);
-        let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
+        let missing = self.missing_above(mark);
         match self.row {
             Some(row) if missing > 0 => {
                 // The number can be lower than the received messages: the row may include a delete that is missing
@@ -631,7 +724,7 @@ impl Timeline {
             naming.count() as u64
         };
         let held = naming(mark);
-        let missing = self.last_seq.above(mark).saturating_sub(self.above(mark).count() as u64);
+        let missing = self.missing_above(mark);
         match self.row.and_then(|row| Some((row.last_seq, row.mentions?))) {
             Some((last_seq, known)) if missing > 0 => {
                 let named = |target: &Seq| self.changes.get(target).is_some_and(|changes| changes.named_viewer);
@@ -661,22 +754,38 @@ impl Timeline {
         targets.filter(move |target| *target > mark && *target <= last_seq && !counts_them)
     }
 
+    /// Returns the number of entries above the mark that have not come.
+    fn missing_above(&self, mark: Seq) -> u64 {
+        let above = Span { from: mark.next(), to: Seq::MAX };
+        let come = self.spans.iter().filter_map(|span| span.within(above)).map(|span| span.to.above(span.from) + 1);
+        self.last_seq.above(mark).saturating_sub(come.sum())
+    }
+
     /// Returns the `seq` to report with `read` when the user has seen everything shown. The message there is the last
     /// unread one of others that is not deleted and has no gap before it. `None` if there is nothing to report.
     pub fn read_up_to(&self) -> Option<Seq> {
         let mark = self.own_read();
-        let mut last = None;
-        let mut before: Option<Seq> = None;
-        for message in self.above(self.floor()) {
-            let seq = message.seq;
-            if before.replace(seq).is_some_and(|before| before.next() != seq) && seq.previous() > mark {
-                break;
-            }
-            if seq > mark && self.awaits_reading(message) {
-                last = Some(seq);
-            }
-        }
-        last
+        let mut spans = self.spans.iter();
+        // The oldest entries need nothing before them.
+        let first = spans.next()?;
+        let gap = spans.find(|span| span.from.previous() > mark);
+        let whole = self.spans.iter().take_while(|span| Some(*span) != gap).last().unwrap_or(first);
+        self.last_unread(mark, whole.to)
+    }
+
+    /// Returns the `seq` to report with `read` when the user has seen the entry at `seen`, and so all that is unread up
+    /// to there. The mark doesn't pass a gap, and no entry between the mark and the report is missing.
+    pub(crate) fn read_by_seeing(&self, seen: Seq) -> Option<Seq> {
+        let mark = self.own_read();
+        let next = mark.next();
+        let whole = self.spans.iter().find(|span| span.from <= next && next <= span.to)?;
+        self.last_unread(mark, whole.to.min(seen))
+    }
+
+    /// Returns the last unread message of others above the mark, up to `to`.
+    fn last_unread(&self, mark: Seq, to: Seq) -> Option<Seq> {
+        let unread = self.above(mark).take_while(|message| message.seq <= to);
+        unread.filter(|message| self.awaits_reading(message)).last().map(|message| message.seq)
     }
 
     /// Above the own read mark, it is unread.
@@ -688,7 +797,7 @@ impl Timeline {
         message.sender_id == self.user_id
     }
 
-    fn own_read(&self) -> Seq {
+    pub(crate) fn own_read(&self) -> Seq {
         let read = self.marks.get(&self.user_id).map_or(Seq::ZERO, |marks| marks.read);
         // The marks of who joins stand just before that.
         let joined = self.own_turn().filter(|(_, turn)| *turn == Turn::Joins);
@@ -717,17 +826,10 @@ impl Timeline {
     /// The message that the separator is before, once it is certain which one that is, and how many were unread.
     fn first_unread(&self) -> Option<(Seq, u64)> {
         let Opened { mark, count, .. } = self.opened.as_ref().filter(|opened| opened.count > 0)?;
-        let mut next = mark.next();
-        for message in self.above(*mark) {
-            if message.seq != next {
-                return None;
-            }
-            if self.awaits_reading(message) {
-                return Some((next, *count));
-            }
-            next = next.next();
-        }
-        None
+        let next = mark.next();
+        let whole = self.spans.iter().find(|span| span.from <= next && next <= span.to)?;
+        let mut after = self.above(*mark).take_while(|message| message.seq <= whole.to);
+        after.find(|message| self.awaits_reading(message)).map(|message| (message.seq, *count))
     }
 
     /// Up to where all others have the conversation, and have read it; `None`: there are no others, or it isn't known.
@@ -737,6 +839,16 @@ impl Timeline {
         }
         self.members().all_others(&self.user_id)
     }
+}
+
+/// The event of a system entry, if this version knows it.
+fn shown_event(message: &Message) -> Option<&System> {
+    message.system.as_ref().filter(|system| !matches!(system, System::Later(_)))
+}
+
+/// Messages, and entries of a kind that an app has made up: `x-` and a name.
+fn has_content(kind: &Kind) -> bool {
+    kind.counts() || matches!(kind, Kind::Other(name) if name.starts_with("x-"))
 }
 
 fn tick(seq: Seq, all: Option<(Seq, Seq)>) -> Tick {
@@ -751,4 +863,4 @@ fn tick(seq: Seq, all: Option<(Seq, Seq)>) -> Tick {
 mod tests;
 
 #[cfg(test)]
-mod folding;
+pub(crate) mod folding;

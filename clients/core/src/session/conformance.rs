@@ -85,6 +85,7 @@ fn all_files_are_played() {
             "catching-up",
             "changing",
             "channels",
+            "chat",
             "connecting",
             "groups",
             "media",

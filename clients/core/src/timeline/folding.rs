@@ -17,7 +17,7 @@ const EMOJIS: [&str; 3] = ["👍", "🎉", "｡"];
 
 /// The next act of a user, if it is allowed then. Numbers are indexes, modulo the number of choices.
 #[derive(Clone, Debug)]
-enum Act {
+pub(crate) enum Act {
     Say {
         reply_to: usize,
         mentions: usize,
@@ -37,7 +37,7 @@ enum Act {
     History(HistoryFrom),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+pub(crate) fn act() -> impl Strategy<Value = Act> {
     let pick = 0..1000_usize;
     prop_oneof![
         4 => (pick.clone(), 0..8_usize).prop_map(|(reply_to, mentions)| Act::Say { reply_to, mentions }),
@@ -106,8 +106,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// The conversation as the server stores it: each entry as it was appended. Later entries determine its state at a
 /// read.
-struct Log {
-    entries: Vec<Message>,
+pub(crate) struct Log {
+    pub(crate) entries: Vec<Message>,
     is_group: bool,
     is_channel: bool,
     /// The users who join or leave with each entry, and the entries that new members see.
@@ -116,7 +116,7 @@ struct Log {
 }
 
 /// The part of the log that the viewer sees at some time.
-struct View {
+pub(crate) struct View {
     first: Seq,
     /// Their own join.
     joined: Seq,
@@ -135,7 +135,7 @@ impl Log {
     }
 
     /// By the first two users, and the operator.
-    fn direct(acts: &[(usize, Act)]) -> Self {
+    pub(crate) fn direct(acts: &[(usize, Act)]) -> Self {
         let mut log = Self::new(false);
         log.append("bob", &Act::Say { reply_to: 0, mentions: 0 });
         for (who, act) in acts {
@@ -277,7 +277,7 @@ impl Log {
     }
 
     /// Returns all entries up to `last`, as a member reads them at that time.
-    fn read_at(&self, last: usize) -> Vec<Message> {
+    pub(crate) fn read_at(&self, last: usize) -> Vec<Message> {
         let log = &self.entries[..last];
         let mut now = log.to_vec();
         for message in now.iter_mut().filter(|message| message.kind.counts()) {
@@ -313,7 +313,7 @@ impl Log {
     }
 
     /// All that the viewer sees then. In a group they are a member from the beginning, and perhaps not to its end.
-    fn seen_at(&self, last: usize) -> View {
+    pub(crate) fn seen_at(&self, last: usize) -> View {
         let until = Seq::new(last as u64).unwrap();
         let own = self.turns.iter().filter(|(seq, user, _)| *user == *ME && *seq <= until);
         let joined = own.clone().rfind(|(_, _, joins)| joins.is_some());
@@ -413,7 +413,7 @@ impl View {
         self.unread(mark).filter(names_me).count() as u64
     }
 
-    fn row(&self, is_group: bool, mark: Seq) -> Option<Conversation> {
+    pub(crate) fn row(&self, is_group: bool, mark: Seq) -> Option<Conversation> {
         let line = self.entries.iter().rfind(|message| message.kind.counts() || message.kind == Kind::System)?;
         let last_message = json!({"seq": line.seq, "sender_id": line.sender_id, "kind": line.kind, "preview": line.body, "sent_at": line.sent_at});
         let last_seq = self.end();
@@ -432,7 +432,7 @@ impl View {
 }
 
 /// The request that became this own entry.
-fn queued(entry: &Message) -> Option<Queued> {
+pub(crate) fn queued(entry: &Message) -> Option<Queued> {
     let (conversation_id, seq) = (entry.conversation_id.clone(), entry.target_seq.unwrap_or(entry.seq));
     let client_msg_id = entry.client_msg_id.clone().unwrap();
     let outgoing = match entry.kind {
