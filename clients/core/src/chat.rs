@@ -1,21 +1,36 @@
 //! The chat model: what an interface can be put on. Like the rest of the crate it has no I/O, no clock and no thread.
 //!
 //! [`Messages`] is the view of one conversation. Its inputs are events, pages and the user's acts; its output is a list
-//! of [`Item`]s, whose keys stay while items move and change.
+//! of [`Item`]s, whose keys stay while items move and change. [`Conversations`] is the chat list, with a [`ChatRow`] for
+//! each conversation.
 //!
 //! A view has a [`Snapshot`] with a version. The view makes no list of differences, because an interface compares keys
 //! anyway, and a window has at most [`ITEMS_MAX`] entries. An item that did not change is the same object in the next
 //! snapshot.
 
+mod conversations;
 mod item;
 mod messages;
+mod row;
 mod window;
 mod zone;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use conversations::{Conversations, Filter, ListSnapshot};
 pub use item::{Content, Item, MessageItem, Progress, Refused, Reply, Run};
 pub use messages::{Messages, Request, Snapshot};
+pub use row::{ChatRow, Line};
 pub use window::{At, ITEMS_MAX, PAGE};
 pub use zone::Zone;
+
+/// Returns the new things. A thing that equals the old one with the same key is that object.
+fn kept<T: Eq>(old: &[Arc<T>], new: Vec<T>, key: impl Fn(&T) -> &String) -> Vec<Arc<T>> {
+    let old: BTreeMap<&String, &Arc<T>> = old.iter().map(|thing| (key(thing), thing)).collect();
+    let same = |thing: &T| old.get(key(thing)).filter(|old| ****old == *thing).map(|old| Arc::clone(old));
+    new.into_iter().map(|thing| same(&thing).unwrap_or_else(|| Arc::new(thing))).collect()
+}
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use wire::{
 use crate::group::{EVERYBODY, Turn, turn_of};
 use crate::saved::{Outgoing, Queued};
 use crate::store::{Span, Window};
-use crate::{Moment, ReceiptKind};
+use crate::{Error, Moment, ReceiptKind};
 use changes::{Changes, foresee, keep_text};
 pub use members::Readers;
 use members::{Marks, Members};
@@ -278,7 +278,7 @@ impl Timeline {
     }
 
     /// A channel looks like a group, and a direct conversation like nothing.
-    fn is(&mut self, kind: ConversationKind) {
+    pub(crate) fn is(&mut self, kind: ConversationKind) {
         if self.kind == ConversationKind::Direct || kind == ConversationKind::Channel {
             self.kind = kind;
         }
@@ -416,6 +416,32 @@ impl Timeline {
         if let Some(unsent) = self.unsent.iter_mut().find(|unsent| unsent.is(client_msg_id)) {
             unsent.error = Some(error.into());
         }
+    }
+
+    /// Takes [`Event::Failed`](crate::Event::Failed). A message that the user has taken back goes, and a change of a
+    /// message that is deleted: the message shows that itself.
+    pub(crate) fn failed_for(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
+        self.failed(client_msg_id, error.code());
+        let is_change = !matches!(outgoing, Outgoing::Message { .. });
+        if *error == Error::Cancelled || is_change && error.code() == "gone" {
+            self.dismiss(client_msg_id);
+        }
+    }
+
+    /// Takes what another timeline of the conversation has that is not stored.
+    pub(crate) fn adopt(&mut self, other: Self) {
+        self.unsent
+            .extend(other.unsent.into_iter().filter(|unsent| !self.stored.contains(&unsent.queued.client_msg_id)));
+    }
+
+    /// Forgets what is read, except for the last message and the events of the group. A chat list needs no more.
+    pub(crate) fn trim(&mut self) {
+        let last = self.shown().last().unwrap_or_default();
+        let floor = self.own_read().min(last.previous());
+        self.held.retain(|seq, entry| *seq > floor || entry.system.is_some());
+        self.changes.retain(|seq, _| *seq > floor);
+        let above = Span { from: floor.next(), to: Seq::MAX };
+        self.spans = self.spans.iter().filter_map(|span| span.within(above)).collect();
     }
 
     /// Applies an own change that has no entry, from [`Event::Reacted`](crate::Event::Reacted).
@@ -593,6 +619,21 @@ impl Timeline {
     pub(crate) fn shown(&self) -> impl Iterator<Item = Seq> {
         let is_shown = |message: &&Message| has_content(&message.kind) || shown_event(message).is_some();
         self.above(self.floor()).filter(is_shown).map(|message| message.seq)
+    }
+
+    /// The kind of the conversation, as far as known.
+    pub(crate) fn kind(&self) -> ConversationKind {
+        self.kind
+    }
+
+    /// Returns how far an own message has come.
+    pub(crate) fn own_tick(&self, seq: Seq) -> Tick {
+        tick(seq, self.all_others())
+    }
+
+    /// An own message or change with this id is not stored.
+    pub(crate) fn has_unsent(&self, client_msg_id: &ClientMsgId) -> bool {
+        self.unsent.iter().any(|unsent| unsent.is(client_msg_id))
     }
 
     /// The newest known entry, received or not.

@@ -3,6 +3,7 @@
 use wire::{ClientMsgId, Kind, Media, Message, Reaction, Seq, System, Timestamp, UserId};
 
 use crate::media::Upload;
+use crate::{Tick, Unsent};
 
 /// One thing to draw. Its key stays the same wherever the item moves. An own message has the same key before and after
 /// the server stores it. No two items of a view have the same key.
@@ -120,6 +121,31 @@ pub enum Progress {
         /// The same message can succeed at another try. If not, only an edit helps.
         can_help: bool,
     },
+}
+
+impl Progress {
+    /// Returns that of a stored message.
+    pub(super) fn stored(tick: Tick) -> Self {
+        match tick {
+            Tick::Failed | Tick::Waiting | Tick::Stored => Self::Stored,
+            Tick::Delivered => Self::Delivered,
+            Tick::Read => Self::Read,
+        }
+    }
+
+    /// Returns that of a message that is not stored.
+    pub(super) fn unsent(unsent: &Unsent) -> Self {
+        match (&unsent.error, unsent.uploaded, unsent.queued.outgoing.upload()) {
+            (Some(code), _, _) => Self::Failed { code: code.clone(), can_help: can_help(code) },
+            (None, Some(done), Some(upload)) => Self::Uploading { done, of: upload.bytes },
+            (None, _, _) => Self::Waiting,
+        }
+    }
+}
+
+/// Returns whether the same message or change can succeed later, although the server refused it for good.
+pub(super) fn can_help(code: &str) -> bool {
+    !matches!(code, "too_large" | "bad_request" | "gone" | "id_reused" | "config")
 }
 
 /// A change that the server refused for good.

@@ -1,16 +1,17 @@
 //! The messages of one conversation, as an interface shows them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wire::{ConversationId, HistoryResult, Kind, Message, Seq, Side, Timestamp, UserId};
 
-use super::item::{Content, Item, MessageItem, Progress, Refused, Reply, Run};
+use super::item::{Content, Item, MessageItem, Progress, Refused, Reply, Run, can_help};
+use super::kept;
 use super::window::{At, PAGE, Window};
 use super::zone::Zone;
 use crate::saved::{Outgoing, Queued};
 use crate::timeline::Place;
-use crate::{Error, Event, Moment, Tick, Timeline, Unsent, store};
+use crate::{Event, Moment, Tick, Timeline, Unsent, store};
 
 /// The view of one conversation's messages.
 ///
@@ -122,7 +123,7 @@ impl Messages {
             }
             Event::Uploading { client_msg_id, done, .. } => self.timeline.uploading(client_msg_id, *done),
             Event::Reacted { queued } if self.is_here(queued) => self.timeline.reacted(queued),
-            Event::Failed { queued, error } => self.failed(queued, error),
+            Event::Failed { queued, error } => self.timeline.failed_for(queued, error),
             Event::State(crate::State::CaughtUp) => self.retry(),
             // Events of other conversations, and those that no message shows.
             _ => {}
@@ -132,15 +133,6 @@ impl Messages {
     /// A message or a change of this conversation is not in the timeline of another one.
     fn is_here(&self, queued: &Queued) -> bool {
         queued.outgoing.target() == Some(wire::Target::Conversation(self.conversation_id.clone()))
-    }
-
-    fn failed(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
-        self.timeline.failed(client_msg_id, error.code());
-        let is_change = !matches!(outgoing, Outgoing::Message { .. });
-        // A message that is deleted shows that its change failed.
-        if *error == Error::Cancelled || is_change && error.code() == "gone" {
-            self.timeline.dismiss(client_msg_id);
-        }
     }
 
     /// Takes messages of the store: the reply to [`Request::Load`].
@@ -264,9 +256,7 @@ impl Messages {
     /// Returns what an interface draws now.
     pub fn snapshot(&mut self) -> &Snapshot {
         self.grow();
-        let old: BTreeMap<&str, &Arc<Item>> = self.snapshot.items.iter().map(|item| (&*item.key, item)).collect();
-        let same = |item: &Item| old.get(&*item.key).filter(|old| ****old == *item).map(|old| Arc::clone(old));
-        let items = self.items().into_iter().map(|item| same(&item).unwrap_or_else(|| Arc::new(item))).collect();
+        let items = kept(&self.snapshot.items, self.items(), |item| &item.key);
         let window = self.window.as_ref();
         let new = Snapshot {
             version: self.snapshot.version,
@@ -353,11 +343,7 @@ impl Messages {
             edited_at: message.edited_at,
             deleted_by: message.deleted_by,
             reactions: message.reactions,
-            progress: tick.map(|tick| match tick {
-                Tick::Failed | Tick::Waiting | Tick::Stored => Progress::Stored,
-                Tick::Delivered => Progress::Delivered,
-                Tick::Read => Progress::Read,
-            }),
+            progress: tick.map(Progress::stored),
             is_changing: self.timeline.is_changing(seq),
             refused: refused.and_then(|unsent| {
                 let (client_msg_id, code) = (unsent.queued.client_msg_id.clone(), unsent.error.clone()?);
@@ -371,11 +357,6 @@ impl Messages {
         let Queued { client_msg_id, outgoing } = &unsent.queued;
         let upload = outgoing.upload();
         let mentions = if let Outgoing::Message { mentions, .. } = outgoing { mentions.clone() } else { vec![] };
-        let progress = match (&unsent.error, unsent.uploaded, upload) {
-            (Some(code), _, _) => Progress::Failed { code: code.clone(), can_help: can_help(code) },
-            (None, Some(done), Some(upload)) => Progress::Uploading { done, of: upload.bytes },
-            (None, _, _) => Progress::Waiting,
-        };
         MessageItem {
             seq: None,
             client_msg_id: Some(client_msg_id.clone()),
@@ -390,7 +371,7 @@ impl Messages {
             edited_at: None,
             deleted_by: None,
             reactions: vec![],
-            progress: Some(progress),
+            progress: Some(Progress::unsent(unsent)),
             is_changing: false,
             refused: None,
             run: Run::default(),
@@ -441,9 +422,4 @@ impl List<'_> {
         }
         self.items
     }
-}
-
-/// Returns whether the same message or change can succeed later, although the server refused it for good.
-fn can_help(code: &str) -> bool {
-    !matches!(code, "too_large" | "bad_request" | "gone" | "id_reused" | "config")
 }

@@ -139,6 +139,26 @@ fn play(log: &Log, mark: Seq, steps: &[Step], order: &[(u64, usize)]) -> Result<
     Ok(now)
 }
 
+/// The chat list after the row, as the server read it last, and all entries in the order of `keys`.
+fn list(log: &Log, mark: Seq, row_at: usize, order: &[(u64, usize)]) -> (ChatRow, u64) {
+    let end = log.entries.len();
+    let mut list = Conversations::new(user(ME));
+    let mut entries: Vec<(u64, usize, usize)> =
+        (0..end).zip(order).map(|(index, (key, read_at))| (*key, index, *read_at)).collect();
+    entries.sort_unstable();
+    for (at, (_, index, read_at)) in entries.into_iter().enumerate() {
+        if at == row_at % end {
+            list.row(&log.seen_at(end).row(false, mark).unwrap());
+        }
+        let message = log.read_at((read_at % end).max(index) + 1).swap_remove(index);
+        list.event(&Event::Message { message, missed: false }, Moment::default());
+    }
+    let snapshot = list.snapshot(&Filter::default(), Moment::default(), Timestamp::default());
+    assert_eq!(snapshot.rows.len(), 1, "{snapshot:?}");
+    // The row names the peer, or an own entry the conversation.
+    (ChatRow { key: String::new(), ..snapshot.rows[0].as_ref().clone() }, snapshot.unread)
+}
+
 /// A conversation at the server, in which only bob writes, and this device's store of it.
 struct World {
     last: usize,
@@ -276,6 +296,25 @@ proptest! {
         let found = play(&log, mark, &steps, &order)?;
         prop_assert_eq!(found.items, expected.items);
         prop_assert_eq!((found.has_older, found.has_newer, found.unread), (false, false, expected.unread));
+    }
+
+    #[test]
+    fn any_order_of_the_same_entries_gives_the_same_row(
+        acts in prop::collection::vec((0..3_usize, act()), 0..40),
+        order in prop::collection::vec((any::<u64>(), 0..1000_usize), 50),
+        row_at in 0..1000_usize,
+        mark in 0..30_u64,
+    ) {
+        let log = Log::direct(&acts);
+        let end = log.entries.len();
+        let mark = Seq::new(mark.min(end as u64)).unwrap_or_default();
+        let in_order: Vec<(u64, usize)> = (0..end as u64).map(|key| (key, end - 1)).collect();
+        let expected = list(&log, mark, 0, &in_order);
+        let (now, entries) = (log.seen_at(end), log.read_at(end));
+        let line = entries.iter().rfind(|entry| entry.kind.counts()).unwrap();
+        prop_assert_eq!(expected.0.line.as_ref().map(|line| (line.seq, &*line.text)), Some((Some(line.seq), &*line.body)));
+        prop_assert_eq!(expected.1, now.row(false, mark).unwrap().unread);
+        prop_assert_eq!(list(&log, mark, row_at, &order), expected);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Runs the chat model against conformance/chat.yaml, whose README explains the steps.
 
+mod list;
+
 use serde_json::{Value, json};
 use wire::{
     Conversation, ConversationId, Emoji, HistoryResult, Message, Reaction, ReceiptsResult, Seq, Side, Timestamp,
@@ -16,6 +18,10 @@ use crate::{Error, Event, Moment, ReceiptKind, State};
 fn the_scripts_for_the_chat_model() {
     for scenario in scenarios("chat") {
         for steps in variants(&scenario) {
+            if steps[0].get("list").is_some() {
+                list::play(&scenario, &steps);
+                continue;
+            }
             let mut view = View::new(&scenario, &steps[0]["open"]);
             for step in &steps[1..] {
                 view.take(step, &format!("{}: {step}", scenario["name"]));
@@ -131,6 +137,12 @@ fn event_of(conversation_id: &ConversationId, name: &str, what: &Value) -> Event
         "reacted" => {
             fields["conversation_id"] = json!(conversation_id);
             Event::Reacted { queued: queued_of(&fields) }
+        }
+        "conversation" => Event::ConversationChanged(read(what)),
+        "settings" => Event::SettingsChanged(read(what)),
+        "typing" => {
+            let user_id = read(&what["user_id"]);
+            Event::Typing { conversation_id: conversation_id.clone(), user_id, at: Timestamp::default() }
         }
         "state" if what == "caught_up" => Event::State(State::CaughtUp),
         other => panic!("there is no step {other}"),

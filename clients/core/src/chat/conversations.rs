@@ -1,0 +1,511 @@
+//! The chat list, as an interface shows it.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use wire::limits::PREVIEW_CHARS_MAX;
+use wire::{
+    Action, Channel, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, CreateRequest,
+    Kind, LastMessage, Message, MutedUntil, Presence, Role, Seq, Settings, System, Target, Timestamp, UserId,
+    UserSettings,
+};
+
+use super::item::Progress;
+use super::kept;
+use super::row::{ChatRow, Line};
+use crate::saved::{Outgoing, Queued};
+use crate::timeline::Place;
+use crate::words::Query;
+use crate::{Draft, Event, Moment, ReceiptKind, Timeline};
+
+/// The chat list: all conversations that are known, with what has come of them.
+///
+/// Pass in the rows of `inbox` and `channels` or of the store, the outbox, and all events. The list keeps no message
+/// that is read, except for the last one.
+#[derive(Clone, Debug)]
+pub struct Conversations {
+    me: UserId,
+    chats: Vec<Chat>,
+    snapshot: ListSnapshot,
+}
+
+/// All that an interface draws of the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListSnapshot {
+    /// Rises with each change of the rest.
+    pub version: u64,
+    /// Pinned conversations first, the one pinned last at the top, then those with the latest message. A row that did
+    /// not change is the same object as in the snapshot before.
+    pub rows: Vec<Arc<ChatRow>>,
+    /// The number of unread messages of all conversations that are not muted, for the app's badge.
+    pub unread: u64,
+}
+
+/// Which rows an interface draws.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The rows in the archive, instead of the others.
+    pub archived: bool,
+    /// Only these kinds. Empty: all.
+    pub kinds: Vec<ConversationKind>,
+    /// The title or the peer has these words, the last one perhaps not complete. A text without words finds all.
+    pub words: String,
+}
+
+#[derive(Clone, Debug)]
+struct Chat {
+    key: String,
+    conversation_id: Option<ConversationId>,
+    /// Has entries that came live, and that are unread or the last ones.
+    timeline: Timeline,
+    peer_id: Option<UserId>,
+    /// The title, by this entry or a row with this `last_seq`.
+    title: (Seq, Option<String>),
+    role: Option<Role>,
+    /// The last message of the newest row, with its changes by entries up to this `seq`.
+    line: (Seq, Option<LastMessage>),
+    row_seq: Seq,
+    made_at: Option<Timestamp>,
+    failed: Option<String>,
+    muted_until: Option<MutedUntil>,
+    pinned_at: Option<Timestamp>,
+    is_archived: bool,
+    is_blocked: bool,
+    draft: Option<Draft>,
+    presence: Option<Presence>,
+}
+
+/// Input.
+impl Conversations {
+    /// An empty list of this user.
+    pub fn new(me: UserId) -> Self {
+        Self { me, chats: Vec::new(), snapshot: ListSnapshot::default() }
+    }
+
+    /// Takes a row of the chat list. An older row than the known one changes nothing.
+    pub fn row(&mut self, row: &Conversation) {
+        let chat = self.chat(Some(&row.conversation_id), row.peer_id.as_ref());
+        chat.timeline.row(row);
+        chat.listed(row.last_seq, row.title.as_ref(), row.role, Some(&row.last_message), row.muted_until, row.archived);
+        if chat.row_seq == row.last_seq {
+            chat.is_blocked = row.blocked;
+        }
+    }
+
+    /// Takes a row of the list of channels, as [`row`](Self::row).
+    pub fn channel(&mut self, row: &Channel) {
+        let chat = self.chat(Some(&row.conversation_id), None);
+        chat.timeline.channel(row);
+        let (title, role, line) = (Some(&row.title), Some(row.role), row.last_message.as_ref());
+        chat.listed(row.last_seq, title, role, line, row.muted_until, row.archived);
+    }
+
+    /// Takes a request of the outbox: a message, a change of one, or a new group.
+    pub fn queued(&mut self, queued: Queued, at: Timestamp) {
+        if let Outgoing::Request(Action::Create(CreateRequest { client_msg_id, kind, title, .. })) = &queued.outgoing {
+            let key = made_key(client_msg_id);
+            if !self.chats.iter().any(|chat| chat.key == key) {
+                let mut timeline = Timeline::new(self.me.clone());
+                timeline.is(*kind);
+                let title = (Seq::ZERO, Some(title.as_str().to_owned()));
+                self.chats.push(Chat { title, made_at: Some(at), ..Chat::new(key, timeline) });
+            }
+            return;
+        }
+        let chat = match queued.outgoing.target() {
+            Some(Target::Conversation(id)) => self.chat(Some(&id), None),
+            Some(Target::User(peer)) => self.chat(None, Some(&peer)),
+            None => return,
+        };
+        chat.timeline.queued(queued, at);
+    }
+
+    /// Takes any event of the client.
+    pub fn event(&mut self, event: &Event, now: Moment) {
+        match event {
+            Event::Message { message, missed } => self.message(message, *missed),
+            Event::Receipt { kind, receipt } => {
+                if let Some(chat) = self.found(&receipt.conversation_id) {
+                    chat.timeline.receipt(*kind, &receipt.user_id, receipt.seq);
+                }
+            }
+            Event::ConversationChanged(row) => self.row(row),
+            Event::SettingsChanged(settings) => self.settings(settings),
+            Event::Typing { conversation_id, user_id, .. } => {
+                if let Some(chat) = self.found(conversation_id) {
+                    chat.timeline.typing(user_id, now);
+                    chat.is_there(user_id);
+                }
+            }
+            Event::Uploading { client_msg_id, done, .. } => {
+                self.chats.iter_mut().for_each(|chat| chat.timeline.uploading(client_msg_id, *done));
+            }
+            Event::Reacted { queued } => {
+                if let Some(Target::Conversation(id)) = queued.outgoing.target()
+                    && let Some(chat) = self.found(&id)
+                {
+                    chat.timeline.reacted(queued);
+                }
+            }
+            Event::Failed { queued, error } => {
+                let id = &queued.client_msg_id;
+                for chat in &mut self.chats {
+                    chat.timeline.failed_for(queued, error);
+                    if chat.conversation_id.is_none() && chat.key == made_key(id) {
+                        chat.failed = Some(error.code().to_owned());
+                    }
+                }
+            }
+            // Events that no row shows.
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, message: &Message, missed: bool) {
+        let id = &message.conversation_id;
+        let is_own = message.sender_id == self.me;
+        let made = message.client_msg_id.as_ref().filter(|_| is_own).map(made_key);
+        if self.found(id).is_none()
+            && let Some(chat) = self.chats.iter_mut().find(|chat| Some(&chat.key) == made.as_ref())
+        {
+            chat.conversation_id = Some(id.clone());
+        }
+        let mut timeline = Timeline::new(self.me.clone());
+        timeline.message(message.clone());
+        // The first own message to a user names the conversation of both.
+        let waits = |chat: &&Chat| message.client_msg_id.as_ref().is_some_and(|id| chat.timeline.has_unsent(id));
+        let peer_id = match timeline.kind() {
+            ConversationKind::Direct if !is_own && message.kind.counts() => Some(message.sender_id.clone()),
+            ConversationKind::Direct if is_own => self.chats.iter().find(waits).and_then(|chat| chat.peer_id.clone()),
+            ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel => None,
+        };
+        let chat = self.chat(Some(id), peer_id.as_ref());
+        chat.timeline.message(message.clone());
+        chat.learn(message);
+        if message.kind.counts() {
+            chat.is_archived = false;
+        }
+        if !missed && !is_own {
+            chat.is_there(&message.sender_id);
+        }
+        chat.timeline.trim();
+    }
+
+    fn settings(&mut self, settings: &Settings) {
+        match settings {
+            Settings::Conversation { conversation_id, set } => {
+                let Some(chat) = self.found(conversation_id) else { return };
+                let ConversationSettings { muted_until, archived, .. } = set;
+                chat.muted_until = muted_until.unwrap_or(chat.muted_until);
+                chat.is_archived = archived.unwrap_or(chat.is_archived);
+            }
+            Settings::User { user_id, set: UserSettings { blocked } } => {
+                let chat = self.chats.iter_mut().find(|chat| chat.peer_id.as_ref() == Some(user_id));
+                if let Some(chat) = chat {
+                    chat.is_blocked = *blocked;
+                }
+            }
+        }
+    }
+
+    /// Takes the reply to `presence`.
+    pub fn presence(&mut self, users: &[Presence]) {
+        for presence in users {
+            for chat in self.chats.iter_mut().filter(|chat| chat.peer_id.as_ref() == Some(&presence.user_id)) {
+                chat.presence = Some(presence.clone());
+            }
+        }
+    }
+}
+
+/// Input from the user. The key is that of a row.
+impl Conversations {
+    /// Returns the key of the direct conversation with this user, which gets a row.
+    pub fn direct(&mut self, peer_id: &UserId) -> String {
+        self.chat(None, Some(peer_id)).key.clone()
+    }
+
+    /// Sets the text that the user has begun, or `None`.
+    pub fn draft(&mut self, key: &str, draft: Option<Draft>) {
+        self.keyed(key, |chat| chat.draft = draft);
+    }
+
+    /// Pins a conversation at this time, or `None`: no longer. Pins are of this list alone.
+    pub fn pin(&mut self, key: &str, at: Option<Timestamp>) {
+        self.keyed(key, |chat| chat.pinned_at = at);
+    }
+
+    /// The user has read a conversation up to here: [`Messages::seen`](super::Messages::seen) has returned this mark.
+    pub fn read(&mut self, conversation_id: &ConversationId, seq: Seq) {
+        let me = self.me.clone();
+        if let Some(chat) = self.found(conversation_id) {
+            chat.timeline.receipt(ReceiptKind::Read, &me, seq);
+            chat.timeline.trim();
+        }
+    }
+
+    /// The user has read everything of a conversation, although some of it may never have come to this device. Returns
+    /// the mark to report with `read`, if it rises.
+    pub fn read_all(&mut self, key: &str) -> Option<(ConversationId, Seq)> {
+        let chat = self.chats.iter().find(|chat| chat.key == key && chat.timeline.unread() > 0)?;
+        let mark = (chat.conversation_id.clone()?, chat.timeline.last_seq());
+        self.read(&mark.0, mark.1);
+        Some(mark)
+    }
+
+    /// Removes a failed message, which the user has seen.
+    pub fn dismiss(&mut self, client_msg_id: &ClientMsgId) {
+        self.chats.iter_mut().for_each(|chat| chat.timeline.dismiss(client_msg_id));
+    }
+
+    /// Removes a row: the user has left the channel, or discards a group that was refused.
+    pub fn remove(&mut self, key: &str) {
+        self.chats.retain(|chat| chat.key != key);
+    }
+
+    fn keyed(&mut self, key: &str, set: impl FnOnce(&mut Chat)) {
+        if let Some(chat) = self.chats.iter_mut().find(|chat| chat.key == key) {
+            set(chat);
+        }
+    }
+
+    fn found(&mut self, id: &ConversationId) -> Option<&mut Chat> {
+        self.chats.iter_mut().find(|chat| chat.conversation_id.as_ref() == Some(id))
+    }
+
+    /// The conversation with this id or with this peer, which may be new.
+    fn chat(&mut self, id: Option<&ConversationId>, peer_id: Option<&UserId>) -> &mut Chat {
+        let of_id = |chat: &Chat| id.is_some() && chat.conversation_id.as_ref() == id;
+        let of_peer = |chat: &Chat| peer_id.is_some() && chat.peer_id.as_ref() == peer_id;
+        let with_id = self.chats.iter().position(of_id);
+        let with_peer = self.chats.iter().position(of_peer);
+        if let (Some(named), Some(other)) = (with_id, with_peer)
+            && named != other
+        {
+            // Both turn out to be one conversation.
+            let other = self.chats.remove(other);
+            if let Some(named) = id.and_then(|id| self.found(id)) {
+                named.absorb(other);
+            }
+            return self.chat(id, peer_id);
+        }
+        let at = with_id.or(with_peer).unwrap_or_else(|| {
+            let id = || id.map(|id| format!("c{id}"));
+            let key = peer_id.map(|peer| format!("p{peer}")).or_else(id).unwrap_or_default();
+            self.chats.push(Chat::new(key, Timeline::new(self.me.clone())));
+            self.chats.len() - 1
+        });
+        #[expect(clippy::indexing_slicing, reason = "it was found or made above")]
+        let chat = &mut self.chats[at];
+        chat.conversation_id = id.or(chat.conversation_id.as_ref()).cloned();
+        chat.peer_id = peer_id.or(chat.peer_id.as_ref()).cloned();
+        chat
+    }
+}
+
+/// Output.
+impl Conversations {
+    /// Returns the rows that the filter selects. `now` is a time of the clock of [`event`](Self::event), for typing, and
+    /// `at` the time of day, for mutes.
+    pub fn snapshot(&mut self, filter: &Filter, now: Moment, at: Timestamp) -> &ListSnapshot {
+        let query = Query::new(&filter.words);
+        let mut rows = Vec::new();
+        let mut unread = 0;
+        for chat in &self.chats {
+            let row = chat.row(now, at, &self.me);
+            unread += if row.is_muted { 0 } else { row.unread };
+            let name = row.title.as_deref().or(row.peer_id.as_ref().map(UserId::as_str)).unwrap_or_default();
+            let is_wanted = row.is_archived == filter.archived
+                && (filter.kinds.is_empty() || filter.kinds.contains(&row.kind))
+                && query.as_ref().is_none_or(|query| query.finds(name));
+            if is_wanted {
+                let latest = row.line.as_ref().map(|line| line.at).max(chat.made_at);
+                rows.push((Reverse(chat.pinned_at), Reverse(latest), row));
+            }
+        }
+        rows.sort_by(|one, other| (one.0, one.1, &one.2.key).cmp(&(other.0, other.1, &other.2.key)));
+        let rows = rows.into_iter().map(|(_, _, row)| row).collect();
+        let rows = kept(&self.snapshot.rows, rows, |row| &row.key);
+        let new = ListSnapshot { version: self.snapshot.version, rows, unread };
+        if new != self.snapshot {
+            self.snapshot = ListSnapshot { version: new.version + 1, ..new };
+        }
+        &self.snapshot
+    }
+}
+
+impl Chat {
+    fn new(key: String, timeline: Timeline) -> Self {
+        Self {
+            key,
+            conversation_id: None,
+            timeline,
+            peer_id: None,
+            title: (Seq::ZERO, None),
+            role: None,
+            line: (Seq::ZERO, None),
+            row_seq: Seq::ZERO,
+            made_at: None,
+            failed: None,
+            muted_until: None,
+            pinned_at: None,
+            is_archived: false,
+            is_blocked: false,
+            draft: None,
+            presence: None,
+        }
+    }
+
+    fn listed(
+        &mut self,
+        last_seq: Seq,
+        title: Option<&String>,
+        role: Option<Role>,
+        line: Option<&LastMessage>,
+        muted_until: Option<MutedUntil>,
+        is_archived: bool,
+    ) {
+        if last_seq < self.row_seq {
+            return;
+        }
+        self.row_seq = last_seq;
+        self.role = role;
+        self.muted_until = muted_until;
+        self.is_archived = is_archived;
+        if last_seq >= self.title.0 {
+            self.title = (last_seq, title.cloned());
+        }
+        if last_seq >= self.line.0 {
+            self.line = (last_seq, line.cloned());
+        }
+    }
+
+    /// Takes the title, and a change of the row's last message.
+    fn learn(&mut self, entry: &Message) {
+        let title = match &entry.system {
+            Some(System::Created { title, .. } | System::InfoChanged { title: Some(title), .. }) => Some(title),
+            _ => None,
+        };
+        if let Some(title) = title.filter(|_| entry.seq > self.title.0) {
+            self.title = (entry.seq, Some(title.as_str().to_owned()));
+        }
+        let (seq, Some(line)) = (&mut self.line.0, &mut self.line.1) else { return };
+        if entry.target_seq != Some(line.seq) || entry.seq <= *seq {
+            return;
+        }
+        match entry.kind {
+            Kind::Edit if !line.deleted => line.preview = preview(&entry.body),
+            Kind::Delete => (line.preview, line.deleted) = (String::new(), true),
+            _ => return,
+        }
+        *seq = entry.seq;
+    }
+
+    /// Takes what the other one has, which was known by its peer only. An interface may show that one.
+    fn absorb(&mut self, other: Self) {
+        self.key = other.key;
+        self.timeline.adopt(other.timeline);
+        self.draft = other.draft.or(self.draft.take());
+        self.pinned_at = other.pinned_at.or(self.pinned_at);
+        self.presence = other.presence;
+    }
+
+    /// A user who writes is online, whatever the last request for presence returned.
+    fn is_there(&mut self, user_id: &UserId) {
+        if let Some(presence) = self.presence.as_mut().filter(|presence| presence.user_id == *user_id) {
+            presence.online = true;
+        }
+    }
+
+    fn row(&self, now: Moment, at: Timestamp, me: &UserId) -> ChatRow {
+        ChatRow {
+            key: self.key.clone(),
+            conversation_id: self.conversation_id.clone(),
+            kind: self.timeline.kind(),
+            peer_id: self.peer_id.clone(),
+            title: self.title.1.clone(),
+            role: self.role,
+            is_closed: self.timeline.is_closed(),
+            failed: self.failed.clone(),
+            line: self.last_line(me),
+            unread: self.timeline.unread(),
+            mentions: self.timeline.mentions(),
+            is_muted: match self.muted_until {
+                Some(MutedUntil::Forever) => true,
+                Some(MutedUntil::At(until)) => at < until,
+                None => false,
+            },
+            is_pinned: self.pinned_at.is_some(),
+            is_archived: self.is_archived,
+            is_blocked: self.is_blocked,
+            draft: self.draft.clone(),
+            typing: self.timeline.writing(now).into_iter().cloned().collect(),
+            presence: self.presence.clone(),
+        }
+    }
+
+    /// Returns the last stored message, or a later one that is not stored. A message that waits is the later one,
+    /// whatever this device's clock shows.
+    fn last_line(&self, me: &UserId) -> Option<Line> {
+        let of_row = self.line.1.as_ref();
+        let last = self.timeline.shown().last().filter(|seq| of_row.is_none_or(|row| row.seq <= *seq));
+        let mut line = of_row.map(|row| Line {
+            seq: Some(row.seq),
+            sender_id: row.sender_id.clone(),
+            at: row.sent_at,
+            kind: row.kind.clone(),
+            text: row.preview.clone(),
+            is_deleted: row.deleted,
+            event: row.system.clone(),
+            progress: (row.sender_id == *me && row.kind.counts())
+                .then(|| Progress::stored(self.timeline.own_tick(row.seq))),
+        });
+        for place in self.timeline.places(last.unwrap_or(Seq::MAX), None) {
+            match place {
+                Place::Gap { .. } => {}
+                Place::System { message, .. } | Place::Other(message) => line = Some(of_message(message, None)),
+                Place::Message { message, tick, .. } => {
+                    line = Some(of_message(&self.timeline.foreseen(message), tick.map(Progress::stored)));
+                }
+                Place::Unsent { unsent, body, .. } => {
+                    let before = line.as_ref().map(|line| line.at);
+                    if unsent.error.is_none() || before <= Some(unsent.at) {
+                        line = Some(Line {
+                            seq: None,
+                            sender_id: me.clone(),
+                            at: before.map_or(unsent.at, |before| before.max(unsent.at)),
+                            kind: unsent.queued.outgoing.upload().map_or(Kind::Text, |upload| upload.kind.clone()),
+                            text: preview(body),
+                            is_deleted: false,
+                            event: None,
+                            progress: Some(Progress::unsent(unsent)),
+                        });
+                    }
+                }
+            }
+        }
+        line
+    }
+}
+
+fn of_message(message: &Message, progress: Option<Progress>) -> Line {
+    Line {
+        seq: Some(message.seq),
+        sender_id: message.sender_id.clone(),
+        at: message.sent_at,
+        kind: message.kind.clone(),
+        text: preview(&message.body),
+        is_deleted: message.deleted_at.is_some(),
+        event: message.system.clone(),
+        progress,
+    }
+}
+
+fn preview(body: &str) -> String {
+    body.chars().take(PREVIEW_CHARS_MAX).collect()
+}
+
+/// The key of a group that was made here.
+fn made_key(client_msg_id: &ClientMsgId) -> String {
+    format!("n{client_msg_id}")
+}
