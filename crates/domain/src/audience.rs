@@ -2,8 +2,8 @@
 
 use wire::UserId;
 
-/// The members of a conversation, from the view of one of them. Every row, event and visibility of an entry follows
-/// this list, which has one or two members today.
+/// The members of a direct conversation, from the view of one of them: one or two. Every row, event and visibility of
+/// an entry follows this list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audience {
     own: UserId,

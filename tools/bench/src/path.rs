@@ -38,7 +38,7 @@ async fn times(app: &App, user: &str, frame: Value) -> Times {
     Times { frame: posts.map(|post| post.ended - began).min(), answer }
 }
 
-/// Returns the number of calls in a row before the recipient's frame and before the reply.
+/// Returns the number of calls in a row up to the post of the recipient's frame, and before the reply.
 pub async fn in_a_row() -> String {
     let mut app = App::new(Some(one_step));
     app.online(&["alice", "bob"]).await;
@@ -66,7 +66,8 @@ pub async fn in_a_row() -> String {
         app.ok("alice", say(&group, 1)).await;
         rows.push((name.to_owned(), times(&app, "alice", say(&group, 2)).await));
     }
-    let mut table = String::from("| operation | calls in a row before the frame | before the reply |\n|---|---|---|\n");
+    let mut table =
+        String::from("| operation | calls in a row with the frame's post | before the reply |\n|---|---|---|\n");
     for (name, Times { frame, answer }) in rows {
         let calls = |time: Duration| time.as_millis() / STEP.as_millis();
         let frame = frame.map_or_else(|| "none".to_owned(), |frame| calls(frame).to_string());
