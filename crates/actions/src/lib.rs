@@ -4,8 +4,8 @@
 //! events of a change go out after its commit.
 //!
 //! The kinds of conversation differ in [`direct`], [`group`] and [`channel`]; [`log`] is what a group and a channel
-//! share. A request finds its kind in this file, and in no other. A fourth kind does not compile until each `match` here
-//! has an answer for it.
+//! share. A request finds its kind in this file. A shared step that depends on the kind has a `match` of its own, here
+//! and in the functions. Each `match` names every kind, so a fourth kind does not compile until all of them do.
 
 mod access;
 mod backlog;

@@ -12,7 +12,7 @@ use domain::{ConnectionId, Frames, direct_conversation_id, error_chain};
 use futures_util::{FutureExt, StreamExt, future, stream};
 use store::connections::{self, Connection, Connections, Freshness};
 use store::{Store, settings};
-use wire::{ConversationId, ServerEvent, Timestamp, UserId};
+use wire::{ConversationId, ConversationKind, ServerEvent, Timestamp, UserId};
 
 use crate::connections_api::{ConnectionsApi, Posted};
 
@@ -361,7 +361,10 @@ fn of_other_member<'a>(delivery: &'a Delivery) -> Option<&'a UserId> {
         ServerEvent::Typing { conversation_id, user_id, .. } => (conversation_id, user_id),
         ServerEvent::MessagesNew { .. } | ServerEvent::Settings(_) | ServerEvent::ConnectionReplaced {} => return None,
     };
-    (conversation.is_group() && other != delivery.user).then_some(other)
+    match conversation.kind() {
+        ConversationKind::Group => (other != delivery.user).then_some(other),
+        ConversationKind::Direct | ConversationKind::Channel => None,
+    }
 }
 
 fn few(connections: &[Connection]) -> &[Connection] {

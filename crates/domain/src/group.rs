@@ -133,10 +133,6 @@ fn allows(who: AllowedTo, role: Role) -> bool {
 }
 
 impl Head {
-    pub fn is_channel(&self) -> bool {
-        self.conversation_id.kind() == ConversationKind::Channel
-    }
-
     /// Whether a member with that role may add others.
     pub fn may_add(&self, role: Role) -> bool {
         allows(self.rules.add, role)
@@ -160,8 +156,9 @@ impl Head {
     pub fn after(&self, entry: &Entry, decided: Option<&Decided>) -> Self {
         let mut head = self.clone();
         head.end = End { seq: entry.place.seq, sent_at: entry.place.sent_at };
-        if self.is_channel() && entry.message().is_some() {
-            head.counted += 1;
+        match self.conversation_id.kind() {
+            ConversationKind::Channel => head.counted += u64::from(entry.message().is_some()),
+            ConversationKind::Direct | ConversationKind::Group => {}
         }
         match &entry.body {
             Body::Message(_) | Body::System(_) => head.line = entry.line(),

@@ -164,19 +164,28 @@ impl ConversationId {
         }
     }
 
-    /// Whether the id is a group's, for clients.
+    /// Whether the id is a group's.
     pub fn is_group(&self) -> bool {
-        self.kind() == ConversationKind::Group
+        match self.kind() {
+            ConversationKind::Group => true,
+            ConversationKind::Direct | ConversationKind::Channel => false,
+        }
     }
 
-    /// Whether the id is a channel's, for clients.
+    /// Whether the id is a channel's.
     pub fn is_channel(&self) -> bool {
-        self.kind() == ConversationKind::Channel
+        match self.kind() {
+            ConversationKind::Channel => true,
+            ConversationKind::Direct | ConversationKind::Group => false,
+        }
     }
 
     /// Whether the conversation has a list of members that changes, for clients.
     pub fn has_members(&self) -> bool {
-        self.kind() != ConversationKind::Direct
+        match self.kind() {
+            ConversationKind::Group | ConversationKind::Channel => true,
+            ConversationKind::Direct => false,
+        }
     }
 }
 

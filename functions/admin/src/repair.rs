@@ -52,8 +52,11 @@ pub(crate) async fn all(
         let page = heads::page(&deps.actions.store, GROUPS_AT_ONCE, behind.as_ref()).await?;
         unreadable += page.unreadable;
         let is_meant = |head: &&Head| {
-            head.conversation_id.kind() == ConversationKind::Group
-                && since.is_none_or(|since| head.end.sent_at >= since)
+            let has_rows = match head.conversation_id.kind() {
+                ConversationKind::Group => true,
+                ConversationKind::Direct | ConversationKind::Channel => false,
+            };
+            has_rows && since.is_none_or(|since| head.end.sent_at >= since)
         };
         for head in page.heads.iter().filter(is_meant) {
             let group = &head.conversation_id;

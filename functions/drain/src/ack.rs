@@ -43,12 +43,14 @@ pub(crate) async fn raise_all(
             None => marks.push((index, entry.clone())),
         }
     }
-    let each = marks.iter().map(async |(index, AckEntry { conversation_id, seq })| {
-        if conversation_id.kind() == ConversationKind::Channel {
-            let field = format!("{field}[{index}].conversation_id");
-            return Err(Refusal::bad_request(field, "must not be a channel; channels need no ack").into());
+    let each = marks.iter().map(async |(index, AckEntry { conversation_id, seq })| match conversation_id.kind() {
+        ConversationKind::Direct | ConversationKind::Group => {
+            core.actions.ack(&caller.user, conversation_id, *seq).await
         }
-        core.actions.ack(&caller.user, conversation_id, *seq).await
+        ConversationKind::Channel => {
+            let field = format!("{field}[{index}].conversation_id");
+            Err(Refusal::bad_request(field, "must not be a channel; channels need no ack").into())
+        }
     });
     let (mut acked, mut unreadable) = (Acked { raised: vec![], outcome: Ok(()) }, 0);
     for result in join_all(each).await {

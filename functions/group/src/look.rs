@@ -21,17 +21,12 @@ pub(crate) async fn members(
 ) -> Result<MembersResult, Failure> {
     let MembersRequest { conversation_id, limit, cursor } = request;
     let group = line.conversation_id.insert(conversation_id);
-    let kind = group.kind();
-    if kind == ConversationKind::Direct {
-        return Err(Refusal::NotMember.into());
-    }
     core.actions.access(&caller.user, group).await?.first_seq()?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = async |behind: Option<&UserId>| match kind {
-        ConversationKind::Channel => channels::members(&core.actions.store, group, limit, behind).await,
-        ConversationKind::Direct | ConversationKind::Group => {
-            roster::page(&core.actions.store, group, limit, behind).await
-        }
+    let page = async |behind: Option<&UserId>| match group.kind() {
+        ConversationKind::Direct => Err(Failure::from(Refusal::NotMember)),
+        ConversationKind::Group => Ok(roster::page(&core.actions.store, group, limit, behind).await?),
+        ConversationKind::Channel => Ok(channels::members(&core.actions.store, group, limit, behind).await?),
     };
     let mut found = page(cursor.as_ref()).await?;
     // All of them have left, or can't be read: an empty page would say nothing.

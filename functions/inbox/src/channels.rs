@@ -7,7 +7,7 @@ use domain::{ChannelRow, Entry, Failure, Head, fit};
 use lambda::{Core, EventLine};
 use store::{channels, heads, messages};
 use wire::limits::CHANNELS_PER_USER_MAX;
-use wire::{Channel, ChannelsRequest, ChannelsResult, ConversationId, ConversationKind, Kind, Refusal, Seq, UserId};
+use wire::{Channel, ChannelsRequest, ChannelsResult, ConversationId, Kind, Refusal, Seq, UserId};
 
 /// Channels of which one page is made: more of them than fit a frame.
 const PAGE_MAX: usize = 100;
@@ -22,7 +22,7 @@ pub(crate) async fn channels(
     line: &mut EventLine,
 ) -> Result<ChannelsResult, Failure> {
     let behind = request.cursor.as_ref();
-    if behind.is_some_and(|id| id.kind() != ConversationKind::Channel) {
+    if behind.is_some_and(|id| !id.is_channel()) {
         return Err(Refusal::bad_request("cursor", "must be a next_cursor, or left out").into());
     }
     let found = channels::list(&core.actions.store, user, PAGE_MAX, behind).await?;

@@ -48,8 +48,10 @@ pub fn creation(
     let CreateRequest { client_msg_id, kind, title, members, history, post, add, join } = request;
     let (id, join) = match (kind, join) {
         (ConversationKind::Channel, join) => (channel_id(creator, &client_msg_id), Some(join.unwrap_or_default())),
-        (_, None) => (group_id(creator, &client_msg_id), None),
-        (_, Some(_)) => return Err(Refusal::bad_request("join", "must be left out: this is not a channel")),
+        (ConversationKind::Direct | ConversationKind::Group, None) => (group_id(creator, &client_msg_id), None),
+        (ConversationKind::Direct | ConversationKind::Group, Some(_)) => {
+            return Err(Refusal::bad_request("join", "must be left out: this is not a channel"));
+        }
     };
     let rules = Rules { history, post, add, join };
     Ok(((id, client_msg_id), GroupChange::Create { title, members, rules }))

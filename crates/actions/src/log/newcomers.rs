@@ -8,7 +8,7 @@ use store::inbox::Acquaintance;
 use store::message_append::FirstMessage;
 use store::{Store, channels, inbox, views};
 use wire::limits::{CHANNELS_ADDED_MAX, CHANNELS_PER_USER_MAX};
-use wire::{ConversationKind, NotAdded, Refusal, Role, Timestamp, UserId};
+use wire::{ConversationId, ConversationKind, NotAdded, Refusal, Role, Timestamp, UserId};
 
 use crate::sends::{SendLimits, take_many};
 
@@ -21,14 +21,25 @@ pub(crate) async fn known(
     users: Vec<UserId>,
 ) -> Result<Vec<Newcomer>, Failure> {
     let conversation = &head.conversation_id;
-    if head.conversation_id.kind() == ConversationKind::Channel {
-        let removed = channels::removed(store, conversation, &users).await?;
-        return of_channel(store, users, &removed).await;
+    match conversation.kind() {
+        ConversationKind::Channel => {
+            let removed = channels::removed(store, conversation, &users).await?;
+            of_channel(store, users, &removed).await
+        }
+        ConversationKind::Direct | ConversationKind::Group => of_group(store, conversation, subjects, users).await,
     }
+}
+
+async fn of_group(
+    store: &Store,
+    group: &ConversationId,
+    subjects: &[RosterRow],
+    users: Vec<UserId>,
+) -> Result<Vec<Newcomer>, Failure> {
     let listed: HashMap<&UserId, u64> = subjects.iter().map(|row| (&row.user_id, row.leaves)).collect();
     let listed = |user: &UserId| listed.get(user).copied();
     let others: Vec<UserId> = users.iter().filter(|user| listed(user).is_none()).cloned().collect();
-    let others = views::leaves(store, conversation, &others).await?;
+    let others = views::leaves(store, group, &others).await?;
     let leaves = |user: &UserId| listed(user).or_else(|| others.get(user).copied()).unwrap_or_default();
     Ok(users.into_iter().map(|user| Newcomer { leaves: leaves(&user), ..Newcomer::of(user) }).collect())
 }

@@ -59,7 +59,10 @@ impl CreateRequest {
         let title = fields.required("title", Title::parse)?;
         let members = fields.users("members", 0, GROUP_CHANGE_MEMBERS_MAX)?.ok_or_else(|| fields.missing("members"))?;
         let kind = fields.optional("kind", kind)?.unwrap_or(ConversationKind::Group);
-        let unsaid = if kind == ConversationKind::Channel { AllowedTo::Admins } else { AllowedTo::All };
+        let unsaid = match kind {
+            ConversationKind::Channel => AllowedTo::Admins,
+            ConversationKind::Direct | ConversationKind::Group => AllowedTo::All,
+        };
         Ok(Self {
             client_msg_id,
             kind,
