@@ -1,8 +1,13 @@
 //! Devices for push notifications.
 
+use std::time::Duration;
+
 use wire::{DeviceId, Registration, Timestamp, UserId};
 
-use crate::limits::{DEVICE_FRESH, DEVICE_TTL};
+use crate::limits::DEVICE_TTL;
+
+/// Time for which a repeated registration is not processed.
+const DEVICE_FRESH: Duration = Duration::from_hours(7 * 24);
 
 /// A device that has registered for notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,21 +17,12 @@ pub const REMEMBERED_MAX: usize = 1_000;
 
 /// Time for which a device gets pushes without a start of its app, which would register it again.
 pub const DEVICE_TTL: Duration = Duration::from_hours(60 * 24);
-/// Time for which a repeated registration is not processed.
-pub const DEVICE_FRESH: Duration = Duration::from_hours(7 * 24);
-/// How long a URL is good to put something. Lambda's credentials, which sign it, can end before it if it is longer.
-pub const UPLOAD_URL_TTL: Duration = Duration::from_mins(15);
-/// An upload that began in time is over by then: S3 checks the time only at the start of a request.
-pub const UPLOAD_SLOWEST: Duration = Duration::from_hours(1);
 /// As many rows of the chat list as a page may read beyond its own to be in the exact order.
 pub const CHAT_LIST_READ_MAX: usize = 200;
 /// Entries that one step of a read mark may go over, where it does not go to the end: they are counted.
 pub const COUNTED_MAX: u64 = 1_000;
 /// A conversation moves up the chat list's index at most this often.
 pub const ACTIVE_AT_STEP: Duration = Duration::from_mins(1);
-/// How often all who can't watch a channel ask for its history. `DynamoDB` reads one item 3,000 times a second, for
-/// them and all others.
-pub const POLLS_A_SECOND_MAX: u64 = 250;
 
 /// Maximum of earlier memberships of a group with pending entries. The newest are kept; above it the oldest is removed.
 pub const EARLIER_TIMES_MAX: usize = 8;

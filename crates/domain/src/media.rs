@@ -6,7 +6,10 @@ use sha2::{Digest as _, Sha256};
 use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
 use wire::{ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Refusal, Seq, Timestamp, UserId};
 
-use crate::limits::{UPLOAD_SLOWEST, UPLOAD_URL_TTL};
+/// Time for which an upload URL is valid. The function's credentials sign the URL, and can expire before a longer one.
+const UPLOAD_URL_TTL: Duration = Duration::from_mins(15);
+/// Time after which an upload that began with a valid URL is over: the URL's time counts only at the request's start.
+const UPLOAD_SLOWEST: Duration = Duration::from_hours(1);
 
 /// The row of an object in S3. The object is there no longer than the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +144,7 @@ pub fn check_parts(bytes: u64, sha256: &Digest, parts: &[Digest]) -> Result<(), 
     Ok(())
 }
 
-/// What S3 calls a composite checksum, without the number of parts behind it.
+/// Returns the digest of the parts' digests, one after another.
 fn digest_of_parts(parts: &[Digest]) -> String {
     let bytes = parts.iter().filter_map(|part| data_encoding::BASE64.decode(part.as_str().as_bytes()).ok());
     let digest = bytes.fold(Sha256::new(), Sha256::chain_update).finalize();
