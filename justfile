@@ -1,5 +1,5 @@
 export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
-# `sam validate` wants a Region, any, though it asks AWS nothing.
+# `sam validate` needs any Region, and calls no service.
 export AWS_DEFAULT_REGION := env("AWS_DEFAULT_REGION", "us-east-1")
 export SAM_CLI_TELEMETRY := "0"
 pip := ".venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes"
@@ -12,7 +12,7 @@ asks_aws := "python3 tools/scripts/install.py aws && .venv/aws/bin/python"
 default:
     @just --list --unsorted
 
-# Install the pinned tools into .venv
+# Install the pinned versions of the tools that the checks run, into .venv
 tools:
     @python3 tools/scripts/install.py
 
@@ -37,7 +37,7 @@ static: tools docs
 rustdoc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
-# Resolve the Python tools anew, with their hashes, after a change of an .in file
+# Pin the newest versions of the Python tools, with their hashes: after a change of an .in file
 pins: tools
     {{pip}} --requirement tools/scripts/pins.txt
     for pins in scripts/requirements scripts/cargo-lambda scripts/node scripts/samples scripts/aws scripts/docs scripts/pins ministack/requirements; do \
@@ -74,7 +74,7 @@ docs:
     python3 tools/scripts/install.py docs
     python3 tools/scripts/docs.py
 
-# Write docs/contract/ and template.yaml, from the types and stack/
+# Write docs/contract/, events/ and template.yaml, from the types, the registry of actions and stack/
 contract:
     cargo run --bin contract
 
@@ -118,7 +118,7 @@ chromium:
     [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || { apt-get update && apt-get install -y --no-install-recommends chromium fonts-inter; } || \
         { echo "The browser test needs Chromium: install it as root, or set CHROMIUM to its path." >&2; exit 1; }
 
-# Measure what it costs and how long it takes, and write docs/bench/: all, or --only units,path,cold,load,uploads,ring,growth,groups,channels,ingest,money,storm,attack
+# Measure costs and latencies, and write docs/bench/: all, or --only units,path,cold,load,uploads,ring,growth,groups,channels,ingest,money,storm,attack
 bench *ARGS:
     @# All of the workspace, so that its functions have the features that the measured ones have, and nothing is built twice.
     cargo build --release --workspace --bins
@@ -129,15 +129,15 @@ attack *ARGS:
     @# Two ends of each of 2,000 sockets are open files.
     ulimit -Sn 8192 && cargo run --profile optimised --bin bench -- --only attack {{ARGS}}
 
-# Every order of calls of the functions, with everything that can go wrong once: more than an hour, where the tests have a minute
+# Run every order of the functions' calls, with one fault at any of them: more than an hour, of which the tests run a minute
 explore:
     PIGEONHOLE_RUNS_MAX=0 cargo test --profile optimised --workspace --test explorer -- --nocapture
 
-# Clients that chat over a server with faults of every kind, and what became of each message
+# Run clients that chat over a server with every kind of fault, and check the outcome of each message
 soak messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
-# AWS fails for one user, row or object in each stream: what all others notice. Minutes
+# Let AWS fail for one user, row or object in each stream, and measure the other users: minutes
 hostile users="200":
     PIGEONHOLE_USERS={{users}} cargo test --workspace --test hostile -- --nocapture
 
@@ -194,7 +194,7 @@ release *ARGS: package
 invoke-check: tools
     cargo test --workspace --test invoke -- --include-ignored
 
-# Cause each alarm on this machine, see it ring, repair what it is for, and see it end
+# Cause each alarm on this machine: the alarm fires, the repair of its runbook is run, and the alarm ends
 drills: tools
     cargo test --workspace --test e2e -- --ignored drills
 
@@ -210,7 +210,7 @@ deploy-local port="4566": tools
 smoke url tokens="cargo run --quiet --bin issuer -- token":
     PIGEONHOLE_URL={{quote(url)}} PIGEONHOLE_TOKENS={{quote(tokens)}} cargo test --workspace --test e2e --features tests/aws
 
-# Ask the function for operators, in the local server or in a stack (see docs/operating.md): `just admin '{"op":"kick","user_id":"bob"}'`
+# Call the function for operators, of the local server or of a stack (see docs/operating.md): `just admin '{"op":"kick","user_id":"bob"}'`
 admin request function="":
     #!/usr/bin/env bash
     set -euo pipefail
@@ -220,7 +220,7 @@ admin request function="":
         python3 tools/scripts/admin.py {{quote(request)}}
     fi
 
-# Have a service write to a user of the local server (see docs/backend.md): `just publish bob "Your parcel is on its way"`
+# Send a message of a service to a user of the local server (see docs/backend.md): `just publish bob "Your parcel is on its way"`
 publish user text service="@shop":
     python3 tools/scripts/publish.py {{quote(user)}} {{quote(text)}} {{quote(service)}}
 
@@ -228,15 +228,15 @@ publish user text service="@shop":
 examples: tools node
     cd docs/examples && {{npm_ci}}
 
-# Where is a message? Its way by the logs, of the local server or of a stack (see docs/operating.md): `just trace dm_… 42 STACK`
+# Trace a message by its log lines, of the local server or of a stack (see docs/operating.md): `just trace dm_… 42 STACK`
 trace conversation seq *STACK:
     {{ if STACK == "" { "python3" } else { asks_aws } }} tools/scripts/message_trace.py {{quote(conversation)}} {{quote(seq)}} {{STACK}}
 
-# Bring members of groups along who were left behind, in one group or in all (see docs/operating.md): `just repair gr_… --stack STACK`
+# Bring the inbox rows of members up to date, in one group or in all groups (see docs/operating.md): `just repair gr_… --stack STACK`
 repair *ARGS:
     {{ if ARGS =~ "--stack" { asks_aws } else { "python3" } }} tools/scripts/repair.py {{ARGS}}
 
-# Have `notify` or `media` do what they gave up, once more (see docs/operating.md): `just replay notify --stack STACK`
+# Retry the pushes of `notify`, or the removals of `media`, that failed after all retries (see docs/operating.md): `just replay notify --stack STACK`
 replay *ARGS:
     {{asks_aws}} tools/scripts/replay.py {{ARGS}}
 

@@ -11,6 +11,7 @@ import argparse
 import ast
 import functools
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -35,6 +36,9 @@ TESTS = re.compile(
 )
 # The template that a person reads: CloudFormation takes template.yaml, which is written from the files of stack/.
 TEMPLATE = re.compile(r"stack/.*\.yaml")
+# Its texts for the reader of AWS's console.
+TEXT = re.compile(r"^([ -]*)(?:Description|ConstraintDescription|says|output|title|label): (.*)$")
+TEXT_IN_BRACES = re.compile(r"\b(?:default|label): \"?([^\",}]+)")
 # A question about the kind of a conversation, in what is deployed and in the Rust client. `actions/src/lib.rs` is the
 # one place that is meant to ask: each method there finds its kind, and has an answer for each.
 KIND = re.compile(
@@ -82,7 +86,7 @@ BUDGETS = {
     "question_files": "files by hand that name a question (`receipts`)",
     "stored_files": "files by hand that name a stored action (`react`)",
     "voice_documents": "violations of the voice in documents",
-    "voice_comments": "violations of the voice in comments",
+    "voice_comments": "violations of the voice in comments, and in the texts of the template",
 }
 LEXICAL = {
     "passive": re.compile(
@@ -256,6 +260,9 @@ def violations(file):
     else:
         for block in blocks(reader_of(file)(text)):
             yield from of_markdown(block, is_page=False)
+    if TEMPLATE.fullmatch(file):
+        for block in texts_of_template(text):
+            yield from of_markdown(block, is_page=False)
 
 
 # Markdown
@@ -415,6 +422,18 @@ def hash_comments(text):
     for number, line in enumerate(text.splitlines(), 1):
         if match := re.match(r"(\s*)(?:@?#+)(?!!)(.*)", line):
             yield number, len(match[1]), "#", match[2]
+
+
+def texts_of_template(text):
+    """Each text as a list of lines with their numbers. A line that is indented further continues it."""
+    lines = list(enumerate(text.splitlines(), 1))
+    for index, (number, line) in enumerate(lines):
+        if match := TEXT.match(line):
+            deeper = " " * (len(match[1]) + 1)
+            rest = itertools.takewhile(lambda line, deeper=deeper: line[1].startswith(deeper), lines[index + 1 :])
+            yield [(number, match[2].strip('"')), *rest]
+        elif match := TEXT_IN_BRACES.search(line):
+            yield [(number, match[1])]
 
 
 def python_comments(text):

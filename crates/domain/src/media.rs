@@ -236,7 +236,7 @@ mod tests {
             let refusal = row.refuses(user, place, &Kind::Image, media, now);
             format!("{} {refusal}", refusal.code())
         };
-        let gone = "gone there is no such message or upload, or no longer";
+        let gone = "gone the message or upload does not exist; do not send it again";
         assert_eq!(of(row(), &bob, &here, &media(), now), gone);
         assert_eq!(of(row(), &alice, &elsewhere, &media(), now), gone);
         assert_eq!(of(row(), &alice, &here, &media(), late), gone);

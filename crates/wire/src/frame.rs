@@ -138,7 +138,7 @@ mod tests {
         let bad = Refusal::bad_request("seq", "must be an integer");
         assert_snapshot!(error_frame(Some("read"), Some(&id()), &bad), @r#"{"type":"error","action":"read","id":"r1","error":{"code":"bad_request","message":"seq: must be an integer","retryable":false}}"#);
         assert_snapshot!(error_frame(None, None, &Refusal::Unavailable), @r#"{"type":"error","error":{"code":"unavailable","message":"a service failed; send the same request again","retryable":true,"retry_after_ms":1000}}"#);
-        assert_snapshot!(error_frame(Some("send"), None, &Refusal::Conflict), @r#"{"type":"error","action":"send","error":{"code":"conflict","message":"too much at once; send the same request again","retryable":true,"retry_after_ms":100}}"#);
+        assert_snapshot!(error_frame(Some("send"), None, &Refusal::Conflict), @r#"{"type":"error","action":"send","error":{"code":"conflict","message":"the request did not finish in the server's tries; send the same request again","retryable":true,"retry_after_ms":100}}"#);
     }
 
     #[test]

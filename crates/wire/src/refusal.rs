@@ -94,14 +94,20 @@ impl fmt::Display for Refusal {
             Self::TokenExpired => f.write_str("the token has expired; reconnect with a fresh one"),
             Self::NotMember => f.write_str("conversation_id: you are not a member of this conversation"),
             Self::IdReused => f.write_str("client_msg_id: already used for another message in this conversation"),
-            Self::Forbidden => f.write_str("you may not do this"),
-            Self::Gone => f.write_str("there is no such message or upload, or no longer"),
-            Self::NotReady => {
-                f.write_str("media_id: the bytes are not there yet; upload them, and send the same request again")
+            Self::Forbidden => {
+                f.write_str("forbidden by a block, a role, the author or the channel; do not send it again")
             }
-            Self::LimitReached => f.write_str("there is no room for more"),
+            Self::Gone => f.write_str("the message or upload does not exist; do not send it again"),
+            Self::NotReady => {
+                f.write_str("media_id: the upload is not complete; upload the bytes, and send the same request again")
+            }
+            Self::LimitReached => {
+                f.write_str("a maximum of edits, reactors, members or conversations is reached; do not send it again")
+            }
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
-            Self::Conflict => f.write_str("too much at once; send the same request again"),
+            Self::Conflict => {
+                f.write_str("the request did not finish in the server's tries; send the same request again")
+            }
             Self::Unavailable => f.write_str("a service failed; send the same request again"),
         }
     }
