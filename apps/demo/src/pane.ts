@@ -1,19 +1,19 @@
-// A user on the page: a client, and the views that show what it tells.
+// A user on the page: the user's device, the chats on it, and the views that show them.
 
-import { connect, hasMembers, indexedDbStorage, type Message } from "@pigeonhole/client";
+import { hasMembers, type Message } from "@pigeonhole/client";
 import type { Chat } from "./chat.ts";
+import type { Peers } from "./chats/inbox.ts";
 import { Chats } from "./chats.ts";
-import { local, sameTables } from "./local.ts";
-import { Network } from "./network.ts";
-import { Phone } from "./phone.ts";
+import { Device } from "./device.ts";
+import type { Prepared } from "./prepare.ts";
 import { said } from "./said.ts";
-import { kept, takeStorage } from "./tab.ts";
+import { kept } from "./tab.ts";
 import { Confirm } from "./view/confirm.ts";
-import { Conversation, whyNot } from "./view/conversation.ts";
+import { Conversation, type ConversationActions, whyNot } from "./view/conversation.ts";
 import { h } from "./view/dom.ts";
 import { Frames } from "./view/frames.ts";
 import { Header } from "./view/header.ts";
-import { List } from "./view/list.ts";
+import { List, type ListActions } from "./view/list.ts";
 import { LockScreen } from "./view/lock-screen.ts";
 
 /** Interval of requests for the peer's presence, while the user can see it. */
@@ -42,201 +42,251 @@ export function pane(options: PaneOptions): HTMLElement {
   return element;
 }
 
-async function start({ user, peer, isOpen, ownTab, unread }: PaneOptions, element: HTMLElement): Promise<void> {
-  const isCut = kept(`cut off ${user}`);
-  const hidesFrames = kept(`frames hidden for ${user}`);
+async function start(options: PaneOptions, element: HTMLElement): Promise<void> {
+  const frames = framesOf(options.user);
+  const device = await Device.open(options.user, (frame) => frames.add(frame));
+  await new Pane(options, element, frames, device).run();
+}
 
-  const frames = new Frames(hidesFrames.get() === null && roomForFrames(), (isOpen) =>
-    hidesFrames.set(isOpen ? undefined : "yes"),
-  );
-  const network = new Network(isCut.get() !== null, (frame) => frames.add(frame));
-  const { data_id } = await local();
-  const opened = kept(`open for ${user} in ${data_id}`);
-  const storage = await takeStorage(user);
-  const lockScreen = new LockScreen(user, (id, title) => {
-    turnOn(true);
-    turnTo(chats.of(id) ?? (hasMembers(id) ? chats.group(id) : chats.with(title)));
-    conversation.focus();
-  });
-  const phone = new Phone(user, storage, (shown) => lockScreen.show(shown));
-  const client = await connect({
-    url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1`,
-    userId: user,
-    deviceId: phone.deviceId,
-    token: () => token(user),
-    // Entries of other tables are about other messages.
-    storage: indexedDbStorage(`${storage} of ${data_id}`),
-    webSocket: network.open,
-  });
+class Pane {
+  #options: PaneOptions;
+  #element: HTMLElement;
+  #device: Device;
+  #chats: Chats;
+  /** The open chat, kept over a reload: a group's id, or a peer. */
+  #opened: ReturnType<typeof kept>;
+  #header: Header;
+  #lockScreen: LockScreen;
+  #list: List;
+  #conversation: Conversation;
+  #destination = new Confirm();
+  #announcer = h("p", { class: "hidden", "aria-live": "polite" });
+  #isDue = false;
 
-  const announcer = h("p", { class: "hidden", "aria-live": "polite" });
-  const peers = {
-    get: (conversation: string) => kept(`peer of ${user} in ${conversation}`).get() ?? undefined,
-    set: (conversation: string, peer: string) => kept(`peer of ${user} in ${conversation}`).set(peer),
-  };
-  const chats = new Chats(user, client, peers, {
-    changed: () => showSoon(),
-    said: ({ isGroup, name }, { sender_id, kind, body, media }) => {
-      announcer.textContent = `${sender_id}${isGroup ? ` in ${name}` : ""}: ${said(kind, body, media)}`;
-    },
-    isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
-  });
-  const turnOn = (wanted: boolean) => {
-    isCut.set(wanted ? undefined : "yes");
-    if (wanted) {
-      network.mend();
-      client.wake();
-    } else {
-      network.cut();
+  constructor(options: PaneOptions, element: HTMLElement, frames: Frames, device: Device) {
+    const { user, ownTab } = options;
+    this.#options = options;
+    this.#element = element;
+    this.#device = device;
+    this.#opened = kept(`open for ${user} in ${device.dataId}`);
+    this.#chats = new Chats(user, device.client, peersOf(user), {
+      changed: () => this.#showSoon(),
+      said: (chat, message) => this.#announce(inWords(chat, message)),
+      isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
+    });
+    this.#header = new Header(user, {
+      ownTab,
+      connect: (wanted) => this.#turn(wanted),
+      comeBack: () => device.client.wake(),
+    });
+    this.#lockScreen = new LockScreen(user, (conversation, title) => this.#openNotified(conversation, title));
+    device.phone.changed = (shown) => this.#lockScreen.show(shown);
+    this.#list = new List(user, this.#listActions());
+    this.#conversation = new Conversation(user, this.#conversationActions());
+    this.#lay(frames);
+    this.#listen();
+  }
+
+  /** Opens the chat that was open before a reload, then handles events until the client is closed. */
+  async run(): Promise<void> {
+    const { peer, isOpen } = this.#options;
+    const { model } = this.#chats;
+    if (peer !== undefined) {
+      model.with(peer);
     }
-    show();
-  };
-  const copy = async (text: string) => {
-    await navigator.clipboard.writeText(text);
-    announcer.textContent = "Copied";
-  };
-  const header = new Header(user, {
-    ownTab,
-    connect: turnOn,
-    comeBack: () => client.wake(),
-  });
-  const turnTo = (chat: Chat | undefined) => {
-    chats.show(chat);
-    show();
-  };
-  const leave = () => {
-    const key = chats.open?.key;
-    turnTo(undefined);
-    list.focus(key);
-  };
-  const list = new List(user, {
-    open: (key) => {
-      turnTo(chats.keyed(key));
-      conversation.focus();
-    },
-    start: (peer) => {
-      turnTo(chats.with(peer));
-      conversation.focus();
-    },
-    create: async (group) => {
-      await chats.create(group);
-      conversation.focus();
-    },
-    join: async (channel) => {
-      await chats.join(channel);
-      conversation.focus();
-    },
-    more: () => chats.listMore(),
-  });
-  const where = new Confirm();
-  const forward = async (message: Message) => {
-    const writable = chats.list().filter(({ chat }) => whyNot(chat) === "");
-    const answers = writable.map(({ chat: { key, name } }) => ({ value: key, name }));
-    const chat = chats.keyed((await where.choose("Forward to …", answers)) ?? "");
-    if (chat) {
-      await chats.forward(chat, message);
-      turnTo(chat);
-    }
-    conversation.focus();
-  };
-  const conversation = new Conversation(user, {
-    send: (chat, draft) => void chats.send(chat, draft),
-    files: async (chat, files, caption) => {
-      // In the order in which they were chosen.
-      for (const file of files) {
-        const body = file === files.at(-1) ? caption : "";
-        const { draft } = await file;
-        await chats.sendMedia(chat, { ...draft, body });
+    const last = this.#opened.get() ?? (isOpen ? peer : undefined);
+    this.#open(last ? (hasMembers(last) ? model.group(last) : model.with(last)) : undefined);
+    // A server without phones refuses it, and the page works all the same.
+    this.#device.phone.register(this.#device.client).catch(() => {});
+    await this.#chats.run();
+  }
+
+  // Views.
+
+  #lay(frames: Frames): void {
+    const nobody = h("p", { class: "nobody" }, "Choose a chat, or start one.");
+    const body = h("div", { class: "pane-body" }, this.#list.element, this.#conversation.element, nobody);
+    this.#element.replaceChildren(
+      this.#header.element,
+      this.#lockScreen.element,
+      body,
+      frames.element,
+      this.#destination.element,
+      this.#announcer,
+    );
+  }
+
+  #listen(): void {
+    const { model, openChat, channels } = this.#chats;
+    this.#element.addEventListener("keydown", ({ key }) => {
+      if (key === "Escape" && model.open) {
+        this.#leave();
       }
-    },
-    voice: (chat, draft) => void chats.sendMedia(chat, draft),
-    refuse: (chat, why) => chats.refuse(chat, why),
-    cancel: (id) => chats.cancel(id),
-    retry: (chat, failed) => chats.retry(chat, failed),
-    fetch: (message) => chats.fetch(message),
-    forward: (message) => void forward(message),
-    edit: (chat, seq, body) => chats.edit(chat, seq, body),
-    delete: (chat, seq) => chats.delete(chat, seq),
-    react: (chat, seq, emoji) => chats.react(chat, seq, emoji),
-    typing: (chat) => chats.typing(chat),
-    copy: (text) => void copy(text),
-    dismiss: (chat, id) => chats.dismiss(chat, id),
-    older: () => void chats.lookBack(),
-    olderTo: (seq) => chats.lookBackTo(seq),
-    mute: (chat, until) => chats.mute(chat, until),
-    muteMentions: (chat, muted) => chats.muteMentions(chat, muted),
-    archive: (chat, archived) => chats.archive(chat, archived),
-    block: (chat, blocked) => chats.block(chat, blocked),
-    putAway: (chat) => chats.putAway(chat),
-    add: (chat, users) => void chats.add(chat, users),
-    remove: (chat, member) => void chats.remove(chat, member),
-    role: (chat, member, role) => void chats.role(chat, member, role),
-    update: (chat, info) => void chats.update(chat, info),
-    lookAround: (chat) => chats.lookAround(chat),
-    leaveGroup: (chat) => void chats.leaveGroup(chat),
-    leave: () => leave(),
-  });
+    });
+    // The chat is visible again.
+    new IntersectionObserver(() => openChat.look()).observe(this.#element);
+    document.addEventListener("visibilitychange", () => {
+      openChat.look();
+      openChat.askPresence();
+    });
+    setInterval(() => openChat.askPresence(), PRESENCE_EVERY_MS);
+    setInterval(() => channels.look(), CHANNELS_EVERY_MS);
+  }
 
-  const show = () => {
-    phone.lock(network.isCut);
-    lockScreen.lock(network.isCut);
-    header.update({ state: chats.state, retryAt: chats.retryAt, isCut: network.isCut });
-    list.update(chats.list(), chats.open);
-    conversation.update(chats.open, chats.state.state === "caught_up");
-    opened.set(chats.open?.id !== undefined && chats.open.isGroup ? chats.open.id : (chats.open?.peer ?? ""));
-    element.classList.toggle("is-open", chats.open !== undefined);
-    unread(chats.unread);
-  };
-  let isDue = false;
-  const showSoon = () => {
-    if (!isDue) {
-      isDue = true;
-      // Many events come in a burst.
+  #show(): void {
+    const { model } = this.#chats;
+    const { open, state, retryAt } = model;
+    const { isCut, phone } = this.#device;
+    phone.lock(isCut);
+    this.#lockScreen.lock(isCut);
+    this.#header.update({ state, retryAt, isCut });
+    this.#list.update(model.list(), open);
+    this.#conversation.update(open, state.state === "caught_up");
+    this.#opened.set(open?.id !== undefined && open.isGroup ? open.id : (open?.peer ?? ""));
+    this.#element.classList.toggle("is-open", open !== undefined);
+    this.#options.unread(model.unread);
+  }
+
+  /** Updates the views once per burst of events. */
+  #showSoon(): void {
+    if (!this.#isDue) {
+      this.#isDue = true;
       setTimeout(() => {
-        isDue = false;
-        show();
+        this.#isDue = false;
+        this.#show();
       });
     }
-  };
+  }
 
-  const nobody = h("p", { class: "nobody" }, "Choose a chat, or start one.");
-  const body = h("div", { class: "pane-body" }, list.element, conversation.element, nobody);
-  element.replaceChildren(header.element, lockScreen.element, body, frames.element, where.element, announcer);
-  element.addEventListener("keydown", ({ key }) => {
-    if (key === "Escape" && chats.open) {
-      leave();
+  #announce(words: string): void {
+    this.#announcer.textContent = words;
+  }
+
+  // Actions of the user.
+
+  #turn(isOn: boolean): void {
+    this.#device.turn(isOn);
+    this.#show();
+  }
+
+  #open(chat: Chat | undefined): void {
+    this.#chats.openChat.show(chat);
+    this.#show();
+  }
+
+  #openAndFocus(chat: Chat | undefined): void {
+    this.#open(chat);
+    this.#conversation.focus();
+  }
+
+  /** Opens the chat of a notification on the lock screen. */
+  #openNotified(conversation: string, title: string): void {
+    const { model } = this.#chats;
+    this.#turn(true);
+    const isOfGroup = hasMembers(conversation);
+    this.#openAndFocus(model.of(conversation) ?? (isOfGroup ? model.group(conversation) : model.with(title)));
+  }
+
+  /** Goes back to the list. */
+  #leave(): void {
+    const key = this.#chats.model.open?.key;
+    this.#open(undefined);
+    this.#list.focus(key);
+  }
+
+  async #forward(message: Message): Promise<void> {
+    const { model, outgoing } = this.#chats;
+    const writable = model.list().filter(({ chat }) => whyNot(chat) === "");
+    const answers = writable.map(({ chat: { key, name } }) => ({ value: key, name }));
+    const chat = model.keyed((await this.#destination.choose("Forward to …", answers)) ?? "");
+    if (chat) {
+      await outgoing.forward(chat, message);
+      this.#open(chat);
     }
-  });
-  // The chat is visible again.
-  new IntersectionObserver(() => chats.look()).observe(element);
-  document.addEventListener("visibilitychange", () => {
-    chats.look();
-    chats.askPresence();
-  });
-  setInterval(() => chats.askPresence(), PRESENCE_EVERY_MS);
-  setInterval(() => chats.lookAtChannels(), CHANNELS_EVERY_MS);
-
-  if (peer !== undefined) {
-    chats.with(peer);
+    this.#conversation.focus();
   }
-  const last = opened.get() ?? (isOpen ? peer : undefined);
-  turnTo(last ? (hasMembers(last) ? chats.group(last) : chats.with(last)) : undefined);
-  // A server without phones refuses it, and the page works all the same.
-  phone.register(client).catch(() => {});
-  await chats.run();
+
+  async #sendFiles(chat: Chat, files: Promise<Prepared>[], caption: string): Promise<void> {
+    // In the order in which the user chose them.
+    for (const file of files) {
+      const body = file === files.at(-1) ? caption : "";
+      const { draft } = await file;
+      await this.#chats.outgoing.sendMedia(chat, { ...draft, body });
+    }
+  }
+
+  async #copy(text: string): Promise<void> {
+    await navigator.clipboard.writeText(text);
+    this.#announce("Copied");
+  }
+
+  #listActions(): ListActions {
+    const { model, inbox, channels, outgoing } = this.#chats;
+    return {
+      open: (key) => this.#openAndFocus(model.keyed(key)),
+      start: (peer) => this.#openAndFocus(model.with(peer)),
+      create: async (group) => {
+        await outgoing.create(group);
+        this.#conversation.focus();
+      },
+      join: async (channel) => {
+        await channels.join(channel);
+        this.#conversation.focus();
+      },
+      more: () => inbox.more(),
+    };
+  }
+
+  #conversationActions(): ConversationActions {
+    const { openChat, outgoing, changes } = this.#chats;
+    return {
+      send: (chat, draft) => void outgoing.send(chat, draft),
+      files: (chat, files, caption) => void this.#sendFiles(chat, files, caption),
+      voice: (chat, draft) => void outgoing.sendMedia(chat, draft),
+      refuse: (chat, why) => outgoing.refuse(chat, why),
+      cancel: (id) => outgoing.cancel(id),
+      retry: (chat, failed) => outgoing.retry(chat, failed),
+      dismiss: (chat, id) => outgoing.dismiss(chat, id),
+      fetch: (message) => this.#device.client.download(message),
+      forward: (message) => void this.#forward(message),
+      edit: (chat, seq, body) => outgoing.edit(chat, seq, body),
+      delete: (chat, seq) => outgoing.delete(chat, seq),
+      react: (chat, seq, emoji) => outgoing.react(chat, seq, emoji),
+      typing: (chat) => outgoing.typing(chat),
+      copy: (text) => void this.#copy(text),
+      older: () => void openChat.lookBack(),
+      olderTo: (seq) => openChat.lookBackTo(seq),
+      mute: (chat, until) => changes.mute(chat, until),
+      muteMentions: (chat, muted) => changes.muteMentions(chat, muted),
+      archive: (chat, archived) => changes.archive(chat, archived),
+      block: (chat, blocked) => changes.block(chat, blocked),
+      putAway: (chat) => outgoing.putAway(chat),
+      add: (chat, users) => void changes.add(chat, users),
+      remove: (chat, member) => void changes.remove(chat, member),
+      role: (chat, member, role) => void changes.role(chat, member, role),
+      update: (chat, info) => void changes.update(chat, info),
+      lookAround: (chat) => openChat.lookAround(chat),
+      leaveGroup: (chat) => void changes.leave(chat),
+      leave: () => this.#leave(),
+    };
+  }
 }
 
-/** Returns a token from the local server, which issues one for any user. */
-async function token(user: string): Promise<string> {
-  await sameTables();
-  const response = await fetch(`/token?${new URLSearchParams({ user })}`);
-  if (!response.ok) {
-    throw new Error(`no token: ${response.status}`);
-  }
-  const { token } = await response.json();
-  return token;
+/** Returns the panel of frames, which stays as the user left it over a reload. */
+function framesOf(user: string): Frames {
+  const hidden = kept(`frames hidden for ${user}`);
+  const isOpen = hidden.get() === null && matchMedia("(min-width: 760px) and (min-height: 600px)").matches;
+  return new Frames(isOpen, (isOpen) => hidden.set(isOpen ? undefined : "yes"));
 }
 
-function roomForFrames(): boolean {
-  return matchMedia("(min-width: 760px) and (min-height: 600px)").matches;
+function peersOf(user: string): Peers {
+  const peer = (conversation: string) => kept(`peer of ${user} in ${conversation}`);
+  return {
+    get: (conversation) => peer(conversation).get() ?? undefined,
+    set: (conversation, name) => peer(conversation).set(name),
+  };
+}
+
+function inWords({ isGroup, name }: Chat, { sender_id, kind, body, media }: Message): string {
+  return `${sender_id}${isGroup ? ` in ${name}` : ""}: ${said(kind, body, media)}`;
 }

@@ -20,17 +20,17 @@ export interface LockScreen {
 
 export class Phone {
   readonly deviceId: string;
+  /** Called with the lock screen, again and again while the phone is locked. */
+  changed: (shown: LockScreen) => void = () => {};
   #user: string;
-  #changed: (shown: LockScreen) => void;
   #timer: ReturnType<typeof setInterval> | undefined;
 
   /** `storage` is what the app keeps on this device: as long as that is there, it is the same phone. */
-  constructor(user: string, storage: string, changed: (shown: LockScreen) => void) {
+  constructor(user: string, storage: string) {
     const name = `device of ${storage}`;
     this.deviceId = localStorage.getItem(name) ?? crypto.randomUUID();
     localStorage.setItem(name, this.deviceId);
     this.#user = user;
-    this.#changed = changed;
   }
 
   /** Registers the phone, as an app does after each start. An unread message notifies it even if another tab has it. */
@@ -58,7 +58,7 @@ export class Phone {
       const { badge, notifications } = phones.find(
         ({ device_id }: { device_id: string }) => device_id === this.deviceId,
       );
-      this.#changed({ badge: badge ?? 0, notifications });
+      this.changed({ badge: badge ?? 0, notifications });
     } catch {
       // The server is down, or the phone has not registered yet. Its notifications stay.
     }

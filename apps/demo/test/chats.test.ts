@@ -73,14 +73,14 @@ it("a list that has changed while a page of it was on its way is asked for once 
   const chats = start(told);
   told.pages[0]?.resolve({ conversations: [row("secret")], next_cursor: "more" });
   await turn();
-  chats.listMore();
+  chats.inbox.more();
   await told.tell({ type: "message", message: deleted, missed: false });
   expect(told.pages).toHaveLength(2);
   told.pages[1]?.resolve({ conversations: [row("secret")], next_cursor: null });
   await turn();
   told.pages[2]?.resolve({ conversations: [row("", true)], next_cursor: null });
   await turn();
-  expect(chats.list().map(({ newest }) => newest?.text)).toEqual(["This message was deleted"]);
+  expect(chats.model.list().map(({ newest }) => newest?.text)).toEqual(["This message was deleted"]);
   expect(told.pages).toHaveLength(3);
 });
 
@@ -89,13 +89,13 @@ it("what can't be looked up is asked for again later, and nobody hears of it", a
   const chats = start(told);
   told.pages[0]?.reject(new Error("unavailable"));
   await turn();
-  chats.listMore();
+  chats.inbox.more();
   told.pages[1]?.resolve({ conversations: [row("hi")], next_cursor: null });
   await turn();
-  const chat = chats.with("bob");
+  const chat = chats.model.with("bob");
   chat.addMessage({ ...deleted, kind: "text", target_seq: undefined } as unknown as Message);
-  chats.show(chat);
-  await chats.lookBack();
+  chats.openChat.show(chat);
+  await chats.openChat.lookBack();
   expect(chat.isLoading).toBe(false);
   // An event of another device, in a conversation that is new here.
   await told.tell({
@@ -103,7 +103,7 @@ it("what can't be looked up is asked for again later, and nobody hears of it", a
     message: { ...deleted, conversation_id: "dm_ac", sender_id: "alice" },
     missed: false,
   });
-  expect(chats.list()).toHaveLength(1);
+  expect(chats.model.list()).toHaveLength(1);
 });
 
 it("the marks are asked for once it is known which conversation it is: a receipt may have come before", async () => {
@@ -111,7 +111,7 @@ it("the marks are asked for once it is known which conversation it is: a receipt
   const chats = start(told);
   told.pages[0]?.resolve({ conversations: [], next_cursor: null });
   await turn();
-  chats.show(chats.with("bob"));
+  chats.openChat.show(chats.model.with("bob"));
   expect(told.asked).toBe(0);
   const at = "2026-11-20T10:00:00.000Z";
   await told.tell({ type: "receipt", kind: "delivered", conversation_id: "dm_ab", user_id: "bob", seq: 1, at });

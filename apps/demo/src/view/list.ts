@@ -2,7 +2,7 @@
 
 import type { NewGroup as NewGroupOf } from "@pigeonhole/client";
 import type { Chat, Newest } from "../chat.ts";
-import type { Listed } from "../chats.ts";
+import type { Listed } from "../chats/model.ts";
 import { avatar } from "./avatar.ts";
 import { Channels } from "./channels.ts";
 import { fill, h, icon, put } from "./dom.ts";
