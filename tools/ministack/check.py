@@ -164,7 +164,7 @@ def a_message_is_traced(stack):
     conversation = json.load(answer["Payload"])["result"]["conversation_id"]
     script = [sys.executable, ROOT / "tools/scripts/message_trace.py", conversation, 1, NAME]
     told, steps, deadline = "", [], time.monotonic() + 30
-    # A client closes without waiting for the answers to its last requests.
+    # A client closes without waiting for the replies to its last requests.
     while steps[-1:] != ["read"] and time.monotonic() < deadline:
         told = stack.aws.run(script, stdout=subprocess.PIPE, text=True).stdout
         steps = [line.split()[2] for line in told.splitlines()[1:]]

@@ -131,7 +131,7 @@ class Stack:
             "TokenAudience": "pigeonhole",
             "LogKey": "key-of-a-local-stack",
             "QueryStringTokens": "on",
-            # Tests ask for more than a person does.
+            # Tests send more requests than a person does.
             "RequestRate": "off",
             "SendRate": "off",
             "FirstMessageRate": "off",
@@ -227,16 +227,16 @@ def for_ministack(endpoint, sns, binaries):
         text = text.replace(there, here)
     template = yaml_parse(text)
     resources = template["Resources"]
-    # Its CloudFormation has no RouteResponse; its gateway answers without one.
+    # MiniStack's CloudFormation has no RouteResponse; its gateway sends the reply without one.
     for name in [name for name, resource in resources.items() if resource["Type"].endswith("::RouteResponse")]:
         del resources[name]
-    # Without identity sources it asks for an Authorization header; API Gateway asks for nothing.
+    # Without identity sources, MiniStack requires an Authorization header. API Gateway requires none.
     resources["WebSocketApi"]["Properties"]["Auth"]["IdentitySource"] = []
     for resource in resources.values():
-        # A query of a local index answers only what is in the index; DynamoDB fetches the rest from the table.
+        # MiniStack's query of a local index returns only what is in the index. DynamoDB reads the rest from the table.
         for index in resource.get("Properties", {}).get("LocalSecondaryIndexes", []):
             index["Projection"] = {"ProjectionType": "ALL"}
-        # Its alarms know no expression of metrics, so they watch the first one; the dashboard refers to them.
+        # MiniStack's alarms have no metric expressions, so each watches its first metric. The dashboard refers to them.
         if metrics := resource.get("Properties", {}).pop("Metrics", None):
             stat = next(metric["MetricStat"] for metric in metrics if "MetricStat" in metric)
             resource["Properties"].update(stat["Metric"], Statistic=stat["Stat"], Period=stat["Period"])

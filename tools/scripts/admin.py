@@ -1,4 +1,4 @@
-"""Asks the local server's function for operators: `just admin '{"op":"connections","user_id":"bob"}'`."""
+"""Calls the local server's function for operators: `just admin '{"op":"connections","user_id":"bob"}'`."""
 
 import json
 import sys

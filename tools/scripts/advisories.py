@@ -41,7 +41,7 @@ def npm(folder, missing):
         report = json.loads(audited.stdout)
     except ValueError:
         report = {"message": audited.stderr}
-    # Only a report has a version; anything else says why there is none.
+    # Only a report has a version; another output explains why npm made no report.
     if "auditReportVersion" not in report:
         missing(not_checked(f"npm's database, for {folder}", str(report.get("message"))))
     elif found := report["vulnerabilities"]:

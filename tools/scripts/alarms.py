@@ -1,6 +1,8 @@
-"""Evaluates the alarms of template.yaml, and writes into docs/alarms.csv which rate of failures makes each fire.
-With --check it only compares the file with the template. With --rings it reads the counts of some periods, and prints
-after which of them each alarm fires, for the drills of tests/e2e."""
+"""Evaluates the alarms of template.yaml, and writes into docs/alarms.csv the rate of failures that makes each fire.
+
+`--check` only compares the file with the template. `--rings` reads the counts of some periods, and prints after which
+of them each alarm fires. The drills of tests/e2e use it.
+"""
 
 import ast
 import bisect
@@ -92,10 +94,10 @@ class Alarm:
         self.compare = getattr(operator, {"G": "gt", "L": "lt"}[properties["ComparisonOperator"][0]])
         self.threshold = properties["Threshold"]
         queries = properties.get("Metrics", [])
-        # By id. The first one is what the alarm watches.
+        # By id. The alarm watches the first expression.
         self.expressions = {query["Id"]: query["Expression"] for query in queries if "Expression" in query}
         stats = {query["Id"]: query["MetricStat"] for query in queries if "MetricStat" in query}
-        # An alarm over a single metric says itself what the others say in a query.
+        # An alarm over a single metric has the metric's fields itself; the others have them in a query.
         self.stats = stats or {"metric": {"Metric": properties, "Stat": properties["Statistic"]}}
         self.metric_of_id = {name: stat["Metric"] for name, stat in stats.items()}
         self.metrics = len(stats) or 1

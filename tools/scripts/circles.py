@@ -53,7 +53,7 @@ class Crate:
         self.files = {}
         for path, file in modules.items():
             module = () if path in {"lib", "main"} else tuple(path.removesuffix("/mod").split("/"))
-            # A program beside a library uses it from outside.
+            # A crate's program uses the crate's library from outside.
             if module[-1:] not in {("tests",), ("test",)} and not (path == "main" and "lib" in modules):
                 self.files[module] = file
         self.texts = {module: TESTS.split(COMMENT.sub("", read(file)))[0] for module, file in self.files.items()}

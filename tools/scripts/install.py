@@ -13,8 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
-# MiniStack wants another botocore than aws-sam-cli does, so it has an environment of its own. `just pins` makes each
-# file of the one beside it that ends in `.in`, with the hash of every package.
+# MiniStack needs another botocore than aws-sam-cli does, so it has an environment of its own. `just pins` writes each
+# file from the `.in` file of the same name, with the hash of every package.
 TOOLS = {VENV: "tools/scripts/requirements.txt", VENV / "ministack": "tools/ministack/requirements.txt"}
 # Each has an environment of its own, and few users.
 SEPARATE = {"aws": "tools/scripts/aws.txt", "docs": "tools/scripts/docs.txt"}

@@ -28,7 +28,7 @@ def main():
     if not LOGGED.fullmatch(conversation):
         conversation = source.ask_admin({"op": "logged_as", "id": conversation})["logged_as"]
     print(f"{conversation} in the logs. All times are UTC, and of the functions' clocks.")
-    # A function that crashes says so in other words.
+    # A function that crashes writes a line in another format.
     lines = [json.loads(line) for line in source.lines(conversation) if line.startswith("{")]
     steps = story(lines, conversation, options.seq)
     for at, step, more in steps:
@@ -86,7 +86,7 @@ class Local:
 
 class Stack:
     def __init__(self, name, hours=24):
-        # Only a stack needs it: who looks at the local server need not install anything.
+        # Only a stack needs boto3. To trace on the local server, you install nothing.
         import boto3  # noqa: PLC0415
 
         self.aws = boto3.client

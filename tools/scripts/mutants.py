@@ -331,7 +331,7 @@ class Copy:
         built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
         said = [json.loads(line) for line in built.stdout.splitlines()]
         errors = [line["message"] for line in said if line.get("message", {}).get("level") == "error"]
-        # A compiler that was killed says nothing about the mutant.
+        # A killed compiler is no result for the mutant.
         if built.returncode != 0 and (not errors or "(signal: " in built.stderr):
             fail(built.stderr)
         return said, errors

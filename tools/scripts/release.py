@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main():
-    # `sam deploy --guided` keeps its answers in samconfig.toml, so that file may differ.
+    # `sam deploy --guided` saves your choices in samconfig.toml, so that file may differ.
     if git("status", "--porcelain", "--", ".", ":!samconfig.toml"):
         sys.exit("A release is of a commit: commit what is changed, build again, and repeat this")
     revision = git("describe", "--tags", "--always", "--abbrev=12")
@@ -34,7 +34,7 @@ def main():
     files = ["--template-file", built, "--output-template-file", packaged]
     subprocess.run(["sam", "package", "--resolve-s3", "--no-progressbar", *files, *sys.argv[1:]], cwd=ROOT, check=True)
     built.unlink()
-    # SAM would look for its settings beside the template.
+    # Without --config-file, SAM would look for samconfig.toml in the template's folder.
     print(f'To deploy it: sam deploy --config-file "$PWD/samconfig.toml" --template-file {packaged.relative_to(ROOT)}')
 
 

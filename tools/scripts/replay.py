@@ -44,7 +44,10 @@ def receive(sqs, queue):
 
 
 def event_of(body):
-    """The function's own message is an event. Lambda's says where the records are. `None`: nowhere any more."""
+    """Returns the event of a dead letter, or `None` if the stream has its records no more.
+
+    The function's own message is an event. Lambda's message only names the records' place in the stream.
+    """
     if "DDBStreamBatchInfo" not in body:
         return body
     batch = body["DDBStreamBatchInfo"]

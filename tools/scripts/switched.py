@@ -1,4 +1,4 @@
-"""Many mutants in one build: each function has a body for each of its mutants, and the environment says which one runs.
+"""Many mutants in one build: a function has a body for each of its mutants, and a variable selects the one that runs.
 
 A build for each mutant would take most of the time. Three kinds of mutants have a build of their own:
 - mutants outside functions,
@@ -15,7 +15,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# The variable that says which one runs.
+# The environment variable that selects the mutant.
 NUMBER = "PIGEONHOLE_MUTANT"
 
 # The local server starts a function's program without its own environment, as AWS would.
@@ -113,7 +113,7 @@ class Switched:
         return texts, lines
 
     def drop(self, messages, lines):
-        """Leaves out what the compiler's messages are about, and says how many."""
+        """Leaves out the mutants that do not compile, and returns their number."""
 
         def at(spans):
             places = ((span["file_name"], span["line_start"]) for span in chain.from_iterable(map(expansions, spans)))

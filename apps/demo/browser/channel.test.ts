@@ -36,7 +36,7 @@ test("a channel is made, joined by its id and from the list, and what its admin 
   await forms.getByRole("button", { name: "Join “Town <b>news</b>”" }).click();
   await cal.root.getByText("Only admins post in this channel.").waitFor();
 
-  // Live for those who look at it, with one tick.
+  // Subscribers get posts as events. A channel's message has one tick.
   await abe.say("The bridge is open again");
   await bea.message("The bridge is open").waitFor();
   await cal.message("The bridge is open").waitFor();

@@ -63,7 +63,7 @@ test("who is cut off writes on and misses nothing: all of it waits, drains and t
   await ben.say("Shall I bring anything?");
   await ben.hasTicks("Shall I bring", "Waiting for a connection");
   await ben.notification("Bread").waitFor();
-  // Asked when a chat is opened, and then twice a minute.
+  // The page requests presence when the user opens a chat, and then twice a minute.
   await anna.chat("ben").click();
   await anna.isPresent("last seen");
   await screenshot(page, "side-by-side");
@@ -73,7 +73,7 @@ test("who is cut off writes on and misses nothing: all of it waits, drains and t
   await ben.message("2 unread messages").waitFor();
   await anna.hasTicks("Bread", "Read");
   await ben.hasTicks("Shall I bring", "Read");
-  // The answer came after what was written meanwhile, for both.
+  // Both pages show ben's message after the messages that anna wrote meanwhile.
   const bodies = await anna.bodies();
   expect(bodies.slice(-3)).toEqual([
     "Then I’ll just write what we need.",
@@ -238,7 +238,7 @@ test("Enter that ends a composition in Safari does not send", async () => {
   const [tea] = sideBySide(page, "tea", "uwe");
   await tea.isState("Online");
   await tea.field().fill("にほん");
-  // Safari has ended the composition by then, and says so by the key code alone.
+  // Safari has ended the composition by then. Only the key code shows that there was one.
   await tea.field().evaluate((field) => {
     field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", keyCode: 229, bubbles: true, cancelable: true }));
   });
@@ -452,7 +452,7 @@ test("what was said is edited, answered, reacted to and deleted, before the eyes
   await uma.message("This message was deleted").waitFor();
   await uma.hasPreview("vic", "This message was deleted");
   expect(await uma.bodies()).toEqual(["The train is at eleven", "This message was deleted"]);
-  // Nothing can be done with it, nor with what the other said, but what is offered.
+  // A deleted message has no menu. The menu of another user's message offers only what its reader may do.
   expect(await vic.message("deleted").getByRole("button", { name: "Message menu" }).count()).toBe(0);
   await vic.message("at eleven").click({ button: "right" });
   await vic.item("Reply").waitFor();
@@ -485,7 +485,7 @@ test("one sees who writes, who is there, and when they were", async () => {
   // A stranger sees neither that she writes nor that she is there.
   await xena.say("Who is this?");
   await wim.message("Who is this?").waitFor();
-  // Her client says once in a few seconds that she writes, and has said so to no avail.
+  // Her client sends `typing` once in a few seconds, and the server dropped the first one.
   await expect
     .poll(
       async () => {
@@ -504,7 +504,7 @@ test("one sees who writes, who is there, and when they were", async () => {
   await train.context.close();
   stage.visitors.splice(stage.visitors.indexOf(train), 1);
   const askAgain = async () => {
-    // As when the user looks at another chat, and comes back.
+    // The page requests presence again when the user leaves the chat and comes back.
     await wim.root.getByRole("navigation").getByRole("textbox").press("Escape");
     await wim.chat("xena").click();
     return wim.root.locator(".presence").textContent();
@@ -615,7 +615,7 @@ test("messages by the keyboard alone", async () => {
   expect(await abe.root.getByText("Reply to yourself").isVisible()).toBe(false);
   expect(await abe.field().isVisible()).toBe(true);
 
-  // A delete asks, and the focus comes back.
+  // A delete opens a question. Afterwards the focus comes back.
   await abe.root.getByRole("list", { name: "Messages with" }).focus();
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");

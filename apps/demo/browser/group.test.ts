@@ -84,7 +84,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await fay.message("Without hal").waitFor();
   await screenshot(page, "group-removed");
 
-  // Added again, they begin anew.
+  // Hal is added again, and sees no earlier message.
   await gus.togglePanel();
   await gus.panel().getByRole("textbox", { name: "Add members" }).fill("hal");
   await gus.panel().getByRole("button", { name: "Add", exact: true }).click();
@@ -96,7 +96,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await fay.message("Back again").waitFor();
   await hal.hasTicks("Back again", "Read");
 
-  // Handed over, and left.
+  // Fay makes gus the owner, and leaves.
   await fay.chooseFor("gus", "Hand the group over");
   await fay.confirm("Hand over");
   await gus.line("fay handed the group over to you").waitFor();

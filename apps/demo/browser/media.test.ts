@@ -246,7 +246,7 @@ test("a voice message is spoken, and played by the other", async () => {
   await screenshot(page, "voice");
   await ivy.hasPreview("jud", "You: Voice message");
   await play.waitFor();
-  // By the keyboard it begins anew, and by the mouse anywhere.
+  // A key starts the voice note from its beginning, and a click starts it anywhere.
   await jud.root.locator(".message").last().focus();
   await page.keyboard.press("ArrowLeft");
   await pause.waitFor();

@@ -18,7 +18,7 @@ export class Pane {
     this.root = page.getByRole("region", { name: user, exact: true });
   }
 
-  /** Says in words how the connection is doing. */
+  /** Describes the connection's state in words. */
   async isState(text: string): Promise<void> {
     await this.root.getByRole("status").filter({ hasText: text }).waitFor();
   }
@@ -151,7 +151,7 @@ export class Pane {
     return this.root.getByRole("menu").locator("button").filter({ hasText: name });
   }
 
-  /** The answer to the question before a delete. */
+  /** The choice in the question before a delete. */
   async sayYes(): Promise<void> {
     await this.root.getByRole("dialog").getByRole("button", { name: "Delete for everybody" }).click();
   }
@@ -166,7 +166,7 @@ export class Pane {
     await this.root.locator(".presence").filter({ hasText: text }).waitFor();
   }
 
-  /** Beside a chat in the list. */
+  /** Next to a chat in the list. */
   async hasPreview(peer: string, text: string): Promise<void> {
     await this.chat(peer).locator(".preview").filter({ hasText: text }).waitFor();
   }
@@ -179,7 +179,7 @@ export class Pane {
     await this.message(text).getByRole("img", { name: ticks }).waitFor();
   }
 
-  /** How many messages the list says are unread. */
+  /** The list's number of unread messages. */
   async hasUnread(peer: string, count: number): Promise<void> {
     const name = count > 0 ? `${peer}, ${count} unread` : peer;
     await this.root

@@ -33,7 +33,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   await ben.message("two stops away").waitFor();
   await ben.isPresent("Service");
 
-  // Nothing to answer with.
+  // A user can't reply to a service.
   await ben.root.getByText("Only @shop writes here.").waitFor();
   expect(await ben.field().isVisible()).toBe(false);
   await ben.message("two stops away").click({ button: "right" });
@@ -60,7 +60,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   await shop.click();
   await ben.root.getByRole("button", { name: "@shop, 1 unread, muted" }).waitFor();
 
-  // While one is away, their phone rings.
+  // While ben is away, his phone gets a push notification.
   await ben.chat("@shop").click();
   await ben.choose("Unmute");
   await ben.connection().click();

@@ -36,7 +36,7 @@ class Server {
     this.#port = port;
   }
 
-  /** Ready once the server says where the demo is. */
+  /** Resolves when the server has printed the demo's address. */
   async start(): Promise<void> {
     const { CARGO = "cargo" } = process.env;
     // A request that takes long counts as several, and a test machine can be slow.
@@ -124,7 +124,7 @@ function launch(): Promise<Browser> {
 /** A browser profile on the demo's page. Errors and warnings of its console are kept. */
 export class Visitor {
   readonly complaints: string[] = [];
-  /** The network is down on purpose, and the console says so. */
+  /** The test has cut the network, so the console reports errors. */
   mayFail = false;
   readonly context: BrowserContext;
   #url: string;

@@ -32,7 +32,7 @@ export class Chat {
   readonly key: string;
   /** The other user; in a group none. */
   readonly peer: string | undefined;
-  /** A group of which few post, and the others look at it when they like. */
+  /** A channel: few users post, and the others read on demand. */
   readonly isChannel: boolean;
   readonly timeline: Timeline;
   /** The conversation's, once there is one. */

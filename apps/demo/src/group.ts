@@ -14,7 +14,7 @@ export interface Group {
   history?: GroupInfo["history"];
   /** Channels only. */
   join?: GroupInfo["join"];
-  /** The last entry that has told each of them. */
+  /** The last entry or row that set each field, by its `seq`. */
   asOf: Readonly<Record<string, number>>;
 }
 
@@ -76,7 +76,7 @@ function changed({ memberCount }: Group, by: number): number | undefined {
   return memberCount === undefined ? undefined : memberCount + by;
 }
 
-/** Each of these, unless a later entry has told it already. */
+/** Sets the fields that no later entry has set already. */
 function withNews(group: Group, seq: number, news: Record<string, unknown>): Group {
   const isNews = ([name, value]: [string, unknown]) => value !== undefined && seq > (group.asOf[name] ?? 0);
   const fresh = Object.entries(news).filter(isNews);

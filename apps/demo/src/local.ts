@@ -39,7 +39,7 @@ export async function sameTables(): Promise<void> {
   }
 }
 
-/** Whether the page has just begun anew. */
+/** Reports whether the page was just reloaded because the tables changed. */
 export function hasBegunAnew(): boolean {
   const has = begunAnew.get() !== null;
   begunAnew.set(undefined);

@@ -12,7 +12,7 @@ export function isAnimated(bytes: Uint8Array): boolean {
   return text(bytes, 4, 4) === "ftyp" && text(bytes, 8, uint32(bytes, 0) - 8).includes("avis");
 }
 
-/** The same picture without what tells of its place and camera. `undefined`: this form is not known here. */
+/** Returns the picture without the data on its place and camera, or `undefined` for an unknown format. */
 export function withoutMetadata(bytes: Uint8Array): Uint8Array | undefined {
   if (isPng(bytes)) {
     const told = ["eXIf", "tEXt", "zTXt", "iTXt", "tIME"];

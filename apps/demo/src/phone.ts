@@ -1,8 +1,8 @@
-// The user's phone, which the local server has: what rings on it while the app here has no connection. No DOM.
+// The user's phone in the local server, which gets push notifications while the app here has no connection. No DOM.
 
 import type { Client } from "@pigeonhole/client";
 
-/** How often the phone is looked at. */
+/** Interval of requests for the phone's notifications. */
 const LOOK_MS = 1000;
 
 export interface Notification {
@@ -39,7 +39,7 @@ export class Phone {
     await client.registerDevice({ platform: "apns", token, preview: true, badge: true, when: "unread" });
   }
 
-  /** Whether it is in a pocket: then its screen is looked at, again and again. */
+  /** Locks the phone or unlocks it. While the phone is locked, the page requests its notifications at intervals. */
   lock(isLocked: boolean): void {
     if (isLocked === (this.#timer !== undefined)) {
       return;

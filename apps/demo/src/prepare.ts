@@ -60,7 +60,7 @@ async function pictureOf(file: File): Promise<Prepared> {
   }
 }
 
-/** Without what tells of its place, where its form is known. A GIF has nothing of a camera. */
+/** Removes the data on place and camera, if the format is known. A GIF has no such data. */
 async function freed(file: File): Promise<{ blob: Blob; tellsPlace: boolean }> {
   const bytes = withoutMetadata(new Uint8Array(await file.arrayBuffer()));
   return bytes

@@ -16,7 +16,7 @@ export class Recording {
   #recorder: MediaRecorder;
   #chunks: Blob[] = [];
 
-  /** Asks for the microphone. */
+  /** Requests the microphone. */
   static async begin(): Promise<Recording> {
     const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
     try {

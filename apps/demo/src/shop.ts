@@ -1,4 +1,4 @@
-// A team's own server, for want of one: what the shop tells a user goes into the local server's queue. No DOM.
+// A service of a shop. Its messages to a user go into the local server's queue. No DOM.
 
 import { local } from "./local.ts";
 

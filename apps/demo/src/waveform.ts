@@ -6,7 +6,7 @@ export const BARS = 100;
 const BITS = 5;
 const HIGHEST = 2 ** BITS - 1;
 
-/** How loud each hundredth is, beside the loudest. */
+/** Returns the loudness of each hundredth, relative to the loudest. */
 export function barsOf(samples: Float32Array): number[] {
   const peaks = Array.from({ length: BARS }, (_, bar) => {
     let peak = 0;

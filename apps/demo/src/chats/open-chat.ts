@@ -1,4 +1,4 @@
-// The chat that the user looks at: its messages, its members, and the peer's presence.
+// The open chat: its messages, its members, and the peer's presence.
 
 import {
   type Client,

@@ -18,10 +18,10 @@ export interface Voice {
 }
 
 export class Attach {
-  /** Stand beside the field. */
+  /** Next to the field. */
   readonly clip: HTMLElement;
   readonly microphone: HTMLButtonElement;
-  /** In the place of the field, while one speaks. */
+  /** Replaces the field while the user records. */
   readonly element: HTMLElement;
   #actions: AttachActions;
   #recording: Recording | undefined;

@@ -1,4 +1,4 @@
-// The field to write a message, to answer one, to say it in other words, or to say something of files.
+// The field to write a message, to reply to a message, to edit one, or to add a caption to files.
 
 import { mentionsIn, type Named } from "../mentions.ts";
 import { type Prepared, prepared } from "../prepare.ts";
@@ -10,12 +10,12 @@ import { chooses, h, icon, put } from "./dom.ts";
 export interface ComposerActions extends Omit<AttachActions, "files"> {
   /** `caption`: the text of the last one. */
   files(files: Promise<Prepared>[], caption: string): void;
-  /** `replyTo`: the message that this one answers. `mentions`: whom of the group it names. */
+  /** `replyTo`: the message to which this one replies. `mentions`: the members whom it names. */
   send(body: string, replyTo: number | undefined, mentions: string[]): void;
   edit(seq: number, body: string): void;
   /** A key was pressed. */
   typing(): void;
-  /** The user wants to edit what they said last. */
+  /** The user wants to edit the last own message. */
   editLast(): void;
 }
 

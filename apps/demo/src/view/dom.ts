@@ -32,7 +32,7 @@ export function put(element: Element, name: string, value: string | number | boo
 /** The key code of an input method's key events. */
 const OF_INPUT_METHOD = 229;
 
-/** Whether the key chooses a character of an input method. Safari ends the composition before it tells of the key that ended it. */
+/** Reports whether the key chooses a character of an input method. Safari ends the composition before that key. */
 export function chooses({ isComposing, keyCode }: KeyboardEvent): boolean {
   return isComposing || keyCode === OF_INPUT_METHOD;
 }

@@ -32,7 +32,7 @@ export class Header {
     this.#comeBack = h("button", { type: "button", class: "link", hidden: true, click: comeBack }, "Connect here");
     const turned = () => connect(this.#switch.checked);
     this.#switch = h("input", { type: "checkbox", role: "switch", change: turned });
-    // Beside the status and not in it, so that screen readers don't read out every second.
+    // The countdown is next to the status and not in it, so that screen readers don't read out every second.
     const who = h(
       "div",
       { class: "who" },

@@ -45,7 +45,7 @@ export class LockScreen {
 
   show({ badge, notifications }: Shown): void {
     const items = notifications.map(({ conversation_id, seq, title, body, at }) => ({
-      // Another one in the place of one rings anew.
+      // A notification that replaces another one has another key, and so appears again.
       key: `${conversation_id} ${seq}`,
       create: () => {
         const touched = () => this.#open(conversation_id, title);

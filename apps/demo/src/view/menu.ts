@@ -1,4 +1,4 @@
-// Menus for mouse, touch and keyboard: one below a button, and one beside whatever asks for it.
+// Menus for mouse, touch and keyboard: one below a button, and one next to the element that opens it.
 
 import { h, icon, put } from "./dom.ts";
 

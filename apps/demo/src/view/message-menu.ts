@@ -16,7 +16,7 @@ export interface MessageActions {
   copy(text: string): void;
   /** Shows, saves or plays what it carries. */
   open(seq: number): void;
-  /** Shows the message that it answers. */
+  /** Shows the message to which it replies. */
   goTo(seq: number): void;
 }
 

@@ -16,7 +16,7 @@ export function day(at: number, now = Date.now()): string {
   return recent(at, now) ?? dayFormat.format(at);
 }
 
-/** Beside a chat: the time today, the day otherwise. */
+/** Returns the time of a chat's last message: the time if it is of today, otherwise the day. */
 export function brief(at: number, now = Date.now()): string {
   const words = recent(at, now) ?? shortFormat.format(at);
   return words === "Today" ? clock(at) : words;

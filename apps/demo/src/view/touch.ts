@@ -1,4 +1,4 @@
-// A long press of a finger, which stands for the right button of a mouse. Not every browser says so by itself.
+// A long press of a finger, which replaces a mouse's right button. Not every browser sends `contextmenu` for it.
 
 const LONG_MS = 500;
 /** A finger that moves farther scrolls. */
