@@ -150,9 +150,12 @@ test("what a page knows of tables that are gone hides nothing of the new ones", 
     await kim.say(body);
   }
   await lou.hasUnread("kim", 3);
+  // An open page would reload by itself, perhaps at the same time as the test.
+  const address = page.url();
+  await page.goto("about:blank");
   await stage.server.forget();
   await stage.server.start();
-  await page.reload();
+  await page.goto(address);
   await lou.isState("Online");
   await kim.say("anew");
   await lou.hasUnread("kim", 1);
