@@ -131,6 +131,9 @@ pub enum Why {
     /// The server owes a reply and has sent no frame for too long.
     #[error("the server has stopped answering")]
     Silent,
+    /// The store can't be written, so the client sends and acknowledges nothing until it can.
+    #[error("the store can't be written: {0}")]
+    Store(String),
     /// The server can't be reached.
     #[error("can't reach the server: {0}")]
     Unreachable(String),

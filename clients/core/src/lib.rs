@@ -1,7 +1,7 @@
 //! A client of Pigeonhole without I/O, clock, threads and randomness: the state machine on which the clients stand.
 //!
-//! [`Session`] is the whole client. Its inputs are frames, calls of the app and the time; its outputs are frames,
-//! answers, events and changes of the storage. The caller saves the changes, and then carries out the outputs.
+//! [`Core`] is the whole client. The inputs of a [`turn`](Core::turn) are frames, requests of the app and the time. Its
+//! result is a [`Step`]: the caller commits the writes in one transaction, and then carries out the outputs.
 //! [`Timeline`] is the ordered view of one conversation, and [`chat`] the model that an interface draws. [`apply`] has the
 //! rules of a message store, and [`MemStore`] is one in memory.
 //!
@@ -21,17 +21,19 @@ mod stats;
 mod store;
 mod timeline;
 mod timing;
+mod turn;
 mod words;
 
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, TokenNeed, Why};
 pub use group::{Draft, EVERYBODY, NewGroup, check_users};
-pub use media::{About, Put, PutEnd, Source, Upload};
+pub use media::{About, Put, PutEnd, PutNews, Source, Upload};
 pub use moment::Moment;
 pub use saved::{Outgoing, Queued, Saved, StorageChange};
-pub use session::{AskId, LinkId, Output, Session};
+pub use session::Core;
 pub use stats::Stats;
 pub use store::{Folded, MemStore, Span, Tables, Window, Write, apply, order_of_chats};
 pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use timing::Timing;
+pub use turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup, Step};
 pub use words::{Query, words};

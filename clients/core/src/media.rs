@@ -116,6 +116,15 @@ pub struct Put {
     pub headers: Vec<(String, String)>,
 }
 
+/// News of a [`Put`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutNews {
+    /// This number of bytes has been sent.
+    Sent(u64),
+    /// The upload has ended.
+    Ended(PutEnd),
+}
+
 /// The result of the upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutEnd {

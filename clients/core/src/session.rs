@@ -1,7 +1,7 @@
 //! The client's state, independent of connections: the outbox, the received entries and the outstanding requests.
 //!
-//! This module has no I/O and reads no clock. Its inputs are frames, calls of the app and the time; its results are
-//! changes of the storage and [`Output`]s to carry out. Four rules explain most of the code:
+//! This module has no I/O and reads no clock. A [`turn`](Core::turn) takes [`Input`]s and the time, and returns writes of
+//! the store and [`Output`]s. Four rules explain most of the code:
 //!
 //! * A request stays in `asked` until the server replies, and the client repeats it unchanged after a timeout. Every
 //!   action of the protocol may be repeated, so a lost reply needs no extra code.
@@ -9,8 +9,8 @@
 //!   order of `seq`.
 //! * Only the oldest message to each conversation is on its way. The server could store two concurrent messages in the
 //!   wrong order.
-//! * An entry is saved, and so acknowledged, once the app has finished with it. After a crash, an unfinished entry
-//!   comes again.
+//! * An entry is acknowledged once it is kept: by the store, which is committed before the acknowledgement leaves, or by
+//!   the app, which reports that it has finished with the entry.
 //!
 //! The web client's session works in the same way, and both pass the scripts in conformance/.
 
@@ -28,9 +28,10 @@ mod uploads;
 mod waiting;
 mod watching;
 
+use std::mem;
 use std::time::Duration;
 
-use wire::{ClientMsgId, Reply, ServerEvent, ServerFrame, UserId};
+use wire::{Message, Reply, ServerEvent, ServerFrame, UserId};
 
 use calls::Calls;
 use catch_up::CatchUp;
@@ -43,67 +44,16 @@ use requests::Requests;
 use typing::Typing;
 use watching::Watching;
 
-use crate::media::Put;
-use crate::saved::{Queued, Saved, StorageChange};
-use crate::{Error, Event, Moment, ReceiptKind, State, Stats, Timing, TokenNeed};
+use crate::media::PutNews;
+use crate::saved::{Queued, StorageChange};
+use crate::turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup, Step};
+use crate::{Error, Event, Moment, ReceiptKind, State, Stats, Timing, Write};
 
-/// One connection, dialled or open. Later ones have higher numbers.
-pub type LinkId = u64;
-
-/// The number that the caller gives to a request of the app, and that its answer has.
-pub type AskId = u64;
-
-/// Something to do, in this order, once the changes are saved: see [`Session::take_changes`].
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all are events, and none is kept")]
-pub enum Output {
-    /// Open a connection.
-    Dial {
-        /// Its number.
-        link: LinkId,
-        /// The token that it takes.
-        need: TokenNeed,
-    },
-    /// Send a frame.
-    Frame {
-        /// On this connection.
-        link: LinkId,
-        /// The frame.
-        text: String,
-    },
-    /// Close a connection, or stop opening it.
-    Close {
-        /// Its number.
-        link: LinkId,
-    },
-    /// Give the app an event.
-    Event(Event),
-    /// Give the app the answer to a request.
-    Answer {
-        /// The request.
-        ask: AskId,
-        /// The reply's result, or the reason why there is none.
-        result: Result<Reply, Error>,
-    },
-    /// Upload bytes of a message's file.
-    Put {
-        /// The message.
-        client_msg_id: ClientMsgId,
-        /// The bytes, and where they go.
-        put: Put,
-    },
-    /// Stop the uploads of this message.
-    Abort {
-        /// The message.
-        client_msg_id: ClientMsgId,
-    },
-}
-
-/// A client's state, independent of connections. Each method is an input; [`take_changes`](Self::take_changes) and
-/// [`take_outputs`](Self::take_outputs) return what follows from it.
-pub struct Session {
+/// The state machine of a client. Each [`turn`](Self::turn) takes inputs and returns what follows from them.
+pub struct Core {
     me: UserId,
     timing: Timing,
+    keeper: Keeper,
     rng: fastrand::Rng,
     links: Links,
     requests: Requests,
@@ -115,18 +65,22 @@ pub struct Session {
     typing: Typing,
     watching: Watching,
     stats: Stats,
-    changes: Vec<StorageChange>,
+    // The result of the current turn.
+    writes: Vec<Write>,
+    lasting: bool,
     outputs: Vec<Output>,
 }
 
-impl Session {
-    /// Continues from what an earlier run saved, and dials at the first tick. `seed` decides the random waits.
-    pub fn new(me: UserId, timing: Timing, saved: Saved, seed: u64, now: Moment) -> Self {
+impl Core {
+    /// Continues from what an earlier run saved. The first turn dials. `seed` decides the random waits.
+    pub fn new(setup: Setup, seed: u64) -> Self {
+        let Setup { me, timing, keeper, saved } = setup;
         Self {
             me,
             timing,
+            keeper,
             rng: fastrand::Rng::with_seed(seed),
-            links: Links::new(now),
+            links: Links::default(),
             requests: Requests::default(),
             calls: Calls::default(),
             outbox: Outbox::new(saved.outbox),
@@ -136,13 +90,63 @@ impl Session {
             typing: Typing::default(),
             watching: Watching::default(),
             stats: Stats::default(),
-            changes: Vec::new(),
+            writes: Vec::new(),
+            lasting: false,
             outputs: Vec::new(),
         }
     }
 
-    /// A frame, from a connection that is open or was until now.
-    pub fn received(&mut self, link: LinkId, text: &str, now: Moment) {
+    /// Takes the inputs in their order, and does what is due. Without an input, a turn does what its time has come for.
+    /// `now` is never before the time of the last turn.
+    pub fn turn(&mut self, inputs: Vec<Input>, now: Moment) -> Step {
+        for input in inputs {
+            self.take(input, now);
+        }
+        self.close_silent(now);
+        self.resend_due(now);
+        self.ping_due(now);
+        self.send_due(now);
+        Step {
+            writes: mem::take(&mut self.writes),
+            lasting: mem::take(&mut self.lasting),
+            outputs: mem::take(&mut self.outputs),
+            wake_at: self.wake_at(),
+        }
+    }
+
+    fn take(&mut self, input: Input, now: Moment) {
+        match input {
+            Input::Opened { link, token_left } => self.opened(link, token_left, now),
+            Input::Ended { link, why } => self.ended(link, why, now),
+            Input::Frame { link, text } => self.received(link, &text, now),
+            Input::Wake => {
+                self.dial_soon(now);
+                self.ping_soon(now);
+            }
+            Input::Closing => self.reports.flush(now),
+            Input::Put { client_msg_id, news: PutNews::Sent(bytes) } => self.put_progress(&client_msg_id, bytes),
+            Input::Put { client_msg_id, news: PutNews::Ended(end) } => self.put_ended(&client_msg_id, end, now),
+            Input::Ask { ask, what } => match what {
+                Ask::Question(action) => self.call(action, ask),
+                Ask::Keep(queued) => self.keep(queued, ask),
+                Ask::Read { conversation_id, seq } => self.read(&conversation_id, seq, ask),
+                Ask::Watch { conversation_id, after } => self.watch(&conversation_id, after, ask, now),
+                Ask::Cancel(client_msg_id) => {
+                    let in_time = self.cancel(&client_msg_id);
+                    self.outputs.push(Output::Cancelled { ask, in_time });
+                }
+            },
+            Input::Handled { conversation_id, seq } => {
+                if self.keeper == Keeper::App {
+                    self.held(&conversation_id, seq);
+                }
+            }
+            Input::Typing(conversation_id) => self.typing(conversation_id, now),
+            Input::Unwatch(conversation_id) => self.unwatch(&conversation_id),
+        }
+    }
+
+    fn received(&mut self, link: LinkId, text: &str, now: Moment) {
         let frame = read_frame(text);
         self.frame_arrived(link, is_service(&frame), now);
         match frame {
@@ -154,7 +158,6 @@ impl Session {
             ServerFrame::Gateway => self.retry_all_soon(link, now),
             ServerFrame::Unknown => {}
         }
-        self.send_due(now);
     }
 
     fn on_event(&mut self, link: LinkId, event: ServerEvent, now: Moment) {
@@ -180,28 +183,17 @@ impl Session {
         }
     }
 
-    /// Reconnects that wait are tried now: the network has changed, or the app is in the foreground again.
-    pub fn wake(&mut self, now: Moment) {
-        self.dial_soon(now);
-        self.ping_soon(now);
-        self.tick(now);
-    }
-
     /// Returns the app's requests that the server has not stored yet, oldest first.
     pub fn outbox(&self) -> Vec<Queued> {
         self.outbox.waiting()
     }
 
-    /// Does what is due.
-    pub fn tick(&mut self, now: Moment) {
-        self.close_silent(now);
-        self.resend_due(now);
-        self.ping_due(now);
-        self.send_due(now);
+    /// Returns the counters of the client.
+    pub fn stats(&self) -> Stats {
+        self.stats
     }
 
-    /// When `tick` has something to do, if nothing else happens before.
-    pub fn next_tick(&self) -> Option<Moment> {
+    fn wake_at(&self) -> Option<Moment> {
         if self.links.current().is_none() {
             return self.links.next_dial();
         }
@@ -220,28 +212,7 @@ impl Session {
         .min()
     }
 
-    /// Reports all marks before the connections are closed, however recent the last report.
-    pub fn closing(&mut self, now: Moment) {
-        self.reports.flush(now);
-        self.send_due(now);
-    }
-
-    /// Returns the changes to save before any of the outputs is carried out.
-    pub fn take_changes(&mut self) -> Vec<StorageChange> {
-        std::mem::take(&mut self.changes)
-    }
-
-    /// Returns what is to be done now.
-    pub fn take_outputs(&mut self) -> Vec<Output> {
-        std::mem::take(&mut self.outputs)
-    }
-
-    /// Returns the counters of the client.
-    pub fn stats(&self) -> Stats {
-        self.stats
-    }
-
-    /// Sends every request that is due and not under way. Called after every change.
+    /// Sends every request that is due and not under way.
     fn send_due(&mut self, now: Moment) {
         self.dial_due(now);
         if self.links.current().is_none() {
@@ -258,7 +229,13 @@ impl Session {
     }
 
     fn tell(&mut self, event: Event) {
-        self.outputs.push(Output::Event(event));
+        self.outputs.push(Output::Tell(event));
+    }
+
+    /// The next entry for the app.
+    fn hand_over(&mut self, message: Message, missed: bool) {
+        self.store(|| Write::Entry(message.clone()));
+        self.tell(Event::Message { message, missed });
     }
 
     fn tell_state(&mut self, state: State) {
@@ -271,7 +248,16 @@ impl Session {
     }
 
     fn save(&mut self, change: StorageChange) {
-        self.changes.push(change);
+        // The attachment is part of a message's identity: with another id it would be another message.
+        self.lasting |= matches!(change, StorageChange::Queued(_) | StorageChange::Uploading { media_id: Some(_), .. });
+        self.writes.push(Write::Change(change));
+    }
+
+    /// Writes what the store has beyond the session's own data.
+    fn store(&mut self, write: impl FnOnce() -> Write) {
+        if self.keeper == Keeper::Store {
+            self.writes.push(write());
+        }
     }
 }
 
@@ -295,6 +281,3 @@ pub(crate) mod conformance;
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod model;

@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt, poll_fn};
-use pigeonhole_core::{Draft, NewGroup, Outgoing, Queued, Session, Upload, check_users};
+use pigeonhole_core::{
+    Ask as Wanted, Core, Draft, Input, Keeper, NewGroup, Outgoing, Queued, Setup, Upload, check_users,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
@@ -30,7 +32,7 @@ use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
 #[cfg(feature = "media")]
 use crate::transfer::{Fetch, Fetched, unwritable};
-use crate::{Config, Error, Event, Stats, now};
+use crate::{Config, Error, Event, Stats};
 
 /// A user's connection to Pigeonhole. The client closes the connection when its last clone is dropped.
 ///
@@ -65,8 +67,8 @@ impl Client {
             let _ = event_tx.send(Event::StorageSetAside(name));
         }
         let (stats_tx, stats_rx) = watch::channel(Stats::default());
-        let session = Session::new(me, timing, saved, fastrand::u64(..), now());
-        let driver = Driver { session, storage, dialer, command_rx, event_tx, stats_tx };
+        let core = Core::new(Setup { me, timing, keeper: Keeper::App, saved }, fastrand::u64(..));
+        let driver = Driver { core, storage, dialer, command_rx, event_tx, stats_tx };
         let weak_command_tx = command_tx.downgrade();
         tokio::spawn(driver.run());
         Ok((Self { command_tx, stats_rx }, Events { event_rx, command_tx: weak_command_tx, last: None }))
@@ -193,7 +195,7 @@ impl Client {
     async fn queue<T>(&self, queued: Queued) -> Result<Sent<T>, Error> {
         let (kept_tx, kept_rx) = oneshot::channel();
         let (stored_tx, stored_rx) = oneshot::channel();
-        self.command(Command::Send { queued: queued.clone(), kept_tx, stored_tx });
+        self.command(Command::Keep { queued: queued.clone(), kept_tx, stored_tx });
         kept_rx.await.map_err(|_| Error::Closed)??;
         Ok(Sent { queued, stored_rx, answer: PhantomData })
     }
@@ -418,20 +420,19 @@ impl Client {
     /// with [`Error::Refused`], [`Error::Unwatched`] or [`Error::Closed`]. A second call repeats the request, and the
     /// entries continue where they are.
     pub fn watch(&self, conversation_id: &ConversationId, after: Option<Seq>) -> Report<WatchResult> {
-        let (watched_tx, answer_rx) = oneshot::channel();
-        self.command(Command::Watch { conversation_id: conversation_id.clone(), after, watched_tx });
-        Report(answer::<WatchRequest>(answer_rx).boxed())
+        let watch = Wanted::Watch { conversation_id: conversation_id.clone(), after };
+        Report(self.wanted::<WatchRequest>(watch).boxed())
     }
 
     /// The app no longer shows it.
     pub fn unwatch(&self, conversation_id: &ConversationId) {
-        self.command(Command::Unwatch(conversation_id.clone()));
+        self.command(Command::Input(Input::Unwatch(conversation_id.clone())));
     }
 
     /// Reports that the user is typing; call this function at each key. The client notifies the other members at most
     /// every 4 s, and only while it has a connection. The report is not saved, not repeated, and has no reply.
     pub fn typing(&self, conversation_id: &ConversationId) {
-        self.command(Command::Typing(conversation_id.clone()));
+        self.command(Command::Input(Input::Typing(conversation_id.clone())));
     }
 
     /// Reports that the user has read the conversation up to `seq`: the badge disappears, and the authors see blue
@@ -441,9 +442,8 @@ impl Client {
     /// and in a group also of those that mention the user. The future fails with [`Error::Refused`] or
     /// [`Error::Closed`].
     pub fn read(&self, conversation_id: &ConversationId, seq: Seq) -> Report<ReadResult> {
-        let (left_tx, answer_rx) = oneshot::channel();
-        self.command(Command::Read { conversation_id: conversation_id.clone(), seq, left_tx });
-        Report(answer::<ReadRequest>(answer_rx).boxed())
+        let read = Wanted::Read { conversation_id: conversation_id.clone(), seq };
+        Report(self.wanted::<ReadRequest>(read).boxed())
     }
 
     /// Mutes or archives a conversation, or blocks a user. A field that is left out keeps its value. The second of two
@@ -514,7 +514,7 @@ impl Client {
     /// After [`State::Replaced`](crate::State::Replaced) only this call connects again, so call it only if the user is
     /// present.
     pub fn wake(&self) {
-        self.command(Command::Wake);
+        self.command(Command::Input(Input::Wake));
     }
 
     /// Cancels a message whose file is being uploaded; the message fails with [`Error::Cancelled`]. Returns `false` if
@@ -560,8 +560,15 @@ impl Client {
         &self,
         request: R,
     ) -> impl Future<Output = Result<R::Result, Error>> + Send + 'static + use<R> {
+        self.wanted::<R>(Wanted::Question(request.into()))
+    }
+
+    fn wanted<R: Ask + 'static>(
+        &self,
+        what: Wanted,
+    ) -> impl Future<Output = Result<R::Result, Error>> + Send + 'static + use<R> {
         let (reply_tx, reply_rx) = oneshot::channel();
-        self.command(Command::Call { action: request.into(), reply_tx });
+        self.command(Command::Ask { what, reply_tx });
         answer::<R>(reply_rx)
     }
 
@@ -682,7 +689,7 @@ impl Events {
             && let Some(command_tx) = self.command_tx.upgrade()
         {
             // A client that has ended acknowledges nothing any more; the message comes again in its successor.
-            let _ = command_tx.send(Command::Handled { conversation_id, seq });
+            let _ = command_tx.send(Command::Input(Input::Handled { conversation_id, seq }));
         }
     }
 

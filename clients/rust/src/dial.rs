@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use pigeonhole_core::LinkId;
+use pigeonhole_core::{Input, LinkId};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
@@ -25,15 +25,6 @@ pub(crate) struct Dialer {
     user_id: String,
     token: TokenSource,
     pub timing: Timing,
-}
-
-/// A report from a connection's task.
-pub(crate) enum LinkNews {
-    /// With the remaining lifetime of the token, if the token contains its expiry.
-    Opened(LinkId, Option<Duration>),
-    NotOpened(LinkId, Why),
-    Frame(LinkId, String),
-    Ended(LinkId, Why),
 }
 
 impl Dialer {
@@ -89,7 +80,7 @@ pub(crate) async fn run_link(
     link: LinkId,
     need: TokenNeed,
     mut frame_rx: UnboundedReceiver<String>,
-    news_tx: UnboundedSender<LinkNews>,
+    input_tx: UnboundedSender<Input>,
 ) {
     let opened = tokio::select! {
         opened = timeout(dialer.timing.dial_wait, dialer.dial(need)) => opened,
@@ -98,18 +89,18 @@ pub(crate) async fn run_link(
     };
     let opened =
         opened.unwrap_or_else(|_| Err(Why::Unreachable(format!("no answer within {:?}", dialer.timing.dial_wait))));
-    let report = |news| {
+    let report = |input| {
         // If the client has ended, the receiver is gone.
-        let _ = news_tx.send(news);
+        let _ = input_tx.send(input);
     };
     let (socket, token_left) = match opened {
         Ok(opened) => opened,
-        Err(why) => return report(LinkNews::NotOpened(link, why)),
+        Err(why) => return report(Input::Ended { link, why }),
     };
-    report(LinkNews::Opened(link, token_left));
-    let on_frame = |text: String| report(LinkNews::Frame(link, text));
+    report(Input::Opened { link, token_left });
+    let on_frame = |text: String| report(Input::Frame { link, text });
     if let Some(why) = copy(socket, &mut frame_rx, on_frame, &dialer.timing).await {
-        report(LinkNews::Ended(link, why));
+        report(Input::Ended { link, why });
     }
 }
 

@@ -1,49 +1,45 @@
-//! Executes the outputs of a [`Session`]: sends frames over sockets, writes changes to the storage, delivers events to
-//! the app.
+//! Runs the turns of a [`Core`]: commits the writes, and then carries out the outputs.
 //!
-//! One task runs the session, and one task per connection dials and then copies frames in both directions.
+//! One task runs the turns, and one task per connection dials and then copies frames in both directions.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pigeonhole_core::{AskId, LinkId, Output, Put, PutEnd, Queued, Session, StorageChange};
+use pigeonhole_core::{
+    Ask, AskId, Core, Input, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step, StorageChange, Write,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
-use wire::{Action, ClientMsgId, ConversationId, Reply, Seq};
+use wire::{ClientMsgId, Reply};
 
-use crate::dial::{Dialer, LinkNews, run_link};
+use crate::dial::{Dialer, run_link};
 use crate::storage::Storage;
-use crate::{Error, Event, Stats, now};
+use crate::{Error, Event, State, Stats, Why, now};
 
 /// While nothing has to be done at any known time.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// Up to this number of calls share one write to the storage.
-const BATCH_MAX: usize = 256;
+/// A turn takes up to this number of inputs, which share one transaction.
+const INPUTS_MAX: usize = 256;
 
 /// The channel on which the app waits for a reply.
 pub(crate) type Waiter = oneshot::Sender<Result<Reply, Error>>;
 
 /// A command from the app to the task.
 pub(crate) enum Command {
-    Send { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter },
-    Read { conversation_id: ConversationId, seq: Seq, left_tx: Waiter },
-    Call { action: Action, reply_tx: Waiter },
-    Typing(ConversationId),
-    Watch { conversation_id: ConversationId, after: Option<Seq>, watched_tx: Waiter },
-    Unwatch(ConversationId),
-    Handled { conversation_id: ConversationId, seq: Seq },
-    Wake,
+    Keep { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter },
+    Ask { what: Ask, reply_tx: Waiter },
     Cancel { client_msg_id: ClientMsgId, cancelled_tx: oneshot::Sender<bool> },
+    Input(Input),
     Outbox { outbox_tx: oneshot::Sender<Vec<Queued>> },
     Close { closed_tx: oneshot::Sender<()> },
 }
 
 pub(crate) struct Driver {
-    pub session: Session,
+    pub core: Core,
     pub storage: Box<dyn Storage>,
     pub dialer: Arc<Dialer>,
     pub command_rx: UnboundedReceiver<Command>,
@@ -54,152 +50,209 @@ pub(crate) struct Driver {
 impl Driver {
     /// Until the app closes the client, or drops it.
     pub(crate) async fn run(self) {
-        let Self { session, storage, dialer, command_rx, event_tx, stats_tx } = self;
-        let (news_tx, news_rx) = unbounded_channel();
-        let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), news_tx };
-        let writer = Writer { storage: Some(storage), unsaved: Vec::new() };
-        let (put_tx, put_rx) = unbounded_channel();
-        let puts = Puts::new(put_tx);
-        let waiting = Waiting::default();
-        let running = Running { session, writer, links, puts, waiting, event_tx, stats_tx, leaving: None };
-        running.run(command_rx, news_rx, put_rx).await;
+        let Self { core, storage, dialer, command_rx, event_tx, stats_tx } = self;
+        let (input_tx, input_rx) = unbounded_channel();
+        let puts = Puts::new(input_tx.clone());
+        let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), input_tx };
+        let running = Running {
+            core,
+            storage: Some(storage),
+            links,
+            puts,
+            inputs: Vec::new(),
+            wake_at: None,
+            stuck: None,
+            waiting: Waiting::default(),
+            event_tx,
+            stats_tx,
+            leaving: None,
+        };
+        running.run(command_rx, input_rx).await;
     }
 }
 
 struct Running {
-    session: Session,
-    writer: Writer,
+    core: Core,
+    /// `None` only while it is at work, and after it has panicked.
+    storage: Option<Box<dyn Storage>>,
     links: Links,
     puts: Puts,
+    /// The inputs of the next turn.
+    inputs: Vec<Input>,
+    wake_at: Option<Moment>,
+    stuck: Option<Stuck>,
     waiting: Waiting,
     event_tx: UnboundedSender<Event>,
     stats_tx: watch::Sender<Stats>,
     leaving: Option<oneshot::Sender<()>>,
 }
 
+/// A turn that could not be committed. No other turn begins before the same transaction has succeeded.
+struct Stuck {
+    step: Step,
+    error: Error,
+    tries: u32,
+    retry_at: Moment,
+    /// The connections that were closed because nothing reads them.
+    closed: Vec<LinkId>,
+}
+
 impl Running {
-    async fn run(
-        mut self,
-        mut command_rx: UnboundedReceiver<Command>,
-        mut news_rx: UnboundedReceiver<LinkNews>,
-        mut put_rx: UnboundedReceiver<PutNews>,
-    ) {
-        self.session.tick(now());
-        while self.leaving.is_none() {
-            self.execute().await;
-            let wait = self.session.next_tick().map_or(IDLE, |at| at - now()).min(IDLE);
+    async fn run(mut self, mut command_rx: UnboundedReceiver<Command>, mut input_rx: UnboundedReceiver<Input>) {
+        loop {
+            self.turn().await;
+            if self.leaving.is_some() {
+                break;
+            }
+            let wake_at = self.stuck.as_ref().map_or(self.wake_at, |stuck| Some(stuck.retry_at));
+            let wait = wake_at.map_or(IDLE, |at| at - now()).min(IDLE);
             tokio::select! {
                 command = command_rx.recv() => {
                     let Some(command) = command else { break };
-                    let mut batch = vec![command];
-                    while batch.len() < BATCH_MAX && let Ok(command) = command_rx.try_recv() {
-                        batch.push(command);
-                    }
-                    self.handle_commands(batch).await;
-                }
-                Some(news) = news_rx.recv() => {
-                    self.on_link_news(news);
-                    while let Ok(news) = news_rx.try_recv() {
-                        self.on_link_news(news);
+                    self.on_command(command);
+                    while self.inputs.len() < INPUTS_MAX && let Ok(command) = command_rx.try_recv() {
+                        self.on_command(command);
                     }
                 }
-                Some(news) = put_rx.recv() => match news {
-                    PutNews::Progress(client_msg_id, bytes) => self.session.put_progress(&client_msg_id, bytes),
-                    PutNews::Ended(client_msg_id, end) => self.session.put_ended(&client_msg_id, end, now()),
-                },
-                () = sleep(wait) => self.session.tick(now()),
+                Some(input) = input_rx.recv() => {
+                    self.on_input(input);
+                    while self.inputs.len() < INPUTS_MAX && let Ok(input) = input_rx.try_recv() {
+                        self.on_input(input);
+                    }
+                }
+                () = sleep(wait) => {}
             }
         }
         self.leave().await;
     }
 
-    /// Handles commands in the order of the calls. Writes new messages to the disk before any of them can be sent.
-    async fn handle_commands(&mut self, batch: Vec<Command>) {
-        let queued = batch.iter().filter_map(|command| match command {
-            Command::Send { queued, .. } => Some(StorageChange::Queued(queued.clone())),
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Keep { queued, kept_tx, stored_tx } => {
+                if let Some(Stuck { error, .. }) = &self.stuck {
+                    // The app need not wait for this answer.
+                    let _ = kept_tx.send(Err(error.clone()));
+                    return;
+                }
+                self.waiting.kept.push(kept_tx);
+                let ask = self.waiting.add(stored_tx);
+                self.inputs.push(Input::Ask { ask, what: Ask::Keep(queued) });
+            }
+            Command::Ask { what, reply_tx } => {
+                let ask = self.waiting.add(reply_tx);
+                self.inputs.push(Input::Ask { ask, what });
+            }
+            Command::Cancel { client_msg_id, cancelled_tx } => {
+                let ask = self.waiting.next();
+                self.waiting.cancels.insert(ask, cancelled_tx);
+                self.inputs.push(Input::Ask { ask, what: Ask::Cancel(client_msg_id) });
+            }
+            Command::Input(input) => self.inputs.push(input),
+            Command::Outbox { outbox_tx } => {
+                // An app that no longer waits does not need it.
+                let _ = outbox_tx.send(self.core.outbox());
+            }
+            Command::Close { closed_tx } => self.leaving = Some(closed_tx),
+        }
+    }
+
+    fn on_input(&mut self, input: Input) {
+        if let Input::Ended { link, .. } = &input {
+            self.links.open.remove(link);
+        }
+        self.inputs.push(input);
+    }
+
+    async fn turn(&mut self) {
+        match self.stuck.take() {
+            Some(stuck) if stuck.retry_at > now() && self.leaving.is_none() => self.stuck = Some(stuck),
+            Some(stuck) => self.commit(stuck.step, stuck.tries, stuck.closed).await,
+            None => {
+                let step = self.core.turn(mem::take(&mut self.inputs), now());
+                self.commit(step, 0, Vec::new()).await;
+            }
+        }
+    }
+
+    /// Commits first: the client sends, acknowledges and reports nothing that the storage does not have.
+    async fn commit(&mut self, step: Step, tries: u32, mut closed: Vec<LinkId>) {
+        let (step, committed) = self.write(step).await;
+        if let Err(error) = committed {
+            let timing = &self.links.dialer.timing;
+            let pause = timing.reconnect_first.saturating_mul(2_u32.saturating_pow(tries)).min(timing.reconnect_max);
+            let retry_at = now() + pause;
+            closed.extend(mem::take(&mut self.links.open).into_keys());
+            let why = Why::Store(cause_of(&error));
+            // The app need not listen.
+            let _ = self.event_tx.send(Event::State(State::Offline { why, retry_at }));
+            self.stuck = Some(Stuck { step, error, tries: tries.saturating_add(1), retry_at, closed });
+            return;
+        }
+        for kept_tx in mem::take(&mut self.waiting.kept) {
+            // An app that no longer waits has sent the message all the same.
+            let _ = kept_tx.send(Ok(()));
+        }
+        self.wake_at = step.wake_at;
+        self.stats_tx.send_if_modified(|stats| mem::replace(stats, self.core.stats()) != self.core.stats());
+        for output in step.outputs {
+            self.carry_out(output);
+        }
+        if !closed.is_empty() {
+            let ended = closed.into_iter().map(|link| Input::Ended { link, why: Why::Lost("the store failed".into()) });
+            self.inputs.splice(0..0, ended);
+            self.wake_at = Some(now());
+        }
+    }
+
+    /// Writes outside the task, which must not block.
+    async fn write(&mut self, step: Step) -> (Step, Result<(), Error>) {
+        if step.writes.is_empty() && !step.lasting {
+            return (step, Ok(()));
+        }
+        let changes = step.writes.iter().filter_map(|write| match write {
+            Write::Change(change) => Some(change.clone()),
             _ => None,
         });
-        let queued: Vec<StorageChange> = queued.collect();
-        let kept = if queued.is_empty() { Ok(()) } else { self.writer.save(queued).await };
-        let now = now();
-        for command in batch {
-            match command {
-                Command::Send { queued, kept_tx, stored_tx } => {
-                    // An app that no longer waits has sent the message all the same.
-                    let _ = kept_tx.send(kept.clone());
-                    if kept.is_ok() {
-                        self.session.send(queued, Some(self.waiting.add(stored_tx)), now);
-                    }
-                }
-                Command::Read { conversation_id, seq, left_tx } => {
-                    self.session.read(&conversation_id, seq, self.waiting.add(left_tx), now);
-                }
-                Command::Call { action, reply_tx } => self.session.call(action, self.waiting.add(reply_tx), now),
-                Command::Typing(conversation_id) => self.session.typing(conversation_id, now),
-                Command::Watch { conversation_id, after, watched_tx } => {
-                    self.session.watch(&conversation_id, after, self.waiting.add(watched_tx), now);
-                }
-                Command::Unwatch(conversation_id) => self.session.unwatch(&conversation_id, now),
-                Command::Handled { conversation_id, seq } => self.session.handled(&conversation_id, seq, now),
-                Command::Wake => self.session.wake(now),
-                Command::Cancel { client_msg_id, cancelled_tx } => {
-                    // The session cancels the message even if the app no longer waits.
-                    let _ = cancelled_tx.send(self.session.cancel(&client_msg_id, now));
-                }
-                Command::Outbox { outbox_tx } => {
-                    // An app that no longer waits does not need it.
-                    let _ = outbox_tx.send(self.session.outbox());
-                }
-                Command::Close { closed_tx } => self.leaving = Some(closed_tx),
+        let changes: Vec<StorageChange> = changes.collect();
+        let panicked = || Error::from(std::io::Error::other("the storage has panicked"));
+        let Some(mut storage) = self.storage.take() else { return (step, Err(panicked())) };
+        let written = spawn_blocking(move || {
+            let written = storage.write(&changes);
+            (storage, written)
+        });
+        match written.await {
+            Ok((storage, written)) => {
+                self.storage = Some(storage);
+                (step, written.map_err(Error::from))
             }
+            Err(_) => (step, Err(panicked())),
         }
     }
 
-    fn on_link_news(&mut self, news: LinkNews) {
-        let now = now();
-        match news {
-            LinkNews::Opened(link, token_left) => self.session.opened(link, token_left, now),
-            LinkNews::NotOpened(link, why) => {
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Dial { link, need } => self.links.dial(link, need),
+            Output::Send { link, text } => self.links.write(link, text),
+            // Without the sender, the connection's task closes it.
+            Output::Close { link } => {
                 self.links.open.remove(&link);
-                self.session.dial_failed(link, why, now);
             }
-            LinkNews::Frame(link, text) => self.session.received(link, &text, now),
-            LinkNews::Ended(link, why) => {
-                self.links.open.remove(&link);
-                self.session.lost(link, why, now);
-            }
-        }
-    }
-
-    /// Saves first: the client acknowledges an entry, or completes a call, only after the storage has it.
-    async fn execute(&mut self) {
-        let changes = self.session.take_changes();
-        if !changes.is_empty() {
-            self.writer.save_soon(changes).await;
-        }
-        self.stats_tx.send_if_modified(|stats| std::mem::replace(stats, self.session.stats()) != self.session.stats());
-        for output in self.session.take_outputs() {
-            match output {
-                Output::Dial { link, need } => self.links.dial(link, need),
-                Output::Frame { link, text } => self.links.write(link, text),
-                // Without the sender, the connection's task closes it.
-                Output::Close { link } => {
-                    self.links.open.remove(&link);
-                }
-                Output::Event(event) => {
-                    // The app need not listen.
-                    let _ = self.event_tx.send(event);
-                }
-                Output::Answer { ask, result } => self.waiting.answer(ask, result),
-                Output::Put { client_msg_id, put } => self.puts.begin(client_msg_id, put),
-                Output::Abort { client_msg_id } => self.puts.end(&client_msg_id),
+            Output::Put { client_msg_id, put } => self.puts.begin(client_msg_id, put),
+            Output::Abort { client_msg_id } => self.puts.end(&client_msg_id),
+            Output::Answer { ask, result } => self.waiting.answer(ask, result),
+            Output::Cancelled { ask, in_time } => self.waiting.cancelled(ask, in_time),
+            Output::Tell(event) => {
+                // The app need not listen.
+                let _ = self.event_tx.send(event);
             }
         }
     }
 
     async fn leave(mut self) {
-        self.session.closing(now());
-        self.execute().await;
+        if self.stuck.is_none() {
+            self.inputs.push(Input::Closing);
+            self.turn().await;
+        }
         let close_wait = self.links.dialer.timing.close_wait;
         self.links.open.clear();
         let tasks = &mut self.links.tasks;
@@ -213,24 +266,45 @@ impl Running {
     }
 }
 
+fn cause_of(error: &Error) -> String {
+    match error {
+        Error::Storage(cause) => cause.to_string(),
+        error => error.to_string(),
+    }
+}
+
 /// The requests of the app that wait for their answers.
 #[derive(Default)]
 struct Waiting {
     all: BTreeMap<AskId, Waiter>,
+    cancels: BTreeMap<AskId, oneshot::Sender<bool>>,
+    /// The requests for the outbox in the next commit.
+    kept: Vec<oneshot::Sender<Result<(), Error>>>,
     last: AskId,
 }
 
 impl Waiting {
-    fn add(&mut self, waiter: Waiter) -> AskId {
+    fn next(&mut self) -> AskId {
         self.last += 1;
-        self.all.insert(self.last, waiter);
         self.last
+    }
+
+    fn add(&mut self, waiter: Waiter) -> AskId {
+        let ask = self.next();
+        self.all.insert(ask, waiter);
+        ask
     }
 
     fn answer(&mut self, ask: AskId, result: Result<Reply, Error>) {
         if let Some(waiter) = self.all.remove(&ask) {
             // An app that no longer waits needs no reply.
             let _ = waiter.send(result);
+        }
+    }
+
+    fn cancelled(&mut self, ask: AskId, in_time: bool) {
+        if let Some(cancelled_tx) = self.cancels.remove(&ask) {
+            let _ = cancelled_tx.send(in_time);
         }
     }
 }
@@ -240,7 +314,7 @@ struct Links {
     /// Where frames go in, for each connection that is open or being opened.
     open: BTreeMap<LinkId, UnboundedSender<String>>,
     tasks: JoinSet<()>,
-    news_tx: UnboundedSender<LinkNews>,
+    input_tx: UnboundedSender<Input>,
 }
 
 impl Links {
@@ -248,7 +322,7 @@ impl Links {
         while self.tasks.try_join_next().is_some() {}
         let (frame_tx, frame_rx) = unbounded_channel();
         self.open.insert(link, frame_tx);
-        self.tasks.spawn(run_link(Arc::clone(&self.dialer), link, need, frame_rx, self.news_tx.clone()));
+        self.tasks.spawn(run_link(Arc::clone(&self.dialer), link, need, frame_rx, self.input_tx.clone()));
     }
 
     fn write(&self, link: LinkId, text: String) {
@@ -259,17 +333,9 @@ impl Links {
     }
 }
 
-/// A report from a PUT's task.
-enum PutNews {
-    /// The number of bytes that have been sent.
-    #[cfg_attr(not(feature = "media"), expect(dead_code, reason = "nothing is put without it"))]
-    Progress(ClientMsgId, u64),
-    Ended(ClientMsgId, PutEnd),
-}
-
 /// Uploads in progress. Dropping this value ends them.
 struct Puts {
-    put_tx: UnboundedSender<PutNews>,
+    input_tx: UnboundedSender<Input>,
     /// `None` until something is put: it can't be made where there are no certificates, and text needs none.
     #[cfg(feature = "media")]
     http: Option<reqwest::Client>,
@@ -280,26 +346,26 @@ struct Puts {
 
 impl Puts {
     #[cfg(feature = "media")]
-    fn new(put_tx: UnboundedSender<PutNews>) -> Self {
-        Self { put_tx, http: None, tasks: JoinSet::new(), under_way: BTreeMap::new() }
+    fn new(input_tx: UnboundedSender<Input>) -> Self {
+        Self { input_tx, http: None, tasks: JoinSet::new(), under_way: BTreeMap::new() }
     }
 
     #[cfg(feature = "media")]
     fn begin(&mut self, client_msg_id: ClientMsgId, put: Put) {
         while self.tasks.try_join_next().is_some() {}
-        let (put_tx, id) = (self.put_tx.clone(), client_msg_id.clone());
         let Some(http) = self.http.clone().or_else(|| crate::transfer::http().ok()) else {
-            // If the client has ended, the receiver is gone.
-            let _ = put_tx.send(PutNews::Ended(client_msg_id, PutEnd::Lost));
-            return;
+            return self.report(client_msg_id, PutNews::Ended(PutEnd::Lost));
         };
         self.http = Some(http.clone());
-        let progress_tx = put_tx.clone();
-        let progress = move |bytes| drop(progress_tx.send(PutNews::Progress(id.clone(), bytes)));
-        let ended_id = client_msg_id.clone();
+        let (input_tx, id) = (self.input_tx.clone(), client_msg_id.clone());
+        let report = move |news| {
+            // If the client has ended, the receiver is gone.
+            let _ = input_tx.send(Input::Put { client_msg_id: id.clone(), news });
+        };
+        let progress = report.clone();
         let task = self.tasks.spawn(async move {
-            let end = crate::transfer::put(http, put, progress).await;
-            let _ = put_tx.send(PutNews::Ended(ended_id, end));
+            let end = crate::transfer::put(http, put, move |bytes| progress(PutNews::Sent(bytes))).await;
+            report(PutNews::Ended(end));
         });
         self.under_way.retain(|_, task| !task.is_finished());
         self.under_way.insert(client_msg_id, task);
@@ -312,64 +378,19 @@ impl Puts {
     }
 
     #[cfg(not(feature = "media"))]
-    fn new(put_tx: UnboundedSender<PutNews>) -> Self {
-        Self { put_tx, under_way: BTreeMap::new() }
+    fn new(input_tx: UnboundedSender<Input>) -> Self {
+        Self { input_tx, under_way: BTreeMap::new() }
     }
 
     /// An outbox of a client that had the feature.
     #[cfg(not(feature = "media"))]
     fn begin(&mut self, client_msg_id: ClientMsgId, _put: Put) {
         let end = PutEnd::Unreadable("this client is built without the feature media".to_owned());
-        let _ = self.put_tx.send(PutNews::Ended(client_msg_id, end));
-    }
-}
-
-/// Writes to the storage, outside the task that must not block, and keeps what could not be written for the next write.
-struct Writer {
-    /// `None` only while it is at work.
-    storage: Option<Box<dyn Storage>>,
-    /// Changes that could not be written.
-    unsaved: Vec<StorageChange>,
-}
-
-impl Writer {
-    /// Refuses them if they can't be written.
-    async fn save(&mut self, changes: Vec<StorageChange>) -> Result<(), Error> {
-        let mut all = std::mem::take(&mut self.unsaved);
-        let old = all.len();
-        all.extend(changes);
-        let (mut all, written) = self.write(all).await;
-        if written.is_err() {
-            all.truncate(old);
-            self.unsaved = all;
-        }
-        Ok(written?)
+        self.report(client_msg_id, PutNews::Ended(end));
     }
 
-    /// Keeps them for the next write if they can't be written.
-    async fn save_soon(&mut self, changes: Vec<StorageChange>) {
-        let mut all = std::mem::take(&mut self.unsaved);
-        all.extend(changes);
-        let (all, written) = self.write(all).await;
-        if written.is_err() {
-            self.unsaved = all;
-        }
-    }
-
-    async fn write(&mut self, changes: Vec<StorageChange>) -> (Vec<StorageChange>, io::Result<()>) {
-        let Some(mut storage) = self.storage.take() else {
-            return (changes, Err(io::Error::other("the storage has panicked")));
-        };
-        let written = spawn_blocking(move || {
-            let written = storage.write(&changes);
-            (storage, changes, written)
-        });
-        match written.await {
-            Ok((storage, changes, written)) => {
-                self.storage = Some(storage);
-                (changes, written)
-            }
-            Err(_) => (Vec::new(), Err(io::Error::other("the storage has panicked"))),
-        }
+    fn report(&self, client_msg_id: ClientMsgId, news: PutNews) {
+        // If the client has ended, the receiver is gone.
+        let _ = self.input_tx.send(Input::Put { client_msg_id, news });
     }
 }

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 use wire::limits::FRAME_BYTES_MAX;
-use wire::{Action, Reply, Settings};
+use wire::{Action, HistoryRequest, Reply, Settings};
 
 use super::reading::read_reply;
 use super::requests::{Call, Errand, frame};
-use super::{AskId, Session};
-use crate::{Error, Event, Moment};
+use super::{AskId, Core};
+use crate::{Error, Event, Moment, Write};
 
 #[derive(Default)]
 pub(super) struct Calls {
@@ -23,16 +23,15 @@ impl Calls {
     }
 }
 
-impl Session {
+impl Core {
     /// Sends the request now, or when the client has a connection.
-    pub fn call(&mut self, action: Action, ask: AskId, now: Moment) {
+    pub(super) fn call(&mut self, action: Action, ask: AskId) {
         if frame(u64::MAX, action.clone()).len() > FRAME_BYTES_MAX {
             // API Gateway would close the socket, at each try.
             self.answer(ask, Err(Error::TooLarge));
         } else {
             self.calls.waiting.push_back(Call { action, ask });
         }
-        self.send_due(now);
     }
 
     pub(super) fn ask_calls(&mut self, now: Moment) {
@@ -50,8 +49,19 @@ impl Session {
         let Some(reply) = read_reply(action.name(), result) else {
             return self.answer(ask, Err(Error::Unreadable));
         };
-        if let Reply::Inbox(page) = &reply {
-            self.outbox.remember_rows(&page.conversations);
+        match (&action, &reply) {
+            (_, Reply::Inbox(page)) => {
+                self.outbox.remember_rows(&page.conversations);
+                for row in &page.conversations {
+                    self.store(|| Write::Row(row.clone()));
+                }
+            }
+            (Action::History(request), Reply::History(page)) => {
+                let HistoryRequest { conversation_id, side, .. } = request.clone();
+                self.store(|| Write::Page { conversation_id, side, page: page.clone() });
+            }
+            // The store has nothing of the others.
+            _ => {}
         }
         if let Action::Settings(settings) = action {
             self.tell(Event::SettingsChanged(settings));

@@ -8,9 +8,9 @@ use wire::limits::{ACK_ENTRIES_MAX, INBOX_LIMIT_MAX};
 use wire::{AckEntry, ConversationId, DrainRequest, DrainResult, InboxRequest, InboxResult, Seq, Timestamp};
 
 use super::requests::Errand;
-use super::{Session, State};
+use super::{Core, State};
 use crate::saved::StorageChange;
-use crate::{Event, Moment};
+use crate::{Event, Moment, Write};
 
 /// Entries that are stored concurrently can become visible in another order than that of their times.
 const SINCE_OVERLAP: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ impl CatchUp {
     }
 }
 
-impl Session {
+impl Core {
     /// On each new connection, one that replaces another included: what was posted into the old one may be lost.
     pub(super) fn start_catch_up(&mut self, now: Moment) {
         self.catch_up.stage = Stage::Draining;
@@ -143,14 +143,17 @@ impl Session {
     }
 
     pub(super) fn drained(&mut self, page: DrainResult, now: Moment) {
-        let mut marks = BTreeMap::new();
+        let marks = page.messages.iter().map(|message| (message.conversation_id.clone(), message.seq));
+        let marks: BTreeMap<ConversationId, Seq> = marks.collect();
+        if page.more {
+            // What is kept of this page needs no acknowledgement of its own.
+            self.catch_up.drain = Drain::Page(marks.clone());
+        }
         for message in page.messages {
-            marks.insert(message.conversation_id.clone(), message.seq);
             let missed = !self.links.told_caught_up && message.sender_id != self.me;
             self.arrived_pending(message, missed, now);
         }
         if page.more {
-            self.catch_up.drain = Drain::Page(marks);
             return;
         }
         // The server posts all later entries to this connection, so the drain is complete; with a busy user it would
@@ -207,6 +210,7 @@ impl Session {
         self.outbox.remember_rows(&inbox.conversations);
         for row in inbox.conversations {
             self.catch_up.newest = self.catch_up.newest.max(Some(row.last_message.sent_at));
+            self.store(|| Write::Row(row.clone()));
             self.row(&row, now);
             self.catch_up.awaited.insert(row.conversation_id.clone(), row.last_seq);
             self.tell(Event::ConversationChanged(row));

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 1 ………… acked ………… held ………… shown     (missing)     buffered … wanted
-//!        the server   the app    handed
-//!        knows        is done    to the app
+//!        the server   kept       handed
+//!        knows                   to the app
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,11 @@ use wire::limits::HISTORY_LIMIT_MAX;
 use wire::{AckEntry, Conversation as Row, ConversationId, HistoryRequest, HistoryResult, Message, Seq, Side};
 
 use super::requests::Errand;
-use super::{Session, jitter};
+use super::{Core, jitter};
+use crate::Moment;
 use crate::group::{Turn, turn_of};
 use crate::saved::StorageChange;
-use crate::{Event, Moment};
+use crate::turn::Keeper;
 
 /// The limit of concurrent repairs: after a long absence, each conversation can need one.
 const REPAIRS_MAX: usize = 4;
@@ -31,7 +32,7 @@ pub(super) struct Conversations {
 struct Conversation {
     /// The app has got everything up to here. `None`: new on this device, and its start is not known yet.
     shown: Option<Seq>,
-    /// The app is done with everything up to here.
+    /// Everything up to here is kept, by the store or by the app.
     held: Seq,
     /// The server has confirmed that this is acknowledged, or has not drained it since a restart.
     acked: Seq,
@@ -133,9 +134,9 @@ impl Conversations {
     }
 }
 
-impl Session {
-    /// The app is done with everything of the conversation up to here.
-    pub fn handled(&mut self, conversation_id: &ConversationId, seq: Seq, now: Moment) {
+impl Core {
+    /// Everything of the conversation up to here is kept.
+    pub(super) fn held(&mut self, conversation_id: &ConversationId, seq: Seq) {
         let Some(conversation) = self.conversations.all.get_mut(conversation_id) else { return };
         if seq > conversation.held {
             conversation.held = seq;
@@ -145,7 +146,6 @@ impl Session {
                 self.reports.acknowledge(conversation_id, seq);
             }
         }
-        self.send_due(now);
     }
 
     /// A message has come, by any way.
@@ -240,6 +240,7 @@ impl Session {
             conversation.repair_tries = 0;
             self.conversations.broken.remove(id);
         }
+        let last = next.last().map(|(message, _)| message.seq);
         for (message, missed) in next {
             if message.sender_id != self.me {
                 self.stats.received += 1;
@@ -249,7 +250,10 @@ impl Session {
             } else if let Some(id) = &message.client_msg_id {
                 self.outbox.told(id);
             }
-            self.tell(Event::Message { message, missed });
+            self.hand_over(message, missed);
+        }
+        if let (Keeper::Store, Some(last)) = (self.keeper, last) {
+            self.held(id, last);
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::requests::Requests;
-use super::{LinkId, Output, Session, jitter};
+use super::{Core, LinkId, Output, jitter};
 use crate::{Moment, State, TokenNeed, Why};
 
 /// The client replaces a connection this long before its token expires.
@@ -43,12 +43,13 @@ struct Link {
     replace_need: TokenNeed,
 }
 
-impl Links {
-    pub(super) fn new(now: Moment) -> Self {
+impl Default for Links {
+    /// The first connection is due.
+    fn default() -> Self {
         Self {
             open: BTreeMap::new(),
             dialing: None,
-            dial_at: Some(now),
+            dial_at: Some(Moment::default()),
             need: TokenNeed::Connect,
             fresh_asked: false,
             attempt: 0,
@@ -58,7 +59,9 @@ impl Links {
             told_caught_up: false,
         }
     }
+}
 
+impl Links {
     /// The one for new requests: the newest.
     pub(super) fn current(&self) -> Option<LinkId> {
         self.open.last_key_value().map(|(id, _)| *id)
@@ -85,9 +88,9 @@ impl Links {
     }
 }
 
-impl Session {
+impl Core {
     /// `token_left`: how long the token is valid, as far as can be read from it.
-    pub fn opened(&mut self, link: LinkId, token_left: Option<Duration>, now: Moment) {
+    pub(super) fn opened(&mut self, link: LinkId, token_left: Option<Duration>, now: Moment) {
         if self.links.dialing != Some(link) {
             self.outputs.push(Output::Close { link });
             return;
@@ -108,7 +111,6 @@ impl Session {
         }
         self.start_catch_up(now);
         self.watch_again();
-        self.send_due(now);
     }
 
     /// At which age a connection is replaced, and by one with which token.
@@ -133,18 +135,22 @@ impl Session {
         if age < lifetime { (age, TokenNeed::Expired) } else { (lifetime, TokenNeed::Connect) }
     }
 
-    /// Handles a connection that could not be opened.
-    pub fn dial_failed(&mut self, link: LinkId, why: Why, now: Moment) {
-        if self.links.dialing != Some(link) {
-            return;
+    /// Handles a connection that could not be opened, or has ended and was not closed here.
+    pub(super) fn ended(&mut self, link: LinkId, why: Why, now: Moment) {
+        if self.links.dialing == Some(link) {
+            self.dial_failed(why, now);
+        } else {
+            self.lost(link, why, now);
         }
+    }
+
+    fn dial_failed(&mut self, why: Why, now: Moment) {
         self.links.dialing = None;
         if let Why::TokenRefused { status } = why {
             self.links.need = TokenNeed::Refused(status);
             // The token may only be old: the client requests a new one once before it reports the failure.
             if !std::mem::replace(&mut self.links.fresh_asked, true) {
                 self.links.dial_at = Some(now);
-                self.send_due(now);
                 return;
             }
         } else if !matches!(why, Why::NoToken(_) | Why::WrongUser(_)) {
@@ -152,11 +158,9 @@ impl Session {
             self.links.need = TokenNeed::Connect;
         }
         self.dial_later(why, now);
-        self.send_due(now);
     }
 
-    /// The connection has ended, and not because it was closed here.
-    pub fn lost(&mut self, link: LinkId, why: Why, now: Moment) {
+    fn lost(&mut self, link: LinkId, why: Why, now: Moment) {
         let is_newest = self.links.current() == Some(link);
         if self.links.open.remove(&link).is_none() {
             return;
@@ -172,7 +176,6 @@ impl Session {
         } else if self.links.open.is_empty() || self.next_dial_due(now) {
             self.dial_later(why, now);
         }
-        self.send_due(now);
     }
 
     pub(super) fn token_expired(&mut self, link: LinkId, now: Moment) {

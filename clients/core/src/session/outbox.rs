@@ -11,7 +11,7 @@ use super::own_entries::{becomes_entry_in_channel, own_entry};
 use super::requests::TRY_MAX;
 use super::uploads::Uploading;
 use super::waiting::Waiting;
-use super::{AskId, Session};
+use super::{AskId, Core};
 use crate::saved::{Outgoing, Queued, StorageChange};
 use crate::{Error, Event, Moment};
 
@@ -208,12 +208,11 @@ impl Outbox {
     }
 }
 
-impl Session {
-    /// Sends a request of the outbox, which the storage has. The answer to `ask` has the form of an addition's result,
-    /// whatever the request.
-    pub fn send(&mut self, queued: Queued, ask: Option<AskId>, now: Moment) {
-        self.outbox.push(queued, ask, 0);
-        self.send_due(now);
+impl Core {
+    /// Takes a request into the outbox. The answer to `ask` has the form of an addition's result, whatever the request.
+    pub(super) fn keep(&mut self, queued: Queued, ask: AskId) {
+        self.save(StorageChange::Queued(queued.clone()));
+        self.outbox.push(queued, Some(ask), 0);
     }
 
     pub(super) fn send_waiting(&mut self, now: Moment) {

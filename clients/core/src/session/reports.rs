@@ -6,8 +6,8 @@ use wire::limits::ACK_ENTRIES_MAX;
 use wire::{AckEntry, AckRequest, ConversationId, ReadRequest, ReadResult, Seq};
 
 use super::requests::Errand;
-use super::{AskId, Session};
-use crate::{Error, Moment};
+use super::{AskId, Core};
+use crate::{Error, Moment, Write};
 
 #[derive(Default)]
 pub(super) struct Reports {
@@ -65,9 +65,9 @@ impl Reports {
     }
 }
 
-impl Session {
+impl Core {
     /// The user has read everything up to here.
-    pub fn read(&mut self, conversation_id: &ConversationId, seq: Seq, ask: AskId, now: Moment) {
+    pub(super) fn read(&mut self, conversation_id: &ConversationId, seq: Seq, ask: AskId) {
         let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read {
             seq,
             asked: false,
@@ -77,7 +77,6 @@ impl Session {
         });
         read.seq = read.seq.max(seq);
         read.waiting.push((seq, ask));
-        self.send_due(now);
     }
 
     pub(super) fn report(&mut self, now: Moment) {
@@ -119,6 +118,8 @@ impl Session {
         for (_, ask) in done {
             self.answer(ask, Ok(left.clone().into()));
         }
+        let ReadResult { unread, mentions } = left.clone();
+        self.store(|| Write::Read { conversation_id: conversation_id.clone(), seq, unread, mentions });
         self.acknowledge_again(conversation_id);
     }
 

@@ -12,8 +12,9 @@ use wire::{
 
 use super::own_entries;
 use super::reading::{read_inbox, readable};
-use super::{AskId, LinkId, Output, Session, jitter};
+use super::{AskId, Core, LinkId, Output, jitter};
 use crate::saved::Queued;
+use crate::turn::Keeper;
 use crate::{Error, Moment, Timing};
 
 /// The upper bound on the server's `retry_after_ms`. The server accepts one first message to a stranger in 3 minutes.
@@ -161,20 +162,24 @@ impl Requests {
     }
 }
 
-impl Session {
+impl Core {
     /// Sends a request that has no reply, if the client has a connection.
     pub(super) fn say(&mut self, action: Action) -> bool {
         let Some(link) = self.links.current() else { return false };
-        self.outputs.push(Output::Frame { link, text: Request { id: None, action }.to_frame() });
+        self.outputs.push(Output::Send { link, text: Request { id: None, action }.to_frame() });
         true
     }
 
     /// Sends a request, only while the client has a connection.
     pub(super) fn ask(&mut self, errand: Errand, now: Moment) {
         let Some(link) = self.links.current() else { return };
+        // After these, the server may forget entries that the store has. The app keeps its entries itself.
+        let forgets = matches!(&errand, Errand::Ack(_) | Errand::Read { .. })
+            || matches!(&errand, Errand::Drain(DrainRequest { ack }) if !ack.is_empty());
+        self.lasting |= forgets && self.keeper == Keeper::Store;
         self.requests.last_id += 1;
         let id = self.requests.last_id;
-        self.outputs.push(Output::Frame { link, text: errand.frame(id) });
+        self.outputs.push(Output::Send { link, text: errand.frame(id) });
         let asked = Asked::new(errand, link, now + self.timing.answer_wait, now);
         self.requests.asked.insert(id, asked);
     }
@@ -204,7 +209,7 @@ impl Session {
             if matches!(asked.errand, Errand::Send(_)) {
                 self.stats.resent += 1;
             }
-            self.outputs.push(Output::Frame { link: current, text: asked.errand.frame(*id) });
+            self.outputs.push(Output::Send { link: current, text: asked.errand.frame(*id) });
         }
     }
 

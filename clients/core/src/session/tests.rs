@@ -4,24 +4,33 @@ use wire::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use wire::{ClientMsgId, ConversationId, HistoryRequest, InboxRequest, Side, Target};
 
 use super::*;
-use crate::Why;
-use crate::saved::Outgoing;
+use crate::saved::{Outgoing, Saved};
+use crate::{TokenNeed, Why};
 
 fn user(id: &str) -> UserId {
     UserId::parse(id).unwrap()
 }
 
-fn start(now: Moment) -> Session {
-    let mut session = Session::new(user("alice"), Timing::default(), Saved::default(), 7, now);
-    session.tick(now);
-    session
+fn start(now: Moment) -> Core {
+    let setup = Setup { me: user("alice"), timing: Timing::default(), keeper: Keeper::App, saved: Saved::default() };
+    let mut core = Core::new(setup, 7);
+    let dials = core.turn(vec![], now).outputs;
+    assert!(dials.contains(&Output::Dial { link: 1, need: TokenNeed::Connect }), "{dials:?}");
+    core
 }
 
-fn online(now: Moment) -> Session {
-    let mut session = start(now);
-    session.opened(1, None, now);
-    session.take_outputs();
-    session
+fn online(now: Moment) -> Core {
+    let mut core = start(now);
+    let _drains = core.turn(vec![Input::Opened { link: 1, token_left: None }], now);
+    core
+}
+
+fn ended(link: LinkId, why: Why) -> Input {
+    Input::Ended { link, why }
+}
+
+fn frame(text: &str) -> Input {
+    Input::Frame { link: 1, text: text.to_owned() }
 }
 
 #[test]
@@ -34,15 +43,14 @@ fn back_off_is_jittered_and_capped_higher_where_the_server_is_overloaded() {
         (Why::Refused { status: 503 }, reconnect_busy_max),
     ] {
         let mut now = Moment::default();
-        let mut session = start(now);
+        let mut core = start(now);
         let mut longest = Duration::ZERO;
         for attempt in 0..40_u32 {
-            session.dial_failed(u64::from(attempt) + 1, why.clone(), now);
-            let next = session.next_tick().unwrap();
+            let next = core.turn(vec![ended(u64::from(attempt) + 1, why.clone())], now).wake_at.unwrap();
             assert!(next - now <= first.saturating_mul(2_u32.saturating_pow(attempt)).min(max));
             longest = longest.max(next - now);
             now = next;
-            session.tick(now);
+            let _dials = core.turn(vec![], now);
         }
         assert!(longest > max / 2, "{why}: {longest:?}");
     }
@@ -52,16 +60,15 @@ fn back_off_is_jittered_and_capped_higher_where_the_server_is_overloaded() {
 fn a_server_that_only_fails_is_dialled_less_and_less_often() {
     for says in [r#"{"message":"Internal server error"}"#, TOKEN_EXPIRED] {
         let mut now = Moment::default();
-        let mut session = start(now);
+        let mut core = start(now);
         let mut longest = Duration::ZERO;
         for link in 1..40 {
-            session.opened(link, None, now);
-            session.received(link, says, now);
-            session.lost(link, Why::Closed, now);
-            let next = session.next_tick().unwrap();
+            let opened = Input::Opened { link, token_left: None };
+            let inputs = vec![opened, Input::Frame { link, text: says.to_owned() }, ended(link, Why::Closed)];
+            let next = core.turn(inputs, now).wake_at.unwrap();
             longest = longest.max(next - now);
             now = next;
-            session.tick(now);
+            let _dials = core.turn(vec![], now);
         }
         assert!(longest > Timing::default().reconnect_max / 2, "{longest:?}");
     }
@@ -73,21 +80,21 @@ const TOKEN_EXPIRED: &str =
 #[test]
 fn a_connection_that_nobody_asked_for_is_not_kept() {
     let now = Moment::default();
-    let mut session = online(now);
-    session.opened(9, None, now);
-    assert!(matches!(session.take_outputs()[..], [Output::Close { link: 9 }]));
+    let mut core = online(now);
+    let outputs = core.turn(vec![Input::Opened { link: 9, token_left: None }], now).outputs;
+    assert_eq!(outputs, [Output::Close { link: 9 }]);
 }
 
 #[test]
 fn a_body_may_be_as_long_as_the_server_allows() {
     let now = Moment::default();
-    let mut session = online(now);
+    let mut core = online(now);
     let (client_msg_id, target) = (ClientMsgId::parse("a").unwrap(), Target::User(user("bob")));
     let outgoing =
         Outgoing::Message { target, body: "x".repeat(BODY_BYTES_MAX), reply_to: None, mentions: vec![], media: None };
-    session.send(Queued { client_msg_id, outgoing }, None, now);
-    let outputs = session.take_outputs();
-    assert!(matches!(&outputs[..], [Output::Frame { text, .. }] if text.len() > BODY_BYTES_MAX), "{outputs:?}");
+    let what = Ask::Keep(Queued { client_msg_id, outgoing });
+    let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now).outputs;
+    assert!(matches!(&outputs[..], [Output::Send { text, .. }] if text.len() > BODY_BYTES_MAX), "{outputs:?}");
 }
 
 fn answer_of(output: Output) -> Option<(AskId, Result<Reply, Error>)> {
@@ -97,14 +104,13 @@ fn answer_of(output: Output) -> Option<(AskId, Result<Reply, Error>)> {
 #[test]
 fn a_request_that_no_frame_holds_is_refused_before_it_is_sent() {
     let now = Moment::default();
-    let mut session = online(now);
+    let mut core = online(now);
     let mut ask = |cursor: String| {
-        let action = InboxRequest { limit: 50, cursor: Some(cursor), since: None }.into();
-        session.call(action, 1, now);
-        let outputs = session.take_outputs();
+        let what = Ask::Question(InboxRequest { limit: 50, cursor: Some(cursor), since: None }.into());
+        let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now).outputs;
         let frames: Vec<usize> = outputs
             .iter()
-            .filter_map(|output| if let Output::Frame { text, .. } = output { Some(text.len()) } else { None })
+            .filter_map(|output| if let Output::Send { text, .. } = output { Some(text.len()) } else { None })
             .collect();
         let answer = outputs.into_iter().find_map(answer_of);
         (frames, answer)
@@ -118,22 +124,22 @@ fn a_request_that_no_frame_holds_is_refused_before_it_is_sent() {
 #[test]
 fn an_answer_to_a_call_that_makes_no_sense_is_told() {
     let now = Moment::default();
-    let mut session = online(now);
+    let mut core = online(now);
     let conversation_id = ConversationId::parse("dm_ab").unwrap();
-    let action = HistoryRequest { conversation_id, side: Side::Newest, limit: 10 }.into();
-    session.call(action, 5, now);
+    let what = Ask::Question(HistoryRequest { conversation_id, side: Side::Newest, limit: 10 }.into());
+    let _asks = core.turn(vec![Input::Ask { ask: 5, what }], now);
     // The drain of the connect is request 1.
-    session.received(1, r#"{"type":"reply","action":"history","id":"2","result":{"messages":5}}"#, now);
-    let answer = session.take_outputs().into_iter().find_map(answer_of);
+    let reply = frame(r#"{"type":"reply","action":"history","id":"2","result":{"messages":5}}"#);
+    let answer = core.turn(vec![reply], now).outputs.into_iter().find_map(answer_of);
     assert_eq!(answer, Some((5, Err(Error::Unreadable))));
 }
 
 #[test]
 fn a_drained_page_of_which_nothing_can_be_read_is_the_last() {
     let now = Moment::default();
-    let mut session = online(now);
+    let mut core = online(now);
     // The drain of the connect is request 1.
-    session.received(1, r#"{"type":"reply","action":"drain","id":"1","result":{"messages":[7],"more":true}}"#, now);
-    let outputs = session.take_outputs();
-    assert!(matches!(&outputs[..], [Output::Frame { text, .. }] if text.contains("inbox")), "{outputs:?}");
+    let reply = frame(r#"{"type":"reply","action":"drain","id":"1","result":{"messages":[7],"more":true}}"#);
+    let outputs = core.turn(vec![reply], now).outputs;
+    assert!(matches!(&outputs[..], [Output::Send { text, .. }] if text.contains("inbox")), "{outputs:?}");
 }

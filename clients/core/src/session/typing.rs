@@ -6,16 +6,16 @@ use std::time::Duration;
 use wire::limits::TYPING_PAUSE_MS;
 use wire::{Action, ConversationId, TypingRequest};
 
-use super::Session;
+use super::Core;
 use crate::Moment;
 
 /// The time of the last `typing` of each conversation, while it is recent enough to count.
 #[derive(Default)]
 pub(super) struct Typing(BTreeMap<ConversationId, Moment>);
 
-impl Session {
+impl Core {
     /// The user is typing there.
-    pub fn typing(&mut self, conversation_id: ConversationId, now: Moment) {
+    pub(super) fn typing(&mut self, conversation_id: ConversationId, now: Moment) {
         self.typing.0.retain(|_, said| now < *said + Duration::from_millis(TYPING_PAUSE_MS));
         if self.typing.0.contains_key(&conversation_id) {
             return;

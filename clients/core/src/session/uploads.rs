@@ -8,7 +8,7 @@ use wire::{ClientMsgId, CopyOf, MediaId, NewUpload, Problem, UploadRequest, Uplo
 
 use super::requests::Errand;
 use super::waiting::Waiting;
-use super::{Output, Session, jitter};
+use super::{Core, Output, jitter};
 use crate::media::{Put, PutEnd, Source, Upload};
 use crate::saved::{Outgoing, Queued, StorageChange};
 use crate::{Error, Event, Moment};
@@ -77,7 +77,7 @@ impl Uploading {
     }
 }
 
-impl Session {
+impl Core {
     pub(super) fn next_upload(&self) -> Option<Moment> {
         let uploads = &self.outbox.uploads;
         if uploads.iter().filter(|upload| upload.is_under_way()).count() >= UPLOADS_MAX {
@@ -144,19 +144,18 @@ impl Session {
     }
 
     /// Cancels an upload. Returns whether that was in time, before the file was complete.
-    pub fn cancel(&mut self, client_msg_id: &ClientMsgId, now: Moment) -> bool {
+    pub(super) fn cancel(&mut self, client_msg_id: &ClientMsgId) -> bool {
         let is_uploading = self.uploading(client_msg_id).is_some();
         if is_uploading {
             self.outputs.push(Output::Abort { client_msg_id: client_msg_id.clone() });
             self.requests.withdraw_upload(client_msg_id);
             self.upload_failed(client_msg_id, Error::Cancelled);
-            self.send_due(now);
         }
         is_uploading
     }
 
     /// Records the number of bytes of a PUT that have been sent.
-    pub fn put_progress(&mut self, client_msg_id: &ClientMsgId, bytes: u64) {
+    pub(super) fn put_progress(&mut self, client_msg_id: &ClientMsgId, bytes: u64) {
         let Some(upload) = self.uploading(client_msg_id) else { return };
         let Step::Putting(puts) = &upload.step else { return };
         let done = puts.front().map_or(0, |put| put.offset + bytes.min(put.bytes));
@@ -165,14 +164,14 @@ impl Session {
     }
 
     /// Ends a PUT.
-    pub fn put_ended(&mut self, client_msg_id: &ClientMsgId, end: PutEnd, now: Moment) {
+    pub(super) fn put_ended(&mut self, client_msg_id: &ClientMsgId, end: PutEnd, now: Moment) {
         let Some(at) = self.outbox.uploads.iter().position(|upload| upload.is(client_msg_id)) else { return };
         let (status, lost) = match end {
             PutEnd::Status(status) => (status, false),
             PutEnd::Lost => (0, true),
             PutEnd::Unreadable(what) => {
                 self.upload_failed(client_msg_id, Error::File(what));
-                return self.send_due(now);
+                return;
             }
         };
         let Some(upload) = self.outbox.uploads.get_mut(at) else { return };
@@ -188,19 +187,18 @@ impl Session {
                 None if in_parts => upload.step = Step::Begin(None),
                 None => upload.step = Step::Look,
             }
-            return self.send_due(now);
+            return;
         }
         upload.refused = if !lost && status == 400 { upload.refused + 1 } else { 0 };
         if upload.refused >= REFUSED_MAX {
             let error = Error::File("the file is not what it was when it was announced".to_owned());
             self.upload_failed(client_msg_id, error);
-            return self.send_due(now);
+            return;
         }
         // The URL may have expired: the client requests another one.
         let max = self.timing.reconnect_max;
         upload.step = Step::Begin(Some(now + jitter(&mut self.rng, PUT_RETRY, max, upload.fails)));
         upload.fails = upload.fails.saturating_add(1);
-        self.send_due(now);
     }
 
     /// The file is complete: sends the message.

@@ -1,5 +1,5 @@
-//! Channels that the app shows: subscriptions on each connection, and requests for missing entries. Nothing of them is
-//! saved.
+//! Channels that the app shows: subscriptions on each connection, and requests for missing entries. No mark of them
+//! is saved.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use wire::limits::HISTORY_LIMIT_MAX;
 use wire::{ConversationId, HistoryRequest, HistoryResult, Message, Seq, Side, WatchResult};
 
 use super::requests::Errand;
-use super::{AskId, Session};
+use super::{AskId, Core};
 use crate::{Error, Event, Moment};
 
 /// The longest interval of history requests, whatever the server sets.
@@ -93,9 +93,9 @@ impl Watching {
     }
 }
 
-impl Session {
+impl Core {
     /// The app shows the channel, of which it has everything up to `after`.
-    pub fn watch(&mut self, id: &ConversationId, after: Option<Seq>, ask: AskId, now: Moment) {
+    pub(super) fn watch(&mut self, id: &ConversationId, after: Option<Seq>, ask: AskId, now: Moment) {
         let watch = self.watching.0.entry(id.clone()).or_insert_with(|| Watch::new(after, now));
         if watch.is_ending {
             *watch = Watch { stage: watch.stage, ..Watch::new(after, now) };
@@ -104,15 +104,13 @@ impl Session {
             watch.stage = WatchState::New;
         }
         watch.asks.push(ask);
-        self.send_due(now);
     }
 
     /// The app shows it no longer.
-    pub fn unwatch(&mut self, id: &ConversationId, now: Moment) {
+    pub(super) fn unwatch(&mut self, id: &ConversationId) {
         self.unwatch_quietly(id);
         // Without a connection, no subscription is left to end.
         self.watching.0.retain(|_, watch| !watch.is_ending || watch.stage != WatchState::New);
-        self.send_due(now);
     }
 
     fn unwatch_quietly(&mut self, id: &ConversationId) {
@@ -217,7 +215,7 @@ impl Session {
         if self.watching.get(&message.conversation_id).is_some() {
             self.channel_entry(message, now);
         } else {
-            self.tell(Event::Message { message, missed: false });
+            self.hand_over(message, false);
         }
     }
 
@@ -268,7 +266,7 @@ impl Session {
             let is_own = message.sender_id == self.me;
             let missed = message.seq <= watch.missed && !is_own;
             self.stats.received += u64::from(!is_own);
-            self.tell(Event::Message { message, missed });
+            self.hand_over(message, missed);
         }
     }
 
@@ -277,7 +275,7 @@ impl Session {
         let Some(watch) = self.watching.0.get_mut(id) else { return };
         let left = std::mem::take(&mut watch.buffer).into_values();
         for message in left.filter(|message| message.sender_id == self.me).collect::<Vec<_>>() {
-            self.tell(Event::Message { message, missed: false });
+            self.hand_over(message, false);
         }
     }
 }

@@ -4,22 +4,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wire::{ClientMsgId, ConversationId, Request, Seq, UserId};
+use wire::{ClientMsgId, ConversationId, Message, Request, Seq, UserId};
 
 use super::frames::{check_request, check_server_frame};
 use super::script::{
     assert_answer, assert_within, comparable, need_name, plain_event, plain_queued, plain_stats, queued_of, read,
     saved, timing, verb, why_not_opened,
 };
-use crate::media::{Put, PutEnd};
-use crate::saved::{Queued, Saved, StorageChange};
-use crate::session::{AskId, LinkId, Output, Session};
-use crate::{Error, Event, Moment, Timing, TokenNeed, Why};
+use crate::media::{Put, PutEnd, PutNews};
+use crate::saved::{Queued, Saved};
+use crate::session::Core;
+use crate::turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup};
+use crate::{Error, Event, Moment, Timing, TokenNeed, Why, Write};
 
 pub(super) struct Play {
     name: String,
     timing: Timing,
-    session: Session,
+    core: Core,
+    /// When the core has something to do.
+    wake_at: Option<Moment>,
     now: Moment,
     saved: Saved,
     dialing: Option<LinkId>,
@@ -45,12 +48,12 @@ impl Play {
     pub(super) fn new(scenario: &Value) -> Self {
         let timing = timing(&scenario["timing"]);
         let saved = saved(&scenario["saved"]);
-        let now = Moment::default();
         let mut play = Self {
             name: scenario["name"].as_str().unwrap().to_owned(),
-            session: Session::new(alice(), timing.clone(), saved.clone(), fastrand::u64(..), now),
+            core: core(&timing, &saved),
+            wake_at: None,
             timing,
-            now,
+            now: Moment::default(),
             saved,
             dialing: None,
             open: Vec::new(),
@@ -66,7 +69,7 @@ impl Play {
             calls: BTreeMap::new(),
             last_ask: 0,
         };
-        play.tick(now);
+        play.turn(None);
         play
     }
 
@@ -74,7 +77,6 @@ impl Play {
         if !self.expect(step) {
             self.nothing_else(&format!("before {step}"));
             self.happen(step);
-            self.collect();
         }
     }
 
@@ -89,14 +91,20 @@ impl Play {
         format!("“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {puts:?} {aborts:?} {answers:?}")
     }
 
-    fn collect(&mut self) {
-        for change in self.session.take_changes() {
-            self.saved.apply(&change);
+    /// The client has an input, or only the time.
+    fn turn(&mut self, input: impl Into<Option<Input>>) {
+        let step = self.core.turn(input.into().into_iter().collect(), self.now);
+        for write in step.writes {
+            match write {
+                Write::Change(change) => self.saved.apply(&change),
+                other => panic!("the app keeps its messages: {other:?}"),
+            }
         }
-        for output in self.session.take_outputs() {
+        self.wake_at = step.wake_at;
+        for output in step.outputs {
             match output {
                 Output::Dial { link, need } => self.dials.push_back((link, need)),
-                Output::Frame { link, text } => {
+                Output::Send { link, text } => {
                     check_request(&text);
                     self.asks.push_back((link, serde_json::from_str(&text).unwrap()));
                 }
@@ -104,16 +112,25 @@ impl Play {
                     self.open.retain(|open| *open != link);
                     self.closes.push_back(link);
                 }
-                Output::Event(event) => self.events.push_back(event),
+                Output::Tell(event) => self.events.push_back(event),
                 Output::Answer { ask, result } => {
                     let name = self.calls.remove(&ask).expect("each call has one answer");
                     self.answers.insert(name, result.map(|reply| serde_json::to_value(reply).unwrap()));
+                }
+                Output::Cancelled { ask, in_time } => {
+                    let name = self.calls.remove(&ask).expect("each call has one answer");
+                    self.answers.insert(name, Ok(json!(in_time)));
                 }
                 Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
                 Output::Abort { client_msg_id } => self.aborts.push_back(client_msg_id),
             }
         }
     }
+}
+
+fn core(timing: &Timing, saved: &Saved) -> Core {
+    let (timing, saved) = (timing.clone(), saved.clone());
+    Core::new(Setup { me: alice(), timing, keeper: Keeper::App, saved }, fastrand::u64(..))
 }
 
 fn alice() -> UserId {
@@ -130,22 +147,23 @@ impl Play {
             "open" => {
                 let link = self.dialing.take().expect("something is being dialled");
                 self.open.push(link);
-                self.session.opened(link, what["token_ms"].as_u64().map(Duration::from_millis), self.now);
+                let token_left = what["token_ms"].as_u64().map(Duration::from_millis);
+                self.turn(Input::Opened { link, token_left });
             }
             "fail" => {
                 let link = self.dialing.take().expect("something is being dialled");
-                self.session.dial_failed(link, why_not_opened(what), self.now);
+                self.turn(Input::Ended { link, why: why_not_opened(what) });
             }
             "end" => {
                 let link = self.link(step);
                 self.open.retain(|open| *open != link);
                 // A connection that ends without a goodbye has no code.
                 let why = if what == 1006 { Why::Lost(String::new()) } else { Why::Closed };
-                self.session.lost(link, why, self.now);
+                self.turn(Input::Ended { link, why });
             }
             "put" => self.put(what),
             "server" => self.say(self.link(step), what),
-            "raw" => self.session.received(self.link(step), what.as_str().unwrap(), self.now),
+            "raw" => self.frame(self.link(step), what.as_str().unwrap()),
             _ => {
                 let asked = self.named[what.as_str().unwrap()].clone();
                 self.answer(&asked, step);
@@ -155,18 +173,17 @@ impl Play {
 
     fn app(&mut self, what: &Value, name: &str) {
         if what == "restart" {
-            let (saved, seed) = (self.saved.clone(), fastrand::u64(..));
-            self.session = Session::new(alice(), self.timing.clone(), saved, seed, self.now);
+            self.core = core(&self.timing, &self.saved);
             self.dialing = None;
             self.open.clear();
             self.put.clear();
-            return self.tick(self.now);
+            return self.turn(None);
         }
         if what == "close" {
-            return self.session.closing(self.now);
+            return self.turn(Input::Closing);
         }
         if what == "wake" {
-            return self.session.wake(self.now);
+            return self.turn(Input::Wake);
         }
         let (does, fields) = what.as_object().and_then(|does| does.iter().next()).expect("the app does something");
         let conversation = || read::<ConversationId>(&fields["conversation_id"]);
@@ -178,21 +195,14 @@ impl Play {
                 message["reply_to"] = fields["seq"].clone();
                 self.send(queued_of(&message));
             }
-            "typing" => self.session.typing(conversation(), self.now),
-            "read" => {
-                let ask = self.ask(name);
-                self.session.read(&conversation(), seq(), ask, self.now);
-            }
-            "done" => self.session.handled(&conversation(), seq(), self.now),
-            "cancel" => {
-                let is_in_time = self.session.cancel(&read(&fields["client_msg_id"]), self.now);
-                self.answers.insert(name.to_owned(), Ok(json!(is_in_time)));
-            }
+            "typing" => self.turn(Input::Typing(conversation())),
+            "read" => self.ask(name, Ask::Read { conversation_id: conversation(), seq: seq() }),
+            "done" => self.turn(Input::Handled { conversation_id: conversation(), seq: seq() }),
+            "cancel" => self.ask(name, Ask::Cancel(read(&fields["client_msg_id"]))),
             "watch" => {
-                let ask = self.ask(name);
-                self.session.watch(&conversation(), read(&fields["after_seq"]), ask, self.now);
+                self.ask(name, Ask::Watch { conversation_id: conversation(), after: read(&fields["after_seq"]) });
             }
-            "unwatch" => self.session.unwatch(&conversation(), self.now),
+            "unwatch" => self.turn(Input::Unwatch(conversation())),
             stored if fields.get("client_msg_id").is_some() => {
                 let mut change =
                     json!({"client_msg_id": fields["client_msg_id"], "conversation_id": fields["conversation_id"]});
@@ -209,8 +219,7 @@ impl Play {
         let mut frame = fields.clone();
         frame["action"] = action.into();
         let action = Request::parse(&frame.to_string()).expect("it is a request").action;
-        let ask = self.ask(name);
-        self.session.call(action, ask, self.now);
+        self.ask(name, Ask::Question(action));
     }
 
     /// Ends a PUT with the result of the step.
@@ -218,7 +227,7 @@ impl Play {
         let url = what["url"].as_str().unwrap();
         let id = self.put.get(url).expect("it is put").clone();
         if let Some(sent) = what["sent"].as_u64() {
-            return self.session.put_progress(&id, sent);
+            return self.turn(Input::Put { client_msg_id: id, news: PutNews::Sent(sent) });
         }
         let end = match what["status"].as_u64() {
             Some(status) => PutEnd::Status(u16::try_from(status).unwrap()),
@@ -226,49 +235,51 @@ impl Play {
             None => PutEnd::Unreadable("no".to_owned()),
         };
         self.put.remove(url);
-        self.session.put_ended(&id, end, self.now);
+        self.turn(Input::Put { client_msg_id: id, news: PutNews::Ended(end) });
     }
 
     fn send(&mut self, queued: Queued) {
-        self.saved.apply(&StorageChange::Queued(queued.clone()));
-        let ask = self.ask(queued.client_msg_id.as_str());
-        self.session.send(queued, Some(ask), self.now);
+        let name = queued.client_msg_id.to_string();
+        self.ask(&name, Ask::Keep(queued));
     }
 
-    fn ask(&mut self, name: &str) -> AskId {
+    fn ask(&mut self, name: &str, what: Ask) {
         self.last_ask += 1;
         self.calls.insert(self.last_ask, name.to_owned());
-        self.last_ask
+        self.turn(Input::Ask { ask: self.last_ask, what });
     }
 
     fn wait(&mut self, wait: Duration) {
         let end = self.now + wait;
-        while let Some(next) = self.session.next_tick().filter(|next| *next < end) {
+        while let Some(next) = self.wake_at.filter(|next| *next < end) {
             self.tick(next);
             self.nothing_else(&format!("{:?} before the end", end - self.now));
         }
         self.tick(end);
     }
 
-    pub(super) fn tick(&mut self, at: Moment) {
+    fn tick(&mut self, at: Moment) {
         self.now = self.now.max(at);
-        self.session.tick(self.now);
-        self.collect();
+        self.turn(None);
     }
 
     fn link(&self, step: &Value) -> LinkId {
         step["link"].as_u64().or_else(|| self.open.last().copied()).expect("a connection is open")
     }
 
+    fn frame(&mut self, link: LinkId, text: &str) {
+        self.turn(Input::Frame { link, text: text.to_owned() });
+    }
+
     fn say(&mut self, link: LinkId, frame: &Value) {
         check_server_frame(frame);
-        self.session.received(link, &frame.to_string(), self.now);
+        self.frame(link, &frame.to_string());
     }
 
     fn answer(&mut self, (link, request): &(LinkId, Value), step: &Value) {
         let frame = |kind: &str, field: &str, what: &Value| json!({"type": kind, "action": request["action"], "id": request["id"], field: what});
         if let Some(broken) = step.get("broken") {
-            self.session.received(*link, &frame("reply", "result", broken).to_string(), self.now);
+            self.frame(*link, &frame("reply", "result", broken).to_string());
         } else if let Some(error) = step.get("error") {
             self.say(*link, &frame("error", "error", error));
         } else {
@@ -309,14 +320,14 @@ impl Play {
         } else if let Some(saved) = step.get("saved") {
             self.expect_saved(saved);
         } else if let Some(outbox) = step.get("outbox") {
-            let (waiting, expected) = (self.session.outbox(), outbox.as_array().unwrap());
+            let (waiting, expected) = (self.core.outbox(), outbox.as_array().unwrap());
             assert_eq!(waiting.len(), expected.len(), "{step}: {waiting:?}");
             for (queued, expected) in waiting.iter().zip(expected) {
                 let found = if expected.is_string() { json!(queued.client_msg_id) } else { plain_queued(queued) };
                 assert_eq!(found, *expected, "{step}");
             }
         } else if let Some(stats) = step.get("stats") {
-            assert_within(stats, &plain_stats(self.session.stats()), &step.to_string());
+            assert_within(stats, &plain_stats(self.core.stats()), &step.to_string());
         } else {
             return false;
         }
@@ -340,7 +351,6 @@ impl Play {
         }
         if step.get("result").is_some() || step.get("error").is_some() {
             self.answer(&asked, step);
-            self.collect();
         }
     }
 
@@ -350,8 +360,8 @@ impl Play {
         if let Event::Message { message, .. } = &event
             && step["done"] != false
         {
-            self.session.handled(&message.conversation_id, message.seq, self.now);
-            self.collect();
+            let Message { conversation_id, seq, .. } = message.clone();
+            self.turn(Input::Handled { conversation_id, seq });
         }
     }
 
@@ -373,7 +383,7 @@ impl Play {
             if let Some(found) = take(self) {
                 return found;
             }
-            match self.session.next_tick() {
+            match self.wake_at {
                 Some(next) if step.get("within").is_some() && next <= end => self.tick(next),
                 _ => panic!("it has not: {step}. {}", self.left()),
             }

@@ -210,6 +210,7 @@ fn why_name(why: &Why) -> &'static str {
         Why::Closed => "closed",
         Why::Lost(_) => "lost",
         Why::Silent => "silent",
+        Why::Store(_) => "store",
         Why::Unreachable(_) => "unreachable",
         Why::Refused { .. } => "refused",
         Why::TokenRefused { .. } => "token_refused",

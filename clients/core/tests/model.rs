@@ -1,23 +1,27 @@
 //! A property test against a small model of the server, with any interleaving, duplication and loss of frames,
 //! connections, devices and restarts. In the end, every message has come once and in order, also of a subscribed
-//! channel, and all are acknowledged.
+//! channel, and all are acknowledged. A client that stores its messages has all of them in its store, although power
+//! failed and commits failed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a panic is the test's report")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::time::Duration;
 
+use pigeonhole_core::{
+    About, Ask, AskId, Core, Event, Input, Keeper, LinkId, MemStore, Moment, Outgoing, Output, Put, PutEnd, PutNews,
+    Queued, Saved, Setup, Source, Step as Turn, Timing, Upload, Why, Window,
+};
+use pigeonhole_store::Store;
 use proptest::prelude::*;
 use wire::{
     AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
     DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, Digest, DrainResult, EditRequest, EditResult,
     FileName, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, MediaId, Member, Message,
-    MessageId, MimeType, PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Request, SendRequest,
-    SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UploadRequest, UploadResult,
-    UploadedRequest, UploadedResult, UserId, WatchResult, error_frame, reply_frame,
+    MessageId, MimeType, PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request,
+    SendRequest, SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UploadRequest,
+    UploadResult, UploadedRequest, UploadedResult, UserId, WatchResult, error_frame, reply_frame,
 };
-
-use super::*;
-use crate::Why;
-use crate::media::{About, PutEnd, Source, Upload};
-use crate::saved::Outgoing;
 
 const PEERS: [&str; 3] = ["bob", "carol", "dave"];
 /// Small pages, so that there are several.
@@ -376,7 +380,14 @@ enum Step {
     Wait(u64),
     Wake,
     FailNext(Failure),
+    /// The app requests a page of history.
+    Look(usize),
     Restart,
+    /// A restart from what the last lasting turn left on the disk.
+    PowerFails,
+    /// From now on, no commit succeeds.
+    StoreFails,
+    StoreWorks,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -403,7 +414,11 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (1..8_000_u64).prop_map(Step::Wait),
         1 => Just(Step::Wake),
         1 => failure().prop_map(Step::FailNext),
+        1 => (0..PEERS.len()).prop_map(Step::Look),
         1 => Just(Step::Restart),
+        1 => Just(Step::PowerFails),
+        1 => Just(Step::StoreFails),
+        3 => Just(Step::StoreWorks),
     ]
 }
 
@@ -417,19 +432,63 @@ fn failure() -> impl Strategy<Value = Failure> {
     ]
 }
 
+/// The store as a file, which is removed at the end.
+struct OnDisk {
+    folder: PathBuf,
+    /// `None` only while it is opened again.
+    store: Option<Store>,
+}
+
+impl OnDisk {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("pigeonhole-model-{:x}", fastrand::u64(..)));
+        std::fs::create_dir(&folder).unwrap();
+        let mut file = Self { folder, store: None };
+        file.open();
+        file
+    }
+
+    fn open(&mut self) {
+        self.store = None;
+        self.store = Some(Store::open(self.folder.join("alice"), &user("alice")).unwrap());
+    }
+
+    fn store(&mut self) -> &mut Store {
+        self.store.as_mut().unwrap()
+    }
+}
+
+impl Drop for OnDisk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
 struct World {
     server: Server,
-    session: Session,
-    saved: Saved,
+    core: Core,
+    keeper: Keeper,
+    /// Inputs of the next turn.
+    inputs: Vec<Input>,
+    wake_at: Option<Moment>,
+    store: MemStore,
+    /// The store as it is after a power failure.
+    durable: MemStore,
+    file: Option<OnDisk>,
+    store_fails: bool,
+    /// The turn whose commit failed, and the connections that are closed since.
+    stuck: Option<(Turn, Vec<LinkId>)>,
     now: Moment,
     dialing: Option<LinkId>,
     wires: BTreeMap<LinkId, Wire>,
     /// Events that the app has not requested yet.
     events: VecDeque<Event>,
     got: BTreeMap<ConversationId, Vec<Seq>>,
+    /// Requests that the app has made, and whose turn is not committed. Without a target: a message with a file.
+    keeping: Vec<(Option<Target>, ClientMsgId)>,
     sent: BTreeMap<Target, Vec<ClientMsgId>>,
     /// Messages with files, which come in any order.
-    files: Vec<(ConversationId, ClientMsgId)>,
+    files: BTreeSet<ClientMsgId>,
     puts: VecDeque<(ClientMsgId, Put)>,
     reads: BTreeMap<ConversationId, Seq>,
     /// Settings whose result the app awaits.
@@ -446,8 +505,12 @@ fn timing() -> Timing {
     }
 }
 
+fn core(keeper: Keeper, saved: Saved, seed: u64) -> Core {
+    Core::new(Setup { me: user("alice"), timing: timing(), keeper, saved }, seed)
+}
+
 impl World {
-    fn new(before: &[(u64, u64)]) -> Self {
+    fn new(keeper: Keeper, file: Option<OnDisk>, before: &[(u64, u64)]) -> Self {
         let mut server = Server::default();
         for (peer, (said, held)) in PEERS.iter().zip(before) {
             for number in 0..*said {
@@ -459,56 +522,135 @@ impl World {
             }
         }
         server.said.insert(channel(), Said::default());
-        let now = Moment::default();
-        let session = Session::new(user("alice"), timing(), Saved::default(), 1, now);
+        let store = MemStore::new(user("alice"));
         let mut world = Self {
             server,
-            session,
-            saved: Saved::default(),
-            now,
+            core: core(keeper, Saved::default(), 1),
+            keeper,
+            inputs: Vec::new(),
+            wake_at: None,
+            durable: store.clone(),
+            store,
+            file,
+            store_fails: false,
+            stuck: None,
+            now: Moment::default(),
             dialing: None,
             wires: BTreeMap::new(),
             events: VecDeque::new(),
             got: BTreeMap::new(),
+            keeping: Vec::new(),
             sent: BTreeMap::new(),
-            files: Vec::new(),
+            files: BTreeSet::new(),
             puts: VecDeque::new(),
             reads: BTreeMap::new(),
             settings: BTreeSet::new(),
             count: 0,
         };
-        world.session.tick(now);
         world.watch();
-        world.collect();
+        world.turn();
         world
     }
 
-    fn collect(&mut self) {
-        for change in self.session.take_changes() {
-            self.saved.apply(&change);
+    /// The client takes the inputs. While a commit fails, it takes none.
+    fn turn(&mut self) {
+        if self.stuck.is_some() {
+            return;
         }
-        for output in self.session.take_outputs() {
-            match output {
-                Output::Dial { link, .. } => {
-                    assert!(self.dialing.is_none(), "one at a time");
-                    self.dialing = Some(link);
-                }
-                Output::Frame { link, text } => self.wires.get_mut(&link).expect("it is open").up.push(text),
-                Output::Close { link } => {
-                    self.wires.remove(&link);
-                    self.dialing = self.dialing.filter(|dialing| *dialing != link);
-                }
-                Output::Event(event) => self.events.push_back(event),
-                Output::Answer { ask, result } => {
-                    assert!(!self.settings.remove(&ask) || result.is_ok(), "{result:?}");
-                }
-                Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
-                Output::Abort { client_msg_id } => self.puts.retain(|(id, _)| *id != client_msg_id),
+        let turn = self.core.turn(std::mem::take(&mut self.inputs), self.now);
+        self.wake_at = turn.wake_at;
+        self.commit(turn);
+    }
+
+    fn commit(&mut self, turn: Turn) {
+        if !turn.writes.is_empty() || turn.lasting {
+            if self.store_fails {
+                // The client closes its connections, since it can't read from them.
+                let cut = std::mem::take(&mut self.wires).into_keys().chain(self.dialing.take()).collect();
+                self.stuck = Some((turn, cut));
+                return;
             }
+            self.store.apply(&turn.writes);
+            if let Some(file) = &mut self.file {
+                file.store().apply(&turn.writes, turn.lasting).unwrap();
+            }
+            if turn.lasting {
+                self.durable = self.store.clone();
+            }
+        }
+        for (target, client_msg_id) in self.keeping.drain(..) {
+            match target {
+                Some(target) => self.sent.entry(target).or_default().push(client_msg_id),
+                None => drop(self.files.insert(client_msg_id)),
+            }
+        }
+        for output in turn.outputs {
+            self.carry_out(output);
         }
     }
 
-    fn restart(&mut self) {
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Dial { link, .. } => {
+                assert!(self.dialing.is_none(), "one at a time");
+                self.dialing = Some(link);
+            }
+            Output::Send { link, text } => {
+                self.check_marks(&text);
+                // A connection that was closed after a failed commit takes no frame.
+                if let Some(wire) = self.wires.get_mut(&link) {
+                    wire.up.push(text);
+                }
+            }
+            Output::Close { link } => {
+                self.wires.remove(&link);
+                self.dialing = self.dialing.filter(|dialing| *dialing != link);
+            }
+            Output::Tell(Event::Message { message, .. }) if self.keeper == Keeper::Store => self.got(&message),
+            Output::Tell(event) => self.events.push_back(event),
+            Output::Answer { ask, result } => {
+                assert!(!self.settings.remove(&ask) || result.is_ok(), "{result:?}");
+            }
+            Output::Cancelled { .. } => panic!("nobody cancels here"),
+            Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
+            Output::Abort { client_msg_id } => self.puts.retain(|(id, _)| *id != client_msg_id),
+        }
+    }
+
+    /// Whatever the server may forget after this request is kept: a store survives a power failure.
+    fn check_marks(&self, frame: &str) {
+        let marks = match Request::parse(frame).unwrap().action {
+            Action::Ack(request) => request.up_to,
+            Action::Drain(request) => request.ack,
+            Action::Read(ReadRequest { conversation_id, seq }) if self.keeper == Keeper::Store => {
+                vec![AckEntry { conversation_id, seq }]
+            }
+            _ => return,
+        };
+        let kept = if self.keeper == Keeper::Store { self.durable.saved() } else { self.store.saved() };
+        // Nothing of a channel is ever pending.
+        for AckEntry { conversation_id, seq } in marks.into_iter().filter(|mark| mark.conversation_id != channel()) {
+            assert!(kept.held[&conversation_id] >= seq, "{conversation_id} {seq} of {:?}", kept.held);
+        }
+    }
+
+    fn repair_store(&mut self) {
+        self.store_fails = false;
+        let Some((turn, cut)) = self.stuck.take() else { return };
+        self.commit(turn);
+        let lost = |link| Input::Ended { link, why: Why::Lost("the store failed".to_owned()) };
+        self.inputs.splice(0..0, cut.into_iter().map(lost));
+    }
+
+    fn restart(&mut self, power_fails: bool) {
+        // A file that is written normally has all of it after a power failure of this model.
+        if power_fails && self.keeper == Keeper::Store && self.file.is_none() {
+            self.store = self.durable.clone();
+        }
+        self.store_fails = false;
+        self.stuck = None;
+        self.inputs.clear();
+        self.keeping.clear();
         self.wires.clear();
         self.dialing = None;
         self.events.clear();
@@ -519,20 +661,49 @@ impl World {
             // A day later: what was not sent has ended.
             self.server.uploads.clear();
         }
-        self.session = Session::new(user("alice"), timing(), self.saved.clone(), self.count, self.now);
-        self.session.tick(self.now);
+        let mut saved = self.store.saved();
+        if let Some(file) = &mut self.file {
+            file.open();
+            assert_eq!(file.store().saved().unwrap(), saved);
+            saved = file.store().saved().unwrap();
+        }
+        for (id, got) in &mut self.got {
+            match (*id == channel(), self.keeper) {
+                (true, Keeper::App) => {}
+                (true, Keeper::Store) => {
+                    let spans = self.store.window(id, Side::Newest, 0).spans;
+                    got.retain(|seq| spans.iter().any(|span| (span.from..=span.to).contains(seq)));
+                }
+                (false, _) => got.retain(|seq| saved.held.get(id).is_some_and(|held| seq <= held)),
+            }
+        }
+        self.got.retain(|_, got| !got.is_empty());
+        self.core = core(self.keeper, saved, self.count);
         self.watch();
+    }
+
+    fn ask(&mut self, ask: AskId, what: Ask) {
+        self.inputs.push(Input::Ask { ask, what });
+    }
+
+    /// The app makes a request for the outbox. A client that can't write refuses it.
+    fn keep(&mut self, target: Target, client_msg_id: ClientMsgId, outgoing: Outgoing) {
+        if self.stuck.is_none() {
+            let is_file = outgoing.upload().is_some();
+            self.keeping.push(((!is_file).then_some(target), client_msg_id.clone()));
+            self.ask(NOT_AWAITED, Ask::Keep(Queued { client_msg_id, outgoing }));
+        }
     }
 
     /// The app shows the channel from where it has it.
     fn watch(&mut self) {
         let last = self.got.get(&channel()).and_then(|got| got.last().copied());
-        self.session.watch(&channel(), Some(last.unwrap_or_default()), NOT_AWAITED, self.now);
+        let after = Some(last.unwrap_or_default());
+        self.ask(NOT_AWAITED, Ask::Watch { conversation_id: channel(), after });
     }
 
     fn send_file(&mut self, peer: &str) {
         let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
-        self.files.push((conversation_with(peer), client_msg_id.clone()));
         let upload = Upload {
             source: Source::File("/a.pdf".into()),
             kind: Kind::File,
@@ -543,16 +714,15 @@ impl World {
             about: About { name: FileName::parse("a.pdf").ok(), ..About::default() },
             media_id: None,
         };
+        let target = Target::User(user(peer));
         let outgoing = Outgoing::Message {
-            target: Target::User(user(peer)),
+            target: target.clone(),
             body: String::new(),
             reply_to: None,
             mentions: vec![],
             media: Some(Box::new(upload)),
         };
-        let queued = Queued { client_msg_id, outgoing };
-        self.saved.apply(&StorageChange::Queued(queued.clone()));
-        self.session.send(queued, None, self.now);
+        self.keep(target, client_msg_id, outgoing);
     }
 
     /// Runs a PUT that succeeds, succeeds without a response, or fails.
@@ -568,7 +738,7 @@ impl World {
             (5, _) => PutEnd::Status(503),
             _ => PutEnd::Status(403),
         };
-        self.session.put_ended(&client_msg_id, end, self.now);
+        self.inputs.push(Input::Put { client_msg_id, news: PutNews::Ended(end) });
     }
 
     fn post(&mut self, own: bool) {
@@ -576,12 +746,9 @@ impl World {
         if own {
             let client_msg_id = ClientMsgId::parse(&id).unwrap();
             let target = Target::Conversation(channel());
-            self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
-            let outgoing =
-                Outgoing::Message { target, body: "hi".to_owned(), reply_to: None, mentions: vec![], media: None };
-            let queued = Queued { client_msg_id, outgoing };
-            self.saved.apply(&StorageChange::Queued(queued.clone()));
-            return self.session.send(queued, None, self.now);
+            let (to, body) = (target.clone(), "hi".to_owned());
+            let outgoing = Outgoing::Message { target: to, body, reply_to: None, mentions: vec![], media: None };
+            return self.keep(target, client_msg_id, outgoing);
         }
         let message = self.server.append(&channel(), "bob", &id, Kind::Text, "news");
         self.push(&message);
@@ -628,49 +795,53 @@ impl World {
 
     fn down(&mut self, pick: usize, again: bool) {
         let Some((link, frame)) = self.on_the_way(false, pick, again) else { return };
-        self.session.received(link, &frame, self.now);
+        self.inputs.push(Input::Frame { link, text: frame });
     }
 
     fn open(&mut self, token_left: Option<u64>) {
         if let Some(link) = self.dialing.take() {
             self.wires.insert(link, Wire::default());
-            self.session.opened(link, token_left.map(Duration::from_millis), self.now);
+            self.inputs.push(Input::Opened { link, token_left: token_left.map(Duration::from_millis) });
         }
     }
 
     fn cut(&mut self, pick: usize) {
         let Some(link) = self.wires.keys().nth(pick).copied() else { return };
         self.wires.remove(&link);
-        self.session.lost(link, Why::Closed, self.now);
+        self.inputs.push(Input::Ended { link, why: Why::Closed });
     }
 
     fn end_oldest(&mut self) {
         let Some((link, _)) = self.wires.pop_first() else { return };
-        self.session.received(link, &ServerEvent::ConnectionReplaced {}.to_frame(), self.now);
-        self.session.lost(link, Why::Closed, self.now);
+        self.inputs.push(Input::Frame { link, text: ServerEvent::ConnectionReplaced {}.to_frame() });
+        self.inputs.push(Input::Ended { link, why: Why::Closed });
     }
 
     fn archive(&mut self, archived: bool) {
         let Some(conversation_id) = self.got.keys().next().cloned() else { return };
         let set = ConversationSettings { archived: Some(archived), ..ConversationSettings::default() };
         self.settings.insert(self.count);
-        let action = Settings::Conversation { conversation_id, set }.into();
-        self.session.call(action, self.count, self.now);
+        self.ask(self.count, Ask::Question(Settings::Conversation { conversation_id, set }.into()));
     }
 
     fn handle(&mut self) {
         let Some(event) = self.events.pop_front() else { return };
-        let Event::Message { message: Message { conversation_id, seq, .. }, .. } = event else { return };
+        let Event::Message { message, .. } = event else { return };
+        self.got(&message);
+        let Message { conversation_id, seq, .. } = message;
+        self.inputs.push(Input::Handled { conversation_id, seq });
+    }
+
+    fn got(&mut self, Message { conversation_id, seq, .. }: &Message) {
         let got = self.got.entry(conversation_id.clone()).or_default();
         match got.last() {
-            Some(last) => assert_eq!(seq, last.next(), "{conversation_id} in order and once, after {got:?}"),
+            Some(last) => assert_eq!(*seq, last.next(), "{conversation_id} in order and once, after {got:?}"),
             None => assert!(
-                seq.previous() <= self.server.said[&conversation_id].settled,
+                seq.previous() <= self.server.said[conversation_id].settled,
                 "{conversation_id} begins at {seq}"
             ),
         }
-        got.push(seq);
-        self.session.handled(&conversation_id, seq, self.now);
+        got.push(*seq);
     }
 
     fn send(&mut self, peer: &str, by_conversation: bool) {
@@ -679,10 +850,9 @@ impl World {
         let target =
             if by_conversation && known { Target::Conversation(conversation) } else { Target::User(user(peer)) };
         let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
-        self.sent.entry(target.clone()).or_default().push(client_msg_id.clone());
         let (seq, body) = (Seq::ZERO.next(), "hi".to_owned());
         let key = client_msg_id.clone();
-        let outgoing = match (target, self.count % 4) {
+        let outgoing = match (target.clone(), self.count % 4) {
             (Target::Conversation(conversation_id), 0) => {
                 Outgoing::Request(EditRequest { conversation_id, seq, client_msg_id: key, body }.into())
             }
@@ -694,9 +864,7 @@ impl World {
             }
             (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None },
         };
-        let queued = Queued { client_msg_id, outgoing };
-        self.saved.apply(&StorageChange::Queued(queued.clone()));
-        self.session.send(queued, None, self.now);
+        self.keep(target, client_msg_id, outgoing);
     }
 
     fn fail_to_open(&mut self, how: u8) {
@@ -707,10 +875,11 @@ impl World {
             2 => Why::Refused { status: 500 },
             _ => Why::Unreachable("no".into()),
         };
-        self.session.dial_failed(link, why, self.now);
+        self.inputs.push(Input::Ended { link, why });
     }
 
-    fn take(&mut self, step: &Step) {
+    /// With `alone`, the step has a turn of its own. Otherwise its inputs join those of the next step.
+    fn take(&mut self, step: &Step, alone: bool) {
         self.count += 1;
         match step.clone() {
             Step::Up { pick, again } => self.up(pick, again),
@@ -751,76 +920,91 @@ impl World {
             Step::Read => {
                 if let Some((id, Some(seq))) = self.got.iter().next().map(|(id, got)| (id.clone(), got.last().copied()))
                 {
-                    self.session.read(&id, seq, NOT_AWAITED, self.now);
+                    self.ask(NOT_AWAITED, Ask::Read { conversation_id: id.clone(), seq });
                     self.reads.insert(id, seq);
                 }
             }
             Step::Archive(archived) => self.archive(archived),
-            Step::Wait(ms) => {
-                self.now += Duration::from_millis(ms);
-                self.session.tick(self.now);
-            }
-            Step::Wake => self.session.wake(self.now),
+            Step::Wait(ms) => self.now += Duration::from_millis(ms),
+            Step::Wake => self.inputs.push(Input::Wake),
             Step::FailNext(how) => self.server.fails = Some(how),
-            Step::Restart => self.restart(),
+            Step::Look(peer) => self.look(PEERS[peer]),
+            Step::Restart | Step::PowerFails => {
+                self.turn();
+                self.restart(matches!(step, Step::PowerFails));
+            }
+            Step::StoreFails => self.store_fails = true,
+            Step::StoreWorks => self.repair_store(),
         }
-        self.collect();
+        if alone {
+            self.turn();
+        }
+    }
+
+    fn look(&mut self, peer: &str) {
+        let conversation_id = conversation_with(peer);
+        if self.server.said.contains_key(&conversation_id) {
+            let request = HistoryRequest { conversation_id, side: Side::Newest, limit: 2 };
+            self.ask(NOT_AWAITED, Ask::Question(request.into()));
+        }
     }
 
     /// Everything works from now on. Returns once nothing is left to be done.
     fn heal(&mut self) {
         self.server.fails = None;
+        self.repair_store();
+        self.turn();
         // Only a new connection finds an entry that was posted, lost, and acknowledged by another device.
         while !self.wires.is_empty() {
             self.cut(0);
-            self.collect();
+            self.turn();
         }
         // The user has the app before them.
-        self.session.wake(self.now);
-        self.collect();
+        self.inputs.push(Input::Wake);
+        self.turn();
         for _ in 0..2000 {
             self.open(None);
-            self.collect();
+            self.turn();
             while self.wires.values().any(|wire| !wire.up.is_empty() || !wire.down.is_empty())
                 || !self.events.is_empty()
                 || !self.puts.is_empty()
             {
                 self.put(0);
-                self.collect();
+                self.turn();
                 self.up(0, false);
                 self.down(0, false);
                 self.handle();
-                self.collect();
+                self.turn();
             }
             if self.is_quiet() {
                 return;
             }
-            if let Some(next) = self.session.next_tick() {
+            if let Some(next) = self.wake_at {
                 self.now = self.now.max(next);
             }
-            self.session.tick(self.now);
-            self.collect();
+            self.turn();
         }
         panic!("it never comes to rest");
     }
 
     fn is_quiet(&self) -> bool {
-        let rest = self.session.next_tick().is_some_and(|at| at > self.now + Duration::from_secs(6));
+        let rest = self.wake_at.is_some_and(|at| at > self.now + Duration::from_secs(6));
         // A refusal waits for other tries of what is in the outbox.
-        rest && self.dialing.is_none() && self.wires.len() == 1 && self.saved.outbox.is_empty()
+        rest && self.dialing.is_none() && self.wires.len() == 1 && self.store.saved().outbox.is_empty()
     }
 
     fn check(&mut self) {
-        assert!(self.saved.outbox.is_empty(), "{:?}", self.saved.outbox);
-        assert_eq!(self.session.outbox(), []);
+        let saved = self.store.saved();
+        assert!(saved.outbox.is_empty(), "{:?}", saved.outbox);
+        assert_eq!(self.core.outbox(), []);
         let in_channel = u64::try_from(self.got.get(&channel()).map_or(0, Vec::len)).unwrap();
         assert_eq!(in_channel, self.server.said[&channel()].last().value(), "all of the channel");
-        assert!(!self.saved.held.contains_key(&channel()));
+        assert!(!saved.held.contains_key(&channel()));
         for (id, said) in self.server.pendable() {
             match self.got.get(id).and_then(|got| got.last()) {
                 Some(last) => {
                     assert_eq!(*last, said.last(), "all of {id}");
-                    assert_eq!(self.saved.held.get(id), Some(last));
+                    assert_eq!(saved.held.get(id), Some(last));
                 }
                 None => assert_eq!(said.settled, said.last(), "nothing of {id}"),
             }
@@ -836,16 +1020,62 @@ impl World {
             let stored: Vec<ClientMsgId> = stored.filter(|id| ids.contains(id)).collect();
             assert_eq!(stored, *ids, "each once, in order");
         }
-        for (id, client_msg_id) in &self.files {
-            let stored = self.server.said[id].messages.iter();
-            let count = stored.filter(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).count();
-            assert_eq!(count, 1, "{client_msg_id} in {id}");
+        let all: Vec<&Message> = self.server.said.values().flat_map(|said| &said.messages).collect();
+        for client_msg_id in &self.files {
+            let count = all.iter().filter(|message| message.client_msg_id.as_ref() == Some(client_msg_id)).count();
+            assert_eq!(count, 1, "{client_msg_id}");
         }
         for (id, seq) in &self.reads {
             assert!(self.server.said[id].read >= *seq, "{id} is read");
         }
         assert!(self.settings.is_empty(), "each setting is answered");
+        if self.keeper == Keeper::Store {
+            self.check_store();
+        }
     }
+}
+
+impl World {
+    /// The store has each conversation from where it begins to its end, in its last state.
+    fn check_store(&mut self) {
+        for (id, got) in &self.got {
+            let window = self.store.window(id, Side::Newest, usize::MAX);
+            let (first, last) = (*got.first().unwrap(), *got.last().unwrap());
+            let span = window.spans.last().unwrap();
+            assert!(span.from <= first && span.to == last, "{id}: {:?} of {first} to {last}", window.spans);
+            let stored: Vec<Seq> =
+                window.messages.iter().map(|message| message.seq).filter(|seq| *seq >= first).collect();
+            let said = &self.server.said[id].messages;
+            let said = said.iter().filter(|message| message.seq >= first && message.kind.counts());
+            assert_eq!(stored, said.map(|message| message.seq).collect::<Vec<_>>(), "{id}");
+        }
+        let Some(file) = &mut self.file else { return };
+        let file = file.store();
+        assert_eq!(file.saved().unwrap(), self.store.saved());
+        assert_eq!(file.chats().unwrap(), self.store.chats());
+        for id in self.server.said.keys() {
+            let (one, other): (Window, Window) =
+                (file.window(id, Side::Newest, 99).unwrap(), self.store.window(id, Side::Newest, 99));
+            assert_eq!(one, other, "{id}");
+        }
+    }
+}
+
+fn keeper() -> impl Strategy<Value = Keeper> {
+    prop_oneof![Just(Keeper::App), Just(Keeper::Store)]
+}
+
+fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
+    prop::collection::vec((step(), prop::bool::weighted(0.8)), 0..250)
+}
+
+fn play(keeper: Keeper, file: Option<OnDisk>, before: &[(u64, u64)], steps: &[(Step, bool)]) {
+    let mut world = World::new(keeper, file, before);
+    for (step, alone) in steps {
+        world.take(step, *alone);
+    }
+    world.heal();
+    world.check();
 }
 
 proptest! {
@@ -853,14 +1083,19 @@ proptest! {
 
     #[test]
     fn every_message_once_in_order_and_acknowledged(
-        before in prop::collection::vec((0..6_u64, 0..6_u64), 3),
-        steps in prop::collection::vec(step(), 0..250),
+        keeper in keeper(), before in prop::collection::vec((0..6_u64, 0..6_u64), 3), steps in steps(),
     ) {
-        let mut world = World::new(&before);
-        for step in &steps {
-            world.take(step);
-        }
-        world.heal();
-        world.check();
+        play(keeper, None, &before, &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_file_has_what_memory_has(
+        keeper in keeper(), before in prop::collection::vec((0..6_u64, 0..6_u64), 3), steps in steps(),
+    ) {
+        play(keeper, Some(OnDisk::new()), &before, &steps);
     }
 }

@@ -1,0 +1,192 @@
+//! What goes into a turn of the core, and what comes out of it.
+
+use std::time::Duration;
+
+use wire::{Action, ClientMsgId, ConversationId, Reply, Seq, UserId};
+
+use crate::media::{Put, PutNews};
+use crate::saved::{Queued, Saved};
+use crate::{Error, Event, Moment, Timing, TokenNeed, Why, Write};
+
+/// One connection, dialled or open. Later ones have higher numbers.
+pub type LinkId = u64;
+
+/// The number that the caller gives to a request of the app, and that its answer has.
+pub type AskId = u64;
+
+/// How a [`Core`](crate::Core) begins.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The user.
+    pub me: UserId,
+    /// All times for which the client waits.
+    pub timing: Timing,
+    /// Where received entries are kept.
+    pub keeper: Keeper,
+    /// The data that an earlier run saved.
+    pub saved: Saved,
+}
+
+/// Where received entries are kept. The client acknowledges an entry only after that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// In the store. The turn that receives an entry writes it, and an app reads its messages from the store.
+    Store,
+    /// In the app, as a feed of events. [`Input::Handled`] reports that the app has finished with an entry. Until then,
+    /// the entry comes again after a restart.
+    App,
+}
+
+/// An input of a turn.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A connection is open.
+    Opened {
+        /// Its number.
+        link: LinkId,
+        /// How long the token is valid, as far as can be read from it.
+        token_left: Option<Duration>,
+    },
+    /// A connection has ended and was not closed by [`Output::Close`], or it could not be opened.
+    Ended {
+        /// Its number.
+        link: LinkId,
+        /// Why.
+        why: Why,
+    },
+    /// A frame, from a connection that is open or was until now.
+    Frame {
+        /// The connection's number.
+        link: LinkId,
+        /// The frame.
+        text: String,
+    },
+    /// The network has changed, or the app is in the foreground again. What waits for a retry is tried now.
+    Wake,
+    /// The connections are about to be closed. All marks are reported, however recent the last report.
+    Closing,
+    /// News of an [`Output::Put`].
+    Put {
+        /// The message.
+        client_msg_id: ClientMsgId,
+        /// The news.
+        news: PutNews,
+    },
+    /// A request of the app.
+    Ask {
+        /// Its number.
+        ask: AskId,
+        /// The request.
+        what: Ask,
+    },
+    /// The app has finished with everything of the conversation up to here, for [`Keeper::App`].
+    Handled {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// Up to here, this one included.
+        seq: Seq,
+    },
+    /// The user is typing in this conversation.
+    Typing(ConversationId),
+    /// The app no longer shows this channel.
+    Unwatch(ConversationId),
+}
+
+/// A request of the app that has an answer.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// A request to the server, such as `members` or `settings`. The client repeats it until the server replies; a
+    /// restart forgets it.
+    Question(Action),
+    /// A request for the outbox. The store has it once the turn is committed. The answer is the server's, in the form of
+    /// an addition's result, whatever the request.
+    Keep(Queued),
+    /// The user has read the conversation up to here.
+    Read {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// Up to here.
+        seq: Seq,
+    },
+    /// The app shows a channel.
+    Watch {
+        /// The channel.
+        conversation_id: ConversationId,
+        /// The app has everything of it up to here.
+        after: Option<Seq>,
+    },
+    /// Cancels the upload of a message's file. The answer is an [`Output::Cancelled`].
+    Cancel(ClientMsgId),
+}
+
+/// Something that the caller does for the core.
+#[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are events, and none is kept")]
+pub enum Output {
+    /// Open a connection.
+    Dial {
+        /// Its number.
+        link: LinkId,
+        /// The token that it takes.
+        need: TokenNeed,
+    },
+    /// Send a frame.
+    Send {
+        /// On this connection.
+        link: LinkId,
+        /// The frame.
+        text: String,
+    },
+    /// Close a connection, or stop opening it.
+    Close {
+        /// Its number.
+        link: LinkId,
+    },
+    /// Upload bytes of a message's file.
+    Put {
+        /// The message.
+        client_msg_id: ClientMsgId,
+        /// The bytes, and where they go.
+        put: Put,
+    },
+    /// Stop the uploads of this message.
+    Abort {
+        /// The message.
+        client_msg_id: ClientMsgId,
+    },
+    /// Give the app the answer to a request.
+    Answer {
+        /// The request.
+        ask: AskId,
+        /// The reply's result, or the reason why there is none.
+        result: Result<Reply, Error>,
+    },
+    /// Give the app the answer to [`Ask::Cancel`].
+    Cancelled {
+        /// The request.
+        ask: AskId,
+        /// The upload was not complete yet, and the message is no longer in the outbox.
+        in_time: bool,
+    },
+    /// Give the app an event.
+    Tell(Event),
+}
+
+/// The result of a turn.
+///
+/// The caller commits `writes` in one transaction, if there are any or if the turn is `lasting`, and then carries out
+/// the `outputs` in their order. After a failed commit, the caller carries out none of them and begins no other turn
+/// until the same transaction has succeeded.
+#[derive(Debug, PartialEq)]
+#[must_use = "the writes must be committed and the outputs carried out"]
+pub struct Step {
+    /// The changes of the store.
+    pub writes: Vec<Write>,
+    /// This transaction and all earlier ones must survive a power failure before any output is carried out: the server
+    /// may forget something after it, or it has a request of the app.
+    pub lasting: bool,
+    /// What the caller does after the commit.
+    pub outputs: Vec<Output>,
+    /// When the next turn is due, if no input comes before.
+    pub wake_at: Option<Moment>,
+}
