@@ -9,8 +9,8 @@
 //!   order of `seq`.
 //! * Only the oldest message to each conversation is on its way. The server could store two concurrent messages in the
 //!   wrong order.
-//! * An entry is acknowledged once it is kept: by the store, which is committed before the acknowledgement leaves, or by
-//!   the app, which reports that it has finished with the entry.
+//! * The client acknowledges an entry once the store or the app keeps it. A store is committed before the acknowledgement
+//!   leaves. An app reports that it has finished with the entry.
 //!
 //! The web client's session works in the same way, and both pass the scripts in conformance/.
 

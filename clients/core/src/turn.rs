@@ -1,4 +1,4 @@
-//! What goes into a turn of the core, and what comes out of it.
+//! The inputs of a turn of the core, and its result.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub enum Input {
         /// The frame.
         text: String,
     },
-    /// The network has changed, or the app is in the foreground again. What waits for a retry is tried now.
+    /// The network has changed, or the app is in the foreground again. The client retries now whatever waits.
     Wake,
     /// The connections are about to be closed. All marks are reported, however recent the last report.
     Closing,
@@ -174,18 +174,18 @@ pub enum Output {
 
 /// The result of a turn.
 ///
-/// The caller commits `writes` in one transaction, if there are any or if the turn is `lasting`, and then carries out
-/// the `outputs` in their order. After a failed commit, the caller carries out none of them and begins no other turn
-/// until the same transaction has succeeded.
+/// The caller commits `writes` in one transaction, and then carries out the `outputs` in their order. A `lasting` turn
+/// has a transaction even without writes. After a failed commit, the caller carries out no output and begins no other
+/// turn until the same transaction has succeeded.
 #[derive(Debug, PartialEq)]
 #[must_use = "the writes must be committed and the outputs carried out"]
 pub struct Step {
     /// The changes of the store.
     pub writes: Vec<Write>,
-    /// This transaction and all earlier ones must survive a power failure before any output is carried out: the server
-    /// may forget something after it, or it has a request of the app.
+    /// The transaction and all earlier ones must survive a power failure before the caller carries out an output. After
+    /// such a turn, the server may forget a message, or the app's request is in the outbox.
     pub lasting: bool,
-    /// What the caller does after the commit.
+    /// The caller's work after the commit.
     pub outputs: Vec<Output>,
     /// When the next turn is due, if no input comes before.
     pub wake_at: Option<Moment>,

@@ -617,7 +617,7 @@ impl World {
         }
     }
 
-    /// Whatever the server may forget after this request is kept: a store survives a power failure.
+    /// The server may forget entries after this request, so they are kept. A store survives a power failure.
     fn check_marks(&self, frame: &str) {
         let marks = match Request::parse(frame).unwrap().action {
             Action::Ack(request) => request.up_to,

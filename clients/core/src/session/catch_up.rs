@@ -146,7 +146,7 @@ impl Core {
         let marks = page.messages.iter().map(|message| (message.conversation_id.clone(), message.seq));
         let marks: BTreeMap<ConversationId, Seq> = marks.collect();
         if page.more {
-            // What is kept of this page needs no acknowledgement of its own.
+            // An entry of this page that is kept needs no acknowledgement of its own.
             self.catch_up.drain = Drain::Page(marks.clone());
         }
         for message in page.messages {
