@@ -124,6 +124,10 @@ bench *ARGS:
     cargo build --release --workspace --bins
     target/release/bench {{ARGS}}
 
+# Measure the message store of a client with 100,000 messages, and write docs/bench/store.csv: fails at three times a budget
+bench-store:
+    cargo run --package pigeonhole-store --example budgets
+
 # Attack after attack: how much slower other chats get, and what each attack costs: all, or --attack NAME. Half an hour
 attack *ARGS:
     @# Two ends of each of 2,000 sockets are open files.

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 const COPY_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The ends of the names of a database's journals.
 const JOURNALS: [&str; 2] = ["-wal", "-shm"];
+const CHECK: &str = ".check";
 
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -20,6 +21,24 @@ pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
 
 pub(crate) fn copy_of(path: &Path) -> PathBuf {
     beside(path, ".broken")
+}
+
+/// Marks the store as one that the next start checks.
+pub(crate) fn note(path: &Path) {
+    // The app has the error that led to this, in any case.
+    let _ = fs::write(beside(path, CHECK), []);
+}
+
+pub(crate) fn is_noted(path: &Path) -> bool {
+    beside(path, CHECK).exists()
+}
+
+/// The store was checked, or is a new one.
+pub(crate) fn forget(path: &Path) -> io::Result<()> {
+    match fs::remove_file(beside(path, CHECK)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Renames the damaged file. Returns the requests of its outbox that can be read, as their JSON.

@@ -14,7 +14,10 @@ pub enum Error {
     Locked(PathBuf),
     /// A later version of the app wrote the store.
     #[error("the store has schema {0}, which needs a later version of the app")]
-    Newer(i64),
+    Newer(usize),
+    /// A reader found a store of an earlier version of the app.
+    #[error("the store has schema {0}: a store of this version must open it first")]
+    Older(usize),
     /// The store belongs to this user.
     #[error("the store belongs to {0:?}")]
     WrongUser(String),
@@ -45,6 +48,7 @@ impl Error {
             }
             Self::Locked(_)
             | Self::Newer(_)
+            | Self::Older(_)
             | Self::WrongUser(_)
             | Self::Foreign(_)
             | Self::Unreadable(_)

@@ -6,9 +6,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use pigeonhole_core::{MemStore, Outgoing, Queued, StorageChange};
+use pigeonhole_core::{MemStore, Outgoing, Queued, Saved, StorageChange, Window};
 use proptest::prelude::*;
-use wire::{ClientMsgId, HistoryResult, Kind, Message, MessageId, Seq, Target};
+use wire::{
+    ClientMsgId, Conversation, ConversationId, HistoryResult, Kind, Message, MessageId, Seq, Side, Target, Timestamp,
+};
 
 use super::*;
 
@@ -331,6 +333,7 @@ fn a_store_that_can_not_be_used_is_refused() {
     store.connection.execute_batch("PRAGMA user_version = 2").unwrap();
     drop(store);
     assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(2))));
+    assert!(matches!(Reader::open(folder.path(), &me()), Err(Error::Newer(2))));
     Connection::open(folder.path()).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
     let bob = UserId::parse("bob").unwrap();
     assert!(matches!(Store::open(folder.path(), &bob), Err(Error::WrongUser(user)) if user == "alice"));
@@ -338,6 +341,39 @@ fn a_store_that_can_not_be_used_is_refused() {
     Connection::open(other.path()).unwrap().execute_batch("CREATE TABLE mine(a)").unwrap();
     assert!(matches!(Store::open(other.path(), &me()), Err(Error::Foreign(_))));
     assert!(folder.open().set_aside().is_none());
+    assert!(matches!(Reader::open(folder.path(), &bob), Err(Error::WrongUser(_))));
+    assert!(matches!(Reader::open(other.path(), &me()), Err(Error::Foreign(_))));
+    assert!(matches!(Reader::open(Folder::new().path(), &me()), Err(Error::Sqlite(_))));
+}
+
+#[test]
+fn a_later_version_migrates_the_store() {
+    let next = [MIGRATIONS, &["ALTER TABLE conversation ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'"]].concat();
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let entry = Write::Entry(text(&id("dm_ab"), 1, "hello"));
+    store.apply(&[entry, Write::Change(StorageChange::Queued(queued("m1")))], true).unwrap();
+    let content = Content::of(&store);
+    drop(store);
+    // A migration that fails leaves the version before.
+    let broken = [MIGRATIONS, &["ALTER TABLE conversation ADD COLUMN colour TEXT; SELECT * FROM nothing"]].concat();
+    assert!(Store::open_with(&folder.path(), &me(), &broken).is_err());
+    assert_eq!(Content::of(&folder.open()), content);
+    let mut store = Store::open_with(&folder.path(), &me(), &next).unwrap();
+    assert_eq!(Content::of(&store), content);
+    store.apply(&[Write::Entry(text(&id("gr_xy"), 1, "hello"))], true).unwrap();
+    let colours = "SELECT group_concat(colour) FROM conversation";
+    assert_eq!(store.connection.query_row(colours, (), |row| row.get::<_, String>(0)).unwrap(), "red,red");
+    drop(store);
+    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(2))));
+    assert!(Store::open_with(&folder.path(), &me(), &next).is_ok());
+    // A new store of the later version.
+    let folder = Folder::new();
+    Store::open_with(&folder.path(), &me(), &next).unwrap();
+    assert!(Store::open_with(&folder.path(), &me(), &next).is_ok());
+    let older = Folder::new();
+    Store::open_with(&older.path(), &me(), &[]).unwrap_err();
+    assert!(matches!(Reader::open(older.path(), &me()), Err(Error::Older(0))));
 }
 
 #[test]
@@ -355,6 +391,9 @@ fn a_damaged_store_is_set_aside_and_its_outbox_stays() {
     file[(page - 1) * 4096..page * 4096].fill(0x55);
     fs::write(folder.path(), file).unwrap();
     let store = folder.open();
+    assert!(store.window(&id("dm_ab"), Side::Newest, 999).unwrap_err().is_damage());
+    drop(store);
+    let store = folder.open();
     assert_eq!(store.set_aside(), Some(damage::copy_of(&folder.path()).as_path()));
     assert_eq!(store.saved().unwrap().outbox, [queued("m1")]);
     assert_eq!(store.window(&id("dm_ab"), Side::Newest, 9).unwrap(), Window::default());
@@ -370,7 +409,8 @@ fn a_damaged_index_is_made_again_from_the_messages() {
     let mut store = folder.open();
     store.apply(&[Write::Entry(text(&id("dm_ab"), 1, "hello 東京"))], false).unwrap();
     let before = index(&store);
-    store.connection.execute_batch("UPDATE search_data SET block = zeroblob(9) WHERE id > 10").unwrap();
+    store.connection.execute_batch("DELETE FROM search_data WHERE id > 10").unwrap();
+    assert!(store.search("hello", 9).unwrap_err().is_damage());
     drop(store);
     let store = folder.open();
     assert!(store.set_aside().is_none());

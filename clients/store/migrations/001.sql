@@ -5,6 +5,8 @@ CREATE TABLE conversation(num INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NUL
 CREATE INDEX conversation_list ON conversation(sent_at DESC, id) WHERE sent_at IS NOT NULL;
 -- key: num * 4294967296 + seq. A page is one range of keys.
 CREATE TABLE message(key INTEGER PRIMARY KEY, sent_at INT, value TEXT NOT NULL) STRICT;
+-- A search goes from the newest message to older ones. Most searches read few entries of this index.
+CREATE INDEX message_sent ON message(sent_at DESC) WHERE sent_at IS NOT NULL;
 -- rowid: the key of the message. `ascii` takes each character outside of ASCII as a part of a word. With `secure-delete`,
 -- `detail=none` loses a message in its word's list after another one changed.
 CREATE VIRTUAL TABLE search USING fts5(words, content='', columnsize=0, detail=column, tokenize='ascii');
@@ -14,4 +16,3 @@ CREATE TABLE span(num INT NOT NULL, from_seq INT NOT NULL, to_seq INT NOT NULL, 
 CREATE TABLE outbox(n INTEGER PRIMARY KEY AUTOINCREMENT, client_msg_id TEXT NOT NULL, request TEXT NOT NULL) STRICT;
 CREATE INDEX outbox_id ON outbox(client_msg_id);
 PRAGMA application_id = 0x50474E31;
-PRAGMA user_version = 1;

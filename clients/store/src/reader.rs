@@ -1,0 +1,180 @@
+//! The reads of a store, for its own process and for others.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pigeonhole_core::{Folded, Query, Saved, Window};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use wire::{Conversation, ConversationId, Message, Side, Timestamp, UserId};
+
+use crate::rows::{id_of, key_of, number_of, queued, seq_of, spans_of};
+use crate::{Error, MIGRATIONS, check_owner, damage, version_of};
+
+/// The number of hits whose texts a search reads in one step.
+const HITS: usize = 50;
+/// A writer that empties the journal holds up a reader for this long at most.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// A view of a message store, which changes nothing.
+///
+/// A second process, such as one that shows notifications, opens a reader while the app has the [`Store`](crate::Store).
+/// Each call sees all writes of the transactions that were committed before, and no part of a later one.
+#[derive(Debug)]
+pub struct Reader {
+    pub(crate) connection: Connection,
+    path: PathBuf,
+}
+
+impl Reader {
+    /// Opens the store of this user. The folder must be writable, because a reader of a closed store creates its
+    /// journals.
+    ///
+    /// # Errors
+    /// [`Error::Newer`] or [`Error::Older`]: another version of the app wrote the store. [`Error::WrongUser`],
+    /// [`Error::Foreign`], or [`Error::Sqlite`]: no store exists, or the file can't be read.
+    pub fn open(path: impl AsRef<Path>, me: &UserId) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(WAIT_MAX)?;
+        match version_of(&connection, path)? {
+            newer if newer > MIGRATIONS.len() => return Err(Error::Newer(newer)),
+            older if older < MIGRATIONS.len() => return Err(Error::Older(older)),
+            _ => {}
+        }
+        check_owner(&connection, me)?;
+        Ok(Self::new(connection, path))
+    }
+
+    pub(crate) fn new(connection: Connection, path: &Path) -> Self {
+        Self { connection, path: path.to_owned() }
+    }
+
+    /// Returns what the session saved.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn saved(&self) -> Result<Saved, Error> {
+        self.read(saved)
+    }
+
+    /// Returns the chat list, the conversation with the newest message first.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn chats(&self) -> Result<Vec<Conversation>, Error> {
+        self.read(chats)
+    }
+
+    /// Returns the number of unread messages in all conversations that are not archived.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn unread(&self) -> Result<u64, Error> {
+        Ok(self.chats()?.iter().filter(|chat| !chat.archived).map(|chat| chat.unread).sum())
+    }
+
+    /// Returns at most `limit` messages of a conversation, on one side of a `seq`.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn window(&self, id: &ConversationId, side: Side, limit: usize) -> Result<Window, Error> {
+        self.read(|connection| window(connection, id, side, limit))
+    }
+
+    /// Returns the newest `limit` messages that contain the words, the newest first. The last word may be incomplete.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn search(&self, text: &str, limit: usize) -> Result<Vec<Message>, Error> {
+        let Some(query) = Query::new(text) else { return Ok(vec![]) };
+        self.read(|connection| search(connection, &query, limit))
+    }
+
+    /// Reads from one state of the file.
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        let transaction = self.connection.unchecked_transaction().map_err(Error::from);
+        self.noting(transaction.and_then(|transaction| read(&transaction)))
+    }
+
+    /// Makes the next start check the file if a read or a write found damage.
+    pub(crate) fn noting<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.inspect_err(|error| {
+            if error.is_damage() {
+                damage::note(&self.path);
+            }
+        })
+    }
+}
+
+fn saved(connection: &Connection) -> Result<Saved, Error> {
+    let mut outbox = connection.prepare_cached("SELECT request FROM outbox ORDER BY n")?;
+    let outbox = outbox.query_map((), |row| row.get::<_, String>(0))?;
+    let mut saved = Saved::default();
+    for request in outbox {
+        // A request that this version can't read waits for a later one.
+        saved.outbox.extend(queued(&request?));
+    }
+    let mut held = connection.prepare("SELECT id, held_seq FROM conversation WHERE held_seq IS NOT NULL")?;
+    let mut held = held.query(())?;
+    while let Some(row) = held.next()? {
+        saved.held.insert(id_of(&row.get::<_, String>(0)?)?, seq_of(row.get(1)?)?);
+    }
+    let caught_up = "SELECT value FROM meta WHERE key = 'caught_up'";
+    let caught_up: Option<i64> = connection.query_row(caught_up, (), |row| row.get(0)).optional()?;
+    saved.caught_up = caught_up.map(Timestamp::from_millis);
+    Ok(saved)
+}
+
+fn chats(connection: &Connection) -> Result<Vec<Conversation>, Error> {
+    let list = "SELECT listed FROM conversation WHERE sent_at IS NOT NULL ORDER BY sent_at DESC, id";
+    let mut list = connection.prepare_cached(list)?;
+    let rows = list.query_map((), |row| row.get::<_, String>(0))?;
+    rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
+}
+
+fn window(connection: &Connection, id: &ConversationId, side: Side, limit: usize) -> Result<Window, Error> {
+    let Some(num) = number_of(connection, id)? else { return Ok(Window::default()) };
+    let (from, to, order) = match side {
+        Side::Newest => (key_of(num, 0), key_of(num + 1, 0), "DESC"),
+        Side::Before(seq) => (key_of(num, 0), key_of(num, seq.value()), "DESC"),
+        Side::After(seq) => (key_of(num, seq.next().value()), key_of(num + 1, 0), "ASC"),
+    };
+    let page = "SELECT value FROM message WHERE key >= ? AND key < ? AND sent_at IS NOT NULL ORDER BY key";
+    let mut page = connection.prepare_cached(&format!("{page} {order} LIMIT ?"))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = page.query(params![from, to, limit])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        messages.extend(message_of(&row.get::<_, String>(0)?)?);
+    }
+    messages.sort_unstable_by_key(|message| message.seq);
+    Ok(Window { messages, spans: spans_of(connection, num)? })
+}
+
+fn search(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Message>, Error> {
+    let words = query.words.iter().map(|word| format!("\"{word}\" "));
+    let words: String = words.chain([format!("\"{}\"*", query.prefix)]).collect();
+    let mut hits = connection.prepare_cached(
+        "SELECT value FROM message INDEXED BY message_sent CROSS JOIN conversation ON num = key / 4294967296
+         WHERE message.sent_at IS NOT NULL AND key IN (SELECT rowid FROM search WHERE search MATCH ?)
+         ORDER BY message.sent_at DESC, id, key LIMIT ? OFFSET ?",
+    )?;
+    let mut found = Vec::new();
+    for page in 0.. {
+        let values = hits.query_map(params![words, HITS, page * HITS], |row| row.get::<_, String>(0))?;
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        for value in &values {
+            found.extend(message_of(value)?.filter(|message| query.has_runs(&message.body)));
+        }
+        if values.len() < HITS || found.len() >= limit {
+            break;
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+fn message_of(value: &str) -> Result<Option<Message>, Error> {
+    Ok(serde_json::from_str::<Folded>(value)?.message().cloned())
+}
