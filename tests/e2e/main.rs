@@ -4,6 +4,7 @@
 mod backend;
 mod changes;
 mod channels;
+mod chat;
 mod client;
 mod connecting;
 mod devices;

@@ -188,8 +188,13 @@ impl Chat {
 impl Chat {
     async fn on_lines(&self) -> Result<()> {
         self.opened.notified().await;
-        let mut lines = BufReader::new(stdin()).lines();
-        while let Some(line) = lines.next_line().await? {
+        // Not `lines`: a byte that is not UTF-8 would end the program, and the messages in the outbox with it.
+        let mut lines = BufReader::new(stdin()).split(b'\n');
+        while let Ok(Some(line)) =
+            lines.next_segment().await.inspect_err(|error| println!("!! standard input: {error}"))
+        {
+            let line = String::from_utf8_lossy(&line);
+            let line = line.trim_end_matches('\r');
             let done = match line.strip_prefix('/') {
                 Some(command) => self.command(command).await,
                 None if line.is_empty() => {

@@ -39,7 +39,7 @@ pub use fault::Fault;
 pub use gate::{Gate, Passed};
 pub use in_process::{InProcess, Limits, file_event, frame_of, message, to_event, up_to};
 #[cfg(feature = "server")]
-pub use server::{ConnectError, Frame, Network, Phone, Proxy, TestServer, programs};
+pub use server::{ConnectError, Frame, Network, Phone, Proxy, TestServer, example, programs};
 pub use story::events_tell_one_story;
 pub use workbench::{Workbench, message_to_bob};
 

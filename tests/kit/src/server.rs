@@ -14,7 +14,7 @@ use local::{Logs, Options, Server, StreamLimits, Switches};
 pub use network::Network;
 pub use phone::{ConnectError, Frame, Phone};
 use programs::pigeonhole;
-pub use programs::programs;
+pub use programs::{example, programs};
 pub use proxy::Proxy;
 use serde_json::Value;
 use tokio::time::timeout;

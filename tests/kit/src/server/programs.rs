@@ -18,6 +18,11 @@ pub(super) fn pigeonhole() -> &'static Path {
     PROGRAM.get_or_init(|| build(&["--bin", "pigeonhole"]).join("pigeonhole"))
 }
 
+/// Returns an example of the Rust client.
+pub fn example(name: &str) -> PathBuf {
+    build(&["--example", name]).join("examples").join(name)
+}
+
 /// Returns the folder: `target/debug` for a test in `target/debug/deps`, `target/release` for a program there.
 fn build(what: &[&str]) -> PathBuf {
     let this = std::env::current_exe().expect("a test knows its own path");
