@@ -193,6 +193,28 @@ fn what_no_default_can_be_right_for_must_be_named_by_who_deploys() {
     assert_eq!(without_default, ["JwksUrl", "TokenIssuer", "TokenAudience", "LogKey"]);
 }
 
+/// `send` and `group` cost the most, and a flood of them must leave the account's concurrency to the other functions.
+#[test]
+fn the_functions_send_and_group_have_reserved_concurrency_by_default() {
+    let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    let block = |name: &str| {
+        let lines = text.split(&format!("\n  {name}:\n")).nth(1).unwrap().lines();
+        lines.take_while(|line| line.starts_with("   ")).map(str::trim).collect::<Vec<_>>().join(" ")
+    };
+    for (function, parameter, default) in
+        [("SendFunction", "SendConcurrency", "300"), ("GroupFunction", "GroupConcurrency", "100")]
+    {
+        assert!(block(parameter).contains(&format!("Default: {default} ")), "{parameter}");
+        let reserved = format!("!If [Has{parameter}, !Ref {parameter}, !Ref AWS::NoValue]");
+        let property = format!(
+            "ReservedConcurrentExecutions: !If - HasReservedConcurrency - !Ref ReservedConcurrency - {reserved} "
+        );
+        assert!(block(function).contains(&property), "{function}");
+        let condition = format!("\n  Has{parameter}: !Not [!Equals [!Ref {parameter}, -1]]\n");
+        assert!(text.contains(&condition), "{condition}");
+    }
+}
+
 #[test]
 fn the_bucket_is_kept_closed_and_encrypted() {
     let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();

@@ -242,8 +242,10 @@ async fn who_joins_sees_what_comes_and_who_leaves_what_came() {
     assert_eq!((&carols["first_seq"], &carols["unread"], &carols["read_seq"]), (&json!(4), &json!(0), &json!(3)));
     // About something that she does not see.
     bench.ok("alice", frame("edit", &group, &json!({"seq": 2, "client_msg_id": "e1", "body": "secret"}))).await;
-    bench.ok("alice", say(&group, "m2", "after")).await;
+    let reply = json!({"client_msg_id": "m2", "kind": "text", "body": "after", "reply_to": 2});
+    bench.ok("alice", frame("send", &group, &reply)).await;
     let seen = bench.ok("carol", frame("history", &group, &json!({}))).await;
+    assert_eq!(seen["messages"][2]["reply_to"], 2, "below her first entry");
     assert_eq!((&seen["first_seq"], &seen["more"], &seen["members"]), (&json!(4), &json!(false), &json!([])));
     let edit = &seen["messages"][1];
     assert_eq!(
