@@ -6,16 +6,17 @@ use std::time::Duration;
 use domain::{Counted, Failure, Filled, Head, Marks, Membership, Rate};
 use store::inbox::{self, Mark, Update};
 use store::{Store, messages};
+use tokio::time::Instant;
 use wire::{ConversationId, ReadResult, Refusal, Seq, Timestamp, UserId};
 
 use crate::Actions;
-use crate::retry::{Attempt, retry};
+use crate::retry::{Attempt, retry_until};
 
 /// Steps of a mark in one request: of a way that is longer, the next request goes on where this one ends.
 const STEPS_MAX: u32 = 5;
 
 /// The time in which a client without a reply repeats its request, except for its last tries.
-const REPEATED_WITHIN: Duration = Duration::from_mins(1);
+pub(crate) const REPEATED_WITHIN: Duration = Duration::from_mins(1);
 /// Repetitions of one mark for which one process sends receipts again.
 const REPEATS: Rate = Rate { burst: 1, pause: Duration::from_secs(5) };
 
@@ -57,13 +58,25 @@ impl Repeats {
             Mark::Read => row.read_at,
         };
         let seq = mark_of(row, *mark);
-        if seq > *from {
-            return true;
-        }
-        if !row.is_raised_since(seq, raised_at, now.minus(REPEATED_WITHIN)) {
-            return false;
-        }
-        let key = (row.user_id.clone(), row.conversation_id.clone());
+        seq > *from
+            || (row.is_raised_since(seq, raised_at, now.minus(REPEATED_WITHIN))
+                && self.count(&row.user_id, &row.conversation_id, now))
+    }
+
+    /// As `admit`, for the mark of a channel's member that did not rise now.
+    pub(crate) fn admit_again(
+        &self,
+        user: &UserId,
+        channel: &ConversationId,
+        raised_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> bool {
+        raised_at.is_some_and(|at| at >= now.minus(REPEATED_WITHIN)) && self.count(user, channel, now)
+    }
+
+    /// Counts one repetition. Returns false above [`REPEATS`].
+    fn count(&self, user: &UserId, conversation: &ConversationId, now: Timestamp) -> bool {
+        let key = (user.clone(), conversation.clone());
         // After a panic, the value is still a list of times.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).count(&REPEATS, &key, now).is_ok()
     }
@@ -80,9 +93,9 @@ pub(crate) async fn raise(
     (seq, mark): (Seq, Mark),
     touch: impl AsyncFn(Option<Membership>) -> Result<Option<Membership>, Failure>,
 ) -> Result<Raised, Failure> {
-    let (mut known, mut from) = (None, None);
+    let (mut known, mut from, mut until) = (None, None, None);
     for _ in 0..STEPS_MAX {
-        let raised = step(actions, user, conversation, (seq, mark), known, &touch).await?;
+        let raised = step(actions, user, conversation, (seq, mark), (known, &mut until), &touch).await?;
         let from = *from.get_or_insert(raised.from);
         if mark_of(&raised.row, mark) >= seq.min(raised.row.end.seq) {
             return Ok(Raised { from, ..raised });
@@ -95,18 +108,19 @@ pub(crate) async fn raise(
 /// Writes once if the mark goes to the last message, as it nearly always does. Otherwise the current row, `known` or
 /// returned by the refused write, determines what to count and to write.
 ///
-/// A row that is behind the requested `seq` is touched first, once.
+/// A row that is behind the requested `seq` is touched first, once. All steps of a request share the end of the retries,
+/// `until`.
 async fn step(
     actions: &Actions,
     user: &UserId,
     conversation: &ConversationId,
     (seq, mark): (Seq, Mark),
-    mut known: Option<Membership>,
+    (mut known, until): (Option<Membership>, &mut Option<Instant>),
     touch: &impl AsyncFn(Option<Membership>) -> Result<Option<Membership>, Failure>,
 ) -> Result<Raised, Failure> {
     let (store, now) = (&actions.store, actions.now());
     let mut is_touched = false;
-    retry(&mut 0, async || {
+    retry_until(until, async || {
         let before = known.take();
         let update = match &before {
             None => inbox::catch_up(store, user, conversation, seq, mark, now).await?,

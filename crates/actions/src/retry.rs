@@ -37,9 +37,25 @@ pub async fn retry<T>(
 pub(crate) async fn retry_times<T>(
     tries_max: u32,
     conflicts: &mut u64,
+    attempt: impl AsyncFnMut() -> Result<Attempt<T>, Failure>,
+) -> Result<T, Failure> {
+    attempts(tries_max, &mut None, conflicts, attempt).await
+}
+
+/// Retries one of several writes of a request. The first write that loses sets `until`, the end of the retries of all.
+pub(crate) async fn retry_until<T>(
+    until: &mut Option<Instant>,
+    attempt: impl AsyncFnMut() -> Result<Attempt<T>, Failure>,
+) -> Result<T, Failure> {
+    attempts(TRIES_MAX, until, &mut 0, attempt).await
+}
+
+async fn attempts<T>(
+    tries_max: u32,
+    until: &mut Option<Instant>,
+    conflicts: &mut u64,
     mut attempt: impl AsyncFnMut() -> Result<Attempt<T>, Failure>,
 ) -> Result<T, Failure> {
-    let mut until = None;
     for tries in 1..=tries_max {
         let wait = match attempt().await? {
             Attempt::Done(done) => return Ok(done),

@@ -1,10 +1,12 @@
 //! Raising a mark, by `ack` and by `read`: one write where nothing is in the way, and the truth where something is.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Fault, Workbench, message_to_bob, up_to};
+use tokio::time::Instant;
 
 #[tokio::test]
 async fn the_last_message_is_acked_and_read_in_one_write_each() {
@@ -47,6 +49,29 @@ async fn a_long_way_is_read_in_steps_and_what_a_request_does_not_come_to_by_the_
     }
     assert_eq!(bench.row("bob")["unread"], 0);
     assert_eq!(bench.posted("alice"), ["receipt.read", "receipt.read"]);
+}
+
+/// Each count takes 150 ms, and each step loses once.
+#[tokio::test]
+async fn all_steps_of_a_request_retry_for_400_ms_together() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    let mut rows = bench.aws.raw_rows("InboxTable");
+    rows.retain(|row| row["user_id"]["S"] == "bob");
+    rows[0]["last_seq"] = json!({"N": "20000"});
+    bench.aws.put_rows("InboxTable", &rows);
+    let writes = AtomicUsize::new(0);
+    bench.aws.fail_if(move |call| match call.operation() {
+        "Query" => Some(Fault::Delayed(Duration::from_millis(150))),
+        // The first write of a step returns the row, the second loses, and the step makes both again.
+        "UpdateItem" => [1, 4].contains(&writes.fetch_add(1, Ordering::Relaxed)).then_some(Fault::Conflict),
+        _ => None,
+    });
+    tokio::time::pause();
+    let began = Instant::now();
+    assert_eq!(bench.refused("bob", up_to("read", &id, 19_999)).await, "conflict");
+    assert!(began.elapsed() < Duration::from_millis(600), "{:?}", began.elapsed());
+    assert_eq!(bench.row("bob")["read_seq"], 5_000, "the next request continues here");
 }
 
 #[tokio::test]

@@ -28,6 +28,8 @@ pub struct ChannelRow {
     /// How many messages there are up to `read_seq`. None of those above it is the member's own, since who posts has
     /// read.
     pub read_counted: u64,
+    /// When a device raised the read mark.
+    pub read_at: Option<Timestamp>,
     pub muted_until: Option<MutedUntil>,
     /// Archived as long as there are no more messages than this.
     pub archived_counted: Option<u64>,
@@ -60,6 +62,7 @@ impl ChannelRow {
             first_seq: row.from_seq,
             read_seq: row.joined_seq.previous(),
             read_counted: head.counted,
+            read_at: None,
             muted_until: None,
             archived_counted: None,
         }

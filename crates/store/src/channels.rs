@@ -266,8 +266,10 @@ async fn end(
 /// The outcome of a write of a member's row.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// The row, after this write or an earlier equal one.
-    Done(ChannelRow),
+    /// The row after this write.
+    Raised(ChannelRow),
+    /// The mark is at this place or above: the row as it is.
+    Unchanged(ChannelRow),
     NotMember,
     /// A transaction was writing the row.
     Busy,
@@ -290,12 +292,12 @@ pub async fn mark_read(
         .expression_attribute_values(":counted", number(counted))
         .expression_attribute_values(":now", number(now.millis()));
     let error = match write.send().await {
-        Ok(written) => return read(table, &written.attributes.unwrap_or_default()).map(Marked::Done),
+        Ok(written) => return read(table, &written.attributes.unwrap_or_default()).map(Marked::Raised),
         Err(error) => error,
     };
     match error.as_service_error() {
         Some(UpdateItemError::ConditionalCheckFailedException(refused)) => match refused.item() {
-            Some(item) => read(table, item).map(Marked::Done),
+            Some(item) => read(table, item).map(Marked::Unchanged),
             None => Ok(Marked::NotMember),
         },
         Some(UpdateItemError::TransactionConflictException(_)) => Ok(Marked::Busy),
@@ -383,6 +385,7 @@ fn read(table: &str, item: &Item) -> Result<ChannelRow, Error> {
         first_seq: row.seq("from_seq")?,
         read_seq: row.seq("read_seq")?,
         read_counted: row.count("read_counted")?,
+        read_at: row.optional("read_at", Reader::time)?,
         muted_until: muted_until(&row)?,
         archived_counted: row.optional("archived_counted", Reader::count)?,
         is_added: row.flag("is_added")?,

@@ -576,6 +576,37 @@ async fn settings_of_a_channel_and_what_its_reader_is_told() {
 }
 
 #[tokio::test]
+async fn a_read_of_a_channel_that_does_not_raise_the_mark_is_told_again_once_in_five_seconds_and_for_a_minute() {
+    let bench = Workbench::default();
+    let id = open(&bench).await;
+    bench.ok("alice", say(&id, "m1", "hi")).await;
+    bench.ok("bob", about("join", &id)).await;
+    bench.ok("alice", say(&id, "m2", "hi")).await;
+    bench.connected("alice").await;
+    bench.started().connected_at("bob", "bob=2", "second").await;
+    let functions = bench.started();
+    let told = || bench.aws.frames("bob=2").iter().filter(|frame| frame["type"] == "receipt.read").count();
+    let ten_times = async || {
+        for _ in 0..10 {
+            functions.ok("bob", up_to("read", &id, 3)).await;
+        }
+    };
+    ten_times().await;
+    assert_eq!(told(), 2, "the mark rose; a repetition may be of a run that stopped before the receipt");
+    assert_eq!(bench.posted("alice"), Vec::<String>::new(), "the author gets no receipt");
+    bench.clock.advance(Duration::from_secs(5));
+    ten_times().await;
+    assert_eq!(told(), 3);
+    bench.clock.advance(Duration::from_mins(1));
+    ten_times().await;
+    bench.ok("bob", up_to("read", &id, 2)).await;
+    assert_eq!(told(), 3);
+    bench.ok("alice", say(&id, "m3", "hi")).await;
+    functions.ok("bob", up_to("read", &id, 4)).await;
+    assert_eq!(told(), 4);
+}
+
+#[tokio::test]
 async fn the_list_shows_nothing_from_after_a_removal() {
     let bench = Workbench::default();
     let id = open(&bench).await;

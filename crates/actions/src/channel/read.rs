@@ -1,7 +1,7 @@
 //! The read mark of a member of a channel.
 
 use deliver::Delivered;
-use domain::{ConnectionId, Failure};
+use domain::{ChannelRow, ConnectionId, Failure, Head};
 use store::channels::{self, Marked};
 use store::{Store, heads, messages};
 use wire::{ConversationId, ReadResult, Receipt, Refusal, Seq, ServerEvent, Timestamp, UserId};
@@ -10,7 +10,8 @@ use crate::Actions;
 use crate::retry::{Attempt, retry};
 use crate::tell;
 
-/// Raises the read mark, and sends it to the user's other connections.
+/// Raises the read mark, and sends it to the user's other connections. A repetition sends it again under the same
+/// conditions as in other conversations.
 pub(crate) async fn read(
     actions: &Actions,
     user: &UserId,
@@ -18,26 +19,39 @@ pub(crate) async fn read(
     channel: &ConversationId,
     seq: Seq,
 ) -> Result<(ReadResult, Vec<Delivered>), Failure> {
-    let (seq, unread) = raise(&actions.store, actions.now(), user, channel, seq).await?;
-    let receipt = Receipt { conversation_id: channel.clone(), user_id: user.clone(), seq, at: actions.now() };
+    let now = actions.now();
+    let Read { row, head, rose } = raise(&actions.store, now, user, channel, seq).await?;
+    let result = ReadResult { unread: row.unread(&head), mentions: None };
+    if !rose && !actions.repeats.admit_again(user, channel, row.read_at, now) {
+        return Ok((result, vec![]));
+    }
+    let receipt = Receipt { conversation_id: channel.clone(), user_id: user.clone(), seq: row.read_seq, at: now };
     let delivered = tell::own(actions, user, ServerEvent::ReceiptRead(receipt), Some(from)).await;
-    Ok((ReadResult { unread, mentions: None }, delivered))
+    Ok((result, delivered))
 }
 
-/// Raises the read mark. Where it stands then, and how many messages are unread.
+/// A read mark at the requested place or above.
+struct Read {
+    row: ChannelRow,
+    head: Head,
+    /// This request raised the mark.
+    rose: bool,
+}
+
 async fn raise(
     store: &Store,
     now: Timestamp,
     user: &UserId,
     channel: &ConversationId,
     seq: Seq,
-) -> Result<(Seq, u64), Failure> {
+) -> Result<Read, Failure> {
     retry(&mut 0, async || {
         let head = heads::get(store, channel).await?.ok_or(Refusal::NotMember)?;
         let seq = seq.min(head.end.seq);
         let counted = if seq == head.end.seq { head.counted } else { messages::counted(store, channel, seq).await? };
         match channels::mark_read(store, user, channel, seq, counted, now).await? {
-            Marked::Done(row) => Ok(Attempt::Done((row.read_seq, row.unread(&head)))),
+            Marked::Raised(row) => Ok(Attempt::Done(Read { row, head, rose: true })),
+            Marked::Unchanged(row) => Ok(Attempt::Done(Read { row, head, rose: false })),
             Marked::NotMember => Err(Refusal::NotMember.into()),
             Marked::Busy => Ok(Attempt::AgainAfterPause),
         }
