@@ -22,7 +22,9 @@ pub(crate) async fn read(
     let now = actions.now();
     let Read { row, head, rose } = raise(&actions.store, now, user, channel, seq).await?;
     let result = ReadResult { unread: row.unread(&head), mentions: None };
-    if !rose && !actions.repeats.admit_again(user, channel, row.read_at, now) {
+    // The author's own post raises the mark too.
+    let raised_at = row.read_at.max((row.read_seq >= head.end.seq).then_some(head.end.sent_at));
+    if !rose && !actions.repeats.admit_again(user, channel, raised_at, now) {
         return Ok((result, vec![]));
     }
     let receipt = Receipt { conversation_id: channel.clone(), user_id: user.clone(), seq: row.read_seq, at: now };
