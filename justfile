@@ -128,6 +128,10 @@ bench *ARGS:
 bench-store:
     cargo run --package pigeonhole-store --example budgets
 
+# Kill a process that writes a client's message store, and cut its journal at each byte and its turns at each step. An hour
+kills kills="10000":
+    PIGEONHOLE_KILLS={{kills}} PIGEONHOLE_CUT_BYTES=1 PIGEONHOLE_STEPS=1 cargo test --package pigeonhole-store --lib kills -- --nocapture
+
 # Attack after attack: how much slower other chats get, and what each attack costs: all, or --attack NAME. Half an hour
 attack *ARGS:
     @# Two ends of each of 2,000 sockets are open files.
@@ -161,7 +165,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc package-check samples-check "deploy-check --all" hostile attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc package-check samples-check "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

@@ -1,5 +1,6 @@
 //! Drafts of messages and the settings of groups, before they enter the outbox.
 
+use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
 use wire::{
     AllowedTo, ClientMsgId, ConversationKind, CreateRequest, HistoryFrom, JoinBy, Message, Seq, System, Target, Title,
@@ -22,13 +23,15 @@ pub const EVERYBODY: &str = "*";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Draft {
     /// The text.
     pub body: String,
     /// The message that this one replies to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
     /// The mentioned users.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<UserId>,
 }
 

@@ -32,7 +32,7 @@ pub use moment::Moment;
 pub use saved::{Outgoing, Queued, Saved, StorageChange};
 pub use session::Core;
 pub use stats::Stats;
-pub use store::{Folded, MemStore, Span, Tables, Window, Write, apply, order_of_chats};
+pub use store::{Folded, KnownMember, MemStore, Span, Tables, Window, Write, apply, order_of_chats};
 pub use timeline::{Readers, Tick, Timeline, TimelineEntry, Unsent};
 pub use timing::Timing;
 pub use turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup, Step};

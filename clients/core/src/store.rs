@@ -8,11 +8,14 @@ mod memory;
 
 use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
-use wire::{Conversation, ConversationId, HistoryResult, Kind, LastMessage, Message, Seq, Side, UserId};
+use wire::{
+    Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq, Side,
+    Target, UserId,
+};
 
 pub use memory::MemStore;
 
-use crate::group::EVERYBODY;
+use crate::group::{Draft, EVERYBODY};
 use crate::saved::StorageChange;
 use crate::timeline::changes::{Changes, keep_text};
 
@@ -43,8 +46,67 @@ pub enum Write {
         /// In a group, the number of those that mention the user.
         mentions: Option<u64>,
     },
+    /// The marks of members. A mark only rises.
+    Marks {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The members whose marks came.
+        members: Vec<Member>,
+    },
+    /// All members of a group, in place of the stored ones. Their marks stay.
+    Members {
+        /// The group.
+        conversation_id: ConversationId,
+        /// The pages of `members`, together.
+        members: Vec<GroupMember>,
+    },
+    /// A text that the user has not sent yet.
+    Draft {
+        /// Where the user writes.
+        target: Target,
+        /// `None`: the text was sent or removed.
+        draft: Option<Draft>,
+    },
+    /// The file of a message's attachment on this device. Each message has a file of its own.
+    Place {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The message.
+        seq: Seq,
+        /// `None`: the file no longer exists.
+        path: Option<String>,
+    },
+    /// The client removed a file that was no longer needed.
+    Removed(String),
+    /// The user can no longer see the entries below `first_seq`. The store removes them for good.
+    Floor {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The first entry that the user can see.
+        first_seq: Seq,
+    },
+    /// The store removes the messages below `first_seq`, to save space. The client can request this gap again.
+    Trim {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The first message that stays.
+        first_seq: Seq,
+    },
     /// A change that the session saves.
     Change(StorageChange),
+}
+
+/// A member of a conversation, as far as the store knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownMember {
+    /// The member.
+    pub user_id: UserId,
+    /// The role and the entry of the join, in a group whose list of members came.
+    pub joined: Option<(Role, Seq)>,
+    /// A device of the member has received every entry up to this one.
+    pub delivered_seq: Seq,
+    /// The member has read every entry up to this one.
+    pub read_seq: Seq,
 }
 
 /// A range of `seq` that the store has without a gap.
@@ -179,6 +241,60 @@ pub trait Tables {
     /// The row can't be written.
     fn set_row(&mut self, row: &Conversation) -> Result<(), Self::Error>;
 
+    /// Returns the first entry that the user can see, or zero.
+    ///
+    /// # Errors
+    /// The row can't be read.
+    fn floor(&mut self, id: &ConversationId) -> Result<Seq, Self::Error>;
+
+    /// Hides all messages below a new floor. The store removes them and their files now or later.
+    ///
+    /// # Errors
+    /// The row can't be written.
+    fn set_floor(&mut self, id: &ConversationId, first_seq: Seq) -> Result<(), Self::Error>;
+
+    /// Removes all messages below `first_seq`. Their files are no longer needed.
+    ///
+    /// # Errors
+    /// The rows can't be written.
+    fn remove_below(&mut self, id: &ConversationId, first_seq: Seq) -> Result<(), Self::Error>;
+
+    /// Returns a conversation's members, in the order of their ids.
+    ///
+    /// # Errors
+    /// The rows can't be read.
+    fn members(&mut self, id: &ConversationId) -> Result<Vec<KnownMember>, Self::Error>;
+
+    /// Replaces a conversation's members.
+    ///
+    /// # Errors
+    /// The rows can't be written.
+    fn set_members(&mut self, id: &ConversationId, members: &[KnownMember]) -> Result<(), Self::Error>;
+
+    /// Replaces or removes a draft.
+    ///
+    /// # Errors
+    /// The row can't be written.
+    fn set_draft(&mut self, target: &Target, draft: Option<&Draft>) -> Result<(), Self::Error>;
+
+    /// Returns the file of a message's attachment.
+    ///
+    /// # Errors
+    /// The row can't be read.
+    fn place(&mut self, id: &ConversationId, seq: Seq) -> Result<Option<String>, Self::Error>;
+
+    /// Replaces the file of a message's attachment.
+    ///
+    /// # Errors
+    /// The row can't be written.
+    fn set_place(&mut self, id: &ConversationId, seq: Seq, path: Option<&str>) -> Result<(), Self::Error>;
+
+    /// Adds a file that is no longer needed, or removes the file from the list of those.
+    ///
+    /// # Errors
+    /// The row can't be written.
+    fn set_unneeded(&mut self, path: &str, is_unneeded: bool) -> Result<(), Self::Error>;
+
     /// Saves a change of the session.
     ///
     /// # Errors
@@ -201,6 +317,7 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
             for entry in &page.messages {
                 fold(tables, me, entry, true)?;
             }
+            raise(tables, conversation_id, &page.members)?;
             match span_of(*side, page) {
                 Some(span) => add_span(tables, conversation_id, span),
                 None => Ok(()),
@@ -208,14 +325,29 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
         }
         Write::Row(row) => match tables.row(&row.conversation_id)? {
             Some(known) if known.last_seq > row.last_seq => Ok(()),
-            _ => tables.set_row(row),
+            _ => list(tables, row.clone()),
         },
         Write::Read { conversation_id, seq, unread, mentions } => match tables.row(conversation_id)? {
             Some(row) if row.read_seq < *seq => {
-                tables.set_row(&Conversation { read_seq: *seq, unread: *unread, mentions: *mentions, ..row })
+                list(tables, Conversation { read_seq: *seq, unread: *unread, mentions: *mentions, ..row })
             }
             _ => Ok(()),
         },
+        Write::Marks { conversation_id, members } => raise(tables, conversation_id, members),
+        Write::Members { conversation_id, members } => replace(tables, conversation_id, members),
+        Write::Draft { target, draft } => tables.set_draft(target, draft.as_ref()),
+        Write::Place { conversation_id, seq, path } => place(tables, conversation_id, *seq, path.as_deref()),
+        Write::Removed(path) => tables.set_unneeded(path, false),
+        Write::Floor { conversation_id, first_seq } if tables.floor(conversation_id)? < *first_seq => {
+            tables.set_floor(conversation_id, *first_seq)?;
+            cut_spans(tables, conversation_id, *first_seq)?;
+            tables.row(conversation_id)?.map_or(Ok(()), |row| list(tables, row))
+        }
+        Write::Floor { .. } => Ok(()),
+        Write::Trim { conversation_id, first_seq } => {
+            tables.remove_below(conversation_id, *first_seq)?;
+            cut_spans(tables, conversation_id, *first_seq)
+        }
         Write::Change(change) => tables.save(change),
     }
 }
@@ -236,6 +368,9 @@ fn fold<T: Tables>(tables: &mut T, me: &UserId, entry: &Message, from_page: bool
         (true, None) => return Ok(()),
         (false, _) => entry.seq,
     };
+    if seq < tables.floor(id)? {
+        return Ok(());
+    }
     let mut folded = tables.folded(id, seq)?.unwrap_or_default();
     if is_change {
         folded.change(entry, me);
@@ -243,6 +378,12 @@ fn fold<T: Tables>(tables: &mut T, me: &UserId, entry: &Message, from_page: bool
         folded.hold(entry.clone(), from_page);
     }
     tables.set_folded(id, seq, &folded)?;
+    if !has_media(&folded)
+        && let Some(path) = tables.place(id, seq)?
+    {
+        tables.set_place(id, seq, None)?;
+        tables.set_unneeded(&path, true)?;
+    }
     let Some(row) = tables.row(id)?.filter(|row| row.last_message.seq == seq) else { return Ok(()) };
     let last_message = match folded.message() {
         Some(message) => last_message(message),
@@ -271,9 +412,75 @@ fn span_of(side: Side, page: &HistoryResult) -> Option<Span> {
 }
 
 fn add_span<T: Tables>(tables: &mut T, id: &ConversationId, new: Span) -> Result<(), T::Error> {
+    let new = Span { from: new.from.max(tables.floor(id)?), ..new };
+    if new.from > new.to {
+        return Ok(());
+    }
     let old = tables.spans(id)?;
     let spans = new.joined(&old);
     if spans == old { Ok(()) } else { tables.set_spans(id, &spans) }
+}
+
+fn cut_spans<T: Tables>(tables: &mut T, id: &ConversationId, first_seq: Seq) -> Result<(), T::Error> {
+    let spans = tables.spans(id)?.into_iter().filter(|span| span.to >= first_seq);
+    let spans: Vec<Span> = spans.map(|span| Span { from: span.from.max(first_seq), ..span }).collect();
+    tables.set_spans(id, &spans)
+}
+
+fn has_media(folded: &Folded) -> bool {
+    folded.message().is_some_and(|message| message.media.is_some())
+}
+
+fn place<T: Tables>(tables: &mut T, id: &ConversationId, seq: Seq, path: Option<&str>) -> Result<(), T::Error> {
+    let Some(path) = path else { return tables.set_place(id, seq, None) };
+    // The message can be deleted while its file comes.
+    if !tables.folded(id, seq)?.is_some_and(|folded| has_media(&folded)) {
+        return tables.set_unneeded(path, true);
+    }
+    if let Some(old) = tables.place(id, seq)?.filter(|old| old != path) {
+        tables.set_unneeded(&old, true)?;
+    }
+    tables.set_place(id, seq, Some(path))
+}
+
+fn raise<T: Tables>(tables: &mut T, id: &ConversationId, came: &[Member]) -> Result<(), T::Error> {
+    if came.is_empty() {
+        return Ok(());
+    }
+    let mut members = tables.members(id)?;
+    for Member { user_id, delivered_seq, read_seq } in came {
+        let (delivered_seq, read_seq) = (*delivered_seq, *read_seq);
+        match members.iter_mut().find(|member| member.user_id == *user_id) {
+            Some(known) => {
+                known.delivered_seq = known.delivered_seq.max(delivered_seq);
+                known.read_seq = known.read_seq.max(read_seq);
+            }
+            None => members.push(KnownMember { user_id: user_id.clone(), joined: None, delivered_seq, read_seq }),
+        }
+    }
+    tables.set_members(id, &members)
+}
+
+fn replace<T: Tables>(tables: &mut T, id: &ConversationId, came: &[GroupMember]) -> Result<(), T::Error> {
+    let known = tables.members(id)?;
+    let marks = |user_id: &UserId| {
+        let member = known.iter().find(|member| member.user_id == *user_id);
+        member.map_or((Seq::ZERO, Seq::ZERO), |member| (member.delivered_seq, member.read_seq))
+    };
+    let members = came.iter().map(|GroupMember { user_id, role, joined_seq }| {
+        let (delivered_seq, read_seq) = marks(user_id);
+        KnownMember { user_id: user_id.clone(), joined: Some((*role, *joined_seq)), delivered_seq, read_seq }
+    });
+    tables.set_members(id, &members.collect::<Vec<_>>())
+}
+
+/// Replaces a row of the chat list, without the text of a message that the user can no longer see.
+fn list<T: Tables>(tables: &mut T, mut row: Conversation) -> Result<(), T::Error> {
+    if row.last_message.seq < tables.floor(&row.conversation_id)? {
+        row.last_message.preview.clear();
+        row.last_message.system = None;
+    }
+    tables.set_row(&row)
 }
 
 /// Brings the chat list up to a new entry. A new conversation waits for its row from the server.
@@ -289,7 +496,7 @@ fn listed<T: Tables>(tables: &mut T, me: &UserId, entry: &Message) -> Result<(),
         let names_me = entry.mentions.iter().any(|user| user == me || *user == EVERYBODY);
         row.mentions = row.mentions.map(|mentions| mentions + u64::from(names_me));
     }
-    tables.set_row(&row)
+    list(tables, row)
 }
 
 fn last_message(message: &Message) -> LastMessage {

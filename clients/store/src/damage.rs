@@ -41,9 +41,18 @@ pub(crate) fn forget(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames the damaged file. Returns the requests of its outbox that can be read, as their JSON.
-pub(crate) fn set_aside(path: &Path) -> io::Result<Vec<String>> {
-    let outbox = outbox(path).unwrap_or_default();
+/// Unsent texts from a damaged file, as JSON.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The `client_msg_id` and the request of each row of the outbox.
+    pub(crate) outbox: Vec<(String, String)>,
+    /// The target and the text of each draft.
+    pub(crate) drafts: Vec<(String, String)>,
+}
+
+/// Renames the damaged file. Returns what can be read of that which no server has.
+pub(crate) fn set_aside(path: &Path) -> io::Result<Found> {
+    let found = found(path).unwrap_or_default();
     fs::rename(path, copy_of(path))?;
     for end in JOURNALS {
         match fs::rename(beside(path, end), beside(&copy_of(path), end)) {
@@ -51,14 +60,22 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<Vec<String>> {
             _ => {}
         }
     }
-    Ok(outbox)
+    Ok(found)
+}
+
+fn found(path: &Path) -> rusqlite::Result<Found> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let rows = |select| rows(&connection, select).unwrap_or_default();
+    Ok(Found {
+        outbox: rows("SELECT client_msg_id, request FROM outbox ORDER BY n"),
+        drafts: rows("SELECT target, value FROM draft"),
+    })
 }
 
 /// Reads row by row, up to the first that can't be read.
-fn outbox(path: &Path) -> rusqlite::Result<Vec<String>> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let mut select = connection.prepare("SELECT request FROM outbox ORDER BY n")?;
-    let rows = select.query_map((), |row| row.get(0))?;
+fn rows(connection: &Connection, select: &str) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut select = connection.prepare(select)?;
+    let rows = select.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.map_while(Result::ok).collect())
 }
 

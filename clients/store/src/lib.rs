@@ -3,8 +3,10 @@
 
 mod damage;
 mod error;
+mod later;
 mod reader;
 mod rows;
+mod trim;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -42,7 +44,7 @@ impl Store {
     /// end belong to the store. On unix, only the user of the program may read the messages.
     ///
     /// A damaged file becomes `.broken`, in place of an earlier one, and a later call removes the copy after 7 days.
-    /// The new store has only the requests of the outbox that could be read. The whole file is checked only if an
+    /// The new store has only the outbox and the drafts, as far as they could be read. The whole file is checked only if an
     /// earlier call found damage, because that reads all of it.
     ///
     /// # Errors
@@ -63,12 +65,15 @@ impl Store {
         remove_old_copy(path);
         let (connection, set_aside) = match connect(path, me, migrations) {
             Err(error) if error.is_damage() => {
-                let outbox = set_aside(path)?;
+                let found = set_aside(path)?;
                 let mut connection = connect(path, me, migrations)?;
                 let transaction = connection.transaction()?;
                 let mut rows = Rows::new(&transaction);
-                for request in outbox {
-                    rows.queue(&request)?;
+                for (client_msg_id, request) in &found.outbox {
+                    rows.queue(client_msg_id, request)?;
+                }
+                for (target, draft) in &found.drafts {
+                    rows.draft(target, draft)?;
                 }
                 transaction.commit()?;
                 (connection, Some(damage::copy_of(path)))
@@ -101,6 +106,34 @@ impl Store {
         self.noting(result)
     }
 
+    /// Removes at most 500 messages: those below a floor, or else old ones while the store has more than `messages_max`.
+    /// An app calls this while it is idle, and again while the result is `true`.
+    ///
+    /// An old message was read, and is not among the newest 200 of its conversation. The conversation whose last message
+    /// is the oldest loses its messages first. These messages are a gap, which the client can request again.
+    ///
+    /// # Errors
+    /// Nothing was removed.
+    pub fn tidy(&mut self, messages_max: usize) -> Result<bool, Error> {
+        let result = self.tidied(messages_max);
+        self.noting(result)
+    }
+
+    fn tidied(&mut self, messages_max: usize) -> Result<bool, Error> {
+        let transaction = self.reader.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut rows = Rows::new(&transaction);
+        let has_more = rows.remove_hidden()?;
+        if rows.has_deleted() {
+            transaction.commit()?;
+            self.forget_deleted();
+            return Ok(has_more);
+        }
+        drop(transaction);
+        let Some(trim) = trim::next(&self.reader.connection, messages_max)? else { return Ok(false) };
+        self.commit(&[trim], false)?;
+        Ok(true)
+    }
+
     fn commit(&mut self, writes: &[Write], lasting: bool) -> Result<(), Error> {
         let connection = &mut self.reader.connection;
         connection.pragma_update(None, "synchronous", if lasting { "FULL" } else { "NORMAL" })?;
@@ -115,12 +148,16 @@ impl Store {
             transaction.execute("UPDATE meta SET value = value + 1 WHERE key = 'turn'", ())?;
         }
         transaction.commit()?;
-        self.has_deleted |= has_deleted;
-        if self.has_deleted {
-            // The writes are committed, even if the journal can't be emptied. The next write tries again.
-            self.has_deleted = !self.empty_journal().unwrap_or(false);
+        if has_deleted || self.has_deleted {
+            self.forget_deleted();
         }
         Ok(())
+    }
+
+    /// Removes the journal's copies of deleted texts.
+    fn forget_deleted(&mut self) {
+        // The writes are committed, even if the journal can't be emptied. The next write tries again.
+        self.has_deleted = !self.empty_journal().unwrap_or(false);
     }
 
     /// Writes the journal into the file and empties it. Returns `false` if a reader prevents that.

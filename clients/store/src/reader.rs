@@ -1,13 +1,14 @@
 //! The reads of a store, for its own process and for others.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pigeonhole_core::{Folded, Query, Saved, Window};
+use pigeonhole_core::{Draft, Folded, KnownMember, Query, Saved, Window};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
-use wire::{Conversation, ConversationId, Message, Side, Timestamp, UserId};
+use wire::{Conversation, ConversationId, Message, Seq, Side, Target, Timestamp, UserId};
 
-use crate::rows::{id_of, key_of, number_of, queued, seq_of, spans_of};
+use crate::rows::{floor_of, id_of, key_of, members_of, place_of, queued, seq_of, spans_of};
 use crate::{Error, MIGRATIONS, check_owner, damage, version_of};
 
 /// The number of hits whose texts a search reads in one step.
@@ -91,6 +92,40 @@ impl Reader {
         self.read(|connection| search(connection, &query, limit))
     }
 
+    /// Returns a conversation's members, in the order of their ids.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn members(&self, id: &ConversationId) -> Result<Vec<KnownMember>, Error> {
+        self.read(|connection| members_of(connection, id))
+    }
+
+    /// Returns all drafts.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn drafts(&self) -> Result<BTreeMap<Target, Draft>, Error> {
+        self.read(drafts)
+    }
+
+    /// Returns the file of a message's attachment on this device.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn place(&self, id: &ConversationId, seq: Seq) -> Result<Option<String>, Error> {
+        self.read(|connection| place_of(connection, id, seq))
+    }
+
+    /// Returns the files that the client must remove, in the order of their names. [`Write::Removed`] ends that.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    ///
+    /// [`Write::Removed`]: pigeonhole_core::Write::Removed
+    pub fn unneeded(&self) -> Result<Vec<String>, Error> {
+        self.read(unneeded)
+    }
+
     /// Reads from one state of the file.
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         let transaction = self.connection.unchecked_transaction().map_err(Error::from);
@@ -133,12 +168,26 @@ fn chats(connection: &Connection) -> Result<Vec<Conversation>, Error> {
     rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
 }
 
+fn drafts(connection: &Connection) -> Result<BTreeMap<Target, Draft>, Error> {
+    let mut all = connection.prepare_cached("SELECT target, value FROM draft")?;
+    let rows = all.query_map((), |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let read = |(target, draft): (String, String)| Ok((serde_json::from_str(&target)?, serde_json::from_str(&draft)?));
+    rows.map(|row| read(row?)).collect()
+}
+
+fn unneeded(connection: &Connection) -> Result<Vec<String>, Error> {
+    let mut all = connection.prepare_cached("SELECT path FROM unneeded ORDER BY path")?;
+    let rows = all.query_map((), |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 fn window(connection: &Connection, id: &ConversationId, side: Side, limit: usize) -> Result<Window, Error> {
-    let Some(num) = number_of(connection, id)? else { return Ok(Window::default()) };
+    let Some((num, first_seq)) = floor_of(connection, id)? else { return Ok(Window::default()) };
+    let first = key_of(num, first_seq.value());
     let (from, to, order) = match side {
-        Side::Newest => (key_of(num, 0), key_of(num + 1, 0), "DESC"),
-        Side::Before(seq) => (key_of(num, 0), key_of(num, seq.value()), "DESC"),
-        Side::After(seq) => (key_of(num, seq.next().value()), key_of(num + 1, 0), "ASC"),
+        Side::Newest => (first, key_of(num + 1, 0), "DESC"),
+        Side::Before(seq) => (first, key_of(num, seq.value()), "DESC"),
+        Side::After(seq) => (key_of(num, seq.next().value()).max(first), key_of(num + 1, 0), "ASC"),
     };
     let page = "SELECT value FROM message WHERE key >= ? AND key < ? AND sent_at IS NOT NULL ORDER BY key";
     let mut page = connection.prepare_cached(&format!("{page} {order} LIMIT ?"))?;
@@ -157,7 +206,8 @@ fn search(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Me
     let words: String = words.chain([format!("\"{}\"*", query.prefix)]).collect();
     let mut hits = connection.prepare_cached(
         "SELECT value FROM message INDEXED BY message_sent CROSS JOIN conversation ON num = key / 4294967296
-         WHERE message.sent_at IS NOT NULL AND key IN (SELECT rowid FROM search WHERE search MATCH ?)
+         WHERE message.sent_at IS NOT NULL AND key >= (num << 32) + floor_seq
+         AND key IN (SELECT rowid FROM search WHERE search MATCH ?)
          ORDER BY message.sent_at DESC, id, key LIMIT ? OFFSET ?",
     )?;
     let mut found = Vec::new();

@@ -1,10 +1,14 @@
 //! The rows of the store in `SQLite`, within one transaction.
 
-use pigeonhole_core::{Folded, Queued, Span, StorageChange, Tables, words};
+use pigeonhole_core::{Draft, Folded, KnownMember, Queued, Span, StorageChange, Tables, words};
 use rusqlite::{Connection, OptionalExtension, params};
-use wire::{ClientMsgId, Conversation, ConversationId, MediaId, Seq};
+use wire::{ClientMsgId, Conversation, ConversationId, MediaId, Seq, Target, UserId};
 
 use crate::Error;
+use crate::later::{folded_with_rest, row_with_rest};
+
+/// The number of messages below a floor that one transaction removes. A message takes some tenths of a millisecond.
+pub(crate) const REMOVED_MAX: usize = 500;
 
 pub(crate) struct Rows<'a> {
     connection: &'a Connection,
@@ -22,10 +26,39 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds a request to the outbox, as its JSON.
-    pub(crate) fn queue(&mut self, request: &str) -> Result<(), Error> {
-        let Some(queued) = queued(request) else { return Ok(()) };
+    pub(crate) fn queue(&mut self, client_msg_id: &str, request: &str) -> Result<(), Error> {
         let mut insert = self.connection.prepare_cached("INSERT INTO outbox(client_msg_id, request) VALUES (?, ?)")?;
-        insert.execute(params![queued.client_msg_id.as_str(), request])?;
+        insert.execute([client_msg_id, request])?;
+        Ok(())
+    }
+
+    /// Replaces a draft, as its JSON.
+    pub(crate) fn draft(&mut self, target: &str, draft: &str) -> Result<(), Error> {
+        self.connection.prepare_cached("INSERT OR REPLACE INTO draft VALUES (?, ?)")?.execute([target, draft])?;
+        Ok(())
+    }
+
+    /// Removes messages below floors, up to a limit. Returns `true` if others can remain.
+    pub(crate) fn remove_hidden(&mut self) -> Result<bool, Error> {
+        let keys =
+            "SELECT key FROM conversation CROSS JOIN message ON key >= num << 32 AND key < (num << 32) + floor_seq
+                    WHERE floor_seq > 0 LIMIT ?";
+        let mut keys = self.connection.prepare_cached(keys)?;
+        let keys = keys.query_map([REMOVED_MAX], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+        self.remove(&keys)?;
+        Ok(keys.len() == REMOVED_MAX)
+    }
+
+    fn remove(&mut self, keys: &[i64]) -> Result<(), Error> {
+        for key in keys {
+            let text = self.value(*key)?.and_then(|(_, folded)| Some(folded.message()?.body.clone()));
+            self.index(*key, &text.unwrap_or_default(), "")?;
+            self.connection.prepare_cached("DELETE FROM message WHERE key = ?")?.execute([key])?;
+            let unneeded = "INSERT OR IGNORE INTO unneeded SELECT path FROM place WHERE key = ?";
+            self.connection.prepare_cached(unneeded)?.execute([key])?;
+            self.connection.prepare_cached("DELETE FROM place WHERE key = ?")?.execute([key])?;
+            self.has_deleted = true;
+        }
         Ok(())
     }
 
@@ -43,10 +76,19 @@ impl<'a> Rows<'a> {
         Ok(key_of(self.number(id)?, seq.value()))
     }
 
-    fn value(&self, key: i64) -> Result<Option<Folded>, Error> {
+    /// Returns a message, as its JSON too.
+    fn value(&self, key: i64) -> Result<Option<(String, Folded)>, Error> {
         let mut select = self.connection.prepare_cached("SELECT value FROM message WHERE key = ?")?;
         let value: Option<String> = select.query_row([key], |row| row.get(0)).optional()?;
-        value.map(|value| Ok(serde_json::from_str(&value)?)).transpose()
+        let Some(value) = value else { return Ok(None) };
+        let folded = serde_json::from_str(&value)?;
+        Ok(Some((value, folded)))
+    }
+
+    fn listed(&self, id: &ConversationId) -> Result<Option<String>, Error> {
+        let mut select = self.connection.prepare_cached("SELECT listed FROM conversation WHERE id = ?")?;
+        let listed: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
+        Ok(listed.flatten())
     }
 
     /// Replaces the words by which a search finds a message. The index must get the old words as they were.
@@ -87,23 +129,27 @@ impl Tables for Rows<'_> {
 
     fn folded(&mut self, id: &ConversationId, seq: Seq) -> Result<Option<Folded>, Error> {
         let key = self.key(id, seq)?;
-        self.value(key)
+        Ok(self.value(key)?.map(|(_, folded)| folded))
     }
 
     fn set_folded(&mut self, id: &ConversationId, seq: Seq, folded: &Folded) -> Result<(), Error> {
         let key = self.key(id, seq)?;
         let old = self.value(key)?;
-        if old.as_ref() == Some(folded) {
+        if old.as_ref().is_some_and(|(_, old)| old == folded) {
             return Ok(());
         }
         let text = |folded: &Folded| folded.message().map_or(String::new(), |message| message.body.clone());
-        let (old_text, new_text) = (old.as_ref().map_or(String::new(), text), text(folded));
+        let (old_text, new_text) = (old.as_ref().map_or(String::new(), |(_, old)| text(old)), text(folded));
         let is_deleted = folded.message().is_none_or(|message| message.deleted_at.is_some());
         self.has_deleted |= old.is_some() && (old_text != new_text || is_deleted);
         self.index(key, &old_text, &new_text)?;
         let sent_at = folded.message().map(|message| message.sent_at.millis());
+        let value = match &old {
+            // Fields of a later version can repeat the text.
+            Some((value, old)) if old_text == new_text && !is_deleted => folded_with_rest(value, old, folded)?,
+            _ => serde_json::to_string(folded)?,
+        };
         let replace = "INSERT OR REPLACE INTO message(key, sent_at, value) VALUES (?, ?, ?)";
-        let value = serde_json::to_string(folded)?;
         self.connection.prepare_cached(replace)?.execute(params![key, sent_at, value])?;
         Ok(())
     }
@@ -124,23 +170,99 @@ impl Tables for Rows<'_> {
     }
 
     fn row(&mut self, id: &ConversationId) -> Result<Option<Conversation>, Error> {
-        let mut select = self.connection.prepare_cached("SELECT listed FROM conversation WHERE id = ?")?;
-        let listed: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
-        listed.flatten().map(|listed| Ok(serde_json::from_str(&listed)?)).transpose()
+        self.listed(id)?.map(|listed| Ok(serde_json::from_str(&listed)?)).transpose()
     }
 
     fn set_row(&mut self, row: &Conversation) -> Result<(), Error> {
         let num = self.number(&row.conversation_id)?;
-        let listed = serde_json::to_string(row)?;
+        let listed = match self.listed(&row.conversation_id)? {
+            Some(old) => row_with_rest(&old, row)?,
+            None => serde_json::to_string(row)?,
+        };
         let update = "UPDATE conversation SET listed = ?, sent_at = ? WHERE num = ?";
         let mut update = self.connection.prepare_cached(update)?;
         update.execute(params![listed, row.last_message.sent_at.millis(), num])?;
         Ok(())
     }
 
+    fn floor(&mut self, id: &ConversationId) -> Result<Seq, Error> {
+        Ok(floor_of(self.connection, id)?.map_or(Seq::ZERO, |(_, floor)| floor))
+    }
+
+    fn set_floor(&mut self, id: &ConversationId, first_seq: Seq) -> Result<(), Error> {
+        let num = self.number(id)?;
+        let update = "UPDATE conversation SET floor_seq = ? WHERE num = ?";
+        self.connection.prepare_cached(update)?.execute(params![number(first_seq), num])?;
+        // The row of the list can have such a text, even if no message has it.
+        self.has_deleted = true;
+        self.remove_hidden().map(drop)
+    }
+
+    fn remove_below(&mut self, id: &ConversationId, first_seq: Seq) -> Result<(), Error> {
+        let num = self.number(id)?;
+        let mut keys = self.connection.prepare_cached("SELECT key FROM message WHERE key >= ? AND key < ?")?;
+        let range = [key_of(num, 0), key_of(num, first_seq.value())];
+        let keys = keys.query_map(range, |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+        self.remove(&keys)
+    }
+
+    fn members(&mut self, id: &ConversationId) -> Result<Vec<KnownMember>, Error> {
+        members_of(self.connection, id)
+    }
+
+    fn set_members(&mut self, id: &ConversationId, members: &[KnownMember]) -> Result<(), Error> {
+        let num = self.number(id)?;
+        self.connection.prepare_cached("DELETE FROM member WHERE num = ?")?.execute([num])?;
+        let mut insert = self.connection.prepare_cached("INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?)")?;
+        for KnownMember { user_id, joined, delivered_seq, read_seq } in members {
+            let (role, joined_seq) = joined.as_ref().map(|(role, seq)| (role.as_str(), number(*seq))).unzip();
+            let (delivered_seq, read_seq) = (number(*delivered_seq), number(*read_seq));
+            insert.execute(params![num, user_id.as_str(), role, joined_seq, delivered_seq, read_seq])?;
+        }
+        Ok(())
+    }
+
+    fn set_draft(&mut self, target: &Target, draft: Option<&Draft>) -> Result<(), Error> {
+        let target = serde_json::to_string(target)?;
+        if let Some(draft) = draft {
+            return self.draft(&target, &serde_json::to_string(draft)?);
+        }
+        self.has_deleted |=
+            self.connection.prepare_cached("DELETE FROM draft WHERE target = ?")?.execute([target])? > 0;
+        Ok(())
+    }
+
+    fn place(&mut self, id: &ConversationId, seq: Seq) -> Result<Option<String>, Error> {
+        place_of(self.connection, id, seq)
+    }
+
+    fn set_place(&mut self, id: &ConversationId, seq: Seq, path: Option<&str>) -> Result<(), Error> {
+        let key = self.key(id, seq)?;
+        match path {
+            Some(path) => {
+                let replace = "INSERT OR REPLACE INTO place VALUES (?, ?)";
+                self.connection.prepare_cached(replace)?.execute(params![key, path])?
+            }
+            None => self.connection.prepare_cached("DELETE FROM place WHERE key = ?")?.execute([key])?,
+        };
+        Ok(())
+    }
+
+    fn set_unneeded(&mut self, path: &str, is_unneeded: bool) -> Result<(), Error> {
+        let change = if is_unneeded {
+            "INSERT OR IGNORE INTO unneeded VALUES (?)"
+        } else {
+            "DELETE FROM unneeded WHERE path = ?"
+        };
+        self.connection.prepare_cached(change)?.execute([path])?;
+        Ok(())
+    }
+
     fn save(&mut self, change: &StorageChange) -> Result<(), Error> {
         match change {
-            StorageChange::Queued(queued) => self.queue(&serde_json::to_string(queued)?)?,
+            StorageChange::Queued(queued) => {
+                self.queue(queued.client_msg_id.as_str(), &serde_json::to_string(queued)?)?;
+            }
             StorageChange::Done(client_msg_id) => {
                 let first = "DELETE FROM outbox WHERE n = (SELECT min(n) FROM outbox WHERE client_msg_id = ?)";
                 self.connection.prepare_cached(first)?.execute([client_msg_id.as_str()])?;
@@ -185,6 +307,41 @@ pub(crate) fn number_of(connection: &Connection, id: &ConversationId) -> Result<
     Ok(select.query_row([id.as_str()], |row| row.get(0)).optional()?)
 }
 
+/// Returns the number and the floor of a conversation.
+pub(crate) fn floor_of(connection: &Connection, id: &ConversationId) -> Result<Option<(i64, Seq)>, Error> {
+    let mut select = connection.prepare_cached("SELECT num, floor_seq FROM conversation WHERE id = ?")?;
+    let row: Option<(i64, i64)> = select.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    row.map(|(num, floor)| Ok((num, seq_of(floor)?))).transpose()
+}
+
+pub(crate) fn members_of(connection: &Connection, id: &ConversationId) -> Result<Vec<KnownMember>, Error> {
+    let mut select = connection.prepare_cached(
+        "SELECT user_id, role, joined_seq, delivered_seq, read_seq FROM conversation JOIN member USING (num)
+         WHERE id = ? ORDER BY user_id",
+    )?;
+    let mut rows = select.query([id.as_str()])?;
+    let mut members = Vec::new();
+    while let Some(row) = rows.next()? {
+        let joined: (Option<String>, Option<i64>) = (row.get(1)?, row.get(2)?);
+        members.push(KnownMember {
+            user_id: user_of(row.get(0)?)?,
+            joined: match joined {
+                (Some(role), Some(seq)) => Some((serde_json::from_value(role.into())?, seq_of(seq)?)),
+                _ => None,
+            },
+            delivered_seq: seq_of(row.get(3)?)?,
+            read_seq: seq_of(row.get(4)?)?,
+        });
+    }
+    Ok(members)
+}
+
+pub(crate) fn place_of(connection: &Connection, id: &ConversationId, seq: Seq) -> Result<Option<String>, Error> {
+    let Some(num) = number_of(connection, id)? else { return Ok(None) };
+    let mut select = connection.prepare_cached("SELECT path FROM place WHERE key = ?")?;
+    Ok(select.query_row([key_of(num, seq.value())], |row| row.get(0)).optional()?)
+}
+
 pub(crate) fn spans_of(connection: &Connection, num: i64) -> Result<Vec<Span>, Error> {
     let mut select = connection.prepare_cached("SELECT from_seq, to_seq FROM span WHERE num = ? ORDER BY from_seq")?;
     let mut rows = select.query([num])?;
@@ -210,4 +367,8 @@ pub(crate) fn seq_of(value: i64) -> Result<Seq, Error> {
 
 pub(crate) fn id_of(text: &str) -> Result<ConversationId, Error> {
     ConversationId::parse(text).map_err(|_| Error::Unreadable(format!("conversation {text:?}")))
+}
+
+fn user_of(text: String) -> Result<UserId, Error> {
+    Ok(serde_json::from_value(text.into())?)
 }

@@ -1,18 +1,21 @@
 //! The store as files: the same as one in memory, whole after any end of the process, and without what was deleted.
 
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-use std::time::Duration;
-use std::{env, fs, thread};
+use std::collections::{BTreeMap, BTreeSet};
+use std::{env, fs};
 
-use pigeonhole_core::{MemStore, Outgoing, Queued, Saved, StorageChange, Window};
+use pigeonhole_core::{Draft, KnownMember, MemStore, Outgoing, Queued, Saved, Span, StorageChange, Window};
 use proptest::prelude::*;
+use serde_json::json;
 use wire::{
-    ClientMsgId, Conversation, ConversationId, HistoryResult, Kind, Message, MessageId, Seq, Side, Target, Timestamp,
+    ClientMsgId, Conversation, ConversationId, GroupMember, HistoryResult, Kind, Member, Message, MessageId, Role, Seq,
+    Side, Target, Timestamp,
 };
 
 use super::*;
+
+mod canaries;
+mod kills;
+mod opening;
 
 /// A folder that is removed at the end.
 struct Folder(PathBuf);
@@ -32,12 +35,13 @@ impl Folder {
         Store::open(self.path(), &me()).unwrap()
     }
 
-    /// Returns which of these words are in any file.
+    /// Returns which of these words are in any file, in UTF-8 or UTF-16.
     fn find(&self, words: &[String]) -> Vec<String> {
         let files = fs::read_dir(&self.0).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
         let all = files.flatten().collect::<Vec<u8>>();
-        let is_in = |word: &&String| all.windows(word.len()).any(|part| part == word.as_bytes());
-        words.iter().filter(is_in).cloned().collect()
+        let has = |text: &[u8]| all.windows(text.len()).any(|part| part == text);
+        let wide = |word: &str| word.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        words.iter().filter(|word| has(word.as_bytes()) || has(&wide(word))).cloned().collect()
     }
 }
 
@@ -94,24 +98,48 @@ fn row(name: &str, last: u64) -> Conversation {
     .unwrap()
 }
 
-/// All that a store returns.
-#[derive(Debug, PartialEq)]
-struct Content(Saved, Vec<Conversation>, Vec<Window>, Vec<Vec<Message>>);
-
 const CONVERSATIONS: [&str; 2] = ["dm_ab", "gr_xy"];
 const SEARCHES: [&str; 5] = ["hello", "東京", "unsent", "he", "world hello"];
 const SIDES: [fn(Seq) -> Side; 3] = [|_| Side::Newest, Side::Before, Side::After];
 
+/// All that a store returns.
+#[derive(Debug, PartialEq)]
+struct Content {
+    saved: Saved,
+    chats: Vec<Conversation>,
+    windows: Vec<Window>,
+    found: Vec<Vec<Message>>,
+    members: Vec<Vec<KnownMember>>,
+    drafts: BTreeMap<Target, Draft>,
+    places: Vec<Option<String>>,
+    unneeded: Vec<String>,
+}
+
 impl Content {
-    fn of(store: &Store) -> Self {
-        let windows = views().map(|(id, side)| store.window(&id, side, 3).unwrap()).collect();
-        let found = SEARCHES.map(|text| store.search(text, 4).unwrap());
-        Self(store.saved().unwrap(), store.chats().unwrap(), windows, found.into())
+    fn of(store: &Reader) -> Self {
+        Self {
+            saved: store.saved().unwrap(),
+            chats: store.chats().unwrap(),
+            windows: views().map(|(id, side)| store.window(&id, side, 3).unwrap()).collect(),
+            found: SEARCHES.map(|text| store.search(text, 4).unwrap()).into(),
+            members: CONVERSATIONS.map(|name| store.members(&id(name)).unwrap()).into(),
+            drafts: store.drafts().unwrap(),
+            places: messages().map(|(id, seq)| store.place(&id, seq).unwrap()).collect(),
+            unneeded: store.unneeded().unwrap(),
+        }
     }
 
     fn of_memory(store: &MemStore) -> Self {
-        let windows = views().map(|(id, side)| store.window(&id, side, 3)).collect();
-        Self(store.saved(), store.chats(), windows, SEARCHES.map(|text| store.search(text, 4)).into())
+        Self {
+            saved: store.saved(),
+            chats: store.chats(),
+            windows: views().map(|(id, side)| store.window(&id, side, 3)).collect(),
+            found: SEARCHES.map(|text| store.search(text, 4)).into(),
+            members: CONVERSATIONS.map(|name| store.members(&id(name))).into(),
+            drafts: store.drafts(),
+            places: messages().map(|(id, seq)| store.place(&id, seq)).collect(),
+            unneeded: store.unneeded(),
+        }
     }
 }
 
@@ -119,12 +147,52 @@ fn views() -> impl Iterator<Item = (ConversationId, Side)> {
     CONVERSATIONS.into_iter().flat_map(|name| SIDES.map(|side| (id(name), side(seq(5)))))
 }
 
+/// The messages whose files a test looks at.
+fn messages() -> impl Iterator<Item = (ConversationId, Seq)> {
+    CONVERSATIONS.into_iter().flat_map(|name| (1..12).map(move |number| (id(name), seq(number))))
+}
+
+fn with_image(message: Message) -> Message {
+    let media =
+        json!({"media_id": "md_0198c0de", "mime": "image/jpeg", "bytes": 9, "sha256": format!("{}=", "A".repeat(43))});
+    let media = serde_json::from_value(media).unwrap();
+    Message { kind: Kind::Image, media: Some(Box::new(media)), ..message }
+}
+
+fn draft(body: &str) -> Draft {
+    Draft::new(body).reply_to(seq(3))
+}
+
+fn floor(name: &str, first_seq: u64) -> Write {
+    Write::Floor { conversation_id: id(name), first_seq: seq(first_seq) }
+}
+
+fn place(name: &str, number: u64, path: &str) -> Write {
+    Write::Place { conversation_id: id(name), seq: seq(number), path: Some(path.to_owned()) }
+}
+
+fn marks(name: &str, user: &str, delivered: u64, read: u64) -> Write {
+    let user_id = UserId::parse(user).unwrap();
+    let member = Member { user_id, delivered_seq: seq(delivered), read_seq: seq(read) };
+    Write::Marks { conversation_id: id(name), members: vec![member] }
+}
+
+fn members(users: &[&str]) -> Write {
+    let member = |user: &&str| {
+        let user_id = UserId::parse(user).unwrap();
+        GroupMember { user_id, role: Role::Admin, joined_seq: seq(2) }
+    };
+    Write::Members { conversation_id: id("gr_xy"), members: users.iter().map(member).collect() }
+}
+
 fn a_write() -> impl Strategy<Value = Write> {
     let body = prop::sample::select(vec!["hello world", "東京都", "world", "…", "ok 🎉 hello", "it’s"]);
-    let kind = prop::sample::select(vec![Kind::Text, Kind::Text, Kind::Edit, Kind::Delete, Kind::Reaction]);
+    let kind = [Kind::Text, Kind::Text, Kind::Image, Kind::Edit, Kind::Delete, Kind::Reaction];
+    let kind = prop::sample::select(kind.to_vec());
     let entry = (prop::sample::select(&CONVERSATIONS[..]), 1..12_u64, kind, 1..12_u64, body).prop_map(
         |(name, number, kind, target, body)| match kind {
             Kind::Text => text(&id(name), number, body),
+            Kind::Image => with_image(text(&id(name), number, body)),
             kind => change(&id(name), number, kind, target, body),
         },
     );
@@ -135,7 +203,8 @@ fn a_write() -> impl Strategy<Value = Write> {
             let conversation_id = messages[0].conversation_id.clone();
             messages.retain(|message| message.conversation_id == conversation_id);
             messages.sort_by_key(|message| message.seq);
-            let page = HistoryResult { messages, more, last_seq: seq(12), first_seq: None, members: vec![] };
+            let bob = Member { user_id: UserId::parse("bob").unwrap(), delivered_seq: seq(9), read_seq: seq(4) };
+            let page = HistoryResult { messages, more, last_seq: seq(12), first_seq: None, members: vec![bob] };
             Write::Page { conversation_id, side: SIDES[side](seq(5)), page }
         }),
         1 => name.clone().prop_map(|name| Write::Change(StorageChange::Queued(queued(name)))),
@@ -145,6 +214,38 @@ fn a_write() -> impl Strategy<Value = Write> {
         1 => (1..9_i64).prop_map(|at| Write::Change(StorageChange::CaughtUp(Timestamp::from_millis(at)))),
         1 => (1..12_u64).prop_map(|to| {
             Write::Read { conversation_id: id("dm_ab"), seq: seq(to), unread: 1, mentions: None }
+        }),
+        3 => a_local_write(),
+    ]
+}
+
+/// Returns a write of what no server sends as an entry.
+fn a_local_write() -> impl Strategy<Value = Write> {
+    let conversation = || prop::sample::select(&CONVERSATIONS[..]);
+    let user = prop::sample::select(vec!["bob", "carol", "dave"]);
+    let target = prop_oneof![
+        Just(Target::Conversation(id("dm_ab"))),
+        Just(Target::User(UserId::parse("dm_ab").unwrap())),
+        Just(Target::Conversation(id("gr_xy"))),
+    ];
+    prop_oneof![
+        2 => (target, prop::option::of(prop::sample::select(vec!["unsent one", "two"]))).prop_map(|(target, body)| {
+            Write::Draft { target, draft: body.map(draft) }
+        }),
+        2 => (conversation(), user, 0..9_u64, 0..9_u64).prop_map(|(name, user, delivered, read)| {
+            marks(name, user, delivered, read)
+        }),
+        1 => prop::sample::select(vec![&["bob", "carol"][..], &["alice", "dave"][..]]).prop_map(members),
+        2 => (conversation(), 1..12_u64, prop::sample::select(vec!["a.jpg", "b.jpg"])).prop_map(|(name, number, path)| {
+            place(name, number, path)
+        }),
+        1 => (conversation(), 1..12_u64).prop_map(|(name, number)| {
+            Write::Place { conversation_id: id(name), seq: seq(number), path: None }
+        }),
+        1 => Just(Write::Removed("a.jpg".to_owned())),
+        1 => (conversation(), 1..10_u64).prop_map(|(name, first)| floor(name, first)),
+        1 => (conversation(), 1..10_u64).prop_map(|(name, first)| {
+            Write::Trim { conversation_id: id(name), first_seq: seq(first) }
         }),
     ]
 }
@@ -170,6 +271,86 @@ fn a_changed_message_is_found_beside_another() {
     }
 }
 
+#[test]
+fn a_floor_hides_what_it_has_not_removed_yet() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let entries: Vec<Write> = (1..=1_200).map(|number| Write::Entry(text(&id("dm_ab"), number, "hello"))).collect();
+    store.apply(&entries, false).unwrap();
+    store.apply(&[floor("dm_ab", 1_151)], false).unwrap();
+    let count = |store: &Store| {
+        let count = "SELECT count(*) FROM message";
+        store.connection.query_row(count, (), |row| row.get::<_, usize>(0)).unwrap()
+    };
+    assert_eq!(count(&store), 700);
+    for side in [Side::Newest, Side::Before(seq(1_201)), Side::After(seq(7))] {
+        assert_eq!(store.window(&id("dm_ab"), side, 999).unwrap().messages.len(), 50);
+    }
+    assert_eq!(store.search("hello", 999).unwrap().len(), 50);
+    // Hidden entries do not come back.
+    store.apply(&entries[..9], false).unwrap();
+    assert!(store.tidy(usize::MAX).unwrap());
+    assert!(!store.tidy(usize::MAX).unwrap());
+    assert_eq!(count(&store), 50);
+    assert_eq!(store.window(&id("dm_ab"), Side::Newest, 999).unwrap().messages.len(), 50);
+}
+
+#[test]
+fn a_store_that_is_too_large_loses_old_messages_that_were_read() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    // The read mark of the second is at 30, and nothing is known of the third.
+    for (name, read) in [("dm_ab", 600), ("gr_xy", 30), ("gr_z", 0)] {
+        let entries: Vec<Write> = (1..=600).map(|number| Write::Entry(text(&id(name), number, "hello"))).collect();
+        store.apply(&entries, false).unwrap();
+        if read > 0 {
+            store.apply(&[Write::Row(Conversation { read_seq: seq(read), ..row(name, 600) })], false).unwrap();
+        }
+    }
+    let first = |store: &Store, name| {
+        let window = store.window(&id(name), Side::Newest, 999).unwrap();
+        assert_eq!(window.spans, [Span { from: window.messages[0].seq, to: seq(600) }]);
+        window.messages[0].seq.value()
+    };
+    assert!(!store.tidy(1_800).unwrap());
+    assert!(store.tidy(1_790).unwrap());
+    assert_eq!(["dm_ab", "gr_xy", "gr_z"].map(|name| first(&store, name)), [11, 1, 1]);
+    while store.tidy(0).unwrap() {}
+    assert_eq!(["dm_ab", "gr_xy", "gr_z"].map(|name| first(&store, name)), [401, 31, 1]);
+    // The server has them.
+    store.apply(&[Write::Entry(text(&id("gr_xy"), 30, "hello"))], false).unwrap();
+    assert_eq!(first(&store, "gr_xy"), 30);
+}
+
+#[test]
+fn fields_of_a_later_version_stay_until_the_text_goes() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let entry = Write::Entry(text(&id("dm_ab"), 1, "hello"));
+    store.apply(&[entry, Write::Row(row("dm_ab", 1))], false).unwrap();
+    let later = "UPDATE message SET value = json_set(value, '$.stars', 3, '$.message.html', '<b>hello</b>');
+        UPDATE conversation SET listed = json_set(listed, '$.colour', 'red', '$.last_message.html', '<b>hello</b>')";
+    store.connection.execute_batch(later).unwrap();
+    let fields = |store: &Store| {
+        let select = "SELECT value ->> '$.stars', value ->> '$.message.html', listed ->> '$.colour',
+            listed ->> '$.last_message.html' FROM message, conversation";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        store
+            .connection
+            .query_row::<(Option<u8>, Option<String>, String, Option<String>), _, _>(select, (), row)
+            .unwrap()
+    };
+    let reaction =
+        Message { emoji: Some(wire::Emoji::parse("👍").unwrap()), ..change(&id("dm_ab"), 2, Kind::Reaction, 1, "") };
+    store.apply(&[Write::Entry(reaction)], false).unwrap();
+    let html = Some("<b>hello</b>".to_owned());
+    assert_eq!(fields(&store), (Some(3), html, "red".to_owned(), None));
+    assert_eq!(store.window(&id("dm_ab"), Side::Newest, 1).unwrap().messages[0].reactions.len(), 1);
+    store.apply(&[Write::Entry(change(&id("dm_ab"), 3, Kind::Edit, 1, "bye"))], false).unwrap();
+    assert_eq!(fields(&store), (None, None, "red".to_owned(), None));
+    assert_eq!(folder.find(&["<b>hello".to_owned()]), Vec::<String>::new());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -186,234 +367,11 @@ proptest! {
             }
             prop_assert_eq!(Content::of(&store), Content::of_memory(&memory));
         }
+        let mut anew = MemStore::new(me());
+        anew.apply(&turns.concat());
+        prop_assert_eq!(Content::of(&store), Content::of_memory(&anew));
         let before = index(&store);
         rows::index_again(&store.connection).unwrap();
         prop_assert_eq!(before, index(&store));
     }
-}
-
-#[test]
-fn a_cut_journal_is_an_earlier_turn_as_a_whole() {
-    let folder = Folder::new();
-    let mut store = folder.open();
-    let mut memory = MemStore::new(me());
-    let journal = damage::beside(&folder.path(), "-wal");
-    let length = || usize::try_from(fs::metadata(&journal).unwrap().len()).unwrap();
-    // The content after each turn, and where the journal ended then.
-    let mut turns = vec![(Content::of_memory(&memory), length())];
-    for number in 1..=8 {
-        let queued = StorageChange::Queued(queued(&format!("m{number}")));
-        let entry = Write::Entry(text(&id("dm_ab"), number, "hello 東京"));
-        let writes = [entry, held(number), Write::Change(queued)];
-        store.apply(&writes, number % 2 == 0).unwrap();
-        memory.apply(&writes);
-        turns.push((Content::of_memory(&memory), length()));
-    }
-    let (file, journal) = (fs::read(folder.path()).unwrap(), fs::read(&journal).unwrap());
-    assert_eq!(journal.len(), turns.last().unwrap().1);
-    for cut in (0..=journal.len()).step_by(701).chain([journal.len()]) {
-        let copy = Folder::new();
-        fs::write(copy.path(), &file).unwrap();
-        let mut part = journal[..cut].to_vec();
-        if cut % 2 == 1 {
-            part.extend((0..500).map(|_| fastrand::u8(..)));
-        }
-        fs::write(damage::beside(&copy.path(), "-wal"), part).unwrap();
-        let found = Content::of(&copy.open());
-        let turn = turns.iter().position(|(content, _)| *content == found).expect("it is the end of a turn");
-        let written = turns.iter().rposition(|(_, end)| *end <= cut).unwrap();
-        assert!(turn >= written, "cut at {cut}: turn {turn}, although turn {written} was on the disk");
-    }
-}
-
-/// Runs in the process that [`a_killed_process_leaves_all_that_it_reported`] kills.
-#[test]
-#[ignore = "another test runs it"]
-fn child() {
-    let Some(path) = env::var_os("PIGEONHOLE_STORE") else { return };
-    let mut store = Store::open(path, &me()).unwrap();
-    let from = store.saved().unwrap().held.get(&id("dm_ab")).map_or(1, |held| held.value() + 1);
-    for number in from.. {
-        let entry = Write::Entry(text(&id("dm_ab"), number, &format!("hello {number}")));
-        store.apply(&[entry, held(number)], number % 3 == 0).unwrap();
-        println!("stored {number}");
-    }
-}
-
-#[test]
-fn a_killed_process_leaves_all_that_it_reported() {
-    let folder = Folder::new();
-    for _ in 0..12 {
-        let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "tests::child", "--ignored", "--nocapture"])
-            .env("PIGEONHOLE_STORE", folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let reader = thread::spawn(move || {
-            let numbers = lines.filter_map(|line| line.unwrap().strip_prefix("stored ")?.parse::<u64>().ok());
-            numbers.last().unwrap_or(0)
-        });
-        thread::sleep(Duration::from_millis(fastrand::u64(20..150)));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let reported = reader.join().unwrap();
-        let store = folder.open();
-        let held = store.saved().unwrap().held.get(&id("dm_ab")).map_or(0, |held| held.value());
-        assert!(held >= reported, "{held} of {reported}");
-        let window = store.window(&id("dm_ab"), Side::Newest, usize::MAX).unwrap();
-        assert!(window.messages.iter().map(|message| message.seq.value()).eq(1..=held), "all up to {held}");
-        assert_eq!(store.search(&format!("hello {held}"), 1).unwrap().len(), usize::from(held > 0));
-    }
-}
-
-/// Writes messages with words that occur nowhere else, and deletes or edits them.
-fn write_and_delete(store: &mut Store) -> Vec<String> {
-    let id = id("dm_ab");
-    let words: Vec<String> = (0..60).map(|_| (0..12).map(|_| fastrand::lowercase()).collect()).collect();
-    for (number, word) in (1..).zip(&words) {
-        store.apply(&[Write::Entry(text(&id, number, &format!("hello {word}")))], false).unwrap();
-    }
-    // Other messages between the texts and their ends.
-    for number in 100..160 {
-        store.apply(&[Write::Entry(text(&id, number, &format!("hello number {number}")))], false).unwrap();
-    }
-    for number in 1..=60 {
-        let end = match number % 3 {
-            0 => change(&id, number + 200, Kind::Edit, number, "another text"),
-            _ => change(&id, number + 200, Kind::Delete, number, ""),
-        };
-        store.apply(&[Write::Entry(end)], false).unwrap();
-    }
-    words
-}
-
-#[test]
-fn a_deleted_text_is_in_no_file() {
-    let folder = Folder::new();
-    let mut store = folder.open();
-    let words = write_and_delete(&mut store);
-    assert_eq!(folder.find(&words), Vec::<String>::new());
-    // The look into the files finds a text that remains.
-    assert_eq!(folder.find(&["another text".to_owned()]).len(), 1);
-}
-
-#[test]
-fn without_a_measure_a_deleted_text_is_found() {
-    for measure in ["INSERT INTO search(search, rank) VALUES('secure-delete', 0)", "PRAGMA secure_delete = OFF"] {
-        let folder = Folder::new();
-        let mut store = folder.open();
-        store.connection.execute_batch(measure).unwrap();
-        let words = write_and_delete(&mut store);
-        // The index leaves out what a word shares with the one before it.
-        let parts: Vec<String> = words.iter().map(|word| word[4..].to_owned()).collect();
-        assert!(!folder.find(&parts).is_empty(), "{measure}");
-    }
-    // A reader keeps the journal, and the first write after it empties the journal.
-    let folder = Folder::new();
-    let mut store = folder.open();
-    store.apply(&[Write::Entry(text(&id("gr_xy"), 1, "hello"))], false).unwrap();
-    store.connection.busy_timeout(Duration::ZERO).unwrap();
-    let reader = Connection::open(folder.path()).unwrap();
-    reader.execute_batch("BEGIN").unwrap();
-    let _: i64 = reader.query_row("SELECT count(*) FROM message", (), |row| row.get(0)).unwrap();
-    let words = write_and_delete(&mut store);
-    assert!(!folder.find(&words).is_empty());
-    drop(reader);
-    store.apply(&[Write::Entry(text(&id("gr_xy"), 2, "hello"))], false).unwrap();
-    assert_eq!(folder.find(&words), Vec::<String>::new());
-}
-
-#[test]
-fn a_store_that_can_not_be_used_is_refused() {
-    let folder = Folder::new();
-    let store = folder.open();
-    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Locked(_))));
-    store.connection.execute_batch("PRAGMA user_version = 2").unwrap();
-    drop(store);
-    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(2))));
-    assert!(matches!(Reader::open(folder.path(), &me()), Err(Error::Newer(2))));
-    Connection::open(folder.path()).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
-    let bob = UserId::parse("bob").unwrap();
-    assert!(matches!(Store::open(folder.path(), &bob), Err(Error::WrongUser(user)) if user == "alice"));
-    let other = Folder::new();
-    Connection::open(other.path()).unwrap().execute_batch("CREATE TABLE mine(a)").unwrap();
-    assert!(matches!(Store::open(other.path(), &me()), Err(Error::Foreign(_))));
-    assert!(folder.open().set_aside().is_none());
-    assert!(matches!(Reader::open(folder.path(), &bob), Err(Error::WrongUser(_))));
-    assert!(matches!(Reader::open(other.path(), &me()), Err(Error::Foreign(_))));
-    assert!(matches!(Reader::open(Folder::new().path(), &me()), Err(Error::Sqlite(_))));
-}
-
-#[test]
-fn a_later_version_migrates_the_store() {
-    let next = [MIGRATIONS, &["ALTER TABLE conversation ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'"]].concat();
-    let folder = Folder::new();
-    let mut store = folder.open();
-    let entry = Write::Entry(text(&id("dm_ab"), 1, "hello"));
-    store.apply(&[entry, Write::Change(StorageChange::Queued(queued("m1")))], true).unwrap();
-    let content = Content::of(&store);
-    drop(store);
-    // A migration that fails leaves the version before.
-    let broken = [MIGRATIONS, &["ALTER TABLE conversation ADD COLUMN colour TEXT; SELECT * FROM nothing"]].concat();
-    assert!(Store::open_with(&folder.path(), &me(), &broken).is_err());
-    assert_eq!(Content::of(&folder.open()), content);
-    let mut store = Store::open_with(&folder.path(), &me(), &next).unwrap();
-    assert_eq!(Content::of(&store), content);
-    store.apply(&[Write::Entry(text(&id("gr_xy"), 1, "hello"))], true).unwrap();
-    let colours = "SELECT group_concat(colour) FROM conversation";
-    assert_eq!(store.connection.query_row(colours, (), |row| row.get::<_, String>(0)).unwrap(), "red,red");
-    drop(store);
-    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(2))));
-    assert!(Store::open_with(&folder.path(), &me(), &next).is_ok());
-    // A new store of the later version.
-    let folder = Folder::new();
-    Store::open_with(&folder.path(), &me(), &next).unwrap();
-    assert!(Store::open_with(&folder.path(), &me(), &next).is_ok());
-    let older = Folder::new();
-    Store::open_with(&older.path(), &me(), &[]).unwrap_err();
-    assert!(matches!(Reader::open(older.path(), &me()), Err(Error::Older(0))));
-}
-
-#[test]
-fn a_damaged_store_is_set_aside_and_its_outbox_stays() {
-    let folder = Folder::new();
-    let mut store = folder.open();
-    store.apply(&[Write::Change(StorageChange::Queued(queued("m1")))], true).unwrap();
-    for number in 1..400 {
-        store.apply(&[Write::Entry(text(&id("dm_ab"), number, &"hello ".repeat(20)))], false).unwrap();
-    }
-    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'message'";
-    let page: usize = store.connection.query_row(root, (), |row| row.get(0)).unwrap();
-    drop(store);
-    let mut file = fs::read(folder.path()).unwrap();
-    file[(page - 1) * 4096..page * 4096].fill(0x55);
-    fs::write(folder.path(), file).unwrap();
-    let store = folder.open();
-    assert!(store.window(&id("dm_ab"), Side::Newest, 999).unwrap_err().is_damage());
-    drop(store);
-    let store = folder.open();
-    assert_eq!(store.set_aside(), Some(damage::copy_of(&folder.path()).as_path()));
-    assert_eq!(store.saved().unwrap().outbox, [queued("m1")]);
-    assert_eq!(store.window(&id("dm_ab"), Side::Newest, 9).unwrap(), Window::default());
-    drop(store);
-    assert!(folder.open().set_aside().is_none());
-    fs::write(folder.path(), [0x55; 9000]).unwrap();
-    assert!(folder.open().set_aside().is_some());
-}
-
-#[test]
-fn a_damaged_index_is_made_again_from_the_messages() {
-    let folder = Folder::new();
-    let mut store = folder.open();
-    store.apply(&[Write::Entry(text(&id("dm_ab"), 1, "hello 東京"))], false).unwrap();
-    let before = index(&store);
-    store.connection.execute_batch("DELETE FROM search_data WHERE id > 10").unwrap();
-    assert!(store.search("hello", 9).unwrap_err().is_damage());
-    drop(store);
-    let store = folder.open();
-    assert!(store.set_aside().is_none());
-    assert_eq!(index(&store), before);
-    assert_eq!(store.search("hello", 9).unwrap().len(), 1);
 }

@@ -1,11 +1,12 @@
 //! A store in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use wire::{Conversation, ConversationId, Message, Seq, Side, UserId};
+use wire::{Conversation, ConversationId, Message, Seq, Side, Target, UserId};
 
-use super::{Folded, Span, Tables, Window, Write, apply, order_of_chats};
+use super::{Folded, KnownMember, Span, Tables, Window, Write, apply, order_of_chats};
+use crate::group::Draft;
 use crate::saved::{Saved, StorageChange};
 use crate::words::Query;
 
@@ -22,6 +23,11 @@ struct Rows {
     messages: BTreeMap<ConversationId, BTreeMap<Seq, Folded>>,
     spans: BTreeMap<ConversationId, Vec<Span>>,
     list: BTreeMap<ConversationId, Conversation>,
+    floors: BTreeMap<ConversationId, Seq>,
+    members: BTreeMap<ConversationId, Vec<KnownMember>>,
+    drafts: BTreeMap<Target, Draft>,
+    places: BTreeMap<(ConversationId, Seq), String>,
+    unneeded: BTreeSet<String>,
 }
 
 impl MemStore {
@@ -63,7 +69,28 @@ impl MemStore {
             Side::After(_) => messages.truncate(limit),
             Side::Newest | Side::Before(_) => drop(messages.drain(..messages.len().saturating_sub(limit))),
         }
-        Window { messages, spans: self.rows.spans.get(id).cloned().unwrap_or_default() }
+        let spans = self.rows.spans.get(id).cloned().unwrap_or_default();
+        Window { messages, spans }
+    }
+
+    /// Returns a conversation's members, in the order of their ids.
+    pub fn members(&self, id: &ConversationId) -> Vec<KnownMember> {
+        self.rows.members.get(id).cloned().unwrap_or_default()
+    }
+
+    /// Returns all drafts.
+    pub fn drafts(&self) -> BTreeMap<Target, Draft> {
+        self.rows.drafts.clone()
+    }
+
+    /// Returns the file of a message's attachment.
+    pub fn place(&self, id: &ConversationId, seq: Seq) -> Option<String> {
+        self.rows.places.get(&(id.clone(), seq)).cloned()
+    }
+
+    /// Returns the files that are no longer needed, in the order of their names.
+    pub fn unneeded(&self) -> Vec<String> {
+        self.rows.unneeded.iter().cloned().collect()
     }
 
     /// Returns the newest `limit` messages that contain the words, the newest first.
@@ -104,6 +131,69 @@ impl Tables for Rows {
 
     fn set_row(&mut self, row: &Conversation) -> Result<(), Infallible> {
         self.list.insert(row.conversation_id.clone(), row.clone());
+        Ok(())
+    }
+
+    fn floor(&mut self, id: &ConversationId) -> Result<Seq, Infallible> {
+        Ok(self.floors.get(id).copied().unwrap_or_default())
+    }
+
+    fn set_floor(&mut self, id: &ConversationId, first_seq: Seq) -> Result<(), Infallible> {
+        self.floors.insert(id.clone(), first_seq);
+        self.remove_below(id, first_seq)
+    }
+
+    fn remove_below(&mut self, id: &ConversationId, first_seq: Seq) -> Result<(), Infallible> {
+        if let Some(messages) = self.messages.get_mut(id) {
+            *messages = messages.split_off(&first_seq);
+        }
+        let (below, places) = std::mem::take(&mut self.places)
+            .into_iter()
+            .partition(|((place_id, seq), _)| place_id == id && *seq < first_seq);
+        self.places = places;
+        let below: BTreeMap<_, _> = below;
+        self.unneeded.extend(below.into_values());
+        Ok(())
+    }
+
+    fn members(&mut self, id: &ConversationId) -> Result<Vec<KnownMember>, Infallible> {
+        Ok(self.members.get(id).cloned().unwrap_or_default())
+    }
+
+    fn set_members(&mut self, id: &ConversationId, members: &[KnownMember]) -> Result<(), Infallible> {
+        let mut members = members.to_vec();
+        members.sort_by(|one, other| one.user_id.cmp(&other.user_id));
+        self.members.insert(id.clone(), members);
+        Ok(())
+    }
+
+    fn set_draft(&mut self, target: &Target, draft: Option<&Draft>) -> Result<(), Infallible> {
+        match draft {
+            Some(draft) => self.drafts.insert(target.clone(), draft.clone()),
+            None => self.drafts.remove(target),
+        };
+        Ok(())
+    }
+
+    fn place(&mut self, id: &ConversationId, seq: Seq) -> Result<Option<String>, Infallible> {
+        Ok(self.places.get(&(id.clone(), seq)).cloned())
+    }
+
+    fn set_place(&mut self, id: &ConversationId, seq: Seq, path: Option<&str>) -> Result<(), Infallible> {
+        let key = (id.clone(), seq);
+        match path {
+            Some(path) => self.places.insert(key, path.to_owned()),
+            None => self.places.remove(&key),
+        };
+        Ok(())
+    }
+
+    fn set_unneeded(&mut self, path: &str, is_unneeded: bool) -> Result<(), Infallible> {
+        if is_unneeded {
+            self.unneeded.insert(path.to_owned());
+        } else {
+            self.unneeded.remove(path);
+        }
         Ok(())
     }
 
