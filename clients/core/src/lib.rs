@@ -21,6 +21,7 @@ mod stats;
 mod store;
 mod timeline;
 mod timing;
+pub mod token;
 mod turn;
 mod words;
 

@@ -12,6 +12,11 @@ impl Moment {
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
+
+    /// Returns what the caller's clock showed.
+    pub const fn millis(self) -> u64 {
+        self.0
+    }
 }
 
 /// Rounds up to a whole millisecond, so that no wait is shorter than its time.

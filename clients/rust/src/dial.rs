@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use pigeonhole_core::{Input, LinkId};
+use pigeonhole_core::{Input, LinkId, token};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 use wire::DeviceId;
 
 use crate::config::TokenSource;
-use crate::{Config, Error, Timing, TokenNeed, Why, token};
+use crate::{Config, Error, Timing, TokenNeed, Why};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 

@@ -69,7 +69,6 @@ mod dial;
 mod driver;
 mod private;
 mod storage;
-mod token;
 #[cfg(feature = "media")]
 mod transfer;
 

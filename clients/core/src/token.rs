@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// Returns the user of the token. `None`: the client can't read a user from it.
-pub(crate) fn subject(token: &str) -> Option<String> {
+pub fn subject(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Claims {
         sub: String,
@@ -22,7 +22,7 @@ fn claims<T: DeserializeOwned>(token: &str) -> Option<T> {
 
 /// Returns the token's remaining lifetime by this device's clock; zero if it has expired. `None`: the client can't read
 /// an expiry.
-pub(crate) fn time_left(token: &str, now: SystemTime) -> Option<Duration> {
+pub fn time_left(token: &str, now: SystemTime) -> Option<Duration> {
     #[derive(Deserialize)]
     struct Claims {
         // Some issuers write a fraction.

@@ -1,0 +1,257 @@
+//! The engine: a session and its store, one turn at a time.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pigeonhole_core::{Core, Input, Keeper, Moment, Queued, Saved, Setup, Step, StorageChange, Timing, Write};
+use pigeonhole_store::Store;
+use serde_json::json;
+use wire::{ConversationId, Seq, Timestamp, UserId};
+
+use crate::edge::{EdgeInput, EdgeOutput, Turn};
+use crate::fault::Fault;
+
+/// How to open an engine.
+#[derive(Clone, Debug, uniffi::Record)]
+pub struct EngineSetup {
+    /// An existing folder of this user and device alone. `None`: nothing survives the engine.
+    pub folder: Option<String>,
+    /// The user that the tokens are for.
+    pub user_id: String,
+    /// A random number, for the waits before reconnects.
+    pub seed: u64,
+    /// Other times than the usual ones, in milliseconds, by the names of the core's `Timing`.
+    pub timing: HashMap<String, u64>,
+    /// The data that another client kept until now, as [`Engine::saved`] returns it. Only for a store that is new.
+    pub saved: Option<String>,
+}
+
+/// The counters since the engine was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct Counters {
+    /// Requests of the outbox that were sent.
+    pub sent: u64,
+    /// Requests of the outbox that have a reply.
+    pub answered: u64,
+    /// Repetitions.
+    pub resent: u64,
+    /// Requests that the server refused for good.
+    pub failed: u64,
+    /// Entries that the app got.
+    pub received: u64,
+    /// Entries that came again.
+    pub duplicates_dropped: u64,
+    /// Gaps that were filled.
+    pub gaps_repaired: u64,
+    /// Connections after the first one.
+    pub reconnects: u64,
+}
+
+/// A client without sockets, threads and timers. The caller passes in what happens, and does what comes out.
+///
+/// Any thread may call; a call waits for the one before. Nothing of the caller's runs inside a call. The end of the
+/// object (`close()` in Kotlin, `deinit` in Swift) closes the store.
+#[derive(uniffi::Object)]
+pub struct Engine {
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+struct State {
+    core: Core,
+    /// `None`: nothing is to survive.
+    store: Option<Store>,
+    /// A turn whose writes are not committed.
+    unwritten: Option<Step>,
+    /// Outputs for the next result, whose writes are committed.
+    outputs: Vec<EdgeOutput>,
+}
+
+#[uniffi::export]
+impl Engine {
+    /// Opens the store, or creates one, and continues from it. The first turn dials.
+    ///
+    /// # Errors
+    /// `config`; `locked`: another engine has the folder; `newer`, `wrong_user`, `store`.
+    #[uniffi::constructor]
+    pub fn open(setup: EngineSetup) -> Result<Arc<Self>, Fault> {
+        let EngineSetup { folder, user_id, seed, timing, saved } = setup;
+        let me = UserId::parse(&user_id).map_err(|error| Fault::new("config", format!("the user id {error}")))?;
+        let timing = changed(timing)?;
+        let mut store = folder.map(|folder| Store::open(Path::new(&folder).join("store"), &me)).transpose();
+        if let (Ok(Some(store)), Some(saved)) = (&mut store, saved) {
+            take_over(store, &saved)?;
+        }
+        let store = store.map_err(|error| Fault::from(&error))?;
+        let found = store.as_ref().map_or_else(|| Ok(Saved::default()), |store| store.saved());
+        let found = found.map_err(|error| Fault::from(&error))?;
+        let set_aside = store.as_ref().and_then(Store::set_aside);
+        let outputs = set_aside.map(|path| json!({"set_aside": {"path": path}}).to_string());
+        let outputs = outputs.into_iter().map(|event| EdgeOutput::Event { event }).collect();
+        let core = Core::new(Setup { me, timing, keeper: Keeper::App, saved: found }, seed);
+        let state = State { core, store, unwritten: None, outputs };
+        Ok(Arc::new(Self { state: Mutex::new(state) }))
+    }
+
+    /// Takes the inputs in their order, commits what follows in one transaction, and returns what is to be done then.
+    /// `now` is in milliseconds, by a clock that never goes back.
+    ///
+    /// # Errors
+    /// `store`, with `retryable`: the transaction failed, of a full disk for example. Close all connections, and call
+    /// this again without inputs until it succeeds. `store` otherwise, or `broken`: open another engine.
+    pub fn turn(&self, inputs: Vec<EdgeInput>, now: u64) -> Result<Turn, Fault> {
+        self.with(|state| {
+            state.commit()?;
+            let inputs = inputs.into_iter().filter_map(|input| state.read(input)).collect();
+            state.unwritten = Some(state.core.turn(inputs, Moment::from_millis(now)));
+            let wake_at = state.commit()?;
+            Ok(Turn { outputs: std::mem::take(&mut state.outputs), wake_at: wake_at.map(Moment::millis) })
+        })
+    }
+
+    /// Has all of the store on the disk, before the process is suspended.
+    ///
+    /// # Errors
+    /// As those of [`turn`](Self::turn).
+    pub fn flush(&self) -> Result<(), Fault> {
+        self.with(|state| {
+            state.commit()?;
+            let flushed = state.store.as_mut().map_or(Ok(()), |store| store.apply(&[], true));
+            flushed.map_err(|error| Fault::unwritten(&error))
+        })
+    }
+
+    /// Returns the requests that have no reply, oldest first, in the form of [`EdgeInput::Keep`].
+    ///
+    /// # Errors
+    /// `broken`.
+    pub fn outbox(&self) -> Result<Vec<String>, Fault> {
+        self.with(|state| Ok(state.core.outbox().iter().map(|queued| json!(queued).to_string()).collect()))
+    }
+
+    /// Returns the counters.
+    ///
+    /// # Errors
+    /// `broken`.
+    pub fn counters(&self) -> Result<Counters, Fault> {
+        self.with(|state| {
+            let stats = state.core.stats();
+            Ok(Counters {
+                sent: stats.sent,
+                answered: stats.answered,
+                resent: stats.resent,
+                failed: stats.failed,
+                received: stats.received,
+                duplicates_dropped: stats.duplicates_dropped,
+                gaps_repaired: stats.gaps_repaired,
+                reconnects: stats.reconnects,
+            })
+        })
+    }
+
+    /// Returns what would survive a crash now, as JSON: `outbox`, `held` (for each conversation, up to where the app is
+    /// done) and `caught_up`.
+    ///
+    /// # Errors
+    /// `store` or `broken`.
+    pub fn saved(&self) -> Result<String, Fault> {
+        self.with(|state| {
+            let saved = state.store.as_ref().map_or_else(|| Ok(Saved::default()), |store| store.saved());
+            let Saved { outbox, held, caught_up } = saved.map_err(|error| Fault::from(&error))?;
+            Ok(json!({"outbox": outbox, "held": held, "caught_up": caught_up}).to_string())
+        })
+    }
+}
+
+impl Engine {
+    /// Runs one call. A panic in it ends the engine, since `state` may be half changed.
+    fn with<T>(&self, call: impl FnOnce(&mut State) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mut state = self.state.lock().map_err(|_| Fault::broken())?;
+        // Unwinding through the guard poisons the lock, so that later calls fail too.
+        let guarded = std::panic::AssertUnwindSafe(move || call(&mut state));
+        std::panic::catch_unwind(guarded).unwrap_or_else(|_| Err(Fault::broken()))
+    }
+}
+
+impl State {
+    /// Returns the input for the core. `None`: it can be none, and is refused if it asks for something.
+    fn read(&mut self, input: EdgeInput) -> Option<Input> {
+        let ask = input.ask();
+        match input.read() {
+            Ok(input) => Some(input),
+            Err(fault) => {
+                self.outputs.extend(ask.map(|ask| EdgeOutput::refused(ask, fault)));
+                None
+            }
+        }
+    }
+
+    /// Commits the writes of the last turn, and then takes its outputs.
+    fn commit(&mut self) -> Result<Option<Moment>, Fault> {
+        let Some(step) = &self.unwritten else { return Ok(None) };
+        if let Some(store) = &mut self.store
+            && (step.lasting || !step.writes.is_empty())
+        {
+            store.apply(&step.writes, step.lasting).map_err(|error| Fault::unwritten(&error))?;
+        }
+        let Some(step) = self.unwritten.take() else { return Ok(None) };
+        self.outputs.extend(step.outputs.into_iter().map(EdgeOutput::from));
+        Ok(step.wake_at)
+    }
+}
+
+/// Returns the usual times with these changes.
+fn changed(changes: HashMap<String, u64>) -> Result<Timing, Fault> {
+    let mut timing = Timing::default();
+    for (name, ms) in changes {
+        let time = match name.as_str() {
+            "answer_wait" => &mut timing.answer_wait,
+            "retry_first" => &mut timing.retry_first,
+            "silence_max" => &mut timing.silence_max,
+            "ping_every" => &mut timing.ping_every,
+            "ack_every" => &mut timing.ack_every,
+            "gap_wait" => &mut timing.gap_wait,
+            "gap_retry" => &mut timing.gap_retry,
+            "reconnect_first" => &mut timing.reconnect_first,
+            "reconnect_max" => &mut timing.reconnect_max,
+            "reconnect_busy_max" => &mut timing.reconnect_busy_max,
+            "lifetime" => &mut timing.lifetime,
+            "lifetime_jitter" => &mut timing.lifetime_jitter,
+            // Dialling, writing and closing are the caller's.
+            _ => return Err(Fault::new("config", format!("timing: the engine waits for no {name}"))),
+        };
+        *time = Duration::from_millis(ms);
+    }
+    Ok(timing)
+}
+
+/// Writes what another client kept into a store that has nothing yet.
+fn take_over(store: &mut Store, saved: &str) -> Result<(), Fault> {
+    let unusable = |error: serde_json::Error| Fault::new("config", format!("saved: {error}"));
+    let mut saved: serde_json::Map<String, serde_json::Value> = serde_json::from_str(saved).map_err(unusable)?;
+    let mut part = |name: &str| saved.remove(name).unwrap_or_default();
+    let (outbox, held, caught_up) = (part("outbox"), part("held"), part("caught_up"));
+    let outbox: Option<Vec<Queued>> = serde_json::from_value(outbox).map_err(unusable)?;
+    let held: Option<HashMap<ConversationId, Seq>> = serde_json::from_value(held).map_err(unusable)?;
+    let caught_up: Option<Timestamp> = serde_json::from_value(caught_up).map_err(unusable)?;
+    let known = store.saved().map_err(|error| Fault::from(&error))?;
+    if known != Saved::default() {
+        return Ok(());
+    }
+    let outbox = outbox.into_iter().flatten().map(StorageChange::Queued);
+    let held = held.into_iter().flatten();
+    let held = held.map(|(conversation_id, seq)| StorageChange::Held { conversation_id, seq });
+    let changes = outbox.chain(held).chain(caught_up.map(StorageChange::CaughtUp));
+    let writes: Vec<Write> = changes.map(Write::Change).collect();
+    store.apply(&writes, true).map_err(|error| Fault::from(&error))
+}
+
+#[cfg(test)]
+mod tests;

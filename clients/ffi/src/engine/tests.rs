@@ -1,0 +1,179 @@
+//! Runs the engine through what it exports.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::edge::{TokenNeed, Why};
+
+/// A folder that goes when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("pigeonhole-ffi-{:x}", fastrand::u64(..)));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn setup(&self) -> EngineSetup {
+        EngineSetup { folder: Some(self.0.to_string_lossy().into_owned()), ..in_memory() }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn in_memory() -> EngineSetup {
+    EngineSetup { folder: None, user_id: "alice".to_owned(), seed: 1, timing: HashMap::new(), saved: None }
+}
+
+fn code<T>(result: Result<T, Fault>) -> String {
+    let Fault::Failed { code, .. } = result.err().unwrap();
+    code
+}
+
+fn hi(ask: u64) -> EdgeInput {
+    let request = json!({"client_msg_id": "m1", "target": {"to": "bob"}, "body": "hi"}).to_string();
+    EdgeInput::Keep { ask, request }
+}
+
+fn sent(turn: &Turn) -> Vec<Value> {
+    let frame = |output: &EdgeOutput| match output {
+        EdgeOutput::Send { text, .. } => Some(serde_json::from_str(text).unwrap()),
+        _ => None,
+    };
+    turn.outputs.iter().filter_map(frame).collect()
+}
+
+/// Opens the connection that the engine dials first.
+fn connect(engine: &Engine) -> Turn {
+    let turn = engine.turn(vec![], 0).unwrap();
+    let dialled = turn.outputs.iter().any(|it| matches!(it, EdgeOutput::Dial { link: 1, need: TokenNeed::Connect }));
+    assert!(dialled, "{turn:?}");
+    engine.turn(vec![EdgeInput::Opened { link: 1, token_left_ms: None }], 0).unwrap()
+}
+
+#[test]
+fn a_message_is_sent_and_its_reply_answers_the_caller() {
+    let engine = Engine::open(in_memory()).unwrap();
+    connect(&engine);
+    let frames = sent(&engine.turn(vec![hi(7)], 1).unwrap());
+    let send = frames.iter().find(|frame| frame["action"] == "send").unwrap();
+    assert_eq!((&send["to"], &send["body"]), (&json!("bob"), &json!("hi")));
+    let result = json!({"conversation_id": "dm_ab", "seq": 1, "message_id": "0198b7a0-0000-7000-8000-000000000001",
+        "sent_at": "2026-11-20T10:00:01.000Z", "duplicate": false});
+    let text = json!({"type": "reply", "action": "send", "id": send["id"], "result": result}).to_string();
+    let turn = engine.turn(vec![EdgeInput::Frame { link: 1, text }], 2).unwrap();
+    let answer = turn.outputs.iter().find_map(|output| match output {
+        EdgeOutput::Answered { ask: 7, result } => Some(serde_json::from_str::<Value>(result).unwrap()),
+        _ => None,
+    });
+    assert_eq!(answer.unwrap()["seq"], 1);
+    assert_eq!(engine.counters().unwrap().answered, 1);
+    assert!(engine.outbox().unwrap().is_empty());
+}
+
+#[test]
+fn a_kept_message_survives_the_engine() {
+    let folder = Folder::new();
+    let engine = Engine::open(folder.setup()).unwrap();
+    engine.turn(vec![hi(1)], 0).unwrap();
+    assert_eq!(code(Engine::open(folder.setup())), "locked");
+    drop(engine);
+    let engine = Engine::open(folder.setup()).unwrap();
+    let bodies = sent(&connect(&engine)).into_iter().filter_map(|frame| frame.get("body").cloned());
+    assert_eq!(bodies.collect::<Vec<_>>(), ["hi"]);
+    drop(engine);
+    let bob = EngineSetup { user_id: "bob".to_owned(), ..folder.setup() };
+    assert_eq!(code(Engine::open(bob)), "wrong_user");
+}
+
+#[test]
+fn a_request_that_can_be_none_is_refused_alone() {
+    let engine = Engine::open(in_memory()).unwrap();
+    let keep = |ask, request: Value| EdgeInput::Keep { ask, request: request.to_string() };
+    let turn = engine.turn(
+        vec![
+            keep(1, json!({"client_msg_id": "m2", "target": {"to": "bob"}, "body": "x".repeat(20_000)})),
+            keep(2, json!({"client_msg_id": "m3", "create": {"title": "", "members": []}})),
+            EdgeInput::Ask { ask: 3, request: json!({"action": "dance"}).to_string() },
+            EdgeInput::Watch { ask: 4, conversation_id: String::new(), after_seq: None },
+            EdgeInput::Typing { conversation_id: String::new() },
+            hi(5),
+        ],
+        0,
+    );
+    let refusal = |output| match output {
+        EdgeOutput::Refused { ask, code, .. } => Some((ask, code)),
+        _ => None,
+    };
+    let refused: Vec<_> = turn.unwrap().outputs.into_iter().filter_map(refusal).collect();
+    let codes = [(1, "too_large"), (2, "bad_request"), (3, "unknown_action"), (4, "bad_request")];
+    assert_eq!(refused, codes.map(|(ask, code)| (ask, code.to_owned())));
+    assert_eq!(engine.outbox().unwrap().len(), 1);
+}
+
+#[test]
+fn nothing_leaves_before_the_store_has_it() {
+    let folder = Folder::new();
+    let engine = Engine::open(folder.setup()).unwrap();
+    connect(&engine);
+    let other = rusqlite::Connection::open(folder.0.join("store")).unwrap();
+    other.execute_batch("ALTER TABLE outbox RENAME TO gone").unwrap();
+    for turn in [engine.turn(vec![hi(1)], 1), engine.turn(vec![], 2)] {
+        assert!(matches!(turn, Err(Fault::Failed { code, retryable: true, .. }) if code == "store"));
+    }
+    assert_eq!(code(engine.flush()), "store");
+    other.execute_batch("ALTER TABLE gone RENAME TO outbox").unwrap();
+    let bodies = sent(&engine.turn(vec![], 3).unwrap()).into_iter().filter_map(|frame| frame.get("body").cloned());
+    assert_eq!(bodies.collect::<Vec<_>>(), ["hi"]);
+    engine.flush().unwrap();
+}
+
+#[test]
+fn what_another_client_kept_is_taken_over_once() {
+    let folder = Folder::new();
+    let saved = |held: u64| {
+        let request = json!({"client_msg_id": "m1", "target": {"to": "bob"}, "body": "hi"});
+        json!({"outbox": [request], "held": {"dm_ab": held}, "caught_up": "2026-11-20T10:00:00.000Z"})
+    };
+    for held in [4, 9] {
+        let setup = EngineSetup { saved: Some(saved(held).to_string()), ..folder.setup() };
+        let found = Engine::open(setup).unwrap().saved().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&found).unwrap(), saved(4));
+    }
+    let unusable = EngineSetup { saved: Some("[]".to_owned()), ..folder.setup() };
+    assert_eq!(code(Engine::open(unusable)), "config");
+}
+
+#[test]
+fn a_panic_ends_the_engine() {
+    let engine = Engine::open(in_memory()).unwrap();
+    assert_eq!(code(engine.with::<()>(|_| panic!("on purpose"))), "broken");
+    assert_eq!(code(engine.turn(vec![], 0)), "broken");
+    assert_eq!(code(engine.outbox()), "broken");
+}
+
+#[test]
+fn times_and_users_are_checked() {
+    let timing = HashMap::from([("coffee".to_owned(), 1)]);
+    assert_eq!(code(Engine::open(EngineSetup { timing, ..in_memory() })), "config");
+    assert_eq!(code(Engine::open(EngineSetup { user_id: String::new(), ..in_memory() })), "config");
+    let timing = HashMap::from([("reconnect_first".to_owned(), 0)]);
+    let engine = Engine::open(EngineSetup { timing, ..in_memory() }).unwrap();
+    engine.turn(vec![], 0).unwrap();
+    let why = Why::Status { status: 503 };
+    let turn = engine.turn(vec![EdgeInput::Ended { link: 1, why }], 5).unwrap();
+    let offline = json!({"state": {"is": "offline", "why": "refused", "status": 503, "retry_at": 5,
+        "reason": "the server refused the connection (HTTP 503)"}});
+    let told = turn.outputs.iter().filter_map(|output| match output {
+        EdgeOutput::Event { event } => Some(serde_json::from_str::<Value>(event).unwrap()),
+        _ => None,
+    });
+    assert!(told.collect::<Vec<_>>().contains(&offline), "{turn:?}");
+}

@@ -1,0 +1,76 @@
+//! The events as JSON.
+
+use pigeonhole_core::{Event, Queued, ReceiptKind, State, Why};
+use serde_json::{Value, json};
+
+use crate::fault::Fault;
+
+/// Returns an object whose only field names the event.
+pub(crate) fn written(event: &Event) -> Value {
+    match event {
+        Event::Message { message, missed } => json!({"message": {"entry": message, "missed": missed}}),
+        Event::Receipt { kind, receipt } => {
+            let kind = if *kind == ReceiptKind::Read { "read" } else { "delivered" };
+            json!({"receipt": with(json!(receipt), "kind", kind)})
+        }
+        Event::ConversationChanged(row) => json!({"conversation": row}),
+        Event::SettingsChanged(settings) => json!({"settings": settings}),
+        Event::StorageSetAside(path) => json!({"set_aside": {"path": path}}),
+        Event::State(state) => json!({"state": state_of(state)}),
+        Event::Typing { conversation_id, user_id, at } => {
+            json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at}})
+        }
+        Event::Uploading { client_msg_id, done, bytes } => {
+            json!({"uploading": {"client_msg_id": client_msg_id, "done": done, "bytes": bytes}})
+        }
+        Event::Reacted { queued } => json!({"reacted": {"request": queued}}),
+        Event::Unwatched { conversation_id, error } => {
+            let Fault::Failed { code, reason, .. } = error.clone().into();
+            json!({"unwatched": {"conversation_id": conversation_id, "code": code, "reason": reason}})
+        }
+        Event::Failed { queued, error } => failed(queued, error.clone().into()),
+        // `Event` may get further cases, which this version has no name for.
+        _ => json!({}),
+    }
+}
+
+fn failed(queued: &Queued, Fault::Failed { code, reason, .. }: Fault) -> Value {
+    json!({"failed": {"request": queued, "code": code, "reason": reason}})
+}
+
+fn state_of(state: &State) -> Value {
+    match state {
+        State::Connecting => json!({"is": "connecting"}),
+        State::Online => json!({"is": "online"}),
+        State::CaughtUp => json!({"is": "caught_up"}),
+        State::Replaced => json!({"is": "replaced"}),
+        State::Offline { why, retry_at } => {
+            let (name, status) = why_of(why);
+            json!({"is": "offline", "why": name, "status": status, "reason": why.to_string(), "retry_at": retry_at.millis()})
+        }
+    }
+}
+
+fn why_of(why: &Why) -> (&'static str, Option<u16>) {
+    match why {
+        Why::Closed => ("closed", None),
+        Why::Lost(_) => ("lost", None),
+        Why::Silent => ("silent", None),
+        Why::Store(_) => ("store", None),
+        Why::Unreachable(_) => ("unreachable", None),
+        Why::Refused { status } => ("refused", Some(*status)),
+        Why::TokenRefused { status } => ("token_refused", Some(*status)),
+        Why::TokenExpired => ("token_expired", None),
+        Why::NoToken(_) => ("no_token", None),
+        Why::WrongUser(_) => ("wrong_user", None),
+        // `Why` may get further cases.
+        _ => ("other", None),
+    }
+}
+
+fn with(mut object: Value, name: &str, value: &str) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.insert(name.to_owned(), value.into());
+    }
+    object
+}

@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+mod edge;
+mod engine;
+mod event;
+mod fault;
+mod token;
+
+pub use edge::{EdgeInput, EdgeOutput, TokenNeed, Turn, Why};
+pub use engine::{Counters, Engine, EngineSetup};
+pub use fault::Fault;
+pub use token::{TokenInfo, inspect};
+
+uniffi::setup_scaffolding!();
