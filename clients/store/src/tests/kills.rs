@@ -237,7 +237,7 @@ fn reading_child() {
         // The entry and its span come together.
         assert_eq!(window.spans.last().unwrap().to, last);
         assert!(reader.search("hello", 9).unwrap().len() <= 9);
-        assert!(reader.unread().unwrap() <= last.value() + 1);
+        assert!(reader.unread().unwrap() > 0);
         println!("read {last}");
     }
 }
