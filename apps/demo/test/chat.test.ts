@@ -28,7 +28,8 @@ it("the list shows the last message as it is now, and no change of one", () => {
   chat.timeline.queued({ clientMsgId: "m1", target, body: "waits", replyTo: 2 }, at(5));
   expect(chat.newest()).toMatchObject({ text: "waits", by: "alice" });
   chat.timeline.message(entry(5, { sender_id: "alice", client_msg_id: "m1", body: "waits" }));
-  chat.timeline.queued({ clientMsgId: "m2", target, delete: { seq: 5 } }, at(6));
+  const request = { action: "delete", client_msg_id: "m2", ...target, seq: 5 } as const;
+  chat.timeline.queued({ clientMsgId: "m2", request }, at(6));
   expect(chat.newest()).toMatchObject({ text: "This message was deleted", by: "alice" });
   chat.timeline.failed("m2", "forbidden");
   expect(chat.newest()?.text).toBe("waits");

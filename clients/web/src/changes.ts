@@ -2,7 +2,7 @@
 
 import { canonicalEmoji } from "./emoji.ts";
 import { limits, type Message, type Reaction } from "./frames.ts";
-import type { Queued } from "./storage/storage.ts";
+import type { QueuedRequest } from "./storage/storage.ts";
 
 /** A text that a message has or had. */
 interface Text {
@@ -37,7 +37,7 @@ interface Became {
 
 /** An own change that is not stored, and is shown all the same. */
 interface Wanted {
-  queued: Queued;
+  request: QueuedRequest["request"];
   at: string;
 }
 
@@ -107,18 +107,18 @@ export class Changes {
     const became = this.#of(message.seq);
     const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, media, mentions, ...rest } =
       message;
-    const deleting = wanted.find(({ queued }) => "delete" in queued);
+    const deleting = wanted.find(({ request }) => request.action === "delete");
     const deleted = became.deleted ?? (deleting && { deleted_at: deleting.at, deleted_by: this.#me });
     if (deleted) {
       return { ...rest, body: "", ...deleted };
     }
     let text = became.text ?? { version: 1, body, editedAt: undefined };
     let mine: string | null | undefined;
-    for (const { queued, at } of wanted) {
-      if ("edit" in queued) {
-        text = { version: text.version + 1, body: queued.edit.body, editedAt: at };
-      } else if ("react" in queued) {
-        mine = queued.react.emoji;
+    for (const { request, at } of wanted) {
+      if (request.action === "edit") {
+        text = { version: text.version + 1, body: request.body, editedAt: at };
+      } else if (request.action === "react") {
+        mine = request.emoji;
       }
     }
     const shown = this.#reactions(became, mine);

@@ -43,7 +43,7 @@ import type { Stored } from "./session/entry.ts";
 import { Session } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
 import { memoryStorage } from "./storage/memory.ts";
-import type { Queued, Target } from "./storage/storage.ts";
+import type { Queued, QueuedRequest, Target } from "./storage/storage.ts";
 import { watchSurroundings } from "./surroundings.ts";
 import { uuid } from "./uuid.ts";
 
@@ -190,7 +190,7 @@ export class Client {
    * @throws As `send`. `stored` of the result throws `gone` if the message is deleted by then.
    */
   edit(conversation: string, seq: number, body: string): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, edit: { seq, body } });
+    return this.#request({ action: "edit", conversation_id: conversation, seq, body });
   }
 
   /**
@@ -198,7 +198,7 @@ export class Client {
    * `edit`.
    */
   delete(conversation: string, seq: number): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, delete: { seq } });
+    return this.#request({ action: "delete", conversation_id: conversation, seq });
   }
 
   /**
@@ -206,8 +206,8 @@ export class Client {
    * otherwise as `edit`.
    */
   react(conversation: string, seq: number, emoji: string | null): Promise<Sent> {
-    const react = { seq, emoji: emoji === null ? null : canonicalEmoji(emoji) };
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, react });
+    const canonical = emoji === null ? null : canonicalEmoji(emoji);
+    return this.#request({ action: "react", conversation_id: conversation, seq, emoji: canonical });
   }
 
   /**
@@ -217,7 +217,7 @@ export class Client {
    * @throws As `send`.
    */
   create(group: NewGroup): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), create: group });
+    return this.#request({ action: "create", ...group });
   }
 
   /**
@@ -228,14 +228,12 @@ export class Client {
    * @throws As `send`.
    */
   add(conversation: string, users: string[]): Promise<Sent<AddResult>> {
-    const target = { conversation_id: conversation };
-    return this.#queue<AddResult>({ clientMsgId: uuid(), target, add: { members: users } });
+    return this.#request<AddResult>({ action: "add", conversation_id: conversation, members: users });
   }
 
   /** Removes this user from a group. Otherwise as `edit`. */
   remove(conversation: string, user: string): Promise<Sent> {
-    const target = { conversation_id: conversation };
-    return this.#queue({ clientMsgId: uuid(), target, remove: { user_id: user } });
+    return this.#request({ action: "remove", conversation_id: conversation, user_id: user });
   }
 
   /**
@@ -243,7 +241,7 @@ export class Client {
    * otherwise as `edit`.
    */
   leave(conversation: string): Promise<Sent<LeaveResult>> {
-    return this.#queue<LeaveResult>({ clientMsgId: uuid(), target: { conversation_id: conversation }, leave: {} });
+    return this.#request<LeaveResult>({ action: "leave", conversation_id: conversation });
   }
 
   /** Joins a channel whose `join` is `open`. Returns the channel's last `seq`; later entries count as unread. */
@@ -280,13 +278,12 @@ export class Client {
    * Sets the role of a member of a group. With `owner`, the user transfers the ownership. Works otherwise as `edit`.
    */
   role(conversation: string, user: string, role: Role): Promise<Sent> {
-    const target = { conversation_id: conversation };
-    return this.#queue({ clientMsgId: uuid(), target, role: { user_id: user, role } });
+    return this.#request({ action: "role", conversation_id: conversation, user_id: user, role });
   }
 
   /** Changes what a group is called, and what its members may do: at least one of these. Otherwise as `edit`. */
   update(conversation: string, info: GroupInfo): Promise<Sent> {
-    return this.#queue({ clientMsgId: uuid(), target: { conversation_id: conversation }, update: info });
+    return this.#request({ action: "update", conversation_id: conversation, ...info });
   }
 
   /** A page of who is in a group, in the order of their ids. */
@@ -413,6 +410,12 @@ export class Client {
     this.events.end();
   }
 
+  #request<R extends Stored = SendResult>(unnamed: Unnamed<QueuedRequest["request"]>): Promise<Sent<R>> {
+    const clientMsgId = uuid();
+    const request = { ...unnamed, client_msg_id: clientMsgId } as QueuedRequest["request"];
+    return this.#queue<R>({ clientMsgId, request });
+  }
+
   async #queue<R extends Stored = SendResult>(queued: Queued): Promise<Sent<R>> {
     const { clientMsgId } = queued;
     checkQueued(queued);
@@ -428,6 +431,8 @@ export class Client {
 function pageOf({ limit, cursor }: Page = {}): { limit?: number; cursor?: string } {
   return { ...(limit === undefined ? {} : { limit }), ...(cursor ? { cursor } : {}) };
 }
+
+type Unnamed<R> = R extends unknown ? Omit<R, "client_msg_id"> : never;
 
 /** A message or a change that is in the outbox. */
 export interface Sent<R = SendResult> {

@@ -3,7 +3,7 @@
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
-import type { Queued, QueuedDelete, QueuedReaction } from "./storage/storage.ts";
+import type { Queued, QueuedRequest } from "./storage/storage.ts";
 
 export type ClientEvent =
   | MessageEvent
@@ -56,7 +56,9 @@ interface ConversationEvent {
  * The server has applied an own change of a message, for `Timeline.reacted`, and no `message` event reports it. Two
  * changes are such: a reaction in a channel, where it is no entry, and a former member's delete of an own message.
  */
-type ReactedEvent = { type: "reacted" } & (QueuedReaction | QueuedDelete);
+export interface ReactedEvent extends QueuedRequest<"react" | "delete"> {
+  type: "reacted";
+}
 
 /** The subscription to a channel has ended, since the server refuses it: mostly `not_member`, for a removed user. */
 interface UnwatchedEvent {

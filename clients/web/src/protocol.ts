@@ -36,7 +36,7 @@ import {
   type UpdateRequest,
   type UserSettings,
 } from "./frames.ts";
-import type { Queued, QueuedMessage, StoringRequest } from "./storage/storage.ts";
+import type { Queued, QueuedMessage, StoringRequest, Target } from "./storage/storage.ts";
 
 /**
  * The content of a message: its text, and optionally the message that it replies to and its mentions (`*`: all
@@ -80,14 +80,19 @@ export function requestFrame(request: Request, id: number): string {
 
 /** Returns the request that asks the server to store this. */
 export function requestFor(queued: Queued): StoringRequest {
-  if ("body" in queued) {
-    const { clientMsgId: client_msg_id, target } = queued;
-    return { action: "send", ...target, client_msg_id, ...carried(queued), ...asSaid(queued) };
+  if ("request" in queued) {
+    return queued.request;
   }
-  const { clientMsgId: client_msg_id, ...rest } = queued;
-  const { target, ...request } = { target: {}, ...rest };
-  const [named] = Object.entries(request);
-  return { action: named?.[0], ...target, ...named?.[1], client_msg_id } as StoringRequest;
+  const { clientMsgId: client_msg_id, target } = queued;
+  return { action: "send", ...target, client_msg_id, ...carried(queued), ...asSaid(queued) };
+}
+
+/** Returns the conversation of a request, or the recipient's. `undefined`: of the one that `create` makes. */
+export function targetOf(queued: Queued): Target | undefined {
+  if ("body" in queued) {
+    return queued.target;
+  }
+  return "conversation_id" in queued.request ? queued.request : undefined;
 }
 
 /** Returns the kind of the message and its attachment, in the protocol's form. */
@@ -125,7 +130,7 @@ export function names({ mentions = [] }: Pick<Message, "mentions">, user: string
 
 /**
  * Returns whether the id is that of a service, a team's own server. A service that is the `peer_id` of a conversation
- * only sends: the server refuses `send`, `react` or a block with `forbidden`.
+ * only sends: the server refuses messages, reactions and blocks with `forbidden`.
  */
 export function isService(userId: string): boolean {
   return userId.startsWith("@");
@@ -177,39 +182,45 @@ const bytes = (text: string) => new TextEncoder().encode(text).length;
 
 /** Refuses what the server would refuse for any user, immediately and with the same text. */
 export function checkQueued(queued: Queued): void {
-  checkRequest(requestFor(queued));
-  const { title } = "create" in queued ? queued.create : "update" in queued ? queued.update : {};
+  const request = requestFor(queued);
+  checkRequest(request);
+  const title = "title" in request ? request.title : undefined;
   if (title !== undefined && !isTitle(title)) {
     const form = `${limits.TITLE_CHARS_MAX} characters, and at most ${limits.TITLE_BYTES_MAX} bytes of UTF-8`;
     throw new PigeonholeError("bad_request", `title: must be 1 to ${form}`);
   }
-  if ("update" in queued && Object.values(queued.update).every((value) => value === undefined)) {
+  if (request.action === "update" && Object.values(infoOf(request)).every((value) => value === undefined)) {
     throw new PigeonholeError("bad_request", "title: is missing; name a title, history, post, add or join");
   }
-  checkChannel(queued);
-  if ("create" in queued) {
-    checkUsers("members", queued.create.members, 0, limits.GROUP_CHANGE_MEMBERS_MAX);
-  } else if ("add" in queued) {
-    checkUsers("members", queued.add.members, 1, limits.GROUP_CHANGE_MEMBERS_MAX);
-  } else if ("body" in queued && queued.mentions) {
-    checkUsers("mentions", queued.mentions, 0, limits.MENTIONS_MAX);
-    if (bytes(JSON.stringify(queued.mentions)) > limits.MENTIONS_JSON_BYTES_MAX) {
+  checkChannel(request);
+  if (request.action === "create") {
+    checkUsers("members", request.members, 0, limits.GROUP_CHANGE_MEMBERS_MAX);
+  } else if (request.action === "add") {
+    checkUsers("members", request.members, 1, limits.GROUP_CHANGE_MEMBERS_MAX);
+  } else if (request.action === "send" && request.mentions) {
+    checkUsers("mentions", request.mentions, 0, limits.MENTIONS_MAX);
+    if (bytes(JSON.stringify(request.mentions)) > limits.MENTIONS_JSON_BYTES_MAX) {
       throw new PigeonholeError("too_large", "mentions: must be at most 3 KiB once written as JSON");
     }
   }
 }
 
+/** Returns what the request changes. */
+export function infoOf({ action: _, conversation_id: __, client_msg_id: ___, ...info }: UpdateRequest): GroupInfo {
+  return info;
+}
+
 /** Checks the fields that only channels have, and those that channels do not have. */
-function checkChannel(queued: Queued): void {
-  const { join } = "create" in queued ? queued.create : "update" in queued ? queued.update : {};
+function checkChannel(request: StoringRequest): void {
+  const join = "join" in request ? request.join : undefined;
   const isOfChannel =
-    "create" in queued
-      ? queued.create.kind === "channel"
-      : "conversation_id" in queued.target && isChannel(queued.target.conversation_id);
+    request.action === "create"
+      ? request.kind === "channel"
+      : "conversation_id" in request && isChannel(request.conversation_id);
   if (join !== undefined && !isOfChannel) {
     throw new PigeonholeError("bad_request", "join: must be left out; this is no channel");
   }
-  if (isOfChannel && "body" in queued && queued.mentions && queued.mentions.length > 0) {
+  if (isOfChannel && request.action === "send" && request.mentions && request.mentions.length > 0) {
     throw new PigeonholeError("bad_request", "mentions: must be left out; this is a channel");
   }
 }

@@ -2,6 +2,7 @@
 // entries.
 
 import { Changes } from "./changes.ts";
+import type { ReactedEvent } from "./events.ts";
 import {
   type Channel,
   type Conversation,
@@ -24,7 +25,7 @@ import {
   type ReceiptKind,
   type Side,
 } from "./protocol.ts";
-import type { Queued, QueuedDelete, QueuedReaction, Upload } from "./storage/storage.ts";
+import type { Queued, Upload } from "./storage/storage.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
@@ -211,14 +212,14 @@ export class Timeline {
   }
 
   /** Applies an own change that has no entry. */
-  reacted(queued: Pick<QueuedReaction, "clientMsgId" | "react"> | Pick<QueuedDelete, "clientMsgId" | "delete">): void {
-    if ("react" in queued) {
-      this.#changes.takeOwn(queued.react.seq, queued.react.emoji);
+  reacted({ clientMsgId, request }: Omit<ReactedEvent, "type">): void {
+    if (request.action === "delete") {
+      const wanted = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
+      this.#changes.takeDelete(request.seq, wanted?.at ?? new Date().toISOString());
     } else {
-      const wanted = this.#unsent.find(({ queued: { clientMsgId } }) => clientMsgId === queued.clientMsgId);
-      this.#changes.takeDelete(queued.delete.seq, wanted?.at ?? new Date().toISOString());
+      this.#changes.takeOwn(request.seq, request.emoji);
     }
-    this.#isStored(queued.clientMsgId);
+    this.#isStored(clientMsgId);
   }
 
   /**
@@ -568,7 +569,8 @@ export class Timeline {
   /** The message as it is now, own changes that wait included. */
   #shown(message: Message): Message {
     const waiting = this.#changesOf(message.seq).filter(({ error }) => error === undefined);
-    return this.#changes.apply(message, waiting);
+    const wanted = waiting.flatMap(({ queued, at }) => ("request" in queued ? [{ request: queued.request, at }] : []));
+    return this.#changes.apply(message, wanted);
   }
 
   #quote(seq: number | undefined): Message | undefined {
@@ -661,13 +663,7 @@ function tick(seq: number, all: Marks): "stored" | "delivered" | "read" {
   return seq > all.read ? "delivered" : "read";
 }
 
-/** Returns the target of a change. */
+/** Returns the target of a change: of all stored requests, only a change of a message has a `seq`. */
 function targetOf(queued: Queued): number | undefined {
-  if ("edit" in queued) {
-    return queued.edit.seq;
-  }
-  if ("delete" in queued) {
-    return queued.delete.seq;
-  }
-  return "react" in queued ? queued.react.seq : undefined;
+  return "request" in queued ? (queued.request as { seq?: number }).seq : undefined;
 }

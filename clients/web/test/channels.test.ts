@@ -9,11 +9,13 @@ const news = { conversation_id: "ch_n" };
 it("what only channels have is refused elsewhere, and what they have not, there", () => {
   const refused = (queued: Queued) => () => checkQueued(queued);
   const group = { title: "Trip", members: [], join: "open" as const };
-  expect(refused({ clientMsgId: "c1", create: group })).toThrow("join: must be left out");
-  expect(refused({ clientMsgId: "c1", create: { ...group, kind: "channel" } })).not.toThrow();
+  const create = { action: "create", client_msg_id: "c1", ...group } as const;
+  expect(refused({ clientMsgId: "c1", request: create })).toThrow("join: must be left out");
+  expect(refused({ clientMsgId: "c1", request: { ...create, kind: "channel" } })).not.toThrow();
   const inGroup = { conversation_id: "gr_a" };
-  expect(refused({ clientMsgId: "u1", target: inGroup, update: { join: "open" } })).toThrow("join: must be left out");
-  expect(refused({ clientMsgId: "u1", target: news, update: { join: "open" } })).not.toThrow();
+  const update = { action: "update", client_msg_id: "u1", join: "open" } as const;
+  expect(refused({ clientMsgId: "u1", request: { ...update, ...inGroup } })).toThrow("join: must be left out");
+  expect(refused({ clientMsgId: "u1", request: { ...update, ...news } })).not.toThrow();
   const mentions = { clientMsgId: "m1", body: "hi", mentions: ["bob"] };
   expect(refused({ ...mentions, target: news })).toThrow("mentions: must be left out");
   expect(refused({ ...mentions, target: inGroup })).not.toThrow();

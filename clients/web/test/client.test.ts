@@ -127,10 +127,10 @@ it("keeps changes as it keeps messages, sends them in the same lane, and tells e
   const target = { conversation_id: "dm_ab" };
   expect(client.outbox).toMatchObject([
     { target, body: "an answer", replyTo: 4 },
-    { target, edit: { seq: 3, body: "better" } },
-    { target, react: { seq: 4, emoji: "👍" } },
-    { target, react: { seq: 4, emoji: null } },
-    { target, delete: { seq: 2 } },
+    { request: { action: "edit", ...target, seq: 3, body: "better" } },
+    { request: { action: "react", ...target, seq: 4, emoji: "👍" } },
+    { request: { action: "react", ...target, seq: 4, emoji: null } },
+    { request: { action: "delete", ...target, seq: 2 } },
   ]);
   const asked = [];
   for (const [at, action] of ["send", "edit", "react", "react", "delete"].entries()) {
@@ -256,8 +256,7 @@ it("tells of a change that is refused, with all that it was to be", async () => 
   await expect(stored).rejects.toMatchObject({ code: "gone" });
   expect(await until(client, ({ type }) => type === "failed")).toMatchObject({
     clientMsgId,
-    target: { conversation_id: "dm_ab" },
-    edit: { seq: 3, body: "better" },
+    request: { action: "edit", conversation_id: "dm_ab", seq: 3, body: "better" },
     error: { code: "gone" },
   });
   expect(client.outbox).toEqual([]);

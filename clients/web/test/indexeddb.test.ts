@@ -27,6 +27,18 @@ it("gives back what was written, the outbox in the order of sending", async () =
   expect(await indexedDbStorage("bob").load()).toEqual({ outbox: [], held: new Map() });
 });
 
+it("drops what no version of the client could have written", async () => {
+  const storage = indexedDbStorage("dora");
+  await storage.load();
+  const unreadable = {
+    queued: { clientMsgId: "a", target: { to: "bob" }, edit: { seq: 1 } },
+  } as unknown as StorageChange;
+  await storage.write([unreadable, queued("b")]);
+  await storage.close?.();
+  const { outbox } = await indexedDbStorage("dora").load();
+  expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b"]);
+});
+
 it("writes all of the changes or none", async () => {
   const storage = indexedDbStorage("carol");
   await storage.load();

@@ -27,34 +27,26 @@ it("keeps everything in one text, or nothing of what could not be written", asyn
   expect([...held, caughtUp]).toEqual([["dm_ab", 4], "now"]);
 });
 
-it("reads the outbox of a version that knew messages only, and keeps changes", async () => {
-  const old = '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi"}],"held":[["dm_ab",4]]}';
-  const kept = new Map([["pigeonhole:alice", old]]);
+it("keeps messages and all other requests", async () => {
+  const kept = new Map<string, string>();
   const store: KeyValueStore = {
     getItem: (key) => kept.get(key) ?? null,
     setItem: (key, value) => void kept.set(key, value),
   };
-  const storage = keyValueStorage(store, "alice");
-  const message = { clientMsgId: "a", target: { to: "bob" }, body: "hi" };
-  expect((await storage.load()).outbox).toEqual([message]);
   const target = { conversation_id: "dm_ab" };
-  const more: Queued[] = [
+  const all: Queued[] = [
+    { clientMsgId: "a", target: { to: "bob" }, body: "hi" },
     { clientMsgId: "b", target, body: "an answer", replyTo: 4 },
-    { clientMsgId: "c", target, edit: { seq: 4, body: "better" } },
-    { clientMsgId: "d", target, delete: { seq: 4 } },
-    { clientMsgId: "e", target, react: { seq: 4, emoji: "👍" } },
-    { clientMsgId: "f", target, react: { seq: 4, emoji: null } },
-    { clientMsgId: "g", target, body: "hi @bob", mentions: ["bob"] },
-    { clientMsgId: "h", create: { title: "Trip", members: ["bob"], post: "admins" } },
-    { clientMsgId: "i", target, add: { members: ["carol"] } },
-    { clientMsgId: "j", target, remove: { user_id: "carol" } },
-    { clientMsgId: "k", target, leave: {} },
-    { clientMsgId: "l", target, role: { user_id: "bob", role: "owner" } },
-    { clientMsgId: "m", target, update: { title: "Sea" } },
+    { clientMsgId: "c", target, body: "hi @bob", mentions: ["bob"] },
+    { clientMsgId: "d", request: { action: "edit", client_msg_id: "d", ...target, seq: 4, body: "better" } },
+    { clientMsgId: "e", request: { action: "create", client_msg_id: "e", title: "Trip", members: ["bob"] } },
+    { clientMsgId: "f", request: { action: "leave", client_msg_id: "f", ...target } },
   ];
-  await storage.write(more.map((queued) => ({ queued })));
+  const storage = keyValueStorage(store, "alice");
+  await storage.load();
+  await storage.write(all.map((queued) => ({ queued })));
   const next = keyValueStorage(store, "alice");
-  expect((await next.load()).outbox).toEqual([message, ...more]);
+  expect((await next.load()).outbox).toEqual(all);
   expect(next.setAside?.()).toBeUndefined();
 });
 
@@ -65,17 +57,15 @@ it.each([
   "5",
   "{}",
   '{"outbox":[],"held":5}',
-  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"edit":{"seq":"4","body":"hi"}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"edit":{"seq":4}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"delete":{}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"react":{"seq":4}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"dm_ab"},"react":null}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi","replyTo":"4"}],"held":[]}',
+  '{"outbox":[null],"held":[]}',
+  '{"outbox":[{"target":{"to":"bob"},"body":"hi"}],"held":[]}',
   '{"outbox":[{"clientMsgId":"a"}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","create":{"title":"Trip","members":"bob"}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","add":{"members":["bob"]}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"gr_ab"},"add":{"members":[4]}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"conversation_id":"gr_ab"},"leave":true}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","body":"hi"}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi","replyTo":"4"}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi","mentions":[4]}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","request":{"seq":4}}],"held":[]}',
+  '{"outbox":[{"clientMsgId":"a","request":"edit"}],"held":[]}',
   '{"outbox":[],"held":[["dm_ab","4"]]}',
   '{"outbox":[],"held":[],"caughtUp":5}',
 ])("sets aside what can't be read, tells of it and begins anew: %s", async (text) => {

@@ -5,10 +5,11 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
+import { targetOf } from "../src/protocol.ts";
 import type { LinkId, Put } from "../src/session/core.ts";
 import { Session } from "../src/session/session.ts";
 import type { Target } from "../src/storage/storage.ts";
-import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
+import { apply, copy, nothingSaved, type Queued, type QueuedRequest, type Saved } from "../src/storage/storage.ts";
 import { conversationWith, type Frame, PEERS, Server } from "./model-server.ts";
 
 const timing = { ...defaultTiming, pingEvery: 20_000, lifetime: 40_000, lifetimeJitter: 10_000 };
@@ -302,21 +303,23 @@ class World {
   /** Changes the first message. */
   change(peer: string, way: number): void {
     const conversation_id = conversationWith(peer);
-    const place = { clientMsgId: `m${this.count}`, target: { conversation_id } };
-    const ways: Queued[] = [
-      { ...place, edit: { seq: 1, body: "hello" } },
-      { ...place, delete: { seq: 1 } },
-      { ...place, react: { seq: 1, emoji: null } },
+    const clientMsgId = `m${this.count}`;
+    const place = { client_msg_id: clientMsgId, conversation_id, seq: 1 };
+    const ways: QueuedRequest["request"][] = [
+      { action: "edit", ...place, body: "hello" },
+      { action: "delete", ...place },
+      { action: "react", ...place, emoji: null },
     ];
-    const queued = ways[way];
-    if (queued && this.server.said.has(conversation_id)) {
-      this.#queue(queued);
+    const request = ways[way];
+    if (request && this.server.said.has(conversation_id)) {
+      this.#queue({ clientMsgId, request });
     }
   }
 
   #queue(queued: Queued): void {
-    if ("target" in queued) {
-      this.#sent.push({ target: queued.target, id: queued.clientMsgId });
+    const target = targetOf(queued);
+    if (target) {
+      this.#sent.push({ target, id: queued.clientMsgId });
     }
     apply(this.#saved, { queued });
     this.#session.send(queued, undefined, this.#now);

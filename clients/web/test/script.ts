@@ -123,14 +123,22 @@ export function comparable(request: Json): string {
  * edit: {…}}`.
  */
 export function queuedOf(script: Step): Queued {
-  const { client_msg_id: clientMsgId, body, reply_to: replyTo, mentions, media, ...rest } = script;
-  const way = Object.keys(rest).find((name) => typeof rest[name] === "object");
-  const what = way ? { [way]: rest[way] } : { body, ...without({ replyTo, mentions, media }) };
-  const { [way ?? ""]: _, ...target } = rest;
-  return (way === "create" ? { clientMsgId, ...what } : { clientMsgId, target, ...what }) as Queued;
+  const { client_msg_id, body, reply_to: replyTo, mentions, media, ...rest } = script;
+  const action = Object.keys(rest).find((name) => typeof rest[name] === "object");
+  const { [action ?? ""]: what, conversation_id, ...to } = rest;
+  const target = { ...to, ...without({ conversation_id }) };
+  if (action) {
+    const request = { action, client_msg_id, ...(action === "create" ? {} : target), ...what };
+    return { clientMsgId: client_msg_id, request } as Queued;
+  }
+  return { clientMsgId: client_msg_id, target, body, ...without({ replyTo, mentions, media }) } as Queued;
 }
 
 export function queuedAsWritten(queued: Queued): Json {
+  if ("request" in queued) {
+    const { action, client_msg_id, conversation_id, ...what } = queued.request as Step;
+    return { client_msg_id, ...without({ conversation_id }), [action]: what };
+  }
   const { clientMsgId: client_msg_id, target, replyTo: reply_to, ...what } = queued as Step;
   return { client_msg_id, ...target, ...what, ...without({ reply_to }) };
 }

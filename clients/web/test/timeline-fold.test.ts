@@ -4,7 +4,7 @@
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Message, Reaction } from "../src/index.ts";
+import type { Message, Queued, Reaction } from "../src/index.ts";
 import { Timeline } from "../src/timeline.ts";
 import { fits } from "./script.ts";
 
@@ -32,6 +32,9 @@ const did: fc.Arbitrary<Did> = fc.record({
   to: fc.nat({ max: 5 }),
   emoji: fc.constantFrom(...EMOJI, undefined),
 });
+
+/** A queued request, without its id. */
+type Unnamed<Q> = Q extends unknown ? Omit<Q, "clientMsgId"> : never;
 
 /** One entry of the log, as it was made. */
 interface Op extends Omit<Did, "to"> {
@@ -288,15 +291,16 @@ class World {
   }
 
   #queue(clientMsgId: string, { what, target: seq, emoji, at }: Op): void {
-    const queued = { clientMsgId, target: { conversation_id: "dm_ab" } };
-    const whats = {
-      say: { body: "waits" },
-      reply: { body: "waits", replyTo: seq },
-      edit: { edit: { seq, body: "waits" } },
-      delete: { delete: { seq } },
-      react: { react: { seq, emoji: emoji ?? null } },
+    const target = { conversation_id: "dm_ab" };
+    const place = { client_msg_id: clientMsgId, ...target, seq };
+    const whats: Record<Op["what"], Unnamed<Queued>> = {
+      say: { target, body: "waits" },
+      reply: { target, body: "waits", replyTo: seq },
+      edit: { request: { action: "edit", ...place, body: "waits" } },
+      delete: { request: { action: "delete", ...place } },
+      react: { request: { action: "react", ...place, emoji: emoji ?? null } },
     };
-    this.timeline.queued({ ...queued, ...whats[what] }, at);
+    this.timeline.queued({ clientMsgId, ...whats[what] }, at);
   }
 
   #messages() {

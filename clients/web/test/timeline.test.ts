@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
+import type { ReactedEvent } from "../src/events.ts";
 import type { Message } from "../src/index.ts";
 import { happened } from "../src/protocol.ts";
 import { Timeline, type TimelineEntry } from "../src/timeline.ts";
@@ -52,7 +53,7 @@ function happen(timeline: Timeline, step: Step): void {
       fits("Channel", row);
       timeline.channel(row);
     },
-    reacted: ({ client_msg_id: clientMsgId, ...change }) => timeline.reacted({ clientMsgId, ...change }),
+    reacted: (change) => timeline.reacted(queuedOf({ conversation_id: "dm_ab", ...change }) as ReactedEvent),
     typing: ({ user_id, now }) => timeline.typing(user_id, now),
     open: () => timeline.open(),
     close: () => timeline.close(),

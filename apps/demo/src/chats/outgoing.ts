@@ -9,7 +9,7 @@ import type {
   NewGroup,
   PigeonholeError,
   Queued,
-  QueuedChange,
+  QueuedRequest,
   Sent,
   Target,
 } from "@pigeonhole/client";
@@ -39,15 +39,19 @@ export class Outgoing {
   /** Shows the entries that the outbox has kept over a reload. */
   resume(): void {
     for (const queued of this.#client.outbox) {
-      if ("create" in queued) {
-        this.#making(queued);
-        continue;
-      }
-      const chat = this.#inbox.chatOf(queued.target);
+      const chat = this.#chatFor(queued);
       if (chat) {
         this.#queued(chat, queued);
       }
     }
+  }
+
+  #chatFor(queued: Queued): Chat | undefined {
+    if ("target" in queued) {
+      return this.#inbox.chatOf(queued.target);
+    }
+    const { clientMsgId, request } = queued;
+    return request.action === "create" ? this.#making(clientMsgId, request) : this.#inbox.chatOf(request);
   }
 
   /** Returns the chat to which a message or a change was sent from here. */
@@ -60,7 +64,8 @@ export class Outgoing {
   async send(chat: Chat, draft: Exclude<Draft, string>): Promise<void> {
     const target = targetOf(chat);
     if (target) {
-      await this.#queue(chat, this.#client.send(target, draft), { target, ...draft });
+      const unsaved = (clientMsgId: string) => ({ clientMsgId, target, ...draft });
+      await this.#queue(chat, this.#client.send(target, draft), unsaved);
     }
     this.#replied(chat);
   }
@@ -138,22 +143,26 @@ export class Outgoing {
   // Changes of messages.
 
   edit(chat: Chat, seq: number, body: string): void {
-    this.#change(chat, (id) => [this.#client.edit(id, seq, body), { edit: { seq, body } }]);
+    this.#change(chat, { action: "edit", seq, body }, (id) => this.#client.edit(id, seq, body));
   }
 
   delete(chat: Chat, seq: number): void {
-    this.#change(chat, (id) => [this.#client.delete(id, seq), { delete: { seq } }]);
+    this.#change(chat, { action: "delete", seq }, (id) => this.#client.delete(id, seq));
   }
 
   /** Sets the user's reaction, or removes it with `null`. */
   react(chat: Chat, seq: number, emoji: string | null): void {
-    this.#change(chat, (id) => [this.#client.react(id, seq, emoji), { react: { seq, emoji } }]);
+    this.#change(chat, { action: "react", seq, emoji }, (id) => this.#client.react(id, seq, emoji));
   }
 
-  async #change(chat: Chat, make: (conversation: string) => [Promise<Sent>, Change]): Promise<void> {
-    if (chat.id !== undefined) {
-      const [sent, change] = make(chat.id);
-      await this.#queue(chat, sent, { target: { conversation_id: chat.id }, ...change });
+  async #change(chat: Chat, change: Change, send: (conversation: string) => Promise<Sent>): Promise<void> {
+    const { id: conversation_id } = chat;
+    if (conversation_id !== undefined) {
+      const unsaved = (clientMsgId: string) => ({
+        clientMsgId,
+        request: { ...change, conversation_id, client_msg_id: clientMsgId },
+      });
+      await this.#queue(chat, send(conversation_id), unsaved);
       this.#model.watcher.changed();
     }
   }
@@ -163,9 +172,7 @@ export class Outgoing {
   /** Opens the new group before the server has it. Until then its messages wait, over a reload too. */
   async create(group: NewGroup): Promise<void> {
     const { queued } = await this.#client.create(group);
-    if ("create" in queued) {
-      this.#openChat.show(this.#making(queued));
-    }
+    this.#openChat.show(this.#making(queued.clientMsgId, group));
   }
 
   /** Removes a group that the server refused to create. */
@@ -174,9 +181,9 @@ export class Outgoing {
     this.#model.watcher.changed();
   }
 
-  #making({ clientMsgId, create }: Extract<Queued, { create: unknown }>): Chat {
-    const chat = Chat.ofGroup(this.#model.me, clientMsgId, create.kind === "channel");
-    chat.group = begun(create);
+  #making(clientMsgId: string, group: NewGroup): Chat {
+    const chat = Chat.ofGroup(this.#model.me, clientMsgId, group.kind === "channel");
+    chat.group = begun(group);
     chat.isKnown = true;
     this.#model.add(chat);
     this.#sent.set(clientMsgId, chat);
@@ -202,14 +209,14 @@ export class Outgoing {
   // The outbox.
 
   /** Shows an entry immediately, even if the outbox could not save it. */
-  async #queue(chat: Chat, sent: Promise<Sent>, what: Unnamed<Queued>): Promise<void> {
+  async #queue(chat: Chat, sent: Promise<Sent>, unsaved: (clientMsgId: string) => Queued): Promise<void> {
     try {
-      const { clientMsgId } = await sent;
-      this.#queued(chat, { clientMsgId, ...what });
+      const { queued } = await sent;
+      this.#queued(chat, queued);
     } catch (error) {
-      const clientMsgId = crypto.randomUUID();
-      this.#queued(chat, { clientMsgId, ...what });
-      chat.timeline.failed(clientMsgId, reason(error as PigeonholeError, !("body" in what), chat));
+      const queued = unsaved(crypto.randomUUID());
+      this.#queued(chat, queued);
+      chat.timeline.failed(queued.clientMsgId, reason(error as PigeonholeError, "request" in queued, chat));
     }
   }
 
@@ -221,9 +228,9 @@ export class Outgoing {
   /** Shows why an entry of the outbox failed. */
   failed({ clientMsgId, error, ...queued }: Extract<ClientEvent, { type: "failed" }>): void {
     const chat = this.chatOf(clientMsgId);
-    if (chat && "create" in queued) {
+    if (chat && "request" in queued && queued.request.action === "create") {
       chat.isNotMade = true;
-      chat.refused = `Not made: ${whyNotMade(error, queued.create)}`;
+      chat.refused = `Not made: ${whyNotMade(error, queued.request)}`;
       return;
     }
     const timeline = chat?.timeline;
@@ -232,7 +239,7 @@ export class Outgoing {
       timeline?.dismiss(clientMsgId);
       return;
     }
-    const isChange = !("body" in queued);
+    const isChange = "request" in queued;
     if (isFinal(error)) {
       chat?.final.add(clientMsgId);
     }
@@ -244,13 +251,9 @@ export class Outgoing {
   }
 }
 
-/** An entry without the id that the client gives it. */
-type Unnamed<Q extends Queued> = Q extends Queued ? Omit<Q, "clientMsgId"> : never;
-type Change = QueuedChange extends infer Q
-  ? Q extends QueuedChange
-    ? Omit<Q, "clientMsgId" | "target">
-    : never
-  : never;
+/** A change of a message, without its conversation and the id that the client gives it. */
+type Change = Unnamed<QueuedRequest<"edit" | "delete" | "react">["request"]>;
+type Unnamed<R> = R extends unknown ? Omit<R, "conversation_id" | "client_msg_id"> : never;
 
 /** Returns where to send; `undefined` for a group that the server has not created yet. */
 function targetOf({ id, peer }: Chat): Target | undefined {

@@ -320,13 +320,16 @@ function complain(
 }
 
 function failure(queued: Queued): string {
-  if ("edit" in queued) {
-    return "Not edited";
+  switch ("request" in queued && queued.request.action) {
+    case "edit":
+      return "Not edited";
+    case "delete":
+      return "Not deleted";
+    case "react":
+      return "Reaction not stored";
+    default:
+      return "Not sent";
   }
-  if ("delete" in queued) {
-    return "Not deleted";
-  }
-  return "react" in queued ? "Reaction not stored" : "Not sent";
 }
 
 /** Adds a button next to the bubble, for the mouse. Otherwise the message itself opens its menu. */

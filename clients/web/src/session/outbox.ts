@@ -10,8 +10,8 @@ import {
   type SendResult,
   type System,
 } from "../frames.ts";
-import { asSaid, carried, isChannel, isGroup, requestFor } from "../protocol.ts";
-import type { Queued, QueuedCreate, QueuedGroupChange, QueuedMessage } from "../storage/storage.ts";
+import { infoOf, isChannel, isGroup, requestFor, targetOf } from "../protocol.ts";
+import type { Queued, QueuedMessage, QueuedRequest, StoringRequest } from "../storage/storage.ts";
 import type { Channels } from "./channels.ts";
 import type { Core, Waiter } from "./core.ts";
 import type { Entry, Stored } from "./entry.ts";
@@ -160,8 +160,8 @@ export class Outbox {
       const { queued, waiter } = entry;
       this.#session.save({ done: queued.clientMsgId });
       this.#session.answer(waiter, answer);
-      if ("leave" in queued) {
-        this.#session.channels.left(queued.target.conversation_id);
+      if ("request" in queued && queued.request.action === "leave") {
+        this.#session.channels.left(queued.request.conversation_id);
       }
     }
   }
@@ -170,20 +170,26 @@ export class Outbox {
     const { clientMsgId } = entry.queued;
     const { conversation_id, seq } = stored;
     const { conversations, me } = this.#session;
-    if ("body" in entry.queued && "to" in entry.queued.target) {
-      this.rememberDirect(entry.queued.target.to, conversation_id);
+    const request = requestFor(entry.queued);
+    if (request.action === "send" && "to" in request) {
+      this.rememberDirect(request.to, conversation_id);
     }
-    if ("delete" in entry.queued && entry.queued.delete.seq === seq) {
+    if (request.action === "delete" && request.seq === seq) {
       // A former member's delete: the reply has the place of the message, and the member sees no entry of the delete.
       this.#session.save({ done: clientMsgId });
       this.#session.answer(entry.waiter, stored);
-      this.#session.tell({ type: "reacted", ...entry.queued });
+      this.#session.tell({ type: "reacted", clientMsgId, request });
       return;
     }
     if (isChannel(conversation_id)) {
       this.#session.save({ done: clientMsgId });
       this.#session.answer(entry.waiter, stored);
-      this.#storedInChannel(entry.queued, stored);
+      if (request.action === "react") {
+        // A reaction in a channel is counted, and no entry: the reply is about its message.
+        this.#session.tell({ type: "reacted", clientMsgId, request });
+      } else {
+        this.#session.channels.stored(ownEntry(me, request, stored));
+      }
       return;
     }
     this.#answeredEarly.set(conversation_id, [...(this.#answeredEarly.get(conversation_id) ?? []), clientMsgId]);
@@ -193,21 +199,11 @@ export class Outbox {
     this.#session.answer(entry.waiter, stored);
     // If all earlier entries were acknowledged, the server has raised the delivered mark to this one.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
-    const message = ownEntry(me, entry.queued, stored);
+    const message = ownEntry(me, request, stored);
     if (!entry.told && conversations.isPassed(conversation_id, seq)) {
       this.#session.tell({ type: "message", message, missed: false });
     } else {
       conversations.arrived(message, false);
-    }
-  }
-
-  #storedInChannel(queued: Queued, stored: SendResult): void {
-    const { channels, me } = this.#session;
-    if ("react" in queued) {
-      // A reaction in a channel is counted, and no entry: the reply is about its message.
-      this.#session.tell({ type: "reacted", ...queued });
-    } else {
-      channels.stored(ownEntry(me, queued, stored));
     }
   }
 
@@ -291,10 +287,10 @@ export class Outbox {
 
   /** Returns the send queue of a conversation, the same whether its messages name the user or the conversation. */
   #laneOf(queued: Queued): string {
-    if ("create" in queued) {
+    const target = targetOf(queued);
+    if (!target) {
       return TO_NEW;
     }
-    const { target } = queued;
     if ("conversation_id" in target) {
       return toConversation(target.conversation_id);
     }
@@ -319,50 +315,68 @@ function carries(entry: Entry): entry is Entry & { queued: QueuedMessage } {
 }
 
 function isAnswer(queued: Queued, result: unknown): result is Stored {
-  if ("add" in queued) {
+  const request = requestFor(queued);
+  if (request.action === "add") {
     return isAddResult(result);
   }
-  return "leave" in queued && isChannel(queued.target.conversation_id) ? isLeaveResult(result) : isSendResult(result);
+  const hasNoEntry = request.action === "leave" && isChannel(request.conversation_id);
+  return hasNoEntry ? isLeaveResult(result) : isSendResult(result);
 }
 
+type GroupAction = "create" | "add" | "remove" | "leave" | "role" | "update";
+
 /** The entry as the server has stored it. */
-function ownEntry(me: string, queued: Queued, stored: SendResult): Message {
-  const { conversation_id, seq, message_id, sent_at } = stored;
-  const { clientMsgId: client_msg_id } = queued;
-  const entry = { conversation_id, seq, message_id, sender_id: me, body: "", sent_at, client_msg_id };
-  if ("edit" in queued) {
-    const { seq: target_seq, body } = queued.edit;
-    const { version } = stored;
-    return { ...entry, kind: "edit", target_seq, body, ...(version === undefined ? {} : { version }) };
+function ownEntry(me: string, request: StoringRequest, stored: SendResult): Message {
+  const { conversation_id, seq, message_id, sent_at, version } = stored;
+  const { client_msg_id } = request;
+  const place = { conversation_id, seq, message_id, sender_id: me, sent_at };
+  const entry = { ...place, body: "", ...(client_msg_id === undefined ? {} : { client_msg_id }) };
+  switch (request.action) {
+    case "send": {
+      const { body, kind, media, reply_to, mentions } = request;
+      return {
+        ...entry,
+        body,
+        kind,
+        ...(media ? { media } : {}),
+        ...(reply_to === undefined ? {} : { reply_to }),
+        ...(mentions ? { mentions } : {}),
+      };
+    }
+    case "edit": {
+      const { seq: target_seq, body } = request;
+      return { ...entry, kind: "edit", target_seq, body, ...(version === undefined ? {} : { version }) };
+    }
+    case "delete":
+      return { ...entry, kind: "delete", target_seq: request.seq };
+    case "react": {
+      const { seq: target_seq, emoji } = request;
+      return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
+    }
+    default:
+      return { ...entry, kind: "system", system: systemOf(me, request, stored) };
   }
-  if ("delete" in queued) {
-    return { ...entry, kind: "delete", target_seq: queued.delete.seq };
-  }
-  if ("react" in queued) {
-    const { seq: target_seq, emoji } = queued.react;
-    return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
-  }
-  if ("body" in queued) {
-    return { ...entry, ...carried(queued), ...asSaid(queued) };
-  }
-  return { ...entry, kind: "system", system: systemOf(me, queued, stored) };
 }
 
 /** Returns the change of the group that the request made. */
-function systemOf(me: string, queued: QueuedCreate | QueuedGroupChange, stored: Stored): System {
-  if ("create" in queued) {
-    const { title, members } = queued.create;
-    const left = "not_added" in stored ? (stored.not_added ?? []).map(({ user_id }) => user_id) : [];
-    return { event: "created", title, members: [me, ...members.filter((user) => user !== me && !left.includes(user))] };
+function systemOf(me: string, request: QueuedRequest<GroupAction>["request"], stored: Stored): System {
+  switch (request.action) {
+    case "create": {
+      const { title, members } = request;
+      const left = "not_added" in stored ? (stored.not_added ?? []).map(({ user_id }) => user_id) : [];
+      const others = members.filter((user) => user !== me && !left.includes(user));
+      return { event: "created", title, members: [me, ...others] };
+    }
+    case "add":
+      return { event: "members.added", members: "added" in stored ? stored.added : request.members };
+    case "remove":
+      return { event: "members.removed", members: [request.user_id] };
+    case "leave":
+      return { event: "member.left" };
+    case "role":
+      return { event: "role.changed", user_id: request.user_id, role: request.role };
+    case "update": {
+      return { event: "info.changed", ...infoOf(request) };
+    }
   }
-  if ("add" in queued) {
-    return { event: "members.added", members: "added" in stored ? stored.added : queued.add.members };
-  }
-  if ("remove" in queued) {
-    return { event: "members.removed", members: [queued.remove.user_id] };
-  }
-  if ("leave" in queued) {
-    return { event: "member.left" };
-  }
-  return "role" in queued ? { event: "role.changed", ...queued.role } : { event: "info.changed", ...queued.update };
 }

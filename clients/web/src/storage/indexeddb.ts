@@ -2,7 +2,7 @@
 // attachments; the marks; the rest.
 
 import { PigeonholeError } from "../errors.ts";
-import { fileOf, type Queued, type Saved, type Storage, type StorageChange, withMediaId } from "./storage.ts";
+import { fileOf, isQueued, type Queued, type Saved, type Storage, type StorageChange, withMediaId } from "./storage.ts";
 
 const VERSION = 3;
 const STORES = ["outbox", "held", "rest", "files"];
@@ -136,7 +136,7 @@ async function read(database: IDBDatabase): Promise<Saved> {
     answer<Blob[]>(store("files").getAll()),
   ]);
   const fileNamed = new Map(named.map((id, at) => [String(id), files[at]]));
-  const outbox = saved.map((queued) => withFile(queued, fileNamed.get(queued.clientMsgId)));
+  const outbox = saved.filter(isQueued).map((queued) => withFile(queued, fileNamed.get(queued.clientMsgId)));
   const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
   return caughtUp === undefined ? { outbox, held } : { outbox, held, caughtUp };
 }

@@ -1,4 +1,4 @@
-import { apply, copy, fileOf, nothingSaved, type Queued, type Saved, type Storage } from "./storage.ts";
+import { apply, copy, fileOf, isQueued, nothingSaved, type Saved, type Storage } from "./storage.ts";
 
 /** React Native's AsyncStorage, `localStorage`, and any other store of strings under names. */
 export interface KeyValueStore {
@@ -40,55 +40,6 @@ export function keyValueStorage(store: KeyValueStore, name: string): Storage {
       saved = next;
     },
   };
-}
-
-function isQueued(queued: Queued): boolean {
-  const { clientMsgId } = queued;
-  const hasTarget = "create" in queued || isObject(queued.target);
-  return typeof clientMsgId === "string" && hasTarget && isSaid(queued);
-}
-
-function isSaid(queued: Queued): boolean {
-  if ("edit" in queued) {
-    return isSeq(queued.edit.seq) && typeof queued.edit.body === "string";
-  }
-  if ("delete" in queued) {
-    return isSeq(queued.delete.seq);
-  }
-  if ("react" in queued) {
-    const { seq, emoji } = queued.react;
-    return isSeq(seq) && (emoji === null || typeof emoji === "string");
-  }
-  if ("create" in queued) {
-    return typeof queued.create.title === "string" && isListOfText(queued.create.members);
-  }
-  if ("add" in queued) {
-    return isListOfText(queued.add.members);
-  }
-  if ("remove" in queued) {
-    return typeof queued.remove.user_id === "string";
-  }
-  if ("role" in queued) {
-    return typeof queued.role.user_id === "string" && typeof queued.role.role === "string";
-  }
-  if ("body" in queued) {
-    const { body, replyTo, mentions } = queued;
-    return typeof body === "string" && (replyTo === undefined || isSeq(replyTo)) && isListOfText(mentions ?? []);
-  }
-  // Any other request.
-  return Object.entries(queued).every(([name, value]) => name === "clientMsgId" || isObject(value));
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null;
-}
-
-function isListOfText(list: unknown): boolean {
-  return Array.isArray(list) && list.every((item) => typeof item === "string");
-}
-
-function isSeq(seq: unknown): boolean {
-  return Number.isSafeInteger(seq);
 }
 
 /** `undefined`: no version of this client has written that. */

@@ -10,37 +10,18 @@ export type Target = { to: string } | { conversation_id: string };
 type Keyed<R> = R extends Request ? ("client_msg_id" extends keyof R ? R : never) : never;
 export type StoringRequest = Keyed<Request>;
 type Of<A> = Extract<StoringRequest, { action: A }>;
-/** The other named fields of a request. */
-type Rest<R> = {
-  [Name in keyof R as string extends Name
-    ? never
-    : Exclude<Name, "action" | "id" | "client_msg_id" | "conversation_id">]: R[Name];
-};
 
-/** A request without a reply: a message, or the rest of another stored request under its action's name. */
-export type Queued = QueuedMessage | QueuedRequest<Exclude<StoringRequest["action"], "send">>;
+/** A request without a reply: a message, or another stored request. */
+export type Queued = QueuedMessage | QueuedRequest;
 
-/** A request, by its action's name. */
-export type QueuedRequest<A extends StoringRequest["action"]> = A extends string
-  ? {
-      /** The idempotency key: the same at each try, so that the server stores the request once. */
-      clientMsgId: string;
-    } & { [Name in A]: Rest<Of<A>> } & ("conversation_id" extends keyof Of<A>
-        ? { target: { conversation_id: string } }
-        : unknown)
-  : never;
-
-/** A new text for the message with this `seq`. */
-export type QueuedEdit = QueuedRequest<"edit">;
-/** A delete, for all members, of the message with this `seq`. */
-export type QueuedDelete = QueuedRequest<"delete">;
-/** The user's reaction to the message with this `seq`. `null` takes it back. */
-export type QueuedReaction = QueuedRequest<"react">;
-/** The change of a message, which is stored without a message of its own. */
-export type QueuedChange = QueuedEdit | QueuedDelete | QueuedReaction;
-/** A new group. The reply has its id. */
-export type QueuedCreate = QueuedRequest<"create">;
-export type QueuedGroupChange = QueuedRequest<"add" | "remove" | "leave" | "role" | "update">;
+/** A stored request that is no message, as the client sends it. */
+export interface QueuedRequest<
+  A extends Exclude<StoringRequest["action"], "send"> = Exclude<StoringRequest["action"], "send">,
+> {
+  /** The idempotency key: the same at each try, so that the server stores the request once. */
+  clientMsgId: string;
+  request: Of<A>;
+}
 
 export interface QueuedMessage {
   /** The idempotency key: the same at each try, so that the server stores the message once. */
@@ -152,4 +133,25 @@ export function withMediaId(queued: Queued, mediaId: string | undefined): Queued
 export function fileOf(queued: Queued): Blob | undefined {
   const source = "body" in queued ? queued.media?.source : undefined;
   return source && "file" in source ? source.file : undefined;
+}
+
+/** Whether this version of the client has written it. */
+export function isQueued(queued: unknown): queued is Queued {
+  if (!isObject(queued) || typeof queued.clientMsgId !== "string") {
+    return false;
+  }
+  const { request, target, body, replyTo, mentions } = queued;
+  if (isObject(request)) {
+    return typeof request.action === "string";
+  }
+  const isMessage = isObject(target) && typeof body === "string" && isListOfText(mentions ?? []);
+  return isMessage && (replyTo === undefined || Number.isSafeInteger(replyTo));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function isListOfText(list: unknown): boolean {
+  return Array.isArray(list) && list.every((item) => typeof item === "string");
 }
