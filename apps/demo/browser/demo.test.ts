@@ -1,5 +1,5 @@
-// The demo in a browser, against the server that `cargo run` starts. Two of its screenshots are in the README:
-// cp screenshots/{side-by-side,phone}.png ../../docs/images/
+// The demo in a browser, against the server that `cargo run` starts. The README shows a screenshot of it:
+// cp screenshots/side-by-side.png ../../docs/images/
 
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
