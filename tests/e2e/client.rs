@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_client::{
-    Attachment, Client, Config, ConversationId, Digest, Draft, Emoji, Error, Event, Events, FileName, FileStorage,
-    Info, JoinBy, MemoryStorage, Message, MimeType, NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System,
-    Target, Tick, Timeline, TimelineEntry, Timing, Title, TokenNeed, UserId,
+    Attachment, Client, Config, ConversationId, Digest, Draft, Emoji, Error, Event, Events, FileName, Info, JoinBy,
+    Message, MimeType, NewGroup, ReceiptKind, Role, Sent, Seq, Side, State, System, Target, Tick, Timeline,
+    TimelineEntry, Timing, Title, TokenNeed, UserId,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::timeout;
@@ -310,7 +310,7 @@ async fn an_upload_goes_on_after_a_restart() {
     let (server, folder) = (TestServer::open().await, Folder::new("upload"));
     let network = Network::to(&server).await;
     let outbox = folder.0.join("outbox");
-    let start = |url: &str| config(&server, url, "alice").storage(FileStorage::open(&outbox).unwrap());
+    let start = |url: &str| config(&server, url, "alice").store(&outbox);
     let alice = App::ready(start(&network.url())).await;
     // The server hears no further request.
     network.mute_server();
@@ -454,7 +454,7 @@ impl Drop for Folder {
 async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
     let server = TestServer::open().await;
     let folder = Folder::new("outbox");
-    let open = |url: &str| config(&server, url, "alice").storage(FileStorage::open(folder.0.join("alice")).unwrap());
+    let open = |url: &str| config(&server, url, "alice").store(folder.0.join("alice"));
     let network = Network::to(&server).await;
     let mut bob = server.phone("bob").await;
     let alice = App::ready(open(&network.url())).await;
@@ -488,8 +488,8 @@ async fn a_restart_sends_what_was_not_answered_and_it_is_stored_once() {
 #[tokio::test]
 async fn what_an_app_was_not_done_with_comes_again_and_what_it_was_done_with_does_not() {
     let server = TestServer::open().await;
-    let storage = MemoryStorage::default();
-    let open = || config(&server, server.url(), "bob").storage(storage.clone());
+    let folder = Folder::new("feed");
+    let open = || config(&server, server.url(), "bob").outbox(folder.0.join("bob"));
     let mut alice = server.phone("alice").await;
     for number in 1..=3 {
         alice.send("bob", &format!("m{number}"), &format!("{number}")).await;

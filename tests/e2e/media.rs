@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use data_encoding::BASE64;
-use pigeonhole_client::{Attachment, MemoryStorage, MimeType, Target, UserId};
+use pigeonhole_client::{Attachment, MimeType, Target, UserId};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -421,8 +421,8 @@ async fn an_app_whose_url_ends_while_it_puts_asks_for_another_one() {
     .await;
     let server = proxy.server().await;
     let mut bob = server.phone("bob").await;
-    let (folder, storage) = (Folder::new("ended-url"), MemoryStorage::default());
-    let start = || config(&server, server.url(), "alice").storage(storage.clone());
+    let folder = Folder::new("ended-url");
+    let start = || config(&server, server.url(), "alice").store(folder.0.join("alice"));
     let alice = App::ready(start()).await;
     let picture = Attachment::image(folder.with("a.png", HTML), MimeType::parse("image/png").unwrap(), 4, 3);
     alice.client.send_media(Target::User(UserId::parse("bob").unwrap()), picture).await.unwrap();

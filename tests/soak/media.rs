@@ -43,7 +43,7 @@ impl Folder {
         Self(path)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name.replace(' ', "-"))
     }
 }

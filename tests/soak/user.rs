@@ -2,6 +2,7 @@
 //! The user records every error in the state that the app shows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,9 +10,10 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::FutureExt;
 use pigeonhole_client::{
-    Client, ClientMsgId, Config, Conversation, ConversationId, Draft, Event, Events, MemoryStorage, Message, Seq,
-    Stats, Target, Timeline, Timing, UserId,
+    Client, ClientMsgId, Config, Conversation, ConversationId, Draft, Event, Events, Message, Seq, Stats, Target,
+    Timeline, Timing, UserId,
 };
+use pigeonhole_store::Store;
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -108,7 +110,7 @@ pub(crate) struct User {
     pub(crate) adding: JoinSet<Option<ClientMsgId>>,
     server: Arc<TestServer>,
     network: Network,
-    storage: MemoryStorage,
+    outbox: PathBuf,
     pub(crate) rng: Rng,
     pub(crate) counts: Arc<Counts>,
     /// Counts of earlier apps of this user.
@@ -143,8 +145,8 @@ impl User {
         seed: u64,
         (counts, folder): (&Arc<Counts>, &Arc<Folder>),
     ) -> Self {
-        let (network, storage) = (Network::to(server).await, MemoryStorage::default());
-        let app = App::start(server, &network, &name, &phones::device(&name), &storage).await;
+        let (network, outbox) = (Network::to(server).await, folder.file(&format!("outbox-{name}")));
+        let app = App::start(server, &network, &name, &phones::device(&name), &outbox).await;
         Self {
             name,
             peers,
@@ -161,7 +163,7 @@ impl User {
             adding: JoinSet::new(),
             server: Arc::clone(server),
             network,
-            storage,
+            outbox,
             rng: Rng::with_seed(seed),
             counts: Arc::clone(counts),
             stats: Stats::default(),
@@ -285,7 +287,7 @@ impl User {
         self.look_at_picture(message);
     }
 
-    /// The app is killed, and started again with what its storage holds.
+    /// The app is killed, and started again with what its file has.
     async fn restart(&mut self, last: &Message) {
         self.network.cut();
         self.app.client.clone().close().await;
@@ -297,11 +299,13 @@ impl User {
             }
         }
         // The app has not finished with the last message, which may come again: it does not count as shown.
-        if self.storage.saved().held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
+        let store = Store::open(&self.outbox, &UserId::parse(&self.name).expect("a name")).expect("it is closed");
+        let held = store.saved().expect("it can be read").held;
+        drop(store);
+        if held.get(&last.conversation_id).copied().unwrap_or_default() < last.seq {
             self.unshow(last);
         }
-        self.app =
-            App::start(&self.server, &self.network, &self.name, &phones::device(&self.name), &self.storage).await;
+        self.app = App::start(&self.server, &self.network, &self.name, &phones::device(&self.name), &self.outbox).await;
         self.counts.restarts.fetch_add(1, Relaxed);
     }
 
@@ -375,8 +379,8 @@ impl User {
 
     /// Reads everything on another device.
     pub(crate) async fn read_elsewhere(&self) {
-        let (network, storage) = (Network::to(&self.server).await, MemoryStorage::default());
-        let tablet = App::start(&self.server, &network, &self.name, "tablet", &storage).await;
+        let (network, outbox) = (Network::to(&self.server).await, self.folder.file(&format!("tablet-{}", self.name)));
+        let tablet = App::start(&self.server, &network, &self.name, "tablet", &outbox).await;
         let mut cursor = None;
         loop {
             let page = tablet.client.inbox(cursor).await.expect("the inbox is there");
@@ -429,17 +433,11 @@ impl Shown {
 }
 
 impl App {
-    async fn start(
-        server: &Arc<TestServer>,
-        network: &Network,
-        name: &str,
-        device: &str,
-        storage: &MemoryStorage,
-    ) -> Self {
+    async fn start(server: &Arc<TestServer>, network: &Network, name: &str, device: &str, outbox: &Path) -> Self {
         let token = server.token(name);
         let give = move |_| std::future::ready(Ok(token.clone()));
         let config = Config::new(network.url(), name, give).device_id(device);
-        let (client, events) = Client::connect(config.storage(storage.clone()).timing(timing())).await.unwrap();
+        let (client, events) = Client::connect(config.outbox(outbox).timing(timing())).await.unwrap();
         Self { client, events }
     }
 }

@@ -37,9 +37,8 @@ pub enum Event {
     /// value. For changes that another device made while this device was not connected, request
     /// `Client::inbox`.
     SettingsChanged(Settings),
-    /// The first event, if a part of the data of an earlier run can't be read. The client saves a copy of all data
-    /// under this name, and continues with the readable part. For `FileStorage`, that is
-    /// everything before the damage. Unsent messages behind the damage are only in the copy.
+    /// The first event, if the store of an earlier run was damaged. A copy of the file is at this path for 7 days. The
+    /// client continues with the requests of the outbox that could be read, and requests everything else again.
     StorageSetAside(String),
     /// How the connection is doing.
     State(State),

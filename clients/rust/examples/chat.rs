@@ -12,16 +12,16 @@
 //! PIGEONHOLE_TOKEN=TOKEN cargo run --example chat -- alice bob wss://example.execute-api.eu-central-1.amazonaws.com/v1
 //! ```
 //!
-//! At the end of its input, the program waits until the server has stored each message, and exits. The outbox is in
-//! memory. An app that must not lose a message by a crash sets a [`pigeonhole_client::FileStorage`].
+//! At the end of its input, the program waits until the server has stored each message, and exits. With `--store FILE`,
+//! messages and outbox survive a restart. `/chats` and `/find` then need no network.
 
 use std::cell::RefCell;
 
 use pigeonhole_client::{
-    Attachment, Client, Config, ConversationId, ConversationSettings, DeviceToken, Draft, Emoji, Error, Event, Events,
-    FileName, Info, JoinBy, Message, MimeType, MutedUntil, NewGroup, Platform, ReceiptKind, Registration, Role,
-    SendResult, Sent, Seq, Settings, Side, State, Target, Timeline, TimelineEntry, Title, TokenError, UserId,
-    UserSettings, When, Why,
+    Attachment, Client, Config, Conversation, ConversationId, ConversationSettings, DeviceToken, Draft, Emoji, Error,
+    Event, Events, FileName, Info, JoinBy, Message, MimeType, MutedUntil, NewGroup, Platform, ReceiptKind,
+    Registration, Role, SendResult, Sent, Seq, Settings, Side, State, Target, Timeline, TimelineEntry, Title,
+    TokenError, UserId, UserSettings, When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
@@ -31,6 +31,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 const HELP: &str = "\
 /open USER|ID   /list   /older
+/chats   /find WORDS   (from the file of --store, without a network)
 /edit N TEXT   /delete N   /react N [EMOJI]   /reply N TEXT   /mention USER TEXT   (N is a message's number)
 /send PATH [TEXT]   /save N PATH
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
@@ -57,17 +58,24 @@ struct Room {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
+    const USAGE: &str = "usage: chat [--store FILE] ME PEER [URL]";
+    let mut args = std::env::args().skip(1).peekable();
+    let store = if args.next_if_eq("--store").is_some() { Some(args.next().ok_or(USAGE)?) } else { None };
     let (Some(me), Some(peer)) = (args.next(), args.next()) else {
-        return Err("usage: chat ME PEER [URL]".into());
+        return Err(USAGE.into());
     };
     let url = args.next().unwrap_or_else(|| "ws://127.0.0.1:3001/v1".to_owned());
     let (me, target) = (UserId::parse(&me)?, target(&peer)?);
     let (user, server) = (me.to_string(), url.replacen("ws", "http", 1));
     let config = Config::new(url, me.as_str(), move |_need| token(user.clone(), server.clone()));
+    let has_store = store.is_some();
+    let config = if let Some(file) = store { config.store(file) } else { config };
     let (client, events) = Client::connect(config).await?;
     let room = Room { target, id: None, timeline: Timeline::new(me.clone()), is_open: false };
     let chat = Chat { client, me, room: room.into(), unanswered: RefCell::default(), opened: Notify::new() };
+    if has_store {
+        chat.show_stored().await?;
+    }
     let ended = tokio::select! {
         ended = chat.on_events(events) => ended,
         ended = chat.on_lines() => ended,
@@ -236,6 +244,13 @@ impl Chat {
             "help" => println!("{HELP}"),
             "open" => self.open(target(first)?).await?,
             "list" => self.list().await?,
+            "chats" => {
+                for row in self.client.chats().await? {
+                    print_row(row);
+                }
+                println!("-- {} unread", self.client.unread().await?);
+            }
+            "find" => self.client.search(rest, 20).await?.iter().for_each(|it| println!("{}", self.line(it))),
             "older" => {
                 let side = self.room.borrow().timeline.more_before().ok_or("there are no older messages")?;
                 self.load(&self.id()?, side).await?;
@@ -325,8 +340,7 @@ impl Chat {
 
     async fn list(&self) -> Result<()> {
         for row in self.client.inbox(None).await?.conversations {
-            let name = row.title.or(row.peer_id.map(|peer| peer.to_string())).unwrap_or_default();
-            println!("-- {} {} ({} unread)", row.conversation_id, harmless(&name), row.unread);
+            print_row(row);
         }
         for row in self.client.channels(None).await?.conversations {
             println!("-- {} {} ({} unread)", row.conversation_id, harmless(&row.title), row.unread);
@@ -337,6 +351,21 @@ impl Chat {
 
 /// The conversation on the screen.
 impl Chat {
+    /// Shows what the store has of the conversation, before the client has a connection.
+    async fn show_stored(&self) -> Result<()> {
+        let is_target = |row: &Conversation| match &self.room.borrow().target {
+            Target::User(peer) => row.peer_id.as_ref() == Some(peer),
+            Target::Conversation(id) => row.conversation_id == *id,
+        };
+        if let Some(row) = self.client.chats().await?.into_iter().find(is_target) {
+            let window = self.client.window(&row.conversation_id, Side::Newest, 50).await?;
+            window.messages.iter().for_each(|message| println!("{}", self.line(message)));
+            self.room.borrow_mut().id = Some(row.conversation_id);
+        }
+        self.opened.notify_one();
+        Ok(())
+    }
+
     /// Finds the conversation's id, loads its newest messages and draws them.
     async fn open(&self, target: Target) -> Result<()> {
         let id = match &target {
@@ -414,6 +443,11 @@ impl Room {
             _ => None,
         })
     }
+}
+
+fn print_row(row: Conversation) {
+    let name = row.title.or(row.peer_id.map(|peer| peer.to_string())).unwrap_or_default();
+    println!("-- {} {} ({} unread)", row.conversation_id, harmless(&name), row.unread);
 }
 
 /// Replaces the characters by which another user's text could command the terminal or reverse a line.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt, poll_fn};
 use pigeonhole_core::{
-    Ask as Wanted, Core, Draft, Input, Keeper, NewGroup, Outgoing, Queued, Setup, Upload, check_users,
+    Ask as Wanted, Core, Draft, Input, Keeper, NewGroup, Outgoing, Queued, Saved, Setup, Upload, Window, check_users,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -17,19 +17,20 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    Action, AddRequest, AddResult, Ask, ChannelsRequest, ChannelsResult, ClientMsgId, ConversationId, DeleteRequest,
-    DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest, Emoji, HistoryRequest, HistoryResult,
-    InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest, LeaveResult, MediaId, MembersRequest,
-    MembersResult, Message, Presence, PresenceRequest, PresenceResult, ReactRequest, ReactionsRequest, ReactionsResult,
-    ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, RemoveRequest, Reply, Role, RoleRequest,
-    SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest, WatchResult,
-    body_fits,
+    Action, AddRequest, AddResult, Ask, ChannelsRequest, ChannelsResult, ClientMsgId, Conversation, ConversationId,
+    DeleteRequest, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest, Emoji, HistoryRequest,
+    HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest, LeaveResult, MediaId,
+    MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult, ReactRequest, ReactionsRequest,
+    ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, RemoveRequest, Reply,
+    Role, RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest,
+    WatchResult, body_fits,
 };
 
 #[cfg(feature = "media")]
 use crate::attachment::Attachment;
 use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
+use crate::kept::Kept;
 #[cfg(feature = "media")]
 use crate::transfer::{Fetch, Fetched, unwritable};
 use crate::{Config, Error, Event, Stats};
@@ -42,6 +43,8 @@ use crate::{Config, Error, Event, Stats};
 pub struct Client {
     command_tx: UnboundedSender<Command>,
     stats_rx: watch::Receiver<Stats>,
+    /// The message store. With [`Config::outbox`] or without a file, there is none.
+    messages: Kept,
 }
 
 impl Client {
@@ -49,33 +52,40 @@ impl Client {
     /// waits for one, and reports this in [`Event::State`].
     ///
     /// # Errors
-    /// [`Error::Config`]: the address, the user id or the device id can't work. [`Error::Storage`]: the storage can't
-    /// be read.
+    /// [`Error::Config`]: the address, the user id or the device id can't work. [`Error::Storage`]: the file can't be
+    /// read, or another client has it.
     ///
     /// # Panics
     /// Outside a Tokio runtime, as Tokio does.
     pub async fn connect(config: Config) -> Result<(Self, Events), Error> {
         let dialer = Arc::new(Dialer::new(&config)?);
-        let Config { user_id, mut storage, timing, .. } = config;
+        let Config { user_id, file, keeper, timing, .. } = config;
         let me = UserId::parse(&user_id).map_err(|error| Error::Config(format!("the user id {error}")))?;
-        let loaded = spawn_blocking(move || storage.load().map(|saved| (storage, saved))).await;
-        let (storage, saved) = loaded.map_err(std::io::Error::other)??;
+        let (kept, saved) = match file {
+            Some(path) => {
+                let user = me.clone();
+                let opened = spawn_blocking(move || Kept::open(&path, &user)).await;
+                opened.map_err(std::io::Error::other)??
+            }
+            None => (Kept::default(), Saved::default()),
+        };
         let (command_tx, command_rx) = unbounded_channel();
         let (event_tx, event_rx) = unbounded_channel();
-        if let Some(name) = storage.set_aside() {
+        if let Some(name) = kept.set_aside() {
             // The receiver still exists, so this cannot fail.
             let _ = event_tx.send(Event::StorageSetAside(name));
         }
         let (stats_tx, stats_rx) = watch::channel(Stats::default());
-        let core = Core::new(Setup { me, timing, keeper: Keeper::App, saved }, fastrand::u64(..));
-        let driver = Driver { core, storage, dialer, command_rx, event_tx, stats_tx };
+        let core = Core::new(Setup { me, timing, keeper, saved }, fastrand::u64(..));
+        let messages = if keeper == Keeper::Store { kept.clone() } else { Kept::default() };
+        let driver = Driver { core, kept, dialer, command_rx, event_tx, stats_tx };
         let weak_command_tx = command_tx.downgrade();
         tokio::spawn(driver.run());
-        Ok((Self { command_tx, stats_rx }, Events { event_rx, command_tx: weak_command_tx, last: None }))
+        Ok((Self { command_tx, stats_rx, messages }, Events { event_rx, command_tx: weak_command_tx, last: None }))
     }
 
     /// Puts a message into the outbox. The client sends it, and repeats it until the server has replied, across
-    /// restarts too if the storage survives them. The server stores messages of one conversation in the order of these
+    /// restarts too with a file ([`Config::store`]). The server stores messages of one conversation in the order of these
     /// calls.
     ///
     /// When this returns, the message is in the outbox; [`Sent::stored`] waits for the reply.
@@ -541,13 +551,51 @@ impl Client {
         outbox_rx.await.map_err(|_| Error::Closed)
     }
 
+    /// Returns the chat list from the message store, the conversation with the newest message first. This call needs no
+    /// network, and neither do [`unread`](Self::unread), [`window`](Self::window) and [`search`](Self::search). Call
+    /// them again after an event: the store has everything that an event reports.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the client has no message store. [`Error::Storage`] or [`Error::Closed`].
+    pub async fn chats(&self) -> Result<Vec<Conversation>, Error> {
+        self.messages.read(|store| store.chats()).await
+    }
+
+    /// Returns the number of unread messages in all conversations that are not archived.
+    ///
+    /// # Errors
+    /// As those of [`chats`](Self::chats).
+    pub async fn unread(&self) -> Result<u64, Error> {
+        self.messages.read(|store| store.unread()).await
+    }
+
+    /// Returns at most `limit` messages of a conversation from the message store. Between two of its spans, messages
+    /// are missing: [`history`](Self::history) requests them, and the store keeps each page.
+    ///
+    /// # Errors
+    /// As those of [`chats`](Self::chats).
+    pub async fn window(&self, conversation_id: &ConversationId, side: Side, limit: usize) -> Result<Window, Error> {
+        let id = conversation_id.clone();
+        self.messages.read(move |store| store.window(&id, side, limit)).await
+    }
+
+    /// Returns the newest `limit` messages of the message store that contain all words, the newest first. The last word
+    /// may be incomplete.
+    ///
+    /// # Errors
+    /// As those of [`chats`](Self::chats).
+    pub async fn search(&self, text: impl Into<String> + Send, limit: usize) -> Result<Vec<Message>, Error> {
+        let text = text.into();
+        self.messages.read(move |store| store.search(&text, limit)).await
+    }
+
     /// Returns the counters of the client.
     pub fn stats(&self) -> Stats {
         *self.stats_rx.borrow()
     }
 
     /// Acknowledges all events that the app has finished with, and closes the connection. The outbox keeps its content.
-    /// After this call returns, another client may use the storage.
+    /// After this call returns, another client may use the file.
     pub async fn close(self) {
         let (closed_tx, closed_rx) = oneshot::channel();
         self.command(Command::Close { closed_tx });
@@ -660,10 +708,12 @@ impl<T: Send + 'static> IntoFuture for Report<T> {
 
 /// The client's events, in order.
 ///
-/// A call of [`next`](Self::next) also means that the app has [finished](Self::done) with the previous event. Only then
-/// does the client acknowledge the message to the server and remember it as received.
+/// With [`Config::store`], the store has a message before its event comes. An app that crashes before it has shown the
+/// message finds it in the store.
 ///
-/// An app that stores messages does so before it requests the next event; then a crash at any point loses none. If an
+/// In any other client, a call of [`next`](Self::next) also means that the app has [finished](Self::done) with the
+/// previous event. Only then does the client acknowledge the message to the server and remember it as received. An app
+/// that stores messages itself does so before it requests the next event; then a crash at any point loses none. If an
 /// app never requests the next event, all messages stay pending on the server.
 #[derive(Debug)]
 pub struct Events {

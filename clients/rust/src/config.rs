@@ -2,13 +2,12 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use pigeonhole_core::{Timing, TokenNeed};
-
-use crate::storage::{MemoryStorage, Storage};
+use pigeonhole_core::{Keeper, Timing, TokenNeed};
 
 /// The error of a token callback that has no token.
 pub type TokenError = Box<dyn StdError + Send + Sync>;
@@ -25,8 +24,10 @@ pub struct Config {
     /// Sets the device id: 1 to 64 of `A-Za-z0-9_-`, different for each installation. Default: a random id for the life
     /// of this client.
     pub device_id: String,
-    /// Where the outbox and the marks are kept. In memory, unless another is set.
-    pub storage: Box<dyn Storage>,
+    /// The file with the data that survives the client. `None`: no data survives.
+    pub file: Option<PathBuf>,
+    /// Where received messages are kept: in the file, or in the app.
+    pub keeper: Keeper,
     /// How long the client waits for what.
     pub timing: Timing,
     pub(crate) token: TokenSource,
@@ -47,7 +48,8 @@ impl Config {
             url: url.into(),
             user_id: user_id.into(),
             device_id: uuid::Uuid::new_v4().to_string(),
-            storage: Box::new(MemoryStorage::default()),
+            file: None,
+            keeper: Keeper::App,
             timing: Timing::default(),
             token: Arc::new(move |need| token(need).boxed()),
         }
@@ -60,10 +62,22 @@ impl Config {
         self
     }
 
-    /// Sets a storage that survives the process, such as a [`FileStorage`](crate::FileStorage).
+    /// Keeps messages, chat list, outbox and marks in a message store, for an app with a screen. After a start, the app
+    /// has all of them without a network. The client acknowledges a message once the store has it on the disk.
+    ///
+    /// `path` with `.lock`, `-wal`, `-shm` and `.broken` at its end belong to the store. On unix, only the user of the
+    /// program may read the messages.
     #[must_use]
-    pub fn storage(mut self, storage: impl Storage) -> Self {
-        self.storage = Box::new(storage);
+    pub fn store(mut self, path: impl Into<PathBuf>) -> Self {
+        (self.file, self.keeper) = (Some(path.into()), Keeper::Store);
+        self
+    }
+
+    /// Keeps the outbox and the marks in a file, and no messages, for a bot. The client acknowledges a message once the
+    /// app has [finished](crate::Events) with it. After a crash, an unfinished message comes again.
+    #[must_use]
+    pub fn outbox(mut self, path: impl Into<PathBuf>) -> Self {
+        (self.file, self.keeper) = (Some(path.into()), Keeper::App);
         self
     }
 
@@ -77,11 +91,13 @@ impl Config {
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, user_id, device_id, timing, .. } = self;
+        let Self { url, user_id, device_id, file, keeper, timing, .. } = self;
         f.debug_struct("Config")
             .field("url", url)
             .field("user_id", user_id)
             .field("device_id", device_id)
+            .field("file", file)
+            .field("keeper", keeper)
             .field("timing", timing)
             .finish_non_exhaustive()
     }

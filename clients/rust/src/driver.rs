@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pigeonhole_core::{
-    Ask, AskId, Core, Input, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step, StorageChange, Write,
-};
+use pigeonhole_core::{Ask, AskId, Core, Input, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
@@ -17,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use wire::{ClientMsgId, Reply};
 
 use crate::dial::{Dialer, run_link};
-use crate::storage::Storage;
+use crate::kept::Kept;
 use crate::{Error, Event, State, Stats, Why, now};
 
 /// While nothing has to be done at any known time.
@@ -40,7 +39,7 @@ pub(crate) enum Command {
 
 pub(crate) struct Driver {
     pub core: Core,
-    pub storage: Box<dyn Storage>,
+    pub kept: Kept,
     pub dialer: Arc<Dialer>,
     pub command_rx: UnboundedReceiver<Command>,
     pub event_tx: UnboundedSender<Event>,
@@ -50,13 +49,13 @@ pub(crate) struct Driver {
 impl Driver {
     /// Until the app closes the client, or drops it.
     pub(crate) async fn run(self) {
-        let Self { core, storage, dialer, command_rx, event_tx, stats_tx } = self;
+        let Self { core, kept, dialer, command_rx, event_tx, stats_tx } = self;
         let (input_tx, input_rx) = unbounded_channel();
         let puts = Puts::new(input_tx.clone());
         let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), input_tx };
         let running = Running {
             core,
-            storage: Some(storage),
+            kept,
             links,
             puts,
             inputs: Vec::new(),
@@ -73,8 +72,7 @@ impl Driver {
 
 struct Running {
     core: Core,
-    /// `None` only while it is at work, and after it has panicked.
-    storage: Option<Box<dyn Storage>>,
+    kept: Kept,
     links: Links,
     puts: Puts,
     /// The inputs of the next turn.
@@ -95,6 +93,12 @@ struct Stuck {
     retry_at: Moment,
     /// The connections that were closed because nothing reads them.
     closed: Vec<LinkId>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kept.close();
+    }
 }
 
 impl Running {
@@ -174,7 +178,7 @@ impl Running {
         }
     }
 
-    /// Commits first: the client sends, acknowledges and reports nothing that the storage does not have.
+    /// Commits first: the client sends, acknowledges and reports nothing that the store does not have.
     async fn commit(&mut self, step: Step, tries: u32, mut closed: Vec<LinkId>) {
         let (step, committed) = self.write(step).await;
         if let Err(error) = committed {
@@ -205,27 +209,19 @@ impl Running {
     }
 
     /// Writes outside the task, which must not block.
-    async fn write(&mut self, step: Step) -> (Step, Result<(), Error>) {
+    async fn write(&self, step: Step) -> (Step, Result<(), Error>) {
         if step.writes.is_empty() && !step.lasting {
             return (step, Ok(()));
         }
-        let changes = step.writes.iter().filter_map(|write| match write {
-            Write::Change(change) => Some(change.clone()),
-            _ => None,
+        let kept = self.kept.clone();
+        let committed = spawn_blocking(move || {
+            let committed = kept.commit(&step.writes, step.lasting);
+            (step, committed)
         });
-        let changes: Vec<StorageChange> = changes.collect();
-        let panicked = || Error::from(std::io::Error::other("the storage has panicked"));
-        let Some(mut storage) = self.storage.take() else { return (step, Err(panicked())) };
-        let written = spawn_blocking(move || {
-            let written = storage.write(&changes);
-            (storage, written)
-        });
-        match written.await {
-            Ok((storage, written)) => {
-                self.storage = Some(storage);
-                (step, written.map_err(Error::from))
-            }
-            Err(_) => (step, Err(panicked())),
+        match committed.await {
+            Ok(committed) => committed,
+            // A mistake in the store: a repetition would end in the same way, so the client ends.
+            Err(panicked) => resume_unwind(panicked.into_panic()),
         }
     }
 
@@ -259,7 +255,7 @@ impl Running {
         // A task that has not ended by then is ended by being dropped.
         let _ = timeout(close_wait, async { while tasks.join_next().await.is_some() {} }).await;
         if let Some(closed_tx) = self.leaving.take() {
-            // The storage is free again before the app learns that the client is closed.
+            // The file is free again before the app learns that the client is closed.
             drop(self);
             let _ = closed_tx.send(());
         }

@@ -1,7 +1,7 @@
 //! A client for Pigeonhole: each chat message arrives once and in order, across reconnects.
 //!
 //! ```no_run
-//! use pigeonhole_client::{Client, Config, Event, FileStorage, TokenNeed};
+//! use pigeonhole_client::{Client, Config, Event, TokenNeed};
 //!
 //! # async fn token_from_my_backend(fresh: bool) -> Result<String, Box<dyn std::error::Error + Send + Sync>> { todo!() }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -9,8 +9,13 @@
 //! let token = |need| token_from_my_backend(need != TokenNeed::Connect);
 //! let config = Config::new("wss://example.execute-api.eu-west-1.amazonaws.com/v1", "alice", token)
 //!     .device_id("alices-phone")
-//!     .storage(FileStorage::open("alice.outbox")?);
+//!     .store("alice.store");
 //! let (client, mut events) = Client::connect(config).await?;
+//!
+//! // The last run's chats, with or without a network.
+//! for chat in client.chats().await? {
+//!     println!("{}: {} unread", chat.conversation_id, chat.unread);
+//! }
 //!
 //! // Now it is in the outbox, with or without a network; a restart does not lose it.
 //! let sent = client.send_to("bob", "hi").await?;
@@ -42,7 +47,7 @@
 //!
 //! * The client repeats each [`Client::send`], [`edit`](Client::edit), [`delete`](Client::delete) or
 //!   [`react`](Client::react) until the server has replied. The client does so across reconnects and, with a
-//!   [`FileStorage`], restarts. The server stores each request once, and requests of one conversation in the order of
+//!   file, restarts. The server stores each request once, and requests of one conversation in the order of
 //!   the calls.
 //! * To keep this order, name a direct conversation always by its user or always by its id. After a restart, the client
 //!   knows only from the server's replies that both are the same conversation.
@@ -50,8 +55,11 @@
 //! * The app gets each entry of a conversation, a message or a change entry, once, in the order of `seq`, and without a
 //!   gap. The entries of a channel come while the app is [subscribed](Client::watch). A new device starts at the marks
 //!   of the user's other devices.
-//! * The client acknowledges a message when the app requests the next event. After a crash, an unfinished message comes
-//!   again. See [`Events`].
+//! * With [`Config::store`], the client acknowledges a message after its store has the message on the disk. In any other
+//!   client, the app acknowledges the message when it requests the next event, and after a crash an unfinished message
+//!   comes again. See [`Events`].
+//! * If the store can't be written, the client sends and acknowledges nothing, and reports [`Why::Store`]. The
+//!   client closes its connections, refuses new messages, and repeats the write after 500 ms to 30 s.
 //!
 //! # Layout
 //!
@@ -67,8 +75,9 @@ mod clock;
 mod config;
 mod dial;
 mod driver;
+mod kept;
+#[cfg(feature = "media")]
 mod private;
-mod storage;
 #[cfg(feature = "media")]
 mod transfer;
 
@@ -78,10 +87,9 @@ pub use client::{Client, Events, Report, Sent};
 pub use clock::now;
 pub use config::{Config, TokenError};
 pub use pigeonhole_core::{
-    About, Draft, EVERYBODY, Error, Event, Moment, NewGroup, Outgoing, Queued, Readers, ReceiptKind, Saved, Source,
-    State, Stats, StorageChange, Tick, Timeline, TimelineEntry, Timing, TokenNeed, Unsent, Upload, Why,
+    About, Draft, EVERYBODY, Error, Event, Keeper, Moment, NewGroup, Outgoing, Queued, Readers, ReceiptKind, Source,
+    Span, State, Stats, Tick, Timeline, TimelineEntry, Timing, TokenNeed, Unsent, Upload, Why, Window,
 };
-pub use storage::{FileStorage, MemoryStorage, Storage};
 pub use wire::limits;
 pub use wire::{
     Action, AddRequest, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,

@@ -13,7 +13,6 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a file at a path where none exists.
-#[cfg(feature = "media")]
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
