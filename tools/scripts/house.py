@@ -38,8 +38,8 @@ TEMPLATE = re.compile(r"stack/.*\.yaml")
 # Its texts for the reader of AWS's console.
 TEXT = re.compile(r"^([ -]*)(?:Description|ConstraintDescription|says|output|title|label): (.*)$")
 TEXT_IN_BRACES = re.compile(r"\b(?:default|label): \"?([^\",}]+)")
-# A question about the kind of a conversation, in what is deployed and in the Rust client. `actions/src/lib.rs` is the
-# one place that is meant to ask: each method there finds its kind, and has an answer for each.
+# A question about the kind of a conversation, in what is deployed and in the Rust client. A request finds its kind in
+# `actions/src/lib.rs`, which is not counted. Each other place is a step that depends on the kind.
 KIND = re.compile(
     r"\.(?:is_direct|is_group|is_channel|has_members)\(\)"
     r"|\b(?:conversation|conversation_id|group|channel|head|id)\.kind\(\)(?: [!=]= ConversationKind::)?"
