@@ -353,15 +353,25 @@ async fn posts_paced() {
         let AwsCall::Post { connection, .. } = call else { return None };
         connection.starts_with('u').then_some(Fault::Delayed(Duration::from_secs(2)))
     });
+    // A post that fails frees its place, so one message skips few frames.
+    let skipped = async |drill: &Drill| -> u64 {
+        drill
+            .lines()
+            .await
+            .iter()
+            .filter(|line| line["route"] == "send")
+            .filter_map(|line| line["paced"].as_u64())
+            .sum()
+    };
     for period in 0..2 {
-        for number in 0..3 {
+        let (before, mut number) = (skipped(&drill).await, 0);
+        while skipped(&drill).await - before <= 100 {
             let answer = ask(&mut drill.alice, say(&group, &format!("m{period}-{number}"))).await;
             assert_eq!(answer["type"], "reply", "it is stored");
+            number += 1;
         }
         drill.periods(1).await;
     }
-    let lines = drill.lines().await;
-    assert!(lines.iter().any(|line| line["route"] == "send" && line["paced"].is_u64()));
 
     drill.repair_calls();
     drill.all_is_well(2).await;

@@ -14,6 +14,7 @@ use store::inbox::{self, MemberRows, Update};
 use store::messages::{self};
 use store::{Store, roster, views};
 use tokio::sync::OnceCell;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use wire::{ConversationId, Message, Seq, ServerEvent, Side, UserId};
 
@@ -307,7 +308,11 @@ async fn move_all(actions: &Actions, state: &State, entries: &Entries, left_out:
         (user, row)
     }));
     left_out.add_unread(left);
-    let moving = targets.into_iter().map(async |(user, row)| {
+    let moving = targets.into_iter().zip(0_usize..).map(async |((user, row), place)| {
+        // One member a turn of the runtime: otherwise the first frame waits until all members' requests are built.
+        for _ in 0..place % MEMBERS_AT_ONCE_MAX {
+            yield_now().await;
+        }
         let step = move_one(actions, conversation, &user, row, entries).await;
         (user, step)
     });
