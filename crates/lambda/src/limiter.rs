@@ -15,7 +15,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use store::connections::{self, Freshness, Samples};
 use store::{Error, Store};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use wire::{Refusal, Timestamp, UserId};
 
 use crate::caller::Caller;
@@ -34,6 +34,9 @@ const STRUCK_OUT_FOR: Duration = Duration::from_secs(10);
 const STRIKE_PAUSE: Duration = Duration::from_millis(100);
 /// The longest time that a reply waits for its own sample. One write of one row takes a tenth of it.
 const SAMPLE_MAX: Duration = Duration::from_millis(50);
+/// The time between two sockets of a flood that the limiter closes. Each close causes a `$disconnect`, and often a new
+/// `$connect`. With all of them in one moment, the end of a flood would be a wave itself.
+const CLOSE_PAUSE: Duration = Duration::from_millis(25);
 /// A socket whose `$connect` is older is open, or is gone.
 const SET_UP_WITHIN: Duration = Duration::from_secs(10);
 
@@ -250,7 +253,8 @@ impl Limiter {
                 // Only now: one that opens beside this lists after it has written its row, and finds the suspension.
                 let listed = connections::list(&self.store, &user, now, Freshness::Strong).await?;
                 let listed = listed.open.iter().map(|open| &open.connection).chain(&listed.ended);
-                let closed = join_all(listed.map(async |connection| {
+                let closed = join_all(listed.zip(0..).map(async |(connection, place)| {
+                    sleep(CLOSE_PAUSE * place).await;
                     let was_there = self.close(&connection.id).await;
                     // A connection that is still opening will be there.
                     was_there || now.since(connection.connected_at) >= SET_UP_WITHIN
