@@ -1,6 +1,7 @@
 //! `fanout` updates the rows of members and notifies subscribers. A failing one holds up no other.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -299,6 +300,41 @@ async fn a_channel_is_shown_once_a_second_and_its_entries_share_a_frame() {
     // The third record finds nothing left to post.
     bench.fanout().await;
     assert_eq!((frames(&bench, "bob=").len(), began.elapsed().as_secs()), (2, 1));
+}
+
+#[tokio::test]
+async fn the_watchers_of_a_channel_get_an_entry_at_the_pace_of_the_post_budget() {
+    let bench = Workbench::default();
+    let users: Vec<String> = (0..100).map(|number| format!("u{number:02}")).collect();
+    let (first, more) = users.split_at(50);
+    let channel = channel(&bench, &first.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    bench.ok("alice", about("add", &channel, &json!({"client_msg_id": "a1", "members": more}))).await;
+    for user in &users {
+        bench.connected(user).await;
+        bench.ok(user, about("watch", &channel, &json!({}))).await;
+    }
+    bench.fanout().await;
+    bench.ok("alice", say(&channel, "m1", "hi")).await;
+    tokio::time::pause();
+    let (posted, began) = (Arc::<Mutex<Vec<Duration>>>::default(), Instant::now());
+    bench.aws.fail_if({
+        let posted = Arc::clone(&posted);
+        move |call| {
+            if matches!(call, AwsCall::Post { .. }) {
+                posted.lock().unwrap().push(began.elapsed());
+            }
+            None
+        }
+    });
+    assert_eq!(bench.fanout().await, json!([]));
+    assert!(users.iter().all(|user| frames(&bench, &format!("{user}=")) == [[3]]));
+    let posted = posted.lock().unwrap();
+    assert_eq!((posted.len(), posted.iter().filter(|at| at.is_zero()).count()), (100, 64));
+    // Then 300 per second: the last after 36 ÷ 300 s.
+    for (number, at) in posted.iter().enumerate().skip(64) {
+        let due = Duration::from_secs_f64(f64::from(u32::try_from(number).unwrap() - 63) / 300.0);
+        assert!((due..due + Duration::from_millis(3)).contains(at), "{number}: {at:?}, not {due:?}");
+    }
 }
 
 /// The other member's row lags behind an entry whose sender has the reply.
