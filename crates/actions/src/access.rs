@@ -91,7 +91,7 @@ pub(crate) async fn visible(store: &Store, user: &UserId, conversation: &Convers
         return Ok(sight);
     }
     let Access::Group(_) = access else { return Err(Refusal::NotMember.into()) };
-    // A former member has an inbox row that says so, once the member list has none.
+    // Once the member list has no row of a former member, the inbox row records the leave.
     let row = inbox::get(store, user, conversation).await?;
     let sight = row.as_ref().filter(|row| !row.is_open()).map(Membership::sight);
     sight.ok_or_else(|| Refusal::NotMember.into())

@@ -11,7 +11,7 @@ use wire::{Message, Seq, UserId};
 use crate::Raised;
 use crate::access::seen_again;
 
-/// Conversations that are looked at first, where nothing tells how many a page has room for.
+/// Conversations of the first read, before any size shows how many fit on a page.
 const FIRST_LOOK: usize = 5;
 
 /// A page that a client acknowledges. The next page is expected to have as many messages, of as many conversations.
@@ -88,7 +88,7 @@ pub(crate) async fn backlog(store: &Store, user: &UserId, before: PageBefore) ->
     }
 }
 
-/// Which rows are still to be looked at.
+/// The rows that are still to be read.
 enum Rows {
     First,
     Behind(Behind),
@@ -149,7 +149,7 @@ impl Part {
         // In a group, the member may have left before entries that the row has not reached.
         let is_theirs = |message: &&Entry| self.row.view().is_none() || message.place.seq <= self.last;
         let shown: Vec<&Entry> = readable.filter(is_theirs).collect();
-        // A row that lags does not say whether its member saw a later change.
+        // A row that lags does not show whether its member saw a later change.
         let sight = seen_again(store, user_id, conversation_id, self.sight, &shown).await?;
         let messages: Vec<Message> = shown.iter().map(|message| message.seen_by(user_id, &sight)).collect();
         self.unreadable += listed.unreadable.len() as u64;

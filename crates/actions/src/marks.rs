@@ -44,7 +44,7 @@ impl Raised {
     }
 }
 
-/// Which repetitions of a mark this process has told to the others.
+/// The repeated marks that this process has sent to the other members.
 #[derive(Debug, Default)]
 pub struct Repeats(Mutex<Filled<(UserId, ConversationId)>>);
 

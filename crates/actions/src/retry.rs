@@ -6,14 +6,14 @@ use domain::Failure;
 use tokio::time::Instant;
 use wire::Refusal;
 
-/// Attempts at one write before the reply asks the client to try again.
+/// Attempts at one write before the client gets a retryable error.
 const TRIES_MAX: u32 = 5;
 /// The first pause is between nothing and this; each further one up to twice the one before.
 const PAUSE_BASE: Duration = Duration::from_millis(20);
 /// No pause is longer.
 const PAUSE_MAX: Duration = Duration::from_millis(80);
-/// No attempt begins later than this after the first one has lost: a request that loses must not hold its function for long. How long the
-/// first one took says nothing about others who write.
+/// No attempt begins later than this after the first one has lost: a request that loses must not hold its function for
+/// long. The time of the first attempt does not count, since it does not depend on other writers.
 const TRYING_MAX: Duration = Duration::from_millis(400);
 
 /// The outcome of one attempt.

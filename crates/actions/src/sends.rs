@@ -13,7 +13,7 @@ pub struct SendLimits {
     pub sends: Rate,
     /// First messages to others, and others whom the user brings into a group without ever having written with them.
     pub first_messages: Rate,
-    /// How long what a message said before is kept for the operator. Zero: not at all.
+    /// How long the operator can read the earlier text of a changed message. Zero: not at all.
     pub kept_for: Duration,
     /// Members of a group.
     pub group_members_max: u64,
@@ -40,7 +40,7 @@ impl SendLimits {
 
     /// Counts one that was written.
     pub(crate) fn count(&self, user: &UserId, group: &ConversationId, now: Timestamp) {
-        // One beyond the rate, by whoever was admitted beside it, fills it no further.
+        // A message beyond the rate, admitted concurrently with another, does not count.
         let _ = self.counted().count(&self.sends, &(user.clone(), group.clone()), now);
     }
 

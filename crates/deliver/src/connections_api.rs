@@ -41,9 +41,9 @@ pub struct ConnectionsApi {
 /// The outcome of a post.
 #[derive(Debug)]
 pub enum Posted {
-    /// API Gateway took it. No promise that a phone did: only an `ack` says that.
+    /// API Gateway accepted the frame. Only an `ack` shows that a phone received it.
     Accepted,
-    /// No such connection, or not yet: one that is still being set up answers the same.
+    /// The connection is closed. API Gateway replies the same while it still sets up a connection.
     Gone,
     /// This process had too many posts, and the frame's turn would have come too late. The client gets its content as a
     /// pending message, or by a request.
@@ -52,7 +52,7 @@ pub enum Posted {
     Failed(BoxError),
 }
 
-/// What API Gateway, or a load balancer before it, answered: the body may be empty, and then the SDK can't name it.
+/// The reply of API Gateway, or of a load balancer before it. The SDK has no name for an error with an empty body.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer was {status}")]
 struct Answered {
@@ -106,10 +106,10 @@ impl ConnectionsApi {
         self.budget.posts()
     }
 
-    /// Closes a connection, and says whether it was there: one that is still being set up is not yet.
+    /// Closes a connection, and reports whether it existed. A connection that is still being set up does not exist yet.
     ///
     /// # Errors
-    /// Whatever kept API Gateway from doing it.
+    /// The error of the call to API Gateway.
     pub async fn close(&self, connection: &ConnectionId) -> Result<bool, BoxError> {
         match self.client.delete_connection().connection_id(connection.as_str()).send().await {
             Ok(_) => Ok(true),
@@ -127,7 +127,7 @@ impl ConnectionsApi {
     }
 }
 
-/// `None` where there was no answer.
+/// Returns `None` if there was no reply.
 fn status<E>(error: &SdkError<E, HttpResponse>) -> Option<u16> {
     Some(error.raw_response()?.status().as_u16())
 }

@@ -16,13 +16,13 @@ use wire::{ConversationId, ConversationKind, ServerEvent, Timestamp, UserId};
 
 use crate::connections_api::{ConnectionsApi, Posted};
 
-/// All posts of one invocation: the sender, who retries after 5 s, must get its answer before that.
+/// The time for all posts of one invocation: the sender's client must get its reply before it retries after 5 s.
 pub const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum of concurrent posts to one user.
 const POSTS_AT_ONCE_MAX: usize = 32;
 /// Number of a user's newest connections that get transient events of other users.
 const TOLD_OF_OTHERS_MAX: usize = 4;
-/// Users whose connections a process remembers; with one more it begins anew. A few hundred bytes each.
+/// Users whose connections a process remembers, a few hundred bytes each. One more user clears them all.
 pub const USERS_REMEMBERED_MAX: usize = 1_000;
 /// Maximum of excess connections of a user that one listing closes.
 const TIDIED_MAX: usize = 4;
@@ -198,7 +198,7 @@ impl Fanout {
         known
     }
 
-    /// All of the user's connections that are not known; and, in `found`, what the list of them says.
+    /// Returns the user's connections that are not in `known`. Puts the list of all connections into `found`.
     async fn others(
         &self,
         now: Timestamp,

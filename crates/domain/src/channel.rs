@@ -20,7 +20,7 @@ pub struct ChannelRow {
     pub role: Role,
     /// The newest entry when they joined.
     pub joined_seq: Seq,
-    /// Tells this time as a member from another one.
+    /// Distinguishes this membership from an earlier or later one.
     pub joined_at: Timestamp,
     /// Below it they see nothing.
     pub first_seq: Seq,
@@ -74,7 +74,7 @@ impl ChannelRow {
         RosterRow { user_id, role, joined_seq, from_seq: first_seq, left_seq: None, leaves: 0 }
     }
 
-    /// How many messages are unread by what the head says.
+    /// Returns the number of unread messages, by the log head's count.
     pub fn unread(&self, head: &Head) -> u64 {
         head.counted.saturating_sub(self.read_counted)
     }

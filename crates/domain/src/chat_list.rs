@@ -55,12 +55,12 @@ impl ChatList {
     /// a user with messages in all conversations at the same time.
     pub fn read_on(&self) -> Option<&Position> {
         let next = self.next.as_ref()?;
-        // An empty page would only make the client ask again.
+        // An empty page would only make the client request another.
         let bounded = self.read >= self.limit + CHAT_LIST_READ_MAX && !self.rows.is_empty();
         (!bounded && !self.is_decided()).then_some(next)
     }
 
-    /// The page, and where the next one begins. `fitting` says how many of these rows a frame holds, from the first on.
+    /// Returns the page, and the cursor of the next one. `fitting` returns how many of these rows fit in a frame.
     pub fn page(mut self, fitting: impl FnOnce(&[Membership]) -> usize) -> (Vec<Membership>, Option<Cursor>) {
         let by_time = |rows: &mut Vec<Membership>| rows.sort_by_key(|row| Reverse(place(row)));
         let exact = self.next.is_none() || self.is_decided();

@@ -308,7 +308,7 @@ impl ReactionTally {
 
 impl Place {
     /// Returns the place after the end of the conversation, or the first. Times rise strictly within a conversation, so
-    /// that message ids sort as seqs do, whatever the clocks of the machines say.
+    /// that message ids sort as seqs do, even if the machines' clocks differ.
     pub fn following(end: Option<End>, now: Timestamp, random: [u8; 10]) -> Self {
         let (seq, sent_at) = match end {
             None => (Seq::FIRST, now),

@@ -37,7 +37,7 @@ pub struct ServiceError {
 }
 
 impl ServiceError {
-    /// `None`: the service said nothing, as where it was not reached.
+    /// `code` is `None` if the service returned none, for example because the call did not reach it.
     pub fn of(
         code: Option<String>,
         message: Option<String>,

@@ -241,7 +241,7 @@ fn discount(row: &mut Membership, entry: &Entry, target: &Target, mentions: &[Us
     }
 }
 
-/// Phones may show what the message said before.
+/// Notes that phones may show the message's earlier text.
 fn note_edit(row: &mut Membership, entry: &Entry, target: &Target) {
     if row.notified_seq == Some(target.seq) {
         row.look = Some(Look::new(Wanted::Edited(target.seq), entry.place.sent_at));
@@ -295,7 +295,7 @@ mod tests {
     /// A possible next entry: author, kind, subject, target.
     type Wish = (usize, u8, usize, usize);
 
-    /// A log, and what is needed to tell from it by hand.
+    /// A log, and the values that the test derives from it by hand.
     #[derive(Clone, Debug, Default)]
     struct Log {
         entries: Vec<Entry>,
@@ -465,7 +465,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// However a view comes to where it is, it is what the log says of its member.
+        /// A view depends only on the log, not on the steps in which it was derived.
         #[test]
         fn a_view_is_a_fold_of_the_log(
             wishes in prop::collection::vec((0usize..4, 0u8..12, 0usize..4, 0usize..9), 0..60),

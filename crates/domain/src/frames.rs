@@ -5,7 +5,7 @@ use std::iter::Sum;
 /// How many frames came to which end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
-    /// API Gateway took them. No promise that a device did: only an `ack` says that.
+    /// API Gateway accepted these frames. Only an `ack` shows that a device received them.
     pub posted: u64,
     /// Their connections are gone.
     pub gone: u64,

@@ -25,7 +25,7 @@ pub fn direct_conversation_id(one: &UserId, other: &UserId) -> ConversationId {
     made_id(ConversationId::DIRECT_PREFIX, first.as_str(), second.as_str())
 }
 
-/// The group that this user makes with this idempotency key: whoever makes it again meets it.
+/// Returns the id of the group that this user creates with this idempotency key. A repetition gets the same id.
 pub fn group_id(creator: &UserId, client_msg_id: &ClientMsgId) -> ConversationId {
     made_id(ConversationId::GROUP_PREFIX, creator.as_str(), client_msg_id.as_str())
 }

@@ -3,7 +3,7 @@
 
 use wire::{Seq, Timestamp};
 
-/// Why a row is looked at again.
+/// Why `notify` reads a row again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     pub what: Wanted,
@@ -20,11 +20,11 @@ pub enum Wanted {
     Badge,
     /// A badge counted the conversation, which is read.
     Uncounted,
-    /// The message at this seq says something else by now.
+    /// The message at this seq has another text by now.
     Edited(Seq),
     /// Notifications up to this seq must be dismissed.
     Clear(Seq),
-    /// Phones are to ring for the message at `seq`, if the member still lacks it.
+    /// Phones get a push for the message at `seq`, if the member still lacks it.
     Ring { seq: Seq, sent_at: Timestamp },
 }
 
@@ -46,7 +46,7 @@ impl Look {
         format!("{} {} {what}", self.at.millis(), self.tries)
     }
 
-    /// From a row. `None`: a later version wrote it, and looks at it.
+    /// Parses a row's attribute. Returns `None` if a later version wrote it; that version handles it.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let (at, tries) = (time(words.next()?)?, words.next()?.parse().ok()?);

@@ -74,12 +74,12 @@ pub struct View {
     pub leaves: u64,
     /// For each earlier membership with pending entries at the next join: the first and last of them, in order.
     pub earlier: Vec<(Seq, Seq)>,
-    /// Known to whoever has read it: it is not in the row, and nor is the next.
+    /// Known only after a read of the log head: the row has neither this nor the rules.
     pub group: Option<GroupInfo>,
     pub rules: Option<Rules>,
 }
 
-/// Something that phones ring for.
+/// A message for which phones get a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct News {
     pub seq: Seq,
@@ -91,7 +91,7 @@ pub struct News {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberSettings {
     pub muted_until: Option<MutedUntil>,
-    /// While it is muted, mentions don't ring either.
+    /// While the conversation is muted, mentions cause no push either.
     pub mute_mentions: bool,
     /// Until the next message.
     pub archived: bool,
@@ -226,7 +226,7 @@ impl Membership {
         self.view().is_none_or(|view| view.left_seq.is_none())
     }
 
-    /// Whether a phone that rings for such messages is to ring for the one at `seq`, as far as the member's marks say.
+    /// Reports whether the member's marks still allow a push for the message at `seq`, for a phone with this setting.
     pub fn awaits(&self, seq: Seq, when: When) -> bool {
         self.mark(when) < seq
     }
@@ -252,7 +252,7 @@ impl Membership {
         }
     }
 
-    /// Whether that is all that a phone could ring for up to `seq`, and is deleted.
+    /// Reports whether the only messages that a push could show up to `seq` are deleted.
     pub fn has_taken_back(&self, seq: Seq) -> bool {
         let is_deleted = self.news().is_some_and(|(last, deleted)| deleted && last == seq);
         self.marks.unread == 0 || (is_deleted && self.marks.delivered_seq.next() >= seq)
@@ -274,8 +274,8 @@ impl Membership {
         self.notified_seq.is_some_and(|notified| notified >= seq)
     }
 
-    /// Whether nothing of the conversation rings on a phone that rings for such messages. A mention does, once, unless
-    /// that is muted too.
+    /// Reports whether a phone with this setting gets no push of the conversation. A mention causes one push, unless
+    /// mentions are muted too.
     pub fn is_quiet(&self, when: When, now: Timestamp) -> bool {
         let rung = self.notified_seq.unwrap_or_default().max(self.mark(when));
         let is_called = self.view().and_then(|view| view.mentioned_seq).is_some_and(|mentioned| mentioned > rung);
@@ -328,7 +328,7 @@ impl Membership {
         raised(&self.marks, self.end.seq, self.end.seq, read_seq, unread)
     }
 
-    /// The marks once a device holds everything up to `seq`, or `None` if they already say so.
+    /// Returns the marks after a device has saved everything up to `seq`, or `None` if they do not change.
     pub fn acked(&self, seq: Seq) -> Option<Marks> {
         let seq = seq.min(self.end.seq);
         if seq > self.marks.delivered_seq {

@@ -1,4 +1,4 @@
-//! Cutting answers to what a frame holds.
+//! Cuts replies so that they fit in a frame.
 
 use serde::Serialize;
 

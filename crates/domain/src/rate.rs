@@ -124,7 +124,8 @@ impl Rate {
     }
 }
 
-/// Until when what each has done fills a rate, as far as one process can count. With one more than [`REMEMBERED_MAX`] it begins anew.
+/// The time until which the requests of each key fill a rate, as counted by one process. One key more than
+/// [`REMEMBERED_MAX`] clears all of them.
 #[derive(Debug)]
 pub struct Filled<K>(HashMap<K, Timestamp>);
 

@@ -1,5 +1,5 @@
-//! How much a page of a drain reads: about what it answers. How large a message is shows only once it is read, so the first messages
-//! say how many more to read.
+//! The number of messages that a page of a drain reads, which is about the number that it returns. A message's size shows
+//! only after the read, so the first messages decide how many more to read.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub struct Room {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Waiting {
     pub entries: usize,
-    /// Its row says that all of it is one short message.
+    /// The row shows that the only pending entry is one short message.
     pub is_short: bool,
 }
 

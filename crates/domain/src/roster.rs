@@ -1,4 +1,4 @@
-//! The roster, gone over from the beginning of the log: what its rows must say.
+//! The member list as a replay of the log from its start derives it.
 
 use std::collections::BTreeMap;
 

@@ -79,7 +79,7 @@ pub fn filled_until(windows: &[(i64, Duration)]) -> Timestamp {
         .fold(Timestamp::from_millis(0), |until, (window, filled_for)| until.max(start(*window)).plus(*filled_for))
 }
 
-/// How often a user asked for too much over all processes, and when last.
+/// How often a user exceeded the request rate over all processes, and when last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Floods {
     pub count: u32,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Which records of a batch Lambda is to hand on again.
+/// The records of a batch that Lambda must deliver again.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchResponse {

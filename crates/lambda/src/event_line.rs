@@ -40,10 +40,10 @@ pub struct EventLine {
     /// Up to where the user's devices hold each of these conversations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub acked: Vec<UpTo>,
-    /// Up to where an answer has what was pending in each of these conversations.
+    /// The last pending entry that the reply has of each of these conversations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drained: Vec<UpTo>,
-    /// The HTTP status, where that is the answer.
+    /// The HTTP status, if the reply is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<i64>,
     /// Why a token was refused.
@@ -93,7 +93,7 @@ pub struct Measures {
     /// Members whose devices took no frame of a new message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_pending: Option<u64>,
-    /// Members for whom there was something to ring.
+    /// Members for whom there was a push to send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rings: Option<u64>,
     /// Of `rings`: a device took it in time.
@@ -105,7 +105,7 @@ pub struct Measures {
     /// Of `rings`: of users who have registered no device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_device: Option<u64>,
-    /// Notifications that SNS took, those that ring.
+    /// Notifications that SNS accepted, without dismissals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed: Option<u64>,
     /// Notifications that SNS took, those that clear.
@@ -117,7 +117,7 @@ pub struct Measures {
     /// From a message to its notification, the longest of a batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
-    /// Messages in an answer.
+    /// Messages in a reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// Objects of messages that are gone, removed.
@@ -201,7 +201,7 @@ impl EventLine {
         self.measures.duration_ms = Some(millis_between(self.started, now));
     }
 
-    /// Writes the line of what went as it should, for whoever called or not.
+    /// Writes the line of an event that succeeded, whether its caller is known or not.
     pub fn info(mut self, outcome: &'static str, message: &str) {
         self.outcome = outcome;
         tracing::info!(event_line = self.to_json(), "{message}");
@@ -261,7 +261,7 @@ fn directive(dimensions: &Value, metrics: &[Value]) -> Value {
     json!({"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": metrics})
 }
 
-/// A count names no unit: what a line does not say costs nothing to ingest.
+/// Returns a metric's definition. A count has no unit, since each byte of a log line costs money.
 fn definition(name: &str) -> Value {
     if name.ends_with("_ms") { json!({"Name": name, "Unit": "Milliseconds"}) } else { json!({"Name": name}) }
 }

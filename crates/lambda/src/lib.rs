@@ -26,10 +26,11 @@ pub use websocket::{Response, answer, line, respond};
 /// An event on a WebSocket route.
 pub type InvocationEvent = LambdaEvent<WebSocketEvent>;
 
-/// A function's `main`: starts the log, makes what the function works with, once per process, and answers events one by one.
+/// A function's `main`: starts the log, creates the function's dependencies once per process, and handles events one by
+/// one.
 ///
 /// # Errors
-/// A variable that is missing, or the end of Lambda's Runtime API.
+/// A variable is missing, or Lambda's Runtime API has failed.
 pub async fn serve<D, E, A>(
     start: impl AsyncFnOnce() -> Result<D, BadVariable>,
     handle: impl AsyncFn(&D, LambdaEvent<E>) -> Result<A, Diagnostic>,

@@ -1,4 +1,4 @@
-//! How much a user may ask for: in this process by what each request took, and over all processes by samples.
+//! The request rate of a user: in this process by the cost of each request, and over all processes by samples.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -40,8 +40,8 @@ const CLOSE_PAUSE: Duration = Duration::from_millis(25);
 /// A socket whose `$connect` is older is open, or is gone.
 const SET_UP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Counts in the memory of one process what each request took, at no cost. As whoever sends decides how many processes there are, some
-/// requests are also counted for all of them, in the user's row of samples.
+/// Counts the cost of each request in the memory of one process, for free. A user who sends more gets more processes, so
+/// some requests are also counted for all processes, in the user's row of samples.
 #[derive(Debug)]
 pub struct Limiter {
     rate: Rate,
@@ -250,7 +250,8 @@ impl Limiter {
                     return Ok(false);
                 }
                 connections::suspend_for_flood(&self.store, &user, until).await?;
-                // Only now: one that opens beside this lists after it has written its row, and finds the suspension.
+                // The list follows the suspension's write. A connection that opens meanwhile lists after it has written its
+                // own row, so it finds the suspension.
                 let listed = connections::list(&self.store, &user, now, Freshness::Strong).await?;
                 let listed = listed.open.iter().map(|open| &open.connection).chain(&listed.ended);
                 let closed = join_all(listed.zip(0..).map(async |(connection, place)| {

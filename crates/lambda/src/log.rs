@@ -67,7 +67,7 @@ where
     Registry::default().with(lines.with_filter(levels.and(filter_fn(harmless))))
 }
 
-/// Below `info`, libraries write down whole requests and events: what people said to each other would be in the log.
+/// Below `info`, libraries log whole requests and events, so the log would have the text of messages.
 fn harmless(line: &Metadata<'_>) -> bool {
     *line.level() <= Level::INFO || ours(line)
 }

@@ -34,7 +34,7 @@ impl LogKey {
         digest.first_chunk().map(|head| format!("{:016x}", u64::from_be_bytes(*head))).unwrap_or_default()
     }
 
-    /// Puts digests in the place of a line's ids, under names that say so.
+    /// Replaces a line's ids by digests, under other names.
     pub(crate) fn replace_ids(&self, fields: &mut Map<String, Value>) {
         for (name, logged) in [("user_id", "user"), ("conversation_id", "conversation")] {
             if let Some(Value::String(id)) = fields.remove(name) {
@@ -73,7 +73,7 @@ mod tests {
         assert_ne!(key.logged_as("alice"), LogKey::new("of another stack").logged_as("alice"));
     }
 
-    /// RFC 4231, test case 2: what `openssl dgst -sha256 -hmac Jefe` also says, cut.
+    /// RFC 4231, test case 2, cut. `openssl dgst -sha256 -hmac Jefe` prints the same.
     #[test]
     fn it_is_hmac_sha256() {
         assert_eq!(LogKey::new("Jefe").logged_as("what do ya want for nothing?"), "5bdcc146bf60754e");

@@ -1,4 +1,4 @@
-//! Events on WebSocket routes: who calls and what for; and the answer.
+//! Events on WebSocket routes: the caller, the request and the reply.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -13,8 +13,8 @@ use crate::caller::{Caller, caller};
 use crate::event_line::EventLine;
 use crate::{Clock, InvocationEvent, Limiter};
 
-/// What API Gateway gets back. Ours, since `aws_lambda_events` writes the names of headers in lower case, and nothing says that
-/// API Gateway takes `sec-websocket-protocol` for `Sec-WebSocket-Protocol`.
+/// The response to API Gateway. The type is ours, because `aws_lambda_events` writes header names in lower case. No page of
+/// AWS promises that API Gateway accepts `sec-websocket-protocol` for `Sec-WebSocket-Protocol`.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
@@ -25,11 +25,11 @@ pub struct Response {
     pub body: Option<String>,
 }
 
-/// Answers a frame: reads who calls and what for, has `act` do it, and writes the one line that says what came of it. `act` serves
-/// the actions of its function, and fills in what of the line it knows. An action that has no answer has none of its errors either.
+/// Handles a frame: parses the caller and the request, calls `act`, and logs the one line with the outcome. `act` serves
+/// the actions of its function, and adds fields to the line. An action without a reply has no error frame either.
 ///
 /// # Errors
-/// [`NotFromApiGateway`], for which there is no answer but API Gateway's own.
+/// [`NotFromApiGateway`], for which API Gateway sends its own error.
 pub async fn answer<A: TryFrom<Action, Error = Refusal>, R: Into<Option<Reply>>>(
     clock: &Clock,
     limiter: &Limiter,

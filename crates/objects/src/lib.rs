@@ -126,7 +126,7 @@ impl Objects {
             .bucket(&self.bucket)
             .key(row.key())
             .response_content_type(served_as(&row.kind, &row.mime))
-            // Instead of what the uploader may have put beside the object: a URL signs no such header.
+            // These replace headers that the uploader may have stored with the object: the upload's URL signs none of them.
             .response_cache_control("private, no-store")
             .response_content_disposition(disposition(row.name.as_ref()));
         let request = get.presigned(presigning(validity)?).await.map_err(|error| failed("GetObject", error))?;
@@ -223,10 +223,10 @@ impl Objects {
         Ok(is_whole && found.content_type() == Some(row.mime.as_str()) && found.content_encoding().is_none())
     }
 
-    /// Asks for an object that is not there.
+    /// Requests an object that does not exist, to see that S3 replies.
     ///
     /// # Errors
-    /// S3 does not say even that.
+    /// S3 did not reply.
     pub async fn answers(&self) -> Result<(), Error> {
         match self.client.head_object().bucket(&self.bucket).key("media/-").send().await {
             Ok(_) => Ok(()),
@@ -242,7 +242,8 @@ impl Objects {
     pub async fn copy(&self, from: &MediaRow, to: &MediaRow) -> Result<bool, Error> {
         let source = format!("{}/{}", self.bucket, from.key());
         let copy = self.client.copy_object().bucket(&self.bucket).key(to.key()).copy_source(source);
-        // Not what a scan has said of the other one: this one is scanned, too. Nor may the function read or set tags.
+        // The copy has no tags of the original's scan, because GuardDuty scans the copy too. The function may neither read
+        // nor set tags.
         let copy = copy.tagging_directive(TaggingDirective::Replace);
         match copy.send().await {
             Ok(_) => Ok(true),

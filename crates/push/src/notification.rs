@@ -30,8 +30,8 @@ pub struct Ring {
 }
 
 impl Notification {
-    /// Notifies the device's user of messages in a conversation. `last` is what the phone shows; `badge`, for a device
-    /// that asked for it.
+    /// Notifies the device's user of messages in a conversation. The phone shows `last`, and `badge` if the
+    /// device has registered for it.
     pub fn ring(
         conversation: &ConversationId,
         last: &LastEntry,

@@ -63,7 +63,8 @@ impl Record {
         &self.attributes.message_group_id
     }
 
-    /// How often the queue has handed it on, this time included; also with another before it that failed.
+    /// Returns how often the queue has delivered the message, this time included. A delivery also counts if it ended at
+    /// an earlier message that failed.
     pub fn receives(&self) -> u32 {
         self.attributes.approximate_receive_count.as_ref().and_then(|count| count.parse().ok()).unwrap_or_default()
     }

@@ -208,7 +208,7 @@ pub async fn unsuspend(store: &Store, user: &UserId) -> Result<(), Error> {
     forget(store, user, &ConnectionId::new(SUSPENSION)).await.map(drop)
 }
 
-/// The sort key of the row that says so: no connection's id has a space.
+/// The sort key of the row of a suspension: no connection's id has a space.
 const SUSPENSION: &str = " suspension";
 
 /// Notes that `user` was there now.
@@ -350,7 +350,7 @@ const WINDOWS_KEPT: i64 = 8;
 /// Windows that may stay behind, so that the row stays below a KiB.
 const PAST_MAX: usize = 16;
 
-/// Notes that a user asked for too much. `false`: another process has noted it meanwhile.
+/// Notes that a user exceeded the request rate. Returns `false` if another process has noted it meanwhile.
 pub async fn flooded(
     store: &Store,
     user: &UserId,

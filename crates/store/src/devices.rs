@@ -60,7 +60,7 @@ async fn get_item(store: &Store, key: Item) -> Result<Option<Item>, Error> {
     Ok(get.send().await.of_call("GetItem", table)?.item)
 }
 
-/// A registration, beside what was read before it.
+/// A registration, and the rows that were read before it.
 #[derive(Debug)]
 pub struct Register<'a> {
     pub device: &'a Device,

@@ -60,7 +60,7 @@ pub fn if_readable<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>, E
     }
 }
 
-/// Says which call it was that failed.
+/// Adds the failed call's name to its error.
 pub(crate) trait CallResult<T> {
     fn of_call(self, operation: &'static str, table: &str) -> Result<T, Error>;
 }

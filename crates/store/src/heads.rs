@@ -64,7 +64,7 @@ pub enum Again {
     Twice,
 }
 
-/// Has the stream hand the group on once more, if its log still ends there: a write that says so, once for each end.
+/// Makes the stream deliver the group once more, if its log still ends there. The write happens once for each end.
 pub async fn hand_on_again(store: &Store, conversation: &ConversationId, end: Seq) -> Result<Again, Error> {
     let table = &store.tables.conversations;
     let write = store
@@ -101,7 +101,7 @@ fn key(conversation: &ConversationId) -> Item {
     Item::from([("conversation_id".to_owned(), text(conversation.as_str()))])
 }
 
-/// Makes the group what `head` says, if its log still ends as in `previous`, or if there is none yet.
+/// Writes `head`, if the group's log still ends as in `previous`, or if the group does not exist yet.
 pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -> UpdateBuilder {
     let Head { conversation_id, group, rules, end, line, roster_seq, counted } = head;
     let mut update = Update::builder()

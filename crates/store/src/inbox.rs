@@ -63,7 +63,7 @@ pub async fn get(store: &Store, user: &UserId, conversation: &ConversationId) ->
     item.map_or(Ok(None), |item| read_if_written(&store.tables.inbox, &item))
 }
 
-/// The same row, as whoever writes in the conversation must know it.
+/// Returns the same row, with the block and the rate that a write in the conversation must know.
 pub async fn standing(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Standing, Error> {
     let table = &store.tables.inbox;
     let item = get_item(store, user, conversation.as_str()).await?.unwrap_or_default();
@@ -88,7 +88,7 @@ pub struct Rows {
 /// As many rows as `DynamoDB` reads in one call.
 pub const ROWS_MAX: usize = batch::KEYS_MAX;
 
-/// The rows of these members that there are, [`ROWS_MAX`] at most, each asked for once.
+/// Returns the existing rows of these members, at most [`ROWS_MAX`], each requested once.
 pub async fn get_many(store: &Store, members: &[(UserId, ConversationId)]) -> Result<Rows, Error> {
     let table = &store.tables.inbox;
     let keys: Vec<Item> = members.iter().map(|(user, conversation)| key(user, conversation)).collect();

@@ -9,7 +9,7 @@ use crate::Error;
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// The attribute that says which version of a row's shape wrote it. A row of a later version is read as far as this
+/// The attribute with the version of a row's shape. A row of a later version is read as far as this
 /// version understands it, and an update leaves alone what it does not name.
 pub(crate) const VERSION: &str = "v";
 

@@ -99,7 +99,7 @@ impl Store {
     /// `WATCHERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
     ///
     /// # Errors
-    /// Whatever `env` says of a variable that is missing.
+    /// The error that `env` returns for a missing variable.
     pub fn from_env<E>(
         sdk: &SdkConfig,
         env: impl Fn(&'static str) -> Result<String, E>,

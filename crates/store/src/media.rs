@@ -147,7 +147,7 @@ pub async fn leave_tombstone(store: &Store, removed: &Removed, until: Timestamp,
     Ok(())
 }
 
-/// Asks for a row that is not there.
+/// Reads a row that does not exist, to see that the table replies.
 pub async fn answers(store: &Store) -> Result<(), Error> {
     let table = &store.tables.media;
     let get = store.client.get_item().table_name(table).consistent_read(true).key("media_id", text("-"));

@@ -154,7 +154,7 @@ fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, 
     Ok(writes)
 }
 
-/// The idempotency row is looked at first: a retry must get its first answer, whoever else wrote meanwhile.
+/// Checks the idempotency row first: a retry must get its first result, even if another user wrote meanwhile.
 fn not_written(store: &Store, draft: &Draft, idempotency: usize, cancelled: Cancelled) -> Result<AppendOutcome, Error> {
     if let Some(reason) = cancelled.refused(idempotency) {
         return first_answer(store, draft, reason.item());
@@ -293,7 +293,7 @@ pub(crate) const PENDING: &str =
 /// A conversation that is archived is shown again with the next message.
 const TAKEN_OUT_OF_THE_ARCHIVE: &str = " REMOVE archived";
 
-/// Both members' rows say so if either blocks the other, so the sender's is enough.
+/// Both members' rows record a block by either of the two, so the sender's row is enough.
 pub(crate) const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
 
 /// Returns the update of the count of first messages, if no other was counted meanwhile.

@@ -52,8 +52,8 @@ async fn get_item(store: &Store, conversation: &ConversationId, seq: Seq) -> Res
     get.send().await.of_call("GetItem", table)?.item().map(|item| read(table, item)).transpose()
 }
 
-/// Edits with what their targets say now. Those targets that are not listed themselves are read; an edit whose target
-/// can't be read can't be read either.
+/// Adds the current text of their targets to edits. Reads the targets that are not listed themselves. An edit whose
+/// target can't be read counts as unreadable.
 async fn with_targets(store: &Store, conversation: &ConversationId, listed: Listed) -> Result<Listed, Error> {
     let edited = |entry: &Entry| match &entry.body {
         Body::Edit { target, .. } => Some(target.seq),

@@ -13,7 +13,7 @@ use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::transaction::{self, Outcome};
 use crate::{Error, Store, batch, heads};
 
-/// Rows that one transaction writes beside its look at the head.
+/// Rows that one transaction writes in addition to its check of the head.
 const RESTORED_AT_ONCE_MAX: usize = 99;
 
 /// The user's row, if they are a member, or were a moment ago.
@@ -163,8 +163,7 @@ pub(crate) fn key(conversation: &ConversationId, user: &UserId) -> Item {
     ])
 }
 
-/// The row as it is from now on. No condition: nothing of a roster is written but beside its head, which is
-/// conditional.
+/// Returns the write of a row. The write needs no condition: its transaction also has a conditional write of the head.
 pub(crate) fn row_put(store: &Store, conversation: &ConversationId, row: &RosterRow) -> PutBuilder {
     let RosterRow { user_id, role, joined_seq, from_seq, left_seq, leaves } = row;
     let put = Put::builder()

@@ -89,7 +89,7 @@ pub(crate) async fn set_attributes<const N: usize>(
     }
 }
 
-/// How a user's row, as it was read, says that they stand with another.
+/// The relation of a user to another, as read from the user's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an attribute of the row, set for itself")]
 pub struct Relation {
@@ -97,14 +97,14 @@ pub struct Relation {
     pub has_conversation: bool,
     /// The user blocks the other.
     pub blocked: bool,
-    /// The block is counted beside both users' connections, unless the version before wrote it.
+    /// The block is in both users' counts of blocks, unless the version before wrote it.
     counted: bool,
     /// The other blocks the user.
     blocked_by_peer: bool,
 }
 
 impl Relation {
-    /// Whether the row says that already, and nothing is to be written.
+    /// Reports whether the row has this value already, so that nothing must be written.
     pub fn is_set(self, blocked: bool) -> bool {
         self.blocked == blocked && self.counted == blocked
     }

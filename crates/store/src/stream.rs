@@ -22,7 +22,7 @@ pub struct RowChange {
     /// row applies several entries together.
     pub read: Option<Seq>,
     pub news: Option<Said>,
-    /// Why `notify` is to look at the row again.
+    /// Why `notify` must read the row again.
     pub look: Option<Look>,
     /// A badge counted the conversation, which is read now.
     pub uncounted: bool,
@@ -75,7 +75,7 @@ struct Left {
     look: String,
 }
 
-/// The event with which `notify` looks at this once more.
+/// Returns the event that makes `notify` try this task once more.
 pub fn given_up(user: &UserId, conversation: &ConversationId, look: &Look) -> String {
     json!({"looks": [{"user_id": user, "conversation_id": conversation, "look": look.stored()}]}).to_string()
 }
@@ -101,7 +101,7 @@ struct Images {
     sequence_number: String,
 }
 
-/// The types that are looked at here.
+/// The attribute types that this file reads.
 #[derive(Deserialize)]
 struct Attribute {
     #[serde(rename = "S")]
@@ -142,7 +142,7 @@ fn seq_of(row: Option<&Reader>, name: &'static str) -> Result<Option<Seq>, Error
 
 fn news(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Option<Said>, Error> {
     let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(None) };
-    // A group's row says which of the entries rings.
+    // A group's row names the entry that causes a push.
     if row.item.contains_key("first_seq") {
         let before = seq_of(old, "news_seq").ok().flatten();
         let news = seq_of(new, "news_seq")?.filter(|now| before < Some(*now));
@@ -225,7 +225,7 @@ pub fn left_behind(row: &Removed) -> String {
     json!({ "removed": [removed] }).to_string()
 }
 
-/// The rows that such an event says are gone, and how many records can't be read.
+/// Returns the rows that an event reports as removed, and the number of unreadable records.
 pub fn removed(event: Removals) -> (Vec<Removed>, u64) {
     let given_up = event.removed.into_iter().map(|LeftBehind { media_id, kind, upload_id, puts_end_ms }| {
         let (kind, puts_end) = (Kind::stored(&kind), puts_end_ms.map(Timestamp::from_millis));

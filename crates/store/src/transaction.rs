@@ -74,8 +74,7 @@ impl Cancelled {
         self.is_for("TransactionConflict")
     }
 
-    /// Items with one partition key fill all that DynamoDB holds of them where there is an index beside the table, 10
-    /// GB.
+    /// The items with one partition key fill their 10 GB. DynamoDB has this limit for a table with a local index.
     pub(crate) fn is_full(&self) -> bool {
         self.is_for("ItemCollectionSizeLimitExceeded")
     }

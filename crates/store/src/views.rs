@@ -11,7 +11,8 @@ use crate::item::{Reader, Value, number, readable, text, version};
 use crate::view::earlier_text;
 use crate::{Error, Store, batch};
 
-/// The rows of those of these members who have one, perhaps as they were a moment ago: whoever moves one finds out.
+/// Returns the existing rows of these members. The read is eventually consistent: a conditional write detects an old
+/// row.
 pub async fn glance(
     store: &Store,
     conversation: &ConversationId,

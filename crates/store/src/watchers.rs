@@ -26,7 +26,7 @@ pub const WATCHERS_OF_PART_MAX: usize = WATCHERS_MAX / PARTS as usize;
 /// The sort key of the row with the last entry that a part got: no connection's id has a space.
 const TOLD: &str = " told";
 
-/// A connection over which its user looks at a channel.
+/// A connection that subscribes to a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watcher {
     pub connection: ConnectionId,
@@ -158,7 +158,7 @@ pub async fn part(store: &Store, channel: &ConversationId, number: u8) -> Result
     if let Some(item) = told.first() {
         let row = Reader { item, table };
         part.told_seq = row.seq("told_seq")?;
-        // A row of the version before does not say.
+        // A row of the version before lacks the attribute.
         part.told_at = row.optional("told_at", Reader::time)?;
     }
     (part.watchers, part.unreadable) = readable(watchers.into_iter().map(|item| read(table, item)));

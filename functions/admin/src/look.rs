@@ -9,7 +9,7 @@ use wire::{ConversationId, Timestamp, UserId};
 
 use crate::Deps;
 
-/// As many conversations as an answer of `pending` names.
+/// Maximum of conversations in a reply of `pending`.
 const PENDING_MAX: usize = 100;
 
 pub(crate) async fn connections(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {

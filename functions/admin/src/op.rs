@@ -46,7 +46,7 @@ pub(crate) enum Op {
         /// For one group: the last reply's `next`.
         log: Option<LogSoFar>,
     },
-    /// Deletes a message, whoever wrote it.
+    /// Deletes a message of any author.
     DeleteMessage {
         conversation_id: ConversationId,
         seq: Seq,

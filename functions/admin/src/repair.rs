@@ -13,10 +13,10 @@ use crate::Deps;
 
 /// Groups that one look finds.
 const GROUPS_AT_ONCE: usize = 100;
-/// A request that looks at all groups answers after that time with where it is. One group more is then under way.
+/// A request for all groups returns its progress after this time, and after the group that it then repairs.
 const BUDGET: Duration = Duration::from_secs(20);
 
-/// One group: its roster too, for which all of its log is read, from where the answer before ended.
+/// Repairs one group and its member list. For that it reads all of the log, from where the reply before ended.
 pub(crate) async fn one(
     deps: &Deps,
     conversation: &ConversationId,

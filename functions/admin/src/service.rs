@@ -12,7 +12,7 @@ use wire::{
 
 use crate::Deps;
 
-/// Carries it out with the service as the one who asks.
+/// Carries out the operation with the service as the caller.
 pub(crate) async fn act(
     deps: &Deps,
     service: &UserId,
@@ -42,7 +42,7 @@ pub(crate) async fn act(
     }
 }
 
-/// Deletes a message, whoever wrote it.
+/// Deletes a message of any author.
 pub(crate) async fn delete_message(
     deps: &Deps,
     message: (ConversationId, Seq),

@@ -29,8 +29,8 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// From `JWKS_URL`; `TOKEN_ISSUER` and `TOKEN_AUDIENCE`, of which `any` is not checked; `QUERY_STRING_TOKENS`, `on` or `off`.
-    /// Says in the log what is checked.
+    /// Reads `JWKS_URL`, `TOKEN_ISSUER`, `TOKEN_AUDIENCE` and `QUERY_STRING_TOKENS` (`on` or `off`). The issuer or audience
+    /// `any` turns its check off. Logs the checks that are on.
     ///
     /// # Errors
     /// [`BadVariable`] names the variable.
@@ -115,8 +115,8 @@ pub struct Principal {
     pub expires_at: i64,
 }
 
-/// The answer as API Gateway takes it. Ours, since `aws_lambda_events` also writes `"usageIdentifierKey": null`, which
-/// nothing says API Gateway accepts.
+/// The response to API Gateway. The type is ours, because `aws_lambda_events` also writes `"usageIdentifierKey": null`.
+/// No page of AWS promises that API Gateway accepts that.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorizerResponse {

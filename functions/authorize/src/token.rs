@@ -18,7 +18,8 @@ const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// For an issuer whose clock is ahead of ours.
 const CLOCK_LEEWAY: Duration = Duration::from_mins(1);
 
-/// Which claims a token must carry besides `sub` and `exp`. Not checked where the deployment says that any will do.
+/// The claims that a token must have besides `sub` and `exp`. A claim for which the deployment allows any value is not
+/// checked.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     pub issuer: Option<String>,
@@ -66,7 +67,7 @@ struct Claims {
     client_id: Option<String>,
     /// The token's purpose, in Cognito's claim.
     token_use: Option<String>,
-    /// The same, as Keycloak says it, and some who sign for themselves.
+    /// The token's purpose, in tokens of Keycloak and of some issuers with their own code.
     typ: Option<String>,
     /// Events in a token that reports them: a logout (OIDC Back-Channel Logout 1.0), or another security event (RFC
     /// 8417).
@@ -109,7 +110,7 @@ fn is_plain(typ: &str) -> bool {
 }
 
 impl Claims {
-    /// Whether they are of an access token or an ID token, where the issuer says that in a claim.
+    /// Reports whether the claims are of an access token or an ID token, if the issuer has a claim for that.
     fn are_of_access(&self) -> bool {
         matches!(self.token_use.as_deref(), None | Some("access" | "id"))
             && matches!(self.typ.as_deref(), None | Some("Bearer" | "ID" | "access"))

@@ -41,7 +41,7 @@ pub async fn start() -> Result<Deps, BadVariable> {
     Ok(Deps { actions, limiter, typing: Typing::default(), presence })
 }
 
-/// Answers one event on the routes `$connect`, `$disconnect`, `$default`, `presence`, `typing`, `watch` and `unwatch`.
+/// Handles one event on the routes `$connect`, `$disconnect`, `$default`, `presence`, `typing`, `watch` and `unwatch`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error.

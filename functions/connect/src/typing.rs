@@ -14,7 +14,7 @@ use crate::Deps;
 /// of their requests arrive a little early.
 const RATE: Rate = Rate { burst: 1, pause: Duration::from_millis(TYPING_PAUSE_MS - 500) };
 
-/// Until when each user has been told to be writing in a conversation, by this process.
+/// The time until which this process has announced each user as typing in a conversation.
 #[derive(Debug, Default)]
 pub struct Typing(Mutex<Filled<(UserId, ConversationId)>>);
 
@@ -26,7 +26,7 @@ impl Typing {
     }
 }
 
-/// Tells those of the other members who are connected. Nothing is stored.
+/// Sends `typing` to the other members' connections. Nothing is stored.
 pub(crate) async fn typing(
     deps: &Deps,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! A user looks at a channel.
+//! `watch` and `unwatch`: a connection subscribes to a channel.
 
 use domain::Failure;
 use lambda::{Caller, EventLine};

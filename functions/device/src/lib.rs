@@ -68,7 +68,7 @@ pub async fn start() -> Result<Deps, BadVariable> {
     Ok(Deps { actions, phones, applications, limiter, registrations: Mutex::default() })
 }
 
-/// Answers one event on the route `device`.
+/// Handles one event on the route `device`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.

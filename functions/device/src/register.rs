@@ -11,7 +11,7 @@ use wire::{DeviceId, DeviceResult, Refusal, Registration, Reply, Timestamp, User
 
 use crate::{Deps, forget};
 
-/// Devices that ring for one user.
+/// Maximum of a user's devices that get push notifications.
 const DEVICES_PER_USER_MAX: usize = 16;
 
 /// Registrations of a user in one process. SNS takes about thirty a second from all users together, so no user may use

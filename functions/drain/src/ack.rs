@@ -1,4 +1,4 @@
-//! "This device holds everything up to here": raises delivered marks, which ends pending, and tells the other members.
+//! `ack`: raises delivered marks, which ends pending, and sends receipts to the other members.
 
 use actions::Raised;
 use domain::{Failure, error_chain};

@@ -19,7 +19,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     Ok(core)
 }
 
-/// Answers one event on the routes `drain`, `ack` and `ping`.
+/// Handles one event on the routes `drain`, `ack` and `ping`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.

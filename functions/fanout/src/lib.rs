@@ -34,10 +34,10 @@ pub async fn start() -> Result<Actions, BadVariable> {
     Ok(actions)
 }
 
-/// Answers one batch.
+/// Handles one batch.
 ///
 /// # Errors
-/// None: what fails is in the answer.
+/// None: the reply lists the failed records.
 pub async fn handle(actions: &Actions, event: LambdaEvent<Batch>) -> Result<BatchResponse, Diagnostic> {
     let (started, until) = (actions.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(&event.context.request_id, "fanout", started);

@@ -8,7 +8,7 @@ use wire::{
     LeaveResult, SendResult,
 };
 
-/// Makes the change, and tells the members.
+/// Makes the change, and sends its entry to the members.
 pub(crate) async fn change(
     core: &Core,
     caller: &Caller,

@@ -30,7 +30,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     Ok(core)
 }
 
-/// Answers one event on its routes.
+/// Handles one event on its routes.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.

@@ -29,7 +29,7 @@ pub(crate) async fn members(
         ConversationKind::Channel => Ok(channels::members(&core.actions.store, group, limit, behind).await?),
     };
     let mut found = page(cursor.as_ref()).await?;
-    // All of them have left, or can't be read: an empty page would say nothing.
+    // All members of the page have left, or can't be read. The client would get an empty page, so read the next.
     while found.members.is_empty() && found.next.is_some() {
         let next = page(found.next.as_ref()).await?;
         found = Page { unreadable: found.unreadable + next.unreadable, ..next };

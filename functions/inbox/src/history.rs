@@ -108,7 +108,7 @@ async fn list(
     Ok((side, listed))
 }
 
-/// Returns the page, after a second look at the user's membership where the entries were changed meanwhile.
+/// Returns the page. Reads the user's membership again if entries were changed meanwhile.
 async fn shown(
     core: &Core,
     user: &UserId,

@@ -8,7 +8,7 @@ use wire::{Conversation, InboxRequest, InboxResult, Refusal, Reply, UserId};
 
 use crate::groups;
 
-/// Reads on in the index until nothing behind can belong before, and answers as much as a frame holds.
+/// Reads the index until no later row can belong before the page's rows, and returns as many as fit in a frame.
 pub(crate) async fn inbox(
     core: &Core,
     user: &UserId,
@@ -19,7 +19,7 @@ pub(crate) async fn inbox(
     let start = cursor.map(|text| own_cursor(user, &text)).transpose()?;
     let mut behind = start.as_ref().and_then(|start| start.after.clone());
     let mut list = ChatList::new(usize::try_from(limit).unwrap_or(usize::MAX), start, since);
-    // One more than the page: in a quiet list that row tells that nothing is missing.
+    // One row more than the page: in a quiet list, that row shows that none is missing.
     let (mut read_at_once, mut unreadable) = (limit + 1, 0);
     loop {
         let found =

@@ -21,7 +21,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     Ok(core)
 }
 
-/// Answers one event on the routes `inbox`, `channels` and `history`.
+/// Handles one event on the routes `inbox`, `channels` and `history`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.

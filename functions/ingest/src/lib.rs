@@ -47,10 +47,10 @@ pub async fn start() -> Result<Deps, BadVariable> {
     Ok(Deps { actions, dead_letters })
 }
 
-/// Answers one batch.
+/// Handles one batch.
 ///
 /// # Errors
-/// None: what fails is in the answer.
+/// None: the reply lists the failed records.
 pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchResponse, Diagnostic> {
     let began = Instant::now();
     let request_id = &event.context.request_id;

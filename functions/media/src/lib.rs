@@ -85,7 +85,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Answered, 
     act(deps, LambdaEvent { payload: event, context }).await.map(Answered::Client)
 }
 
-/// Answers a client.
+/// Handles a client's request.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway.

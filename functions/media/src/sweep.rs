@@ -24,7 +24,7 @@ const AT_ONCE_MAX: usize = 16;
 type Left<'a> = (&'a Removed, Failure);
 
 /// Each as often as it comes: what is removed is removed. An object that S3 refuses to remove holds up no other: it is tried once more,
-/// and then given up to the queue of failures. Lambda hands on again from the first that is in neither place.
+/// and then given up to the queue of failures. Lambda delivers the records again from the first that is in neither place.
 pub(crate) async fn sweep(deps: &Deps, request_id: &str, batch: Removals) -> BatchResponse {
     let (started, until) = (deps.actions.clock.now(), Instant::now() + BATCH_TIMEOUT);
     let mut line = EventLine::of(request_id, "sweep", started);
@@ -73,7 +73,7 @@ async fn give_up<'a>(deps: &Deps, until: Instant, left: &[Left<'a>], some_went: 
     again
 }
 
-/// Whether S3 and the table answer, about what is not there.
+/// Reports whether S3 and the table reply, by requests for an object and a row that do not exist.
 async fn answer(deps: &Deps, until: Instant) -> bool {
     let asked = async { tokio::join!(deps.objects.answers(), media::answers(&deps.actions.store)) };
     let answered = timeout_at(until + OBJECT_TIMEOUT, asked).await;

@@ -15,7 +15,7 @@ use crate::{Deps, MIB};
 
 /// How long what is announced can be uploaded and sent.
 const UPLOAD_TTL: Duration = Duration::from_hours(24);
-/// Parts whose URLs one answer has: a frame must hold them.
+/// Maximum of parts whose URLs one reply has: they must fit in a frame.
 const PARTS_SHOWN_MAX: usize = 8;
 
 pub(crate) async fn upload(

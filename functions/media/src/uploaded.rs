@@ -7,7 +7,8 @@ use wire::{Refusal, Reply, UploadedRequest, UploadedResult, UserId};
 
 use crate::Deps;
 
-/// Looks whether they are, and are what was announced. S3 would tell it by itself, but "can sometimes take a minute or longer":
+/// Checks that the bytes are stored, and are the announced ones. An event of S3 would be too late, since it "can sometimes
+/// take a minute or longer":
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/EventNotifications.html>.
 pub(crate) async fn uploaded(deps: &Deps, user: &UserId, request: UploadedRequest) -> Result<Reply, Failure> {
     let media_id = request.media_id;

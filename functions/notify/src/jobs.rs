@@ -17,7 +17,7 @@ pub(crate) struct Job {
     pub(crate) index: usize,
     /// Phones may still show what is up to here, and is read or deleted.
     pub(crate) clear: Option<Seq>,
-    /// The newest message that may ring.
+    /// The newest message that may cause a push.
     pub(crate) ring: Option<Said>,
     pub(crate) refresh: Option<Refresh>,
     /// How often it has failed.
@@ -30,12 +30,12 @@ pub(crate) enum Refresh {
     Badge,
     /// The badge counted the conversation, and is too high.
     Uncounted,
-    /// The message at this seq says something else.
+    /// The message at this seq has another text.
     Edited(Seq),
 }
 
 impl Job {
-    /// The same, to be looked at again: of a ring and a clear the ring, which replaces what phones show.
+    /// Returns the task for another try. A push wins over a dismissal, since it replaces what phones show.
     pub(crate) fn again(&self, tries: u32, at: Timestamp) -> Look {
         let what = match (self.ring, self.clear, self.refresh) {
             (Some(Said { seq, at: sent_at }), ..) => Wanted::Ring { seq, sent_at },

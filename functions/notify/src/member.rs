@@ -25,7 +25,7 @@ const LOUD_MAX: Duration = Duration::from_hours(1);
 /// Times that what is shown is read or deleted before it is noted, until nothing is shown.
 const MARKS_MAX: u32 = 3;
 
-/// Does what the job asks for, as far as the row still calls for it.
+/// Carries out the parts of the job that the row still requires.
 pub(crate) async fn settle(deps: &Deps, badges: &Badges, job: &Job, row: Option<&Membership>) -> Result<Done, Cause> {
     let mut done = Done::default();
     let due = job.ring.map(|said| (said, due(row, said.seq, deps.clock.now())));

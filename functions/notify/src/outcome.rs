@@ -20,7 +20,7 @@ pub(crate) struct Done {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rang {
     Yes,
-    /// Rung before, and the batch comes again; or the conversation is gone.
+    /// An earlier run of the batch has sent the push, or the conversation is gone.
     Past,
     /// Read, taken in time, or deleted.
     Spared,

@@ -57,7 +57,7 @@ pub(crate) async fn publish(
     }
 }
 
-/// The numbers for apps' icons. A user's is read once, however many conversations ring: it is that of up to a megabyte of rows.
+/// The badge counts of a batch. A user's count is read once per batch, because it takes up to a megabyte of rows.
 #[derive(Debug, Default)]
 pub(crate) struct Badges {
     counts: Mutex<HashMap<UserId, Arc<OnceCell<Option<u64>>>>>,
@@ -66,12 +66,12 @@ pub(crate) struct Badges {
 }
 
 impl Badges {
-    /// For a batch in which phones ring for these.
+    /// Creates the counts of a batch with pushes for these members.
     pub(crate) fn of(ringing: HashSet<Member>) -> Self {
         Self { counts: Mutex::default(), ringing }
     }
 
-    /// The user's, if one of these phones shows it. A phone rings without it rather than not at all.
+    /// Returns the user's count, if one of these phones shows it. A failed read sends the push without a count.
     async fn read(&self, deps: &Deps, user: &UserId, devices: &[&Device]) -> Option<u64> {
         let shows = |device: &&Device| device.registration.badge && device.registration.platform != Platform::Fcm;
         if !devices.iter().any(shows) {

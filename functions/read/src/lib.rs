@@ -1,4 +1,4 @@
-//! `read` and `settings`: what a user says of a conversation. A file for each.
+//! `read` and `settings`: a user's marks and settings of a conversation. A file for each.
 
 mod read;
 mod settings;
@@ -25,7 +25,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     Ok(core)
 }
 
-/// Answers one event on the routes `read` and `settings`.
+/// Handles one event on the routes `read` and `settings`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.

@@ -4,7 +4,7 @@ use domain::Failure;
 use lambda::{Caller, Core, EventLine};
 use wire::{ReadRequest, Reply};
 
-/// Raises the read mark, and tells the other members and the reader's own devices.
+/// Raises the read mark, and sends receipts to the other members and the reader's own devices.
 pub(crate) async fn read(
     core: &Core,
     caller: &Caller,

@@ -22,7 +22,7 @@ pub(crate) fn react(request: ReactRequest) -> Wanted {
     Wanted { conversation_id, target: seq, client_msg_id, change: Change::React { emoji } }
 }
 
-/// Changes it, and tells whoever is connected.
+/// Changes the message, and posts the change to all connections of its users.
 pub(crate) async fn apply(
     core: &Core,
     caller: &Caller,

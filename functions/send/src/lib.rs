@@ -26,7 +26,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     Ok(core)
 }
 
-/// Answers one event on the routes `send`, `edit`, `delete` and `react`.
+/// Handles one event on the routes `send`, `edit`, `delete` and `react`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.

@@ -7,7 +7,7 @@ use wire::{Reply, SendRequest};
 
 use crate::tell;
 
-/// Appends it, and tells whoever is connected.
+/// Appends the message, and posts it to all connections of its users.
 pub(crate) async fn send(
     core: &Core,
     caller: &Caller,

@@ -258,7 +258,7 @@ pub async fn photos() -> String {
     let (picture, text) = (of("send: a picture"), of("send: next message, earlier ones acknowledged"));
     let (frames, functions) = (asked.gateway, asked.lambda + asked.logs);
     let rows = asked.reads + asked.writes + picture.total() - text.total();
-    // The client puts it and gets it, and `uploaded` looks at it.
+    // The client puts it and gets it, and `uploaded` reads it.
     let requests = (price::S3_WRITE + 2.0 * price::S3_READ) * 1e6;
     let mut table = String::from(
         "| a million photos of | API Gateway | functions and logs | rows | requests to S3 | bytes out | all | kept, a month |\n\

@@ -1,4 +1,4 @@
-//! Plots beside the tables, as SVG.
+//! Plots of the tables' figures, as SVG.
 
 use std::ops::Range;
 

@@ -29,7 +29,7 @@ pub fn check_server_frame(frame: &Value) -> Result<(), String> {
     check(&PUSHED, &kind, frame)
 }
 
-/// By what the frame says it is, so that an error is about that one and not about all.
+/// The validators by the frame's own type, so that an error is about that type and not about all.
 type Validators = BTreeMap<String, Validator>;
 
 static REQUESTS: LazyLock<Validators> = LazyLock::new(|| validators(&schema(), "Request"));

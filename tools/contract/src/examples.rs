@@ -405,7 +405,7 @@ fn presence(online: bool) -> Presence {
     Presence { user_id: bob(), online, last_seen_at: online.then(sent_at) }
 }
 
-/// A message that answers another one, was edited, and has reactions.
+/// A message that replies to another one, was edited, and has reactions.
 fn changed() -> Message {
     let reaction = Reaction { emoji: emoji(), count: 2, mine: true };
     let (version, edited_at) = (Some(2), Some(sent_at()));
@@ -417,7 +417,7 @@ fn deleted() -> Message {
     Message { body: String::new(), deleted_at: Some(sent_at()), deleted_by: Some(alice()), ..message() }
 }
 
-/// The entry that says so.
+/// The change entry of an edit, a delete or a reaction.
 fn change(kind: Kind) -> Message {
     let (body, version) = if kind == Kind::Edit { ("hello", Some(2)) } else { ("", None) };
     let emoji_before = (kind == Kind::Reaction).then(|| Emoji::parse("🎉").expect("it is one"));

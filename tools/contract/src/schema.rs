@@ -160,7 +160,7 @@ fn tidy(schema: &mut Value) {
             if matches!(object.get("format"), Some(Value::String(format)) if format.starts_with("uint")) {
                 object.remove("format");
             }
-            // Draft 7 looks at nothing that stands beside a reference.
+            // Draft 7 ignores all other members of an object with a reference.
             if object.len() > 1
                 && let Some(reference) = object.remove("$ref")
             {

@@ -49,7 +49,7 @@ fn apps_are_told_what_each_error_asks_of_them() {
     }
 }
 
-/// The schemas say what shape a frame has, docs/protocol.md what it means: it has to know every name.
+/// The schemas have the shape of a frame, and docs/protocol.md its meaning. So the page must have every name.
 #[test]
 fn the_protocol_explains_every_name() {
     let protocol = include_str!("../../../docs/protocol.md");

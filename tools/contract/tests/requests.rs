@@ -1,4 +1,4 @@
-//! The schemas say what `wire` reads: a request that they allow is served, any other is refused.
+//! The schemas match what `wire` reads: the server handles a request that they allow, and refuses any other.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is the report")]
 
 use std::collections::BTreeSet;
@@ -61,8 +61,8 @@ fn values() -> Vec<Value> {
     values
 }
 
-/// Returns every field of every request, and one that does not exist. The cursor is left out: no schema tells it from
-/// another text.
+/// Returns every field of every request, and one that does not exist. The cursor is left out: no schema distinguishes it
+/// from another text.
 fn fields() -> Vec<String> {
     let schema = schema();
     let requests = schema["definitions"].as_object().unwrap().iter().filter(|(name, _)| name.ends_with("Request"));

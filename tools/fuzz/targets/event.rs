@@ -1,4 +1,4 @@
-//! Any bytes as an event of API Gateway: a user's call, or an error that says what is missing.
+//! Any bytes as an event of API Gateway: a user's request, or an error that names what is missing.
 #![no_main]
 
 use lambda::{WebSocketEvent, caller};

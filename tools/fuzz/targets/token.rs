@@ -19,7 +19,7 @@ const KEYS: &str = include_str!("../keys.json");
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
 
-/// Asks its issuer once. Its clock stands still, so it never asks again.
+/// Requests the issuer's keys once. The clock stands still, so the authorizer never requests them again.
 static AUTHORIZER: LazyLock<Deps> = LazyLock::new(|| Deps {
     keys: Keys::at(&issuer()).expect("a URL"),
     expected: Expected::default(),

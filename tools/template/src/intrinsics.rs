@@ -91,7 +91,7 @@ impl Scope {
         }
     }
 
-    /// The value with nothing left to compute; `None` where the template says `AWS::NoValue`. `at` is for error texts.
+    /// Returns the computed value, or `None` where the template has `AWS::NoValue`. `at` is for error texts.
     pub(super) fn resolve(&self, value: &Value, at: &str) -> anyhow::Result<Option<Value>> {
         match value {
             Value::Object(object) => match sole_member(object) {

@@ -1,4 +1,5 @@
-//! What `template.yaml` says about routes, functions, tables, queues and event source mappings, with its intrinsics resolved for this machine.
+//! The routes, functions, tables, queues and event source mappings of `template.yaml`, with its intrinsics resolved for this
+//! machine.
 
 mod intrinsics;
 mod item;
@@ -74,7 +75,7 @@ pub struct Throttle {
 pub struct Route {
     /// The logical id of the function.
     pub function: String,
-    /// Whether a route response takes the function's answer to the client. Without one it is dropped.
+    /// A route response sends the function's reply to the client. Without one, API Gateway drops the reply.
     pub replies: bool,
 }
 
@@ -123,7 +124,7 @@ pub struct Mapping {
     pub age_max: Option<Duration>,
     /// Whether a batch that failed is tried again in two halves.
     pub bisects: bool,
-    /// Whether the function's answer says which records failed.
+    /// The function's reply lists the failed records.
     pub reports_failures: bool,
     /// A record is for the function if one of these fits. None: all are.
     pub patterns: Vec<Pattern>,
@@ -156,7 +157,7 @@ pub struct QueueMapping {
     pub batch_size: usize,
     /// Concurrent invocations, at most. `None`: as many as there are groups.
     pub concurrency_max: Option<usize>,
-    /// Whether the function's answer says which messages failed.
+    /// The function's reply lists the failed messages.
     pub reports_failures: bool,
 }
 
@@ -319,7 +320,7 @@ fn function(scope: &Scope, globals: &Value, id: &str, resource: &Value) -> anyho
     })
 }
 
-/// SAM merges Globals into a function member by member; what the function says wins.
+/// SAM merges Globals into a function member by member; the function's own value wins.
 fn merge(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -460,7 +461,7 @@ fn table(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Table> {
     let mut create: Map<String, Value> = properties(scope, id, resource, &CREATE_TABLE)?;
     let apart: TableProperties = properties(scope, id, resource, &["TimeToLiveSpecification", "StreamSpecification"])?;
     if let Some(mut stream) = apart.stream_specification {
-        // CloudFormation implies what CreateTable wants said.
+        // CloudFormation implies a member that CreateTable requires.
         merge(&mut stream, &json!({ "StreamEnabled": true }));
         create.insert("StreamSpecification".to_owned(), stream);
     }

@@ -1,6 +1,6 @@
 //! A filter's pattern: what of Lambda's rules can be used on a stream's records here, equality, `prefix` and `exists`.
 //!
-//! Two of the rules are a surprise. `exists` looks at leaves only, and in `DynamoDB`'s JSON the leaf is below the
+//! Two of the rules are a surprise. `exists` tests only leaves, and in `DynamoDB`'s JSON the leaf is below the
 //! letter of the type: `{"x":{"S":[{"exists":true}]}}`. The pattern `{"x":[{"exists":true}]}` never fits, and
 //! `{"x":[{"exists":false}]}` always does. And numbers are text there. `LocalStack`'s tests, which it holds against
 //! AWS, show both:

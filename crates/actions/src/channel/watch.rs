@@ -59,7 +59,7 @@ pub(crate) async fn watch(
     Ok(WatchResult { live, last_seq, poll_ms })
 }
 
-/// The more are turned away, the less often each of them asks.
+/// Returns the interval of a refused subscriber's requests: the more are refused, the longer.
 async fn poll_of_crowd(store: &Store, channel: &ConversationId, connection: &ConnectionId, now: Timestamp) -> u64 {
     match watchers::turned_away(store, channel, connection, now).await {
         Ok(turned_away) => poll_ms(turned_away),
@@ -219,7 +219,7 @@ async fn part_told(
 /// are in the history alone: here the viewer's own reaction is not known.
 fn seen(entries: &[Logged], from: Seq, row: &ChannelRow, watcher: &Watcher) -> Vec<Vec<Message>> {
     let is_own = |entry: &Entry| entry.sender_id == watcher.user && entry.origin.as_ref() == Some(&watcher.connection);
-    // The entries were read before the row, so the watcher was a member when they said this.
+    // The entries were read before the row, so the subscriber was a member when they had this content.
     let sight = Sight { first: row.first_seq, ..Sight::WHOLE };
     let mut runs: Vec<Vec<Message>> = vec![vec![]];
     for logged in entries.iter().filter(|logged| logged.seq() > from && logged.seq() >= row.first_seq) {

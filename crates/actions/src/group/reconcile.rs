@@ -184,7 +184,7 @@ impl State {
         left_out: &mut LeftOut,
         done: &mut Reconciled,
     ) -> Result<Self, Failure> {
-        // A service looks at nothing, so it has no view.
+        // A service reads no group, so it has no inbox row.
         roster.retain(|row| !row.user_id.is_service() && !left_out.users.contains(&row.user_id));
         let users: Vec<UserId> = roster.iter().map(|row| row.user_id.clone()).collect();
         let views = views::glance(store, &head.conversation_id, &users).await?;

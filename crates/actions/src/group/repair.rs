@@ -38,7 +38,7 @@ pub struct Repaired {
 }
 
 /// Reads the group's log from `log` on, writes the rows of the member list that differ from it, and reconciles. A
-/// missing inbox row is created anew: all entries since the join are pending and unread.
+/// missing inbox row is created again: all entries since the join are pending and unread.
 pub(crate) async fn repair(
     actions: &Actions,
     conversation: &ConversationId,

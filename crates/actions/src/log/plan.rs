@@ -174,7 +174,7 @@ async fn create(
     let members = &members;
     let mut decided = GroupChange::create(&draft.sender_id, title, members, rules, place);
     decided.body.not_added = not_added;
-    // Others find themselves in it, now or later, whoever they are: it counts as a first message to one at least.
+    // Others are or become members, so the group counts as a first message to at least one user.
     let met = meet(store, limits, &draft.sender_id, members).await?;
     let met = met.map(|met| Acquaintance { strangers: met.strangers.max(1), ..met });
     if decided.group.member_count > limits.group_members_max {

@@ -74,7 +74,7 @@ async fn write(socket: &mut Socket, to: &str, number: usize) {
     ask(socket, &json!({"action": "send", "to": to, "client_msg_id": id, "kind": "text", "body": "hello there"})).await;
 }
 
-/// A desk that answers each message of many customers as it comes.
+/// A desk that replies to each message of many customers when it arrives.
 async fn serve_customers(server: &Arc<TestServer>) -> Client {
     let mut customers = Vec::new();
     for number in 0..CUSTOMERS {

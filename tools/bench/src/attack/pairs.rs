@@ -112,7 +112,7 @@ struct Person {
     socket: Socket,
     peer: String,
     span: Span,
-    /// The ids of requests without an answer.
+    /// The ids of requests without a reply.
     waiting: HashSet<String>,
     noticed: Noticed,
 }
